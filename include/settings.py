@@ -1,0 +1,107 @@
+"""Every setting of Foldlake: typed, from environment variables `FOLDLAKE_*` or a `.env` file, with defaults."""
+
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field, field_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+
+
+class Settings(BaseSettings):
+    """One immutable reading of the environment.
+
+    Times end in `_s` (seconds) or `_ms`, sizes in `_bytes` or `_mb`. `.env.example` lists every variable.
+    """
+
+    model_config = SettingsConfigDict(
+        env_prefix="FOLDLAKE_", env_file=".env", extra="ignore", frozen=True
+    )
+
+    # Where state lives
+    home: Path = CHECKOUT / ".foldlake"
+    tools: Path = CHECKOUT / ".foldlake" / "tools"
+
+    # Ports of the embedded stack, all on loopback
+    kafka_port: int = 9092
+    kafka_controller_port: int = 9093
+    registry_port: int = 8081
+    airflow_port: int = 8080
+    query_ports: Annotated[tuple[int, ...], NoDecode] = (5051, 5052)
+
+    # Where the servers are; empty means the embedded stack's
+    kafka_bootstrap: str = ""
+    schema_registry_url: str = ""
+    airflow_url: str = ""
+
+    # Topics
+    partitions: int = Field(default=4, ge=1, le=1024)
+    replication_factor: int = Field(default=1, ge=1)
+
+    # The stream driver
+    stream_master: str = ""
+    stream_driver_memory_mb: int = Field(default=1024, ge=512)
+    stream_shuffle_partitions: int = Field(default=0, ge=0)
+    stream_real_time_interval_s: int = Field(default=300, ge=5)
+    stream_catch_up_threshold_events: int = Field(default=20_000, ge=0)
+    stream_catch_up_batch_events: int = Field(default=1_000_000, ge=1)
+    stream_dead_letter_interval_s: int = Field(default=10, ge=1)
+    stream_spare_queries: int = Field(default=2, ge=0)
+    checkpoint_dir: str = ""
+
+    # A query node (each of the processes of one node reads the same values)
+    node_name: str = "node-1"
+    node_port: int = 5051
+    node_bind: str = "127.0.0.1"
+    node_url: str = ""
+    node_store_dir: Path | None = None
+    node_http_workers: int = Field(default=2, ge=1)
+    node_standby_replicas: int = Field(default=1, ge=0)
+    node_session_timeout_s: int = Field(default=6, ge=6)
+    node_store_map_size_mb: int = Field(default=16_384, ge=64)
+    node_command_timeout_s: float = Field(default=4.5, gt=0)
+
+    @field_validator("query_ports", mode="before")
+    @classmethod
+    def _split_ports(cls, value: object) -> object:
+        """Accept `5051,5052` as environment variables have it."""
+        if isinstance(value, str):
+            return tuple(int(part) for part in value.split(",") if part.strip())
+        return value
+
+    @field_validator("home", "tools", "node_store_dir", mode="after")
+    @classmethod
+    def _absolute(cls, value: Path | None) -> Path | None:
+        """Make paths absolute: the processes of the stack have different working directories."""
+        return None if value is None else value.expanduser().absolute()
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """Kafka's `bootstrap.servers`."""
+        return self.kafka_bootstrap or f"127.0.0.1:{self.kafka_port}"
+
+    @property
+    def registry_url(self) -> str:
+        """Base URL of the schema registry's Confluent-compatible API."""
+        return self.schema_registry_url or f"http://127.0.0.1:{self.registry_port}/apis/ccompat/v7"
+
+    @property
+    def airflow_base_url(self) -> str:
+        """Base URL of Airflow's API server."""
+        return self.airflow_url or f"http://127.0.0.1:{self.airflow_port}"
+
+    @property
+    def checkpoints(self) -> str:
+        """Root of the checkpoints: a local path, or the URI of a file system that all of a cluster's workers see."""
+        return self.checkpoint_dir or str(self.home / "checkpoints")
+
+    @property
+    def advertised_url(self) -> str:
+        """URL at which other nodes reach this node."""
+        return self.node_url or f"http://{self.node_bind}:{self.node_port}"
+
+    @property
+    def store_dir(self) -> Path:
+        """Directory of this node's local store."""
+        return self.node_store_dir or self.home / "nodes" / self.node_name
