@@ -35,6 +35,9 @@ class Settings(BaseSettings):
     schema_registry_url: str = ""
     airflow_url: str = ""
 
+    # A folder with further read-model modules, beside include/read_models/
+    read_models_dir: Path | None = None
+
     # Topics
     partitions: int = Field(default=4, ge=1, le=1024)
     replication_factor: int = Field(default=1, ge=1)
@@ -70,7 +73,7 @@ class Settings(BaseSettings):
             return tuple(int(part) for part in value.split(",") if part.strip())
         return value
 
-    @field_validator("home", "tools", "node_store_dir", mode="after")
+    @field_validator("home", "tools", "node_store_dir", "read_models_dir", mode="after")
     @classmethod
     def _absolute(cls, value: Path | None) -> Path | None:
         """Make paths absolute: the processes of the stack have different working directories."""

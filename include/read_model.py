@@ -1,0 +1,139 @@
+"""What a read model is: the declarative value that each module of `include/read_models/` gives, and how they are found."""
+
+import importlib
+import json
+import pkgutil
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import include.read_models
+from include.avro_schemas import RecordSchema, event_schema
+from include.errors import ReadModelError, UnknownReadModelError
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+NAME_PATTERN = re.compile(r"[a-z][a-z0-9-]*")
+
+
+@dataclass(frozen=True)
+class StateField:
+    """One field of a read model's state: an Avro type and what it means."""
+
+    name: str
+    avro_type: str | dict[str, Any]
+    doc: str = ""
+
+
+def decimal_type(precision: int, scale: int) -> dict[str, Any]:
+    """Return Avro's decimal over bytes: `precision` digits in all, `scale` of them after the point."""
+    return {"type": "bytes", "logicalType": "decimal", "precision": precision, "scale": scale}
+
+
+TIMESTAMP_MILLIS: dict[str, Any] = {"type": "long", "logicalType": "timestamp-millis"}
+
+POSITION_FIELDS = (
+    StateField("event_count", "long", "Events folded into this record."),
+    StateField("source_partition", "int", "Partition of the newest event folded in."),
+    StateField("source_offset", "long", "Offset of the newest event folded in."),
+    StateField("occurred_on", TIMESTAMP_MILLIS, "Newest occurredOn among the events folded in."),
+)
+
+
+@dataclass(frozen=True)
+class ReadModel:
+    """A read model as data.
+
+    name: lower case, digits and dashes; names its topics, tables and API paths.
+    source_topic: the topic of its events.
+    event_types: names of the event schemas in `include/schemas/` that it folds; other record types on the topic are passed over.
+    key: builds the column of the read model's key (a string) from an event's columns.
+    state: the fields that the fold produces.
+    folds: revision -> fold. A fold builds one aggregate column for each state field. An old revision stays for as
+        long as a version built with it is not retired; the highest is what a new version gets.
+
+    An event's columns, for key and fold: `event_type` (the record's name), every field that all event types share,
+    and `<EventType>.<field>` for each type's own (null where the event is of another type).
+    """
+
+    name: str
+    source_topic: str
+    event_types: tuple[str, ...]
+    key: "Callable[[], Column]"
+    state: tuple[StateField, ...]
+    folds: "Mapping[int, Callable[[], Mapping[str, Column]]]"
+
+    def __post_init__(self) -> None:
+        if not NAME_PATTERN.fullmatch(self.name):
+            message = f"Read model name {self.name!r} is not valid: use lower-case letters, digits and dashes."
+            raise ReadModelError(message)
+        if not self.folds or min(self.folds) < 1:
+            message = f"Read model {self.name} has no fold: give `folds={{1: fold}}`."
+            raise ReadModelError(message)
+        reserved = {field.name for field in POSITION_FIELDS} & {field.name for field in self.state}
+        if reserved:
+            message = f"Read model {self.name} declares {sorted(reserved)}, which every state record has: rename them."
+            raise ReadModelError(message)
+
+    @property
+    def newest_fold_revision(self) -> int:
+        """The revision of the fold that a new version is built with."""
+        return max(self.folds)
+
+    @cached_property
+    def event_schemas(self) -> tuple[RecordSchema, ...]:
+        """The reader's schema of each event type, in the order of `event_types`."""
+        return tuple(event_schema(name) for name in self.event_types)
+
+    @cached_property
+    def state_schema(self) -> RecordSchema:
+        """Avro schema of the state record: the state's fields, then the position's."""
+        words = "".join(word.capitalize() for word in self.name.split("-"))
+        record = {
+            "type": "record",
+            "name": words,
+            "namespace": "foldlake.state",
+            "doc": f"State record of the read model {self.name}.",
+            "fields": [
+                {"name": field.name, "type": field.avro_type, "doc": field.doc}
+                for field in (*self.state, *POSITION_FIELDS)
+            ],
+        }
+        return RecordSchema.parse(json.dumps(record), f"state schema of {self.name}")
+
+
+def load_read_models(extra_directory: Path | None = None) -> dict[str, ReadModel]:
+    """Return every declared read model by name: the `READ_MODEL` of each module in `include/read_models/`.
+
+    `extra_directory` holds further modules of the same kind (setting `read_models_dir`).
+    Raises ReadModelError when a module declares none, or two declare the same name.
+    """
+    package = include.read_models
+    if extra_directory is not None and str(extra_directory) not in package.__path__:
+        package.__path__.append(str(extra_directory))
+        importlib.invalidate_caches()
+    models: dict[str, ReadModel] = {}
+    for module_info in pkgutil.iter_modules(package.__path__):
+        module = importlib.import_module(f"{package.__name__}.{module_info.name}")
+        model = getattr(module, "READ_MODEL", None)
+        if not isinstance(model, ReadModel):
+            message = f"Module {module_info.name} of include/read_models has no READ_MODEL: assign it a ReadModel."
+            raise ReadModelError(message)
+        if model.name in models:
+            message = f"Two modules of include/read_models are named {model.name!r}: rename one."
+            raise ReadModelError(message)
+        models[model.name] = model
+    return models
+
+
+def read_model(name: str, extra_directory: Path | None = None) -> ReadModel:
+    """Return one read model; raises UnknownReadModelError when none has this name."""
+    models = load_read_models(extra_directory)
+    if name not in models:
+        message = f"There is no read model {name!r}: known are {', '.join(sorted(models))}."
+        raise UnknownReadModelError(message)
+    return models[name]

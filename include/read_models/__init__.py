@@ -1,0 +1,1 @@
+"""One declarative module per read model; each assigns its `READ_MODEL`."""

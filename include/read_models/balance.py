@@ -1,0 +1,34 @@
+"""The read model `balance`: how much money each customer has."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from include.read_model import ReadModel, StateField, decimal_type
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+
+def customer() -> "Column":
+    """Key: the customer's id."""
+    from pyspark.sql.functions import col
+
+    return col("customerId")
+
+
+def funds() -> "Mapping[str, Column]":
+    """Fold: what was added less what was withdrawn."""
+    from pyspark.sql.functions import col, sum, when
+
+    amount = when(col("event_type") == "FundsWithdrawn", -col("amount")).otherwise(col("amount"))
+    return {"amount": sum(amount)}
+
+
+READ_MODEL = ReadModel(
+    name="balance",
+    source_topic="balance",
+    event_types=("FundsAdded", "FundsWithdrawn"),
+    key=customer,
+    state=(StateField("amount", decimal_type(38, 2), "Balance in the account's currency."),),
+    folds={1: funds},
+)

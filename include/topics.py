@@ -1,0 +1,75 @@
+"""Names and settings of the topics that Foldlake makes, and making them."""
+
+from dataclasses import dataclass, field
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from include.errors import KafkaUnavailableError
+
+VERSION_REGISTRY_TOPIC = "read-models"
+PROGRESS_TOPIC = "stream-progress"
+
+ADMIN_TIMEOUT_S = 15.0
+ALREADY_EXISTS = "TOPIC_ALREADY_EXISTS"
+
+FOREVER = {"retention.ms": "-1", "retention.bytes": "-1", "cleanup.policy": "delete"}
+# A changelog is read from the start by every node that has lost its store: small segments and a low dirty ratio keep
+# it close to one record a key.
+COMPACTED = {
+    "cleanup.policy": "compact",
+    "min.cleanable.dirty.ratio": "0.2",
+    "segment.bytes": str(64 * 1024 * 1024),
+}
+
+
+@dataclass(frozen=True)
+class Topic:
+    """A topic to be made: name, number of partitions and its settings."""
+
+    name: str
+    partitions: int
+    config: dict[str, str] = field(default_factory=dict)
+
+
+def changelog_topic(model_name: str, version: int) -> str:
+    """Return the changelog topic of a version of a read model."""
+    return f"{model_name}.v{version}.changelog"
+
+
+def dead_letter_topic(source_topic: str) -> str:
+    """Return the topic that takes what cannot be decoded from a source topic."""
+    return f"{source_topic}.dead-letter"
+
+
+def partition_count(admin: AdminClient, topic: str) -> int | None:
+    """Return how many partitions a topic has, or None when there is no such topic.
+
+    Raises KafkaUnavailableError when no broker answers.
+    """
+    try:
+        metadata = admin.list_topics(topic, timeout=ADMIN_TIMEOUT_S).topics.get(topic)
+    except KafkaException as error:
+        message = f"Kafka does not say which topics it has ({error}): is the broker up, and the address right?"
+        raise KafkaUnavailableError(message) from error
+    if metadata is None or metadata.error is not None:
+        return None
+    return len(metadata.partitions)
+
+
+def ensure_topics(admin: AdminClient, topics: list[Topic], replication_factor: int) -> None:
+    """Make those topics that do not exist yet; leave the others as they are.
+
+    Raises KafkaUnavailableError when the broker does not do it in time.
+    """
+    new = [NewTopic(t.name, t.partitions, replication_factor, config=t.config) for t in topics]
+    for name, future in admin.create_topics(new, operation_timeout=ADMIN_TIMEOUT_S).items():
+        try:
+            future.result(ADMIN_TIMEOUT_S * 2)
+        except KafkaException as error:
+            if error.args[0].name() != ALREADY_EXISTS:
+                message = f"Topic {name} could not be made ({error}): check the broker's log."
+                raise KafkaUnavailableError(message) from error
+        except TimeoutError as error:
+            message = f"Topic {name} could not be made: no answer from the broker in time."
+            raise KafkaUnavailableError(message) from error
