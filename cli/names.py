@@ -1,0 +1,32 @@
+"""The commands and what each is for, as `./foldlake --help` says before anything is installed. Standard library only."""
+
+COMMANDS = {
+    "demo": "Prepare, start, load a year of a real grocer's baskets, check every balance.",
+    "up": "Start the embedded stack; does nothing where it is already up.",
+    "down": "Stop the embedded stack, and whatever an interrupted start left behind.",
+    "status": "Show every process, and how far behind the stream is.",
+    "logs": "Show what a process wrote.",
+    "load": "Append the grocer's baskets to the log as events.",
+    "stream": "Run the stream driver alone, against any broker.",
+    "test": "Run the tests, the linter and the type checker.",
+    "bench": "Run the benchmarks.",
+}
+ABOUT = "Folds an event log into read models, and serves them by key over HTTP."
+
+
+def overview() -> str:
+    """Describe the commands in plain text, for a machine on which nothing is prepared yet."""
+    lines = [f"  {name:<8}{purpose}" for name, purpose in COMMANDS.items()]
+    return "\n".join(
+        [
+            "Usage: ./foldlake COMMAND [OPTIONS]",
+            "",
+            ABOUT,
+            "",
+            "Commands:",
+            *lines,
+            "",
+            "The first command that you run prepares two Python environments and the servers (about 1.5 GB).",
+            "Then `./foldlake COMMAND --help` describes each command.",
+        ]
+    )

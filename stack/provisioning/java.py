@@ -1,0 +1,94 @@
+"""Finds a Java that Spark and Kafka run on. Standard library only."""
+
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+OLDEST = 17
+# Hadoop's login code calls Subject.getSubject, which throws since Java 24.
+NEWEST = 23
+# Spark 4 starts its JVM with `--add-modules=jdk.incubator.vector`; trimmed runtimes lack it.
+NEEDED_MODULE = "jdk.incubator.vector"
+USUAL_PLACES = ("/usr/lib/jvm", "/Library/Java/JavaVirtualMachines")
+
+
+class JavaNotFoundError(Exception):
+    """No usable Java; the message says what was found and what to install."""
+
+
+@dataclass(frozen=True)
+class Java:
+    """One Java installation."""
+
+    home: Path
+    version: int
+
+
+def find_java(environment: dict[str, str] | None = None) -> Java:
+    """Return the first usable Java of: JAVA_HOME, PATH, the usual places.
+
+    Raises:
+        JavaNotFoundError: none is usable.
+    """
+    rejected: list[str] = []
+    for binary in candidates(dict(os.environ) if environment is None else environment):
+        try:
+            return examine(binary)
+        except JavaNotFoundError as error:
+            rejected.append(f"  {binary}: {error}")
+    found = "\n".join(rejected) if rejected else "  none on the PATH, and JAVA_HOME is not set"
+    message = (
+        f"Foldlake needs Java {OLDEST} to {NEWEST}, which Kafka and Spark run on. Found:\n{found}\n"
+        "Install a JDK 17 (Debian and Ubuntu: openjdk-17-jdk-headless; others: your system's package of OpenJDK 17),\n"
+        "or set JAVA_HOME to one that is there, then run this again."
+    )
+    raise JavaNotFoundError(message)
+
+
+def candidates(environment: dict[str, str]) -> list[Path]:
+    """List the `java` binaries to try, in order, without running any."""
+    found = []
+    if home := environment.get("JAVA_HOME"):
+        found.append(Path(home) / "bin" / "java")
+    if on_path := shutil.which("java", path=environment.get("PATH")):
+        found.append(Path(on_path))
+    for place in USUAL_PLACES:
+        found += sorted(Path(place).glob("*17*/bin/java")) + sorted(Path(place).glob("*21*/bin/java"))
+        found += sorted(Path(place).glob("*17*/Contents/Home/bin/java"))
+    return list(dict.fromkeys(found))
+
+
+def examine(binary: Path) -> Java:
+    """Run one `java` and return what it is.
+
+    Raises:
+        JavaNotFoundError: it does not run, or is no Java that Spark works on.
+    """
+    banner = _output(binary, "-version")
+    match = re.search(r'version "(\d+)(?:\.(\d+))?', banner)
+    if match is None:
+        message = f"does not say its version: {banner.strip()[:200]}"
+        raise JavaNotFoundError(message)
+    # Until Java 8 the version was written 1.8.
+    version = int(match[2]) if match[1] == "1" and match[2] else int(match[1])
+    if not OLDEST <= version <= NEWEST:
+        message = f"is Java {version}"
+        raise JavaNotFoundError(message)
+    if NEEDED_MODULE not in _output(binary, "--list-modules"):
+        message = f"is Java {version} without the module {NEEDED_MODULE}"
+        raise JavaNotFoundError(message)
+    return Java(binary.resolve().parent.parent, version)
+
+
+def _output(binary: Path, argument: str) -> str:
+    try:
+        done = subprocess.run(  # noqa: S603 - the user's own Java
+            [binary, argument], capture_output=True, text=True, timeout=60, check=False
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        message = f"does not run: {error}"
+        raise JavaNotFoundError(message) from error
+    return done.stdout + done.stderr

@@ -1,0 +1,46 @@
+"""Makes uv use the index, certificates and time-outs that pip is configured with: uv does not read pip's settings."""
+
+import ast
+import os
+import subprocess
+from pathlib import Path
+
+# pip's name -> uv's environment variable. https://docs.astral.sh/uv/reference/environment/
+NAMES = {
+    "index-url": "UV_DEFAULT_INDEX",
+    "extra-index-url": "UV_INDEX",
+    "find-links": "UV_FIND_LINKS",
+    "trusted-host": "UV_INSECURE_HOST",
+    "cert": "SSL_CERT_FILE",
+    "default-timeout": "UV_HTTP_TIMEOUT",
+    "timeout": "UV_HTTP_TIMEOUT",
+}
+
+
+def uv_environment(pip_python: Path) -> dict[str, str]:
+    """Return variables for uv, from the settings of that interpreter's pip; what the user set for uv wins."""
+    done = subprocess.run(  # noqa: S603 - our own interpreter
+        [pip_python, "-m", "pip", "config", "list"], capture_output=True, text=True, timeout=60, check=False
+    )
+    wanted = {
+        # An interpreter is given by path; uv must not fetch another.
+        "UV_PYTHON_DOWNLOADS": "never",
+        "UV_LINK_MODE": "copy" if os.environ.get("UV_LINK_MODE") == "copy" else "hardlink",
+        **translate(done.stdout),
+    }
+    return {name: value for name, value in wanted.items() if name not in os.environ}
+
+
+def translate(pip_config_list: str) -> dict[str, str]:
+    """Translate the output of `pip config list`: lines such as `global.index-url='https://…'`."""
+    variables: dict[str, str] = {}
+    for line in pip_config_list.splitlines():
+        key, _, quoted = line.partition("=")
+        section, _, name = key.strip().rpartition(".")
+        variable = NAMES.get(name)
+        if variable is None or section not in {"global", "install", ":env:"}:
+            continue
+        value = str(ast.literal_eval(quoted.strip()))
+        # pip separates several values with white space; uv with white space or, for find-links, with commas.
+        variables[variable] = (",".join if variable == "UV_FIND_LINKS" else " ".join)(value.split())
+    return variables
