@@ -16,7 +16,7 @@ class Settings(BaseSettings):
     """
 
     model_config = SettingsConfigDict(
-        env_prefix="FOLDLAKE_", env_file=".env", extra="ignore", frozen=True
+        env_prefix="FOLDLAKE_", env_file=CHECKOUT / ".env", extra="ignore", frozen=True
     )
 
     # Where state lives
@@ -30,6 +30,9 @@ class Settings(BaseSettings):
     airflow_port: int = 8080
     query_ports: Annotated[tuple[int, ...], NoDecode] = (5051, 5052)
 
+    # Memory of the embedded broker's heap
+    kafka_heap_mb: int = Field(default=512, ge=128)
+
     # Where the servers are; empty means the embedded stack's
     kafka_bootstrap: str = ""
     schema_registry_url: str = ""
@@ -37,6 +40,11 @@ class Settings(BaseSettings):
 
     # A folder with further read-model modules, beside include/read_models/
     read_models_dir: Path | None = None
+
+    # Airflow: its database (empty = SQLite), the password of its user `admin` (empty = generated), tasks at once
+    airflow_database_url: str = ""
+    airflow_password: str = ""
+    airflow_parallelism: int = Field(default=4, ge=2)
 
     # Topics
     partitions: int = Field(default=4, ge=1, le=1024)

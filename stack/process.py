@@ -11,6 +11,8 @@ class Process:
     `command` is an argument vector with absolute paths. `environment` is added to the supervisor's own.
     Processes start in ascending `start_order`; those of one order start together, and the next order starts once
     every `is_ready` of it has answered true (asked repeatedly, must not raise, must answer within 2 s).
+    `port_setting` names the variable that moves `port`, for whoever finds the port taken; `also_listens` maps the
+    variables of further ports to these.
     """
 
     name: str
@@ -23,3 +25,5 @@ class Process:
     stop_timeout_s: int = 15
     stop_signal: str = "TERM"
     kill_as_group: bool = True
+    port_setting: str = ""
+    also_listens: dict[str, int] = field(default_factory=dict)

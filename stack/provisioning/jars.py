@@ -8,12 +8,12 @@ import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from jgo.maven import MavenContext, PythonResolver
 
-from stack.provisioning.layout import JARS_LOCK, Layout
+from stack.provisioning.jars_lock import LockedFile, read_lock, unpacked
+from stack.provisioning.layout import Layout
 
 PARALLEL_DOWNLOADS = 6
 ATTEMPTS = 4
@@ -22,40 +22,6 @@ DOWNLOAD_TIMEOUT_S = 120
 
 class DownloadError(Exception):
     """A file could not be fetched, or is not the one that was locked."""
-
-
-@dataclass(frozen=True)
-class LockedFile:
-    """One line of jars.lock."""
-
-    jar_set: str
-    group: str
-    artifact: str
-    version: str
-    packaging: str
-    classifier: str
-    sha256: str
-    size_bytes: int
-
-    @property
-    def name(self) -> str:
-        """File name as the Maven repository has it."""
-        suffix = f"-{self.classifier}" if self.classifier else ""
-        return f"{self.artifact}-{self.version}{suffix}.{self.packaging}"
-
-
-def read_lock(path: Path = JARS_LOCK) -> list[LockedFile]:
-    """Read `set group:artifact:version[:packaging:classifier] sha256 bytes` lines."""
-    files = []
-    for line in path.read_text(encoding="utf-8").splitlines():
-        if not line.strip() or line.startswith("#"):
-            continue
-        jar_set, coordinate, sha256, size_bytes = line.split()
-        group, artifact, version, packaging, classifier = (*coordinate.split(":"), "jar", "")[:5]
-        files.append(
-            LockedFile(jar_set, group, artifact, version, packaging, classifier, sha256, int(size_bytes))
-        )
-    return files
 
 
 def install_jars(layout: Layout, on_bytes: Callable[[int], None]) -> None:
@@ -84,11 +50,6 @@ def install_jars(layout: Layout, on_bytes: Callable[[int], None]) -> None:
             if stray.name not in wanted:
                 stray.unlink()
     layout.mark_ready("jars")
-
-
-def unpacked(layout: Layout, file: LockedFile) -> Path:
-    """Directory that an archive is unpacked into; another content is another directory."""
-    return layout.root / file.jar_set / f"{file.version}-{file.sha256[:12]}"
 
 
 def _install(layout: Layout, file: LockedFile, on_bytes: Callable[[int], None]) -> None:

@@ -10,7 +10,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from stack.provisioning.installer import InstallationError, install, installed_packages, locked_packages
-from stack.provisioning.jars import DownloadError, install_jars, read_lock
+from stack.provisioning.jars import DownloadError, install_jars
+from stack.provisioning.jars_lock import read_lock
 from stack.provisioning.layout import Layout
 
 LABELS = {

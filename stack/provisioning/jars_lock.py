@@ -1,0 +1,45 @@
+"""What stack/jars.lock lists, and where each file of it goes. Standard library only."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from stack.provisioning.layout import JARS_LOCK, Layout
+
+
+@dataclass(frozen=True)
+class LockedFile:
+    """One line of jars.lock."""
+
+    jar_set: str
+    group: str
+    artifact: str
+    version: str
+    packaging: str
+    classifier: str
+    sha256: str
+    size_bytes: int
+
+    @property
+    def name(self) -> str:
+        """File name as the Maven repository has it."""
+        suffix = f"-{self.classifier}" if self.classifier else ""
+        return f"{self.artifact}-{self.version}{suffix}.{self.packaging}"
+
+
+def read_lock(path: Path = JARS_LOCK) -> list[LockedFile]:
+    """Read `set group:artifact:version[:packaging:classifier] sha256 bytes` lines."""
+    files = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if not line.strip() or line.startswith("#"):
+            continue
+        jar_set, coordinate, sha256, size_bytes = line.split()
+        group, artifact, version, packaging, classifier = (*coordinate.split(":"), "jar", "")[:5]
+        files.append(
+            LockedFile(jar_set, group, artifact, version, packaging, classifier, sha256, int(size_bytes))
+        )
+    return files
+
+
+def unpacked(layout: Layout, file: LockedFile) -> Path:
+    """Directory that an archive is unpacked into; another content is another directory."""
+    return layout.root / file.jar_set / f"{file.version}-{file.sha256[:12]}"

