@@ -1,0 +1,45 @@
+"""The DAG that keeps the stream driver running."""
+
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.sdk import DAG
+
+from include.dag_defaults import SPARK_STREAM_CONNECTION, STREAM_DAG, dag_arguments
+from include.settings import CHECKOUT, Settings
+
+SETTINGS = Settings()
+
+DOCS = """
+### Keeps the stream driver running
+
+One long-lived Spark application folds the events of every read model into its changelog. This DAG launches it, and
+launches it again whenever it ends, for whatever reason: `@continuous` begins a new run as soon as the last one is over.
+
+* **Stop it**: pause this DAG, then mark its run as failed. `./foldlake down` does so in good order.
+* **Restart it**: mark the run as failed, or clear its task.
+* **Look into it**: the task's log is the driver's. `./foldlake status` says how far behind the events it is.
+
+A run that failed means that the driver ended six times: look at its log. There are never two drivers: each holds a
+lock for as long as it can write, and ends when its launcher ends. See `docs/airflow.md`.
+"""
+
+with DAG(
+    dag_id=STREAM_DAG,
+    schedule="@continuous",
+    description="Launches and supervises the stream driver: events in, changelogs out",
+    doc_md=DOCS,
+    is_paused_upon_creation=False,
+    **dag_arguments("stream", "spark"),
+):
+    SparkSubmitOperator(
+        task_id="driver",
+        retries=5,
+        conn_id=SPARK_STREAM_CONNECTION,
+        spark_binary=str(CHECKOUT / "stack" / "bin" / "spark-submit-supervised"),
+        application=str(CHECKOUT / "spark_jobs" / "stream.py"),
+        name="foldlake-stream",
+        driver_memory=f"{SETTINGS.stream_driver_memory_mb}m",
+        # The driver's output is this task's log, for months.
+        conf={"spark.log.level": "WARN"},
+        # Nothing to reconnect to: in client mode the driver ends with this task.
+        durable=False,
+    )

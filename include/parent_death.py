@@ -1,0 +1,52 @@
+"""A process that dies the moment its parent does, so that a killed supervisor leaves no orphan that goes on writing."""
+
+import ctypes
+import os
+import signal
+import sys
+import threading
+import time
+
+# prctl(2): deliver this signal to the caller when the thread that created it ends. Kept over execve, cleared by fork.
+PR_SET_PDEATHSIG = 1
+# Without prctl the parent is looked at this often.
+POLL_INTERVAL_S = 0.5
+
+
+def die_with_parent(parent_pid: int | None = None) -> None:
+    """Have this process killed with SIGKILL as soon as its parent ends, however that ends.
+
+    On Linux the kernel does it, also after an `exec`. Elsewhere a thread watches, which an `exec` ends.
+
+    Args:
+        parent_pid: the parent expected; by default whichever is the parent now. When it is already gone,
+            this process ends at once.
+    """
+    expected = os.getppid() if parent_pid is None else parent_pid
+    if sys.platform == "linux":
+        if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL)) != 0:
+            raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG) was refused")
+    else:
+        threading.Thread(target=_watch, args=(expected,), name="parent-death", daemon=True).start()
+    # The parent may have ended before the call above took effect: then no signal ever comes.
+    if os.getppid() != expected:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def forks_die_with_this_process() -> None:
+    """From now on, every child that this process forks (and their forked children) dies with its parent."""
+    forking_pid = [os.getpid()]
+
+    def remember_parent() -> None:
+        forking_pid[0] = os.getpid()
+
+    def bind_child() -> None:
+        die_with_parent(forking_pid[0])
+
+    os.register_at_fork(before=remember_parent, after_in_child=bind_child)
+
+
+def _watch(parent_pid: int) -> None:
+    while os.getppid() == parent_pid:
+        time.sleep(POLL_INTERVAL_S)
+    os.kill(os.getpid(), signal.SIGKILL)

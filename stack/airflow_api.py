@@ -1,0 +1,90 @@
+"""A small client of Airflow's REST API: what the command line and the stack ask of it."""
+
+from http import HTTPStatus
+from typing import Any
+
+import requests
+
+from include.errors import FoldlakeError
+
+REQUEST_TIMEOUT_S = 5.0
+# Readiness is asked for again and again and must be answered within 2 s.
+HEALTH_TIMEOUT_S = 1.8
+
+
+class AirflowUnavailableError(FoldlakeError):
+    """Airflow's API server does not answer, or refuses."""
+
+    @classmethod
+    def because(cls, url: str, reason: object) -> "AirflowUnavailableError":
+        """Say which call failed and why."""
+        return cls(f"Airflow did not do {url}: {reason}. Hint: `./foldlake status` shows whether it runs.")
+
+
+class AirflowApi:
+    """One Airflow, as one user. Logs in at the first call that needs it, and again when the token has expired."""
+
+    def __init__(self, base_url: str, user: str = "", password: str = "") -> None:
+        self._base_url = base_url.rstrip("/")
+        self._credentials = {"username": user, "password": password}
+        self._session = requests.Session()
+        # A proxy of the user's would be asked for an address of this machine.
+        self._session.trust_env = False
+
+    def health(self) -> frozenset[str]:
+        """Return the components that are healthy: of metadatabase, scheduler, triggerer, dag_processor. Never raises."""
+        try:
+            answer = self._session.get(f"{self._base_url}/api/v2/monitor/health", timeout=HEALTH_TIMEOUT_S).json()
+        except (requests.RequestException, ValueError):
+            return frozenset()
+        return frozenset(name for name, state in answer.items() if (state or {}).get("status") == "healthy")
+
+    def dag_exists(self, dag_id: str) -> bool:
+        """Tell whether the DAG has been read from its file."""
+        return bool(self._call("GET", "dags", params={"dag_id_pattern": dag_id})["total_entries"])
+
+    def set_paused(self, dag_id: str, *, paused: bool) -> None:
+        """Pause a DAG, so that no run begins and no task of a run begins, or let it go on."""
+        self._call("PATCH", f"dags/{dag_id}", json={"is_paused": paused})
+
+    def is_paused(self, dag_id: str) -> bool:
+        """Tell whether a DAG is paused."""
+        return bool(self._call("GET", f"dags/{dag_id}")["is_paused"])
+
+    def trigger(self, dag_id: str, conf: dict[str, Any] | None = None) -> str:
+        """Start a run with these parameters and return its run id. Airflow accepts unknown ones: check them before."""
+        run = self._call("POST", f"dags/{dag_id}/dagRuns", json={"logical_date": None, "conf": conf or {}})
+        return str(run["dag_run_id"])
+
+    def runs(self, dag_id: str, *, limit: int = 10) -> dict[str, str]:
+        """Return the newest runs, newest first: run id → state."""
+        answer = self._call("GET", f"dags/{dag_id}/dagRuns", params={"order_by": "-run_after", "limit": limit})
+        return {str(run["dag_run_id"]): str(run["state"]) for run in answer["dag_runs"]}
+
+    def active_runs(self, dag_id: str) -> list[str]:
+        """Return the ids of the runs that are queued or running."""
+        return [run_id for run_id, state in self.runs(dag_id).items() if state in ("queued", "running")]
+
+    def mark_failed(self, dag_id: str, run_id: str) -> None:
+        """End a run as failed: its running tasks are ended within seconds."""
+        self._call("PATCH", f"dags/{dag_id}/dagRuns/{run_id}", json={"state": "failed"})
+
+    def _call(self, method: str, path: str, **arguments: Any) -> Any:
+        url = f"{self._base_url}/api/v2/{path}"
+        try:
+            response = self._session.request(method, url, timeout=REQUEST_TIMEOUT_S, **arguments)
+            if response.status_code == HTTPStatus.UNAUTHORIZED:
+                self._log_in()
+                response = self._session.request(method, url, timeout=REQUEST_TIMEOUT_S, **arguments)
+        except requests.RequestException as error:
+            raise AirflowUnavailableError.because(f"{method} {url}", error) from error
+        if not response.ok:
+            raise AirflowUnavailableError.because(f"{method} {url}", f"{response.status_code} {response.text[:500]}")
+        return response.json()
+
+    def _log_in(self) -> None:
+        url = f"{self._base_url}/auth/token"
+        response = self._session.post(url, json=self._credentials, timeout=REQUEST_TIMEOUT_S)
+        if not response.ok:
+            raise AirflowUnavailableError.because(f"POST {url}", f"{response.status_code} {response.text[:500]}")
+        self._session.headers["Authorization"] = f"Bearer {response.json()['access_token']}"
