@@ -152,7 +152,7 @@ def _format(settings: Settings, home: Path) -> None:
     configuration.write_text(properties(settings, fresh), encoding="utf-8")
     tools = Tools(settings)
     cluster_id = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-    done = subprocess.run(  # noqa: S603 - arguments are our own
+    done = subprocess.run(
         [
             str(tools.java),
             "-XX:TieredStopAtLevel=1",

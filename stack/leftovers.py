@@ -15,7 +15,9 @@ KILL_TIMEOUT_S = 5.0
 def find_leftovers(home: Path) -> list[psutil.Process]:
     """List the processes that carry the marker of this home, without the caller and its parents."""
     own = {os.getpid(), *(parent.pid for parent in psutil.Process().parents())}
-    return [process for process in psutil.process_iter() if process.pid not in own and _belongs(process, home)]
+    return [
+        process for process in psutil.process_iter() if process.pid not in own and _belongs(process, home)
+    ]
 
 
 def end_leftovers(home: Path) -> int:
@@ -50,6 +52,8 @@ def _signal(process: psutil.Process, method: str) -> None:
 
 def _belongs(process: psutil.Process, home: Path) -> bool:
     try:
-        return process.status() != psutil.STATUS_ZOMBIE and process.environ().get(MARKER) == str(home.resolve())
+        return process.status() != psutil.STATUS_ZOMBIE and process.environ().get(MARKER) == str(
+            home.resolve()
+        )
     except (psutil.Error, OSError):
         return False

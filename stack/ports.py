@@ -24,7 +24,9 @@ def check_ports(processes: Iterable[Process]) -> None:
         for setting, port in ports_of(process).items():
             if port in holders:
                 remedy = f"set {setting} to a free port" if setting else "change its port"
-                problems.append(f"Port {port}, for {process.name}, is taken by {holders[port]}: stop that, or {remedy}.")
+                problems.append(
+                    f"Port {port}, for {process.name}, is taken by {holders[port]}: stop that, or {remedy}."
+                )
     if problems:
         raise PortTakenError("\n".join(problems))
 
@@ -39,7 +41,7 @@ def _listeners() -> dict[int, str]:
     return {
         connection.laddr.port: _describe(connection.pid)
         for connection in psutil.net_connections(kind="tcp")
-        if connection.status == psutil.CONN_LISTEN
+        if connection.status == psutil.CONN_LISTEN and connection.laddr
     }
 
 

@@ -109,7 +109,9 @@ def is_up(settings: Settings) -> bool:
 
 def all_processes(settings: Settings) -> list[Process]:
     """Return every process that the settings ask for, in start order."""
-    processes = [process for module in _components(settings).values() for process in module.processes(settings)]
+    processes = [
+        process for module in _components(settings).values() for process in module.processes(settings)
+    ]
     return sorted(processes, key=lambda process: process.start_order)
 
 
@@ -168,7 +170,9 @@ def _wait_until_ready(supervisor: Supervisor, processes: list[Process], listener
                     if len(pids[name]) >= HOPELESS_STARTS
                     else f"was not ready after {elapsed_s:.0f} s"
                 )
-                message = f"{name} {reason}. The end of {supervisor.log_path(name)}:\n{log_tail(supervisor, name)}"
+                message = (
+                    f"{name} {reason}. The end of {supervisor.log_path(name)}:\n{log_tail(supervisor, name)}"
+                )
                 raise StartError(message)
         if waiting:
             time.sleep(POLL_INTERVAL_S)

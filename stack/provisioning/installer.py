@@ -2,7 +2,7 @@
 
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from stack.provisioning.layout import REQUIREMENTS, Layout
@@ -57,7 +57,15 @@ def _install_with_uv(layout: Layout, environment: str, base_python: str) -> None
     settings = {**os.environ, **uv_environment(layout.python("bootstrap"))}
     if not layout.python(environment).exists():
         _run([uv, "venv", "--quiet", "--clear", "--python", base_python, directory], settings)
-    sync = [uv, "pip", "sync", "--quiet", "--python", layout.python(environment), REQUIREMENTS[environment]]
+    sync: list[str | Path] = [
+        uv,
+        "pip",
+        "sync",
+        "--quiet",
+        "--python",
+        layout.python(environment),
+        REQUIREMENTS[environment],
+    ]
     try:
         _run(sync, settings)
     except InstallationError:
@@ -68,13 +76,13 @@ def _install_with_uv(layout: Layout, environment: str, base_python: str) -> None
 
 def _install_with_pip(layout: Layout, environment: str, base_python: str) -> None:
     _run([base_python, "-m", "venv", "--clear", "--without-pip", layout.environment(environment)])
-    pip = [layout.python("bootstrap"), "-m", "pip", "--python", layout.python(environment)]
+    pip: list[str | Path] = [layout.python("bootstrap"), "-m", "pip", "--python", layout.python(environment)]
     _run([*pip, "install", "--quiet", "--requirement", REQUIREMENTS[environment]])
 
 
-def _run(command: list[str | Path], environment: dict[str, str] | None = None) -> None:
+def _run(command: Sequence[str | Path], environment: dict[str, str] | None = None) -> None:
     try:
-        done = subprocess.run(  # noqa: S603 - arguments are our own
+        done = subprocess.run(
             command, capture_output=True, text=True, timeout=INSTALL_TIMEOUT_S, env=environment, check=False
         )
     except (OSError, subprocess.SubprocessError) as error:

@@ -85,9 +85,7 @@ def examine(binary: Path) -> Java:
 
 def _output(binary: Path, argument: str) -> str:
     try:
-        done = subprocess.run(  # noqa: S603 - the user's own Java
-            [binary, argument], capture_output=True, text=True, timeout=60, check=False
-        )
+        done = subprocess.run([binary, argument], capture_output=True, text=True, timeout=60, check=False)
     except (OSError, subprocess.SubprocessError) as error:
         message = f"does not run: {error}"
         raise JavaNotFoundError(message) from error

@@ -9,6 +9,7 @@ import venv
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import NoReturn
 
 from cli.names import overview
 from stack.provisioning.java import JavaNotFoundError, candidates, find_java
@@ -26,19 +27,28 @@ def launch(arguments: list[str]) -> int:
         if set(arguments) in HELP:
             print(overview())
             return 0
-        try:
-            make_ready(layout)
-        except PreparationError as error:
-            print(f"foldlake: {error}", file=sys.stderr)
-            return 1
-        except KeyboardInterrupt:
-            print("\nInterrupted. Run it again: it goes on where it stopped.", file=sys.stderr)
-            return 130
+        if (failure := _prepare(layout)) is not None:
+            return failure
+    _become_command_line(layout, arguments)
+
+
+def _prepare(layout: Layout) -> int | None:
+    """Prepare what is missing; returns an exit code when that failed."""
+    try:
+        make_ready(layout)
+    except PreparationError as error:
+        print(f"foldlake: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("\nInterrupted. Run it again: it goes on where it stopped.", file=sys.stderr)
+        return 130
+    return None
+
+
+def _become_command_line(layout: Layout, arguments: list[str]) -> NoReturn:
     os.environ["FOLDLAKE_TOOLS"] = str(layout.root)
     os.environ["JAVA_HOME"] = layout.stamp("java").read_text(encoding="utf-8").splitlines()[1]
-    os.environ["PYTHONPATH"] = os.pathsep.join(
-        [str(CHECKOUT), *filter(None, [os.environ.get("PYTHONPATH")])]
-    )
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(CHECKOUT), *filter(None, [os.environ.get("PYTHONPATH")])])
     python = str(layout.python("main"))
     sys.stdout.flush()
     os.execv(python, [python, "-P", "-m", "cli", *arguments])  # noqa: S606 - our own interpreter
@@ -78,7 +88,7 @@ def make_ready(layout: Layout) -> None:
         _find_java(layout)
         _check_disk(layout)
         _make_bootstrap(layout)
-        finished = subprocess.run(  # noqa: S603 - our own interpreter
+        finished = subprocess.run(
             [
                 layout.python("bootstrap"),
                 "-P",
@@ -91,7 +101,9 @@ def make_ready(layout: Layout) -> None:
             check=False,
         )
         if finished.returncode != 0:
-            message = "not everything could be prepared (see above). Run it again: it goes on where it stopped."
+            message = (
+                "not everything could be prepared (see above). Run it again: it goes on where it stopped."
+            )
             raise PreparationError(message)
 
 
@@ -159,7 +171,7 @@ def _make_bootstrap(layout: Layout) -> None:
         )
         raise PreparationError(message) from error
     python = layout.python("bootstrap")
-    installed = subprocess.run(  # noqa: S603 - our own interpreter
+    installed = subprocess.run(
         [python, "-m", "pip", "install", "--quiet", "--requirement", REQUIREMENTS["bootstrap"]],
         check=False,
     )

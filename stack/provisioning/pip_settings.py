@@ -19,7 +19,7 @@ NAMES = {
 
 def uv_environment(pip_python: Path) -> dict[str, str]:
     """Return variables for uv, from the settings of that interpreter's pip; what the user set for uv wins."""
-    done = subprocess.run(  # noqa: S603 - our own interpreter
+    done = subprocess.run(
         [pip_python, "-m", "pip", "config", "list"], capture_output=True, text=True, timeout=60, check=False
     )
     wanted = {

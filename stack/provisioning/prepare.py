@@ -2,8 +2,8 @@
 
 import sys
 import threading
-from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
@@ -28,14 +28,18 @@ def main(root: str, base_python: str) -> int:
     """Prepare all parts that are not ready; returns the exit code."""
     layout = Layout(Path(root))
     console = Console(stderr=True)
-    columns = (TextColumn("{task.description:<46}"), BarColumn(), TextColumn("{task.fields[done]}"), TimeElapsedColumn())
+    columns = (
+        TextColumn("{task.description:<46}"),
+        BarColumn(),
+        TextColumn("{task.fields[done]}"),
+        TimeElapsedColumn(),
+    )
+    jobs: dict[str, Future[None]] = {}
     with Progress(*columns, console=console) as progress, ThreadPoolExecutor(len(LABELS)) as pool:
-        jobs: dict[str, Future[None]] = {}
         for part, label in LABELS.items():
             if not layout.is_ready(part):
-                task = progress.add_task(label, total=None, done="")
-                make = _make_jars if part == "jars" else _make_environment(part, base_python)
-                jobs[part] = pool.submit(_tell, console, label, progress, task, lambda t, make=make: make(layout, progress, t))
+                line = _Line(progress, progress.add_task(label, total=None, done=""), label)
+                jobs[part] = pool.submit(_make, part, layout, base_python, line)
     failed = 0
     for part, job in jobs.items():
         try:
@@ -47,40 +51,54 @@ def main(root: str, base_python: str) -> int:
     return 1 if failed else 0
 
 
-def _tell(
-    console: Console, label: str, progress: Progress, task: TaskID, make: Callable[[TaskID], None]
-) -> None:
-    """Do one part; without a terminal there is no bar, so say in words when it ends."""
-    make(task)
-    progress.update(task, total=1, completed=1, done="ready")
-    progress.stop_task(task)
-    if not console.is_terminal:
-        console.print(f"ready: {label}")
+@dataclass(frozen=True)
+class _Line:
+    """One line of the display."""
+
+    progress: Progress
+    task: TaskID
+    label: str
+
+    def show(self, done: float, total: float | None, text: str) -> None:
+        self.progress.update(self.task, total=total, completed=done, done=text)
+
+    def end(self) -> None:
+        self.show(1, 1, "ready")
+        self.progress.stop_task(self.task)
+        console = self.progress.console
+        if not console.is_terminal:
+            # No bar is drawn: say in words that it is done.
+            console.print(f"ready: {self.label}")
 
 
-def _make_environment(environment: str, base_python: str) -> Callable[[Layout, Progress, TaskID], None]:
-    def make(layout: Layout, progress: Progress, task: TaskID) -> None:
-        total = len(locked_packages(environment))
-        finished = threading.Event()
-
-        def count() -> None:
-            while not finished.wait(COUNT_EVERY_S):
-                done = installed_packages(layout, environment)
-                text = f"{done}/{total} packages" if done else "downloading"
-                progress.update(task, total=total if done else None, completed=done, done=text)
-
-        counter = threading.Thread(target=count, daemon=True)
-        counter.start()
-        try:
-            install(layout, environment, base_python)
-        finally:
-            finished.set()
-            counter.join()
-
-    return make
+def _make(part: str, layout: Layout, base_python: str, line: _Line) -> None:
+    if part == "jars":
+        _make_jars(layout, line)
+    else:
+        _make_environment(part, layout, base_python, line)
+    line.end()
 
 
-def _make_jars(layout: Layout, progress: Progress, task: TaskID) -> None:
+def _make_environment(environment: str, layout: Layout, base_python: str, line: _Line) -> None:
+    total = len(locked_packages(environment))
+    finished = threading.Event()
+
+    def count() -> None:
+        while not finished.wait(COUNT_EVERY_S):
+            done = installed_packages(layout, environment)
+            # They appear all at once, when all are downloaded and built.
+            line.show(done, total if done else None, f"{done}/{total} packages" if done else "downloading")
+
+    counter = threading.Thread(target=count, daemon=True)
+    counter.start()
+    try:
+        install(layout, environment, base_python)
+    finally:
+        finished.set()
+        counter.join()
+
+
+def _make_jars(layout: Layout, line: _Line) -> None:
     total = sum(file.size_bytes for file in read_lock())
     arrived = 0
     lock = threading.Lock()
@@ -89,8 +107,7 @@ def _make_jars(layout: Layout, progress: Progress, task: TaskID) -> None:
         nonlocal arrived
         with lock:
             arrived += count
-            text = f"{arrived // BYTES_PER_MB}/{total // BYTES_PER_MB} MB"
-            progress.update(task, total=total, completed=arrived, done=text)
+            line.show(arrived, total, f"{arrived // BYTES_PER_MB}/{total // BYTES_PER_MB} MB")
 
     install_jars(layout, on_bytes)
 

@@ -1,0 +1,29 @@
+"""The embedded Kafka and schema registry are what the rest of Foldlake counts on."""
+
+import requests
+from confluent_kafka.admin import AdminClient
+
+from include.settings import Settings
+
+
+def test_topics_are_not_made_by_accident(settings: Settings) -> None:
+    admin = AdminClient({"bootstrap.servers": settings.bootstrap_servers})
+
+    topics = admin.list_topics("never-made", timeout=10).topics
+
+    assert topics["never-made"].error is not None
+
+
+def test_schema_that_old_readers_cannot_read_is_refused(settings: Settings) -> None:
+    subject = f"{settings.registry_url}/subjects/incompatible"
+    headers = {"Content-Type": "application/vnd.schemaregistry.v1+json"}
+    first = {"schema": '{"type":"record","name":"R","fields":[{"name":"a","type":"string"}]}'}
+    second = {
+        "schema": '{"type":"record","name":"R","fields":[{"name":"a","type":"string"},{"name":"b","type":"int"}]}'
+    }
+
+    accepted = requests.post(f"{subject}/versions", json=first, headers=headers, timeout=10)
+    refused = requests.post(f"{subject}/versions", json=second, headers=headers, timeout=10)
+
+    assert accepted.status_code == 200
+    assert refused.status_code == 409
