@@ -8,17 +8,22 @@ from typing import Any
 
 from include.errors import SchemaError
 
+KEY_PROPERTY = "foldlake.key"
 EVENT_SCHEMAS = Path(__file__).resolve().parent / "schemas"
 
 
 @dataclass(frozen=True)
 class RecordSchema:
-    """An Avro record schema: its JSON text, its simple and full name, and its fields' names in order."""
+    """An Avro record schema: its JSON text, its simple and full name, and its fields' names in order.
+
+    `key_field` is the schema's property `foldlake.key`: the field that the Kafka record's key repeats, where there is one.
+    """
 
     text: str
     name: str
     full_name: str
     fields: tuple[str, ...]
+    key_field: str | None = None
 
     @classmethod
     def parse(cls, text: str, origin: str) -> "RecordSchema":
@@ -36,7 +41,7 @@ class RecordSchema:
             raise SchemaError(message) from error
         simple = name.rpartition(".")[2]
         full = name if "." in name or not namespace else f"{namespace}.{name}"
-        return cls(text=text, name=simple, full_name=full, fields=fields)
+        return cls(text, simple, full, fields, parsed.get(KEY_PROPERTY))
 
     def parsed(self) -> dict[str, Any]:
         """Return the schema as the dictionary that fastavro wants."""

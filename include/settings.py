@@ -70,6 +70,7 @@ class Settings(BaseSettings):
     node_http_workers: int = Field(default=2, ge=1)
     node_standby_replicas: int = Field(default=1, ge=0)
     node_session_timeout_s: int = Field(default=6, ge=6)
+    node_release_grace_s: int = Field(default=120, ge=0)
     node_store_map_size_mb: int = Field(default=16_384, ge=64)
     node_command_timeout_s: float = Field(default=4.5, gt=0)
 

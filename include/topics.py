@@ -73,3 +73,16 @@ def ensure_topics(admin: AdminClient, topics: list[Topic], replication_factor: i
         except TimeoutError as error:
             message = f"Topic {name} could not be made: no answer from the broker in time."
             raise KafkaUnavailableError(message) from error
+
+
+def source_topics(source_topic: str, partitions: int) -> list[Topic]:
+    """Return a read model's source topic and its dead-letter topic, kept for ever."""
+    return [
+        Topic(source_topic, partitions, FOREVER),
+        Topic(dead_letter_topic(source_topic), partitions, FOREVER),
+    ]
+
+
+def changelog(name: str, partitions: int) -> Topic:
+    """Return a changelog topic: as many partitions as the source."""
+    return Topic(name, partitions, COMPACTED)

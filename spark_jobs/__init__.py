@@ -1,0 +1,1 @@
+"""One module per application that Spark runs, and the pieces that they are made of."""

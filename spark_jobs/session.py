@@ -1,0 +1,23 @@
+"""The Spark session of the stream driver."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+
+def stream_session(
+    app_name: str, config: Mapping[str, str], master: str = "", jars: Sequence[Path] = ()
+) -> SparkSession:
+    """Return the session.
+
+    `master` and `jars` are for a driver that starts its own JVM; under spark-submit both are given already.
+    """
+    builder = SparkSession.builder.appName(app_name)
+    if master:
+        builder = builder.master(master)
+    if jars:
+        builder = builder.config("spark.jars", ",".join(map(str, jars)))
+    for name, value in config.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()

@@ -1,0 +1,138 @@
+"""One streaming query over its life: started, watched, restarted on its checkpoint, taught a schema id that it stopped at."""
+
+import logging
+import time
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from enum import StrEnum
+
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming import StreamingQuery
+
+from include.errors import FoldlakeError
+from spark_jobs.known_schemas import KnownSchemas, headers_ahead, unknown_header
+
+LOG = logging.getLogger(__name__)
+
+FIRST_BACKOFF_S = 1.0
+LONGEST_BACKOFF_S = 30.0
+# A query that ran this long had recovered: its next failure starts from the first backoff again.
+RECOVERED_AFTER_S = 60.0
+# About two minutes of failing: more than a broker's restart takes. Then the driver ends, and its supervisor decides.
+MAX_FAILURES_IN_A_ROW = 8
+
+
+class Phase(StrEnum):
+    """What a query is doing."""
+
+    STARTING = "starting"
+    CATCHING_UP = "catching up"
+    REAL_TIME = "real time"
+    MICRO_BATCHES = "micro-batches"
+    FAILED = "failed"  # waits for its next start
+    REFUSED = "refused"  # will not be started by this driver
+    STOPPED = "stopped"
+
+
+class QueryFailedError(FoldlakeError):
+    """A query failed too often in a row to go on by itself."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a query reads and keeps its progress."""
+
+    bootstrap_servers: str
+    source_topic: str
+    checkpoint: str
+
+
+class SupervisedQuery(ABC):
+    """A streaming query that outlives its failures. `poll` does all the work: call it about every second."""
+
+    def __init__(self, name: str, spark: SparkSession, place: Place, schemas: KnownSchemas) -> None:
+        self.name = name
+        self.phase = Phase.STARTING
+        self.failures_in_a_row = 0
+        self.restarts = 0
+        self.last_error = ""
+        self._spark = spark
+        self._place = place
+        self._schemas = schemas
+        self._query: StreamingQuery | None = None
+        self._started_s = 0.0
+        self._not_before_s = 0.0
+
+    @abstractmethod
+    def _start(self) -> tuple[StreamingQuery, Phase]:
+        """Start the query on its checkpoint."""
+
+    def poll(self) -> None:
+        """Start the query when it is not running and its time has come; look after it when it has ended.
+
+        Raises QueryFailedError when it fails again and again.
+        """
+        if self.phase in (Phase.REFUSED, Phase.STOPPED):
+            return
+        if self._query is None:
+            if time.monotonic() >= self._not_before_s:
+                self._try_start()
+        elif not self._query.isActive:
+            error = self._query.exception()
+            self._query = None
+            if error is not None:
+                self._recover(error)
+
+    def stop(self) -> None:
+        """Stop for good; what the checkpoint does not cover is folded again by whoever continues it."""
+        self.phase = Phase.STOPPED
+        if self._query is not None:
+            self._query.stop()
+            self._query = None
+
+    def refuse(self, why: str) -> None:
+        """Never start in this driver."""
+        LOG.error("query %s is refused: %s", self.name, why)
+        self.phase = Phase.REFUSED
+        self.last_error = why
+
+    @property
+    def source_topic(self) -> str:
+        """The topic that it reads."""
+        return self._place.source_topic
+
+    def _try_start(self) -> None:
+        try:
+            self._query, self.phase = self._start()
+        except Exception as error:  # noqa: BLE001 - whatever Spark throws: wait and try again
+            self._back_off(error)
+            return
+        self._started_s = time.monotonic()
+        LOG.info("query %s: %s", self.name, self.phase)
+
+    def _recover(self, error: Exception) -> None:
+        if time.monotonic() - self._started_s > RECOVERED_AFTER_S:
+            self.failures_in_a_row = 0
+        self.restarts += 1
+        header = unknown_header(error)
+        if header is None:
+            self._back_off(error)
+            return
+        LOG.info("query %s stopped at the unknown schema header %s", self.name, header.hex())
+        try:
+            place = self._place
+            ahead = headers_ahead(self._spark, place.bootstrap_servers, place.source_topic, place.checkpoint)
+            self._schemas.learn({header} | ahead)
+        except Exception as failure:  # noqa: BLE001 - registry or broker away: the id stays unknown, try again later
+            self._back_off(failure)
+
+    def _back_off(self, error: Exception) -> None:
+        self.phase = Phase.FAILED
+        self.failures_in_a_row += 1
+        self.last_error = str(error).splitlines()[0][:500] if str(error) else repr(error)
+        if self.failures_in_a_row > MAX_FAILURES_IN_A_ROW:
+            message = f"Query {self.name} failed {self.failures_in_a_row} times in a row, last with: {self.last_error}"
+            raise QueryFailedError(message) from error
+        delay_s = min(LONGEST_BACKOFF_S, FIRST_BACKOFF_S * 2 ** (self.failures_in_a_row - 1))
+        self._not_before_s = time.monotonic() + delay_s
+        LOG.warning("query %s failed, next try in %.0f s: %s", self.name, delay_s, self.last_error)
