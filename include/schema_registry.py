@@ -22,10 +22,10 @@ class SchemaRegistry:
     A schema never changes under its id, so what was fetched is kept for ever.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, timeout_s: float = REQUEST_TIMEOUT_S) -> None:
         self.url = url
         self._client = SchemaRegistryClient(
-            {"url": url, "timeout": REQUEST_TIMEOUT_S, "max.retries": 0}
+            {"url": url, "timeout": timeout_s, "max.retries": 0}
         )
         self._fetch_cached = lru_cache(maxsize=None)(self._fetch)
 

@@ -3,7 +3,7 @@
 import json
 import os
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 
 from confluent_kafka import Producer
@@ -12,6 +12,7 @@ from pyspark.sql.streaming.listener import (
     QueryProgressEvent,
     QueryStartedEvent,
     QueryTerminatedEvent,
+    SourceProgress,
     StreamingQueryListener,
 )
 
@@ -23,7 +24,7 @@ PUBLISH_INTERVAL_S = 2.0
 
 @dataclass(frozen=True)
 class BatchProgress:
-    """Figures of a query's last finished batch, as Spark reported them."""
+    """Figures of a query's last finished batch, as Spark reported them; `end_offsets` is by source partition."""
 
     batch_id: int = -1
     input_rows: int = 0
@@ -31,6 +32,7 @@ class BatchProgress:
     processed_rows_per_s: float = 0.0
     state_rows: int = 0
     state_bytes: int = 0
+    end_offsets: dict[str, int] = field(default_factory=dict)
     finished_at: str = ""
 
 
@@ -56,6 +58,7 @@ class ProgressListener(StreamingQueryListener):
             processed_rows_per_s=_finite(progress.processedRowsPerSecond),
             state_rows=sum(operator.numRowsTotal for operator in operators),
             state_bytes=sum(operator.memoryUsedBytes for operator in operators),
+            end_offsets=_end_offsets(progress.sources),
             finished_at=datetime.now(UTC).isoformat(),
         )
         self.rows_in[name] = self.rows_in.get(name, 0) + progress.numInputRows
@@ -69,6 +72,14 @@ class ProgressListener(StreamingQueryListener):
 
 def _finite(rate: float | None) -> float:
     return rate if rate is not None and rate == rate and abs(rate) != float("inf") else 0.0  # noqa: PLR0124 - NaN
+
+
+def _end_offsets(sources: list[SourceProgress]) -> dict[str, int]:
+    try:
+        (by_partition,) = json.loads(sources[0].endOffset).values()
+    except (IndexError, ValueError, TypeError, AttributeError):
+        return {}
+    return dict(by_partition)
 
 
 class ProgressPublisher:
