@@ -1,0 +1,120 @@
+"""One version of a read model on this node: a thread that opens its store, follows its changelog, and closes it."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from include.schema_registry import SchemaRegistry
+from include.settings import Settings
+from query_api.errors import StoreDamagedError
+from query_api.follower import Follower, follower_consumer
+from query_api.node_state import HeldPartition
+from query_api.store.base import Binding
+from query_api.store.directory import StoreDirectory
+
+HOUSEKEEPING_INTERVAL_S = 10.0
+JOIN_TIMEOUT_S = 20.0
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class VersionReference:
+    """Which version of which read model, and where its changelog is."""
+
+    model: str
+    number: int
+    changelog_topic: str
+    partition_count: int
+    binding: Binding
+
+
+class FollowedVersion(threading.Thread):
+    """Follows one version until it is stopped or fails; `failure` says how it ended."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        reference: VersionReference,
+        directory: StoreDirectory,
+        *,
+        ready_before: Iterable[int],
+        on_change: Callable[[], None],
+    ) -> None:
+        super().__init__(name=f"{reference.model}.v{reference.number}", daemon=True)
+        self.reference = reference
+        self.failure: Exception | None = None
+        self._settings = settings
+        self._directory = directory
+        self._ready_before = tuple(ready_before)
+        self._on_change = on_change
+        self._stopping = threading.Event()
+        self._wanted: frozenset[int] = frozenset()
+        self._follower: Follower | None = None
+        self.records = 0
+
+    def hold(self, partitions: frozenset[int]) -> None:
+        """Say which partitions to hold from now on."""
+        self._wanted = partitions
+        if self._follower is not None:
+            self._follower.hold(partitions)
+
+    def partitions(self) -> dict[int, HeldPartition] | None:
+        """Return every partition held; None while the store is being opened."""
+        return None if self._follower is None else self._follower.partitions()
+
+    @property
+    def bad_records(self) -> int:
+        """Changelog records passed over since the process started."""
+        return 0 if self._follower is None else self._follower.bad_records
+
+    def stop(self) -> None:
+        """End following and close the store."""
+        self._stopping.set()
+        self.join(JOIN_TIMEOUT_S)
+
+    def run(self) -> None:
+        """Follow; a failure is kept for the materializer to decide about."""
+        try:
+            self._follow()
+        except Exception as error:
+            if not isinstance(error, StoreDamagedError):
+                log.exception("following %s ended", self.name)
+            self.failure = error
+            self._on_change()
+
+    def _follow(self) -> None:
+        reference = self.reference
+        store = self._directory.open_writer(
+            reference.model, reference.number, reference.partition_count, reference.binding
+        )
+        consumer = follower_consumer(self._settings.bootstrap_servers, self._settings.advertised_url)
+        try:
+            follower = Follower(
+                reference.changelog_topic,
+                store,
+                consumer,
+                SchemaRegistry(self._settings.registry_url),
+                release_grace_s=self._settings.node_release_grace_s,
+                ready_before=self._ready_before if store.positions() else (),
+                on_change=self._on_change,
+            )
+            follower.hold(self._wanted)
+            self._follower = follower
+            self._on_change()
+            next_housekeeping = time.monotonic() + HOUSEKEEPING_INTERVAL_S
+            while not self._stopping.is_set():
+                follower.run_once()
+                if time.monotonic() >= next_housekeeping:
+                    next_housekeeping += HOUSEKEEPING_INTERVAL_S
+                    store.housekeep()
+                    self.records = store.record_count()
+                    self._directory.proved_good(reference.model, reference.number)
+        finally:
+            consumer.close()
+            if self._stopping.is_set():
+                self._directory.close_writer(store, reference.model, reference.number)
+            else:
+                store.close()

@@ -1,0 +1,230 @@
+"""The materializer of a query node: consumes changelogs into the local store, and tells the HTTP workers who owns what.
+
+`python -m query_api.materializer`. It may be killed at any time; it waits for whatever of Kafka, registry and version
+record is not there yet.
+"""
+
+import logging
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+from include.errors import FoldlakeError, KafkaUnavailableError
+from include.read_model import load_read_models
+from include.settings import Settings
+from include.versions import Stage
+from query_api import node_state
+from query_api.cluster_observer import ClusterObserver, ClusterView
+from query_api.errors import StoreDamagedError
+from query_api.followed_version import FollowedVersion, VersionReference
+from query_api.membership import Membership
+from query_api.node_state import HeldPartition, NodeState
+from query_api.reconcile import build_state, followed, wanted_partitions
+from query_api.store.directory import StoreDirectory
+
+OBSERVE_INTERVAL_S = 1.0
+HEARTBEAT_S = 1.0
+# Readiness outlives a restart of this length: what was complete a moment ago is at most so much behind.
+RESTART_GRACE_S = 15.0
+# Threads that hold the interpreter for long would delay the one that follows the live version.
+SWITCH_INTERVAL_S = 0.001
+
+log = logging.getLogger(__name__)
+
+
+class Materializer:
+    """The threads of one node's materializer and the loop that keeps them in step with the cluster."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        models = load_read_models(settings.read_models_dir)
+        self._source_topics = {name: model.source_topic for name, model in models.items()}
+        self._directory = StoreDirectory(settings.store_dir, settings.node_store_map_size_mb * 1024 * 1024)
+        self._directory.lock()
+        self._before = self._state_before()
+        self._changed = threading.Event()
+        self._stopping = threading.Event()
+        self._look_again = threading.Event()
+        self._membership = Membership(settings, self._on_assignment)
+        self._observer = ClusterObserver(settings, self._source_topics)
+        self._view: ClusterView | None = None
+        self._waiting_for = "Kafka"
+        self._versions: dict[tuple[str, int], FollowedVersion] = {}
+        self._threads: list[_WatchedThread] = []
+
+    def _state_before(self) -> NodeState:
+        """Return what the process before this one wrote last; its readiness only if that was a moment ago."""
+        empty = NodeState(node=self._settings.node_name, url=self._settings.advertised_url)
+        before = node_state.read(self._settings.store_dir)
+        if before is None or before.url != empty.url or before.age_s() > RESTART_GRACE_S:
+            return empty
+        return before
+
+    def run(self) -> None:
+        """Work until `stop`; raises whatever ended one of the threads."""
+        self._threads = [
+            _WatchedThread("membership", self._membership.run_once, self._stopping, self._changed.set),
+            _WatchedThread("observer", self._observe, self._stopping, self._changed.set),
+        ]
+        for thread in self._threads:
+            thread.start()
+        try:
+            while not self._stopping.is_set():
+                self._changed.wait(HEARTBEAT_S)
+                self._changed.clear()
+                self._step()
+        finally:
+            self._shut_down()
+
+    def stop(self) -> None:
+        """End `run` soon."""
+        self._stopping.set()
+        self._changed.set()
+        self._look_again.set()
+
+    def _shut_down(self) -> None:
+        self._stopping.set()
+        self._look_again.set()
+        for version in self._versions.values():
+            version.stop()
+        for thread in self._threads:
+            thread.join(OBSERVE_INTERVAL_S * 2)
+        self._membership.close()
+
+    def _observe(self) -> None:
+        """Look at the cluster once, then wait for the next turn or a reason to look again."""
+        try:
+            self._view = self._observer.observe()
+            self._waiting_for = ""
+        except KafkaUnavailableError as error:
+            self._waiting_for = str(error)
+            log.warning("waits: %s", error)
+        self._changed.set()
+        self._look_again.wait(OBSERVE_INTERVAL_S)
+        self._look_again.clear()
+
+    def _on_assignment(self) -> None:
+        self._changed.set()
+        self._look_again.set()
+
+    def _step(self) -> None:
+        """Bring subscriptions, followed versions and the state file in step with the newest view."""
+        for thread in self._threads:
+            if thread.failure is not None:
+                raise thread.failure
+        view = self._view
+        if view is not None:
+            self._membership.subscribe(t for t in set(self._source_topics.values()) if t in view.topics)
+            self._end_versions(view)
+            self._begin_versions(view)
+        state = build_state(
+            self._before, view, self._source_topics, self._owned(), self._versions, self._settings.node_standby_replicas
+        )
+        for (model, number), version in self._versions.items():
+            version.hold(wanted_partitions(state, model, number))
+        node_state.write(
+            self._settings.store_dir,
+            replace(
+                state,
+                written_at=time.time(),
+                is_kafka_reachable=not self._waiting_for,
+                waiting_for=self._waiting_for,
+            ),
+        )
+
+    def _owned(self) -> frozenset[tuple[str, int]] | None:
+        return self._membership.assigned if self._membership.has_joined else None
+
+    def _begin_versions(self, view: ClusterView) -> None:
+        for reference in followed(view):
+            key = (reference.model, reference.number)
+            if key not in self._versions:
+                self._versions[key] = self._begin(reference)
+
+    def _begin(self, reference: VersionReference) -> FollowedVersion:
+        version = FollowedVersion(
+            self._settings,
+            reference,
+            self._directory,
+            ready_before=[p for p, held in self._held_before(reference).items() if held.is_ready],
+            on_change=self._changed.set,
+        )
+        version.start()
+        return version
+
+    def _held_before(self, reference: VersionReference) -> dict[int, HeldPartition]:
+        model = self._before.models.get(reference.model)
+        version = None if model is None else model.versions.get(reference.number)
+        return {} if version is None else version.partitions
+
+    def _end_versions(self, view: ClusterView) -> None:
+        """Stop what failed or was replaced (it begins again), and remove what was retired."""
+        wanted = {(r.model, r.number): r for r in followed(view)}
+        for key, version in list(self._versions.items()):
+            model, number = key
+            if version.failure is not None and not isinstance(version.failure, StoreDamagedError):
+                raise version.failure
+            is_damaged = version.failure is not None or (
+                version.partitions() is not None and self._directory.is_reported_damaged(model, number)
+            )
+            if is_damaged:
+                log.warning("the store of %s v%d is damaged: it is rebuilt", model, number)
+            if is_damaged or wanted.get(key) != version.reference:
+                version.stop()
+                del self._versions[key]
+                self._before = replace(self._before, models={})
+            if is_damaged:
+                self._directory.discard(model, number)
+        for model, number in self._directory.held():
+            stage = _stage(view, model, number)
+            if stage in {Stage.RETIRED, Stage.ABANDONED} and (model, number) not in self._versions:
+                log.info("%s v%d is %s: its store is removed", model, number, stage)
+                self._directory.discard(model, number)
+
+
+class _WatchedThread(threading.Thread):
+    """Calls `turn` until stopping; an error ends it and is kept."""
+
+    def __init__(
+        self, name: str, turn: Callable[[], None], stopping: threading.Event, on_failure: Callable[[], None]
+    ) -> None:
+        super().__init__(name=name, daemon=True)
+        self._turn = turn
+        self._stopping = stopping
+        self._on_failure = on_failure
+        self.failure: Exception | None = None
+
+    def run(self) -> None:
+        try:
+            while not self._stopping.is_set():
+                self._turn()
+        except Exception as error:  # noqa: BLE001 - the main loop raises it again
+            self.failure = error
+            self._on_failure()
+
+
+def _stage(view: ClusterView, model: str, number: int) -> Stage | None:
+    record = view.versions.get(model)
+    return next((v.stage for v in record.versions if v.number == number), None) if record else None
+
+
+def main() -> int:
+    """Run the materializer of the node that the settings describe."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(threadName)s %(message)s")
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
+    try:
+        materializer = Materializer(Settings())
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: materializer.stop())
+        materializer.run()
+    except FoldlakeError as error:
+        log.error("%s", error)  # noqa: TRY400 - the message is for the operator and says all
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,89 @@
+"""This node's place in the consumer group that decides who owns which partition.
+
+The group subscribes to the read models' source topics, which have as many partitions as their changelogs: what a node
+owns then does not change when another version is promoted. Nothing is ever fetched through it.
+"""
+
+import logging
+from collections.abc import Callable, Iterable
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+
+from include.settings import Settings
+from query_api.errors import FencedError
+
+GROUP = "foldlake-query-nodes"
+# Three heartbeats fit into the shortest session timeout that a broker allows by default (6 s).
+HEARTBEAT_INTERVAL_MS = 1500
+METADATA_REFRESH_MS = 5000
+POLL_S = 0.2
+
+log = logging.getLogger(__name__)
+
+
+class Membership:
+    """Joins the group and keeps `assigned` up to date; `run_once` has to be called all the time, by one thread."""
+
+    def __init__(self, settings: Settings, on_change: Callable[[], None]) -> None:
+        self._on_change = on_change
+        self._topics: frozenset[str] = frozenset()
+        self.assigned: frozenset[tuple[str, int]] = frozenset()
+        self.has_joined = False
+        self._consumer = Consumer(
+            {
+                "bootstrap.servers": settings.bootstrap_servers,
+                "group.id": GROUP,
+                # A restart within the session timeout gets its partitions back, and nobody rebalances.
+                "group.instance.id": settings.node_name,
+                # The routing table: describe_consumer_groups shows it.
+                "client.id": settings.advertised_url,
+                "partition.assignment.strategy": "cooperative-sticky",
+                "session.timeout.ms": settings.node_session_timeout_s * 1000,
+                "heartbeat.interval.ms": HEARTBEAT_INTERVAL_MS,
+                "topic.metadata.refresh.interval.ms": METADATA_REFRESH_MS,
+                "enable.auto.commit": False,
+                "auto.offset.reset": "latest",
+                "log_level": 3,
+            }
+        )
+
+    def subscribe(self, topics: Iterable[str]) -> None:
+        """Take part in the ownership of these topics; does nothing when they are the same as before."""
+        wanted = frozenset(topics)
+        if not wanted or wanted == self._topics:
+            return
+        self._consumer.subscribe(
+            sorted(wanted), on_assign=self._assign, on_revoke=self._revoke, on_lost=self._revoke
+        )
+        self._topics = wanted
+
+    def run_once(self) -> None:
+        """Take part for a moment; raises FencedError when another process has taken this node's name."""
+        message = self._consumer.poll(POLL_S)
+        error = None if message is None else message.error()
+        if error is None:
+            return
+        if error.fatal() or error.code() == KafkaError._FATAL:  # noqa: SLF001 - the only name it has
+            raise FencedError(f"Kafka has put this node out of the group ({error}): is its name used twice?")
+        log.warning("membership: %s", error)
+
+    def _assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        consumer.incremental_assign(partitions)
+        consumer.pause(partitions)
+        self.assigned |= {(p.topic, p.partition) for p in partitions}
+        self.has_joined = True
+        log.info("owns %s", sorted(self.assigned))
+        self._on_change()
+
+    def _revoke(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        self.assigned -= {(p.topic, p.partition) for p in partitions}
+        try:
+            consumer.incremental_unassign(partitions)
+        except KafkaException as error:
+            log.info("unassign: %s", error)  # the assignment was lost as a whole: nothing is left to give back
+        log.info("owns %s", sorted(self.assigned))
+        self._on_change()
+
+    def close(self) -> None:
+        """Stop taking part. A static member stays in the group until its session ends or it comes back."""
+        self._consumer.close()

@@ -1,0 +1,125 @@
+"""What the materializer tells its node's HTTP workers: who owns what, what is held here and how ready it is.
+
+One JSON file, replaced whole: a worker reads the old one or the new one. It also outlives a restart.
+"""
+
+import os
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+FILE_NAME = "node-state.json"
+
+
+@dataclass(frozen=True)
+class HeldPartition:
+    """A changelog partition that this node follows.
+
+    is_ready: its records were complete once, since it has been followed without a break.
+    end_offset: the changelog's end as last heard of.
+    """
+
+    is_ready: bool = False
+    end_offset: int = -1
+
+
+@dataclass(frozen=True)
+class HeldVersion:
+    """A version of a read model on this node."""
+
+    number: int
+    stage: str
+    changelog_topic: str
+    partitions: dict[int, HeldPartition] = field(default_factory=dict)
+    bad_records: int = 0
+    records: int = 0
+
+
+@dataclass(frozen=True)
+class ModelState:
+    """A read model as this node knows it.
+
+    owned: partitions that the consumer group has given to this node.
+    owners, standbys: partition -> URL of its owner, URLs of its standbys, as of the newest routing table.
+    source_ends: end offset of each partition of the source topic.
+    """
+
+    name: str
+    source_topic: str
+    partition_count: int
+    revision: int
+    live: int | None
+    versions: dict[int, HeldVersion] = field(default_factory=dict)
+    owned: frozenset[int] = frozenset()
+    owners: dict[int, str] = field(default_factory=dict)
+    standbys: dict[int, tuple[str, ...]] = field(default_factory=dict)
+    source_ends: dict[int, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class NodeState:
+    """The whole message. `written_at` is Unix time in seconds: it goes on while the materializer is alive."""
+
+    node: str
+    url: str
+    written_at: float = 0.0
+    is_kafka_reachable: bool = False
+    waiting_for: str = ""
+    nodes: dict[str, str] = field(default_factory=dict)  # URL -> name, of every member of the group
+    models: dict[str, ModelState] = field(default_factory=dict)
+
+    def age_s(self) -> float:
+        """Return how long ago the materializer wrote it."""
+        return time.time() - self.written_at
+
+
+_ADAPTER = TypeAdapter(NodeState)
+
+
+def write(directory: Path, state: NodeState) -> None:
+    """Replace the state file."""
+    directory.mkdir(parents=True, exist_ok=True)
+    new = directory / f".{FILE_NAME}.new"
+    new.write_bytes(_ADAPTER.dump_json(state))
+    new.replace(directory / FILE_NAME)
+
+
+def read(directory: Path) -> NodeState | None:
+    """Return the newest state, or None when there is none that can be read."""
+    try:
+        return _ADAPTER.validate_json((directory / FILE_NAME).read_bytes())
+    except (OSError, ValidationError):
+        return None
+
+
+class NodeStateWatch:
+    """The newest state, looked for on disk at most every `check_s` seconds. Safe for use by several threads."""
+
+    def __init__(self, directory: Path, check_s: float = 0.05) -> None:
+        self._directory = directory
+        self._path = directory / FILE_NAME
+        self._check_s = check_s
+        self._checked_at = 0.0
+        self._identity: tuple[int, int] = (0, 0)
+        self._state: NodeState | None = None
+
+    def current(self) -> NodeState | None:
+        """Return the newest state, or None when the materializer has never written one."""
+        now = time.monotonic()
+        if now - self._checked_at >= self._check_s:
+            self._checked_at = now
+            self._refresh()
+        return self._state
+
+    def _refresh(self) -> None:
+        try:
+            status = os.stat(self._path)
+        except OSError:
+            return
+        identity = (status.st_ino, status.st_mtime_ns)
+        if identity != self._identity:
+            state = read(self._directory)
+            if state is not None:
+                self._state, self._identity = state, identity

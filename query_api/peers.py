@@ -1,0 +1,136 @@
+"""Asking another node: HTTP over pooled connections, kept alive, on sockets of our own.
+
+A client library costs more than the whole lookup; what is needed of HTTP here is one GET and a Content-Length.
+"""
+
+import socket
+import threading
+import time
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+HOP_HEADER = "Foldlake-Hop"
+CONNECT_TIMEOUT_S = 0.25
+ANSWER_TIMEOUT_S = 0.5
+# A node that did not answer is left alone for so long: its standby answers meanwhile, without a failed try each time.
+DOWN_S = 0.5
+POOLED_CONNECTIONS = 256
+RECEIVE_BYTES = 65_536
+MAX_RESPONSE_BYTES = 16 * 1024 * 1024
+END_OF_HEAD = b"\r\n\r\n"
+
+
+class PeerDownError(Exception):
+    """A node did not answer, or not in HTTP."""
+
+
+@dataclass(frozen=True)
+class PeerResponse:
+    """What a node answered; header names are in lower case."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
+class Peer:
+    """One other node. Safe for use by several threads."""
+
+    def __init__(self, url: str) -> None:
+        parts = urlsplit(url)
+        self._address = (parts.hostname or "", parts.port or 80)
+        self._host = parts.netloc
+        self._idle: list[socket.socket] = []
+        self._down_until = 0.0
+
+    @property
+    def is_down(self) -> bool:
+        """Whether it did not answer a moment ago."""
+        return time.monotonic() < self._down_until
+
+    def get(self, target: str, hop: str, timeout_s: float = ANSWER_TIMEOUT_S) -> PeerResponse:
+        """Ask for a target (path and query); `hop` goes into the header that keeps requests from going round.
+
+        Raises PeerDownError.
+        """
+        request = f"GET {target} HTTP/1.1\r\nHost: {self._host}\r\n{HOP_HEADER}: {hop}\r\n\r\n".encode("latin-1")
+        try:
+            pooled = self._idle.pop()
+        except IndexError:
+            pooled = None
+        if pooled is not None:
+            try:
+                return self._ask(pooled, request, timeout_s)
+            except TimeoutError as error:
+                raise self._down(error) from error
+            except OSError:
+                pass  # the other side closed it while it was idle: a new connection tells whether it is alive
+        try:
+            connection = socket.create_connection(self._address, CONNECT_TIMEOUT_S)
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            return self._ask(connection, request, timeout_s)
+        except OSError as error:
+            raise self._down(error) from error
+
+    def _down(self, error: OSError) -> PeerDownError:
+        self._down_until = time.monotonic() + DOWN_S
+        self._idle.clear()
+        return PeerDownError(f"{self._host}: {error}")
+
+    def _ask(self, connection: socket.socket, request: bytes, timeout_s: float) -> PeerResponse:
+        try:
+            connection.settimeout(timeout_s)
+            connection.sendall(request)
+            response = _receive(connection)
+        except BaseException:
+            connection.close()
+            raise
+        if response.headers.get("connection", "").lower() == "close" or len(self._idle) >= POOLED_CONNECTIONS:
+            connection.close()
+        else:
+            self._idle.append(connection)
+        return response
+
+
+def _receive(connection: socket.socket) -> PeerResponse:
+    received = connection.recv(RECEIVE_BYTES)
+    while END_OF_HEAD not in received:
+        more = connection.recv(RECEIVE_BYTES) if received else b""
+        if not more:
+            raise ConnectionResetError("closed before the response was complete")
+        received += more
+    head, _, body = received.partition(END_OF_HEAD)
+    status_line, *lines = head.decode("latin-1").split("\r\n")
+    headers = {}
+    for line in lines:
+        name, _, value = line.partition(":")
+        headers[name.lower()] = value.strip()
+    try:
+        status = int(status_line.split(" ", 2)[1])
+        length = int(headers["content-length"])
+    except (KeyError, ValueError, IndexError) as error:
+        raise ConnectionResetError(f"not a response that Foldlake gives: {status_line[:80]!r}") from error
+    if length > MAX_RESPONSE_BYTES:
+        raise ConnectionResetError(f"a response of {length} bytes")
+    while len(body) < length:
+        more = connection.recv(RECEIVE_BYTES)
+        if not more:
+            raise ConnectionResetError("closed before the body was complete")
+        body += more
+    return PeerResponse(status, headers, body)
+
+
+class Peers:
+    """Every other node by URL. One for each HTTP worker process."""
+
+    def __init__(self) -> None:
+        self._peers: dict[str, Peer] = {}
+        self._adding = threading.Lock()
+
+    def at(self, url: str) -> Peer:
+        """Return the node at this URL."""
+        peer = self._peers.get(url)
+        if peer is None:
+            with self._adding:
+                peer = self._peers.setdefault(url, Peer(url))
+        return peer

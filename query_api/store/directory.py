@@ -1,0 +1,155 @@
+"""The stores of one node on its disk: one directory for each version, opened whole or replaced by an empty one.
+
+    <store_dir>/writer.lock          held by the materializer for as long as it lives
+    <store_dir>/<model>.v<N>/        LMDB's files
+        incarnation                  which boot of the machine the writer ran on, and whether it closed cleanly
+        damaged                      left by a reader that found damage: the materializer replaces the store
+        attempts                     how often the store was opened without a quiet minute after it
+"""
+
+import fcntl
+import logging
+import shutil
+import time
+from pathlib import Path
+
+from query_api.errors import StoreDamagedError, StoreLockedError, StoreMissingError
+from query_api.store import integrity
+from query_api.store.base import Binding
+from query_api.store.lmdb_layout import DATA_FILE
+from query_api.store.lmdb_reader import LmdbReader
+from query_api.store.lmdb_writer import LmdbWriter
+
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+# A store that takes its writer down three times in a row is not worth a fourth.
+MAX_ATTEMPTS = 3
+
+log = logging.getLogger(__name__)
+
+
+class StoreDirectory:
+    """Opens, replaces and removes the stores below `root`."""
+
+    def __init__(self, root: Path, map_size_bytes: int) -> None:
+        self._root = root
+        self._map_size_bytes = map_size_bytes
+        self._lock_file: object = None
+
+    def lock(self) -> None:
+        """Become the one writer of this node; raises StoreLockedError when another process is."""
+        self._root.mkdir(parents=True, exist_ok=True)
+        lock_file = (self._root / "writer.lock").open("w")
+        try:
+            fcntl.flock(lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise StoreLockedError.at(self._root) from error
+        self._lock_file = lock_file
+        for leftover in self._root.glob("*.discarded-*"):
+            shutil.rmtree(leftover, ignore_errors=True)
+
+    def path(self, model: str, version: int) -> Path:
+        """Return the directory of a version's store."""
+        return self._root / f"{model}.v{version}"
+
+    def held(self) -> list[tuple[str, int]]:
+        """Return (model, version) of every store on the disk."""
+        found = []
+        for path in self._root.glob("*.v*"):
+            model, _, version = path.name.rpartition(".v")
+            if version.isdigit() and path.is_dir():
+                found.append((model, int(version)))
+        return sorted(found)
+
+    def open_writer(self, model: str, version: int, partitions: int, binding: Binding | None) -> LmdbWriter:
+        """Open a version's store for writing; one that is damaged or of another changelog is replaced by an empty one.
+
+        `binding` None (Kafka does not answer): the store is taken as it is.
+        """
+        path = self.path(model, version)
+        finding = self._finding(path)
+        if finding:
+            log.warning("%s: %s. It is rebuilt from the changelog.", path, finding)
+            self.discard(model, version)
+        store = self._open(path, partitions)
+        held = store.binding()
+        if binding is not None and held != binding:
+            if held is not None:
+                log.warning("%s was filled from %s, the changelog is now %s: it is rebuilt.", path, held, binding)
+                store.close()
+                self.discard(model, version)
+                store = self._open(path, partitions)
+            store.bind(binding)
+        return store
+
+    def _open(self, path: Path, partitions: int) -> LmdbWriter:
+        path.mkdir(parents=True, exist_ok=True)
+        (path / "attempts").write_text(str(self._attempts(path) + 1))
+        (path / "incarnation").write_text(f"{_boot_id()} open")
+        return LmdbWriter(path, map_size_bytes=self._map_size_bytes, partitions=partitions)
+
+    def _finding(self, path: Path) -> str | None:
+        """Return why the store at `path` must not be used, or None."""
+        if not path.exists():
+            return None
+        if not (path / DATA_FILE).exists():
+            return "its data file is missing"
+        if (path / "damaged").exists():
+            return f"a reader found damage ({(path / 'damaged').read_text()})"
+        if self._attempts(path) >= MAX_ATTEMPTS:
+            return f"its writer died {MAX_ATTEMPTS} times in a row"
+        boot_id, _, ending = _read(path / "incarnation").partition(" ")
+        if ending != "closed" and boot_id != _boot_id():
+            return "the machine went down while it was being written"
+        return integrity.damage(path)
+
+    @staticmethod
+    def _attempts(path: Path) -> int:
+        text = _read(path / "attempts")
+        return int(text) if text.isdigit() else 0
+
+    def proved_good(self, model: str, version: int) -> None:
+        """Say that the store has worked for a while."""
+        (self.path(model, version) / "attempts").unlink(missing_ok=True)
+
+    def close_writer(self, store: LmdbWriter, model: str, version: int) -> None:
+        """Close a store and note that it is whole on disk."""
+        store.close()
+        path = self.path(model, version)
+        (path / "attempts").unlink(missing_ok=True)
+        (path / "incarnation").write_text(f"{_boot_id()} closed")
+
+    def discard(self, model: str, version: int) -> None:
+        """Remove a version's store; readers that have it open keep what they see until they notice."""
+        path = self.path(model, version)
+        if not path.exists():
+            return
+        discarded = path.with_name(f"{path.name}.discarded-{time.time_ns()}")
+        path.rename(discarded)
+        shutil.rmtree(discarded, ignore_errors=True)
+
+    def is_reported_damaged(self, model: str, version: int) -> bool:
+        """Whether a reader found damage, or the data file is gone."""
+        path = self.path(model, version)
+        return (path / "damaged").exists() or not (path / DATA_FILE).exists()
+
+    def report_damage(self, model: str, version: int, error: StoreDamagedError) -> None:
+        """Leave word for the materializer."""
+        try:
+            (self.path(model, version) / "damaged").write_text(str(error))
+        except OSError as gone:
+            raise StoreMissingError(f"The store of {model} v{version} is gone already.") from gone
+
+    def open_reader(self, model: str, version: int, partitions: int) -> LmdbReader:
+        """Open a version's store for reading; raises StoreMissingError or StoreDamagedError."""
+        return LmdbReader(self.path(model, version), map_size_bytes=self._map_size_bytes, partitions=partitions)
+
+
+def _boot_id() -> str:
+    return _read(BOOT_ID).strip() or "unknown"
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:
+        return ""

@@ -1,0 +1,109 @@
+"""Reading a store from an HTTP worker: read-only, never blocked by the writer, reopened when the store was replaced."""
+
+import os
+import time
+from pathlib import Path
+
+import lmdb
+
+from query_api.errors import StoreDamagedError, StoreMissingError
+from query_api.store import lmdb_layout as layout
+from query_api.store.base import HeldRecord, Position
+from query_api.store.record_format import BadRecordError, unpack
+
+# A stat costs 1 us; a replaced store is noticed after this long.
+REPLACED_CHECK_S = 0.05
+
+
+class LmdbReader:
+    """A read-only view of the store at `path`. Safe for use by several threads."""
+
+    def __init__(self, path: Path, *, map_size_bytes: int, partitions: int) -> None:
+        self._path = path
+        self._data_file = str(path / layout.DATA_FILE)
+        self._inode = self._inode_on_disk()
+        try:
+            self._environment = layout.open_environment(
+                path, map_size_bytes=map_size_bytes, partitions=partitions, readonly=True
+            )
+        except lmdb.Error as error:
+            raise StoreMissingError(f"The store at {path} cannot be opened ({error}): wait until it is built.") from error
+        self._check_length()
+        self._databases: dict[bytes, lmdb._Database] = {}
+        self._checked_at = time.monotonic()
+
+    def _inode_on_disk(self) -> int:
+        try:
+            return os.stat(self._data_file).st_ino
+        except OSError as error:
+            raise StoreMissingError(f"There is no store at {self._path}: wait until it is built.") from error
+
+    def _check_length(self) -> None:
+        """Refuse a truncated file: touching a page beyond its end kills the process with SIGBUS."""
+        info = self._environment.info()
+        page_bytes = self._environment.stat()["psize"]
+        # The very last page may be allocated and not written yet.
+        if os.stat(self._data_file).st_size < info["last_pgno"] * page_bytes:
+            raise StoreDamagedError.at(self._path, "its file is shorter than its pages")
+
+    def is_replaced(self) -> bool:
+        """Whether another store has taken this one's place on disk (looked up every 50 ms at most)."""
+        now = time.monotonic()
+        if now - self._checked_at < REPLACED_CHECK_S:
+            return False
+        self._checked_at = now
+        try:
+            return self._inode_on_disk() != self._inode
+        except StoreMissingError:
+            return True
+
+    def get(self, partition: int, key: bytes) -> HeldRecord | None:
+        """Return the record of a key, or None; raises StoreDamagedError when it is not what was written."""
+        stored = self._read(layout.partition_database(partition), key)
+        if stored is None:
+            return None
+        try:
+            return unpack(key, stored)
+        except BadRecordError as error:
+            raise StoreDamagedError.at(self._path, str(error)) from error
+
+    def schema_text(self, schema_id: int) -> str | None:
+        """Return the Avro schema that records with this id were written with."""
+        stored = self._read(layout.SCHEMAS, layout.number_key(schema_id))
+        return None if stored is None else stored.decode()
+
+    def positions(self) -> dict[int, Position]:
+        """Return the position of every partition that the store has any of."""
+        database = self._database(layout.POSITIONS)
+        if database is None:
+            return {}
+        try:
+            with self._environment.begin(db=database) as transaction:
+                return {int(k): layout.load_position(v) for k, v in transaction.cursor()}
+        except (lmdb.Error, ValueError) as error:
+            raise StoreDamagedError.at(self._path, str(error)) from error
+
+    def _read(self, name: bytes, key: bytes) -> bytes | None:
+        database = self._databases.get(name) or self._database(name)
+        if database is None or not key or len(key) > layout.MAX_KEY_BYTES:
+            return None
+        try:
+            with self._environment.begin(db=database) as transaction:
+                return transaction.get(key)
+        except lmdb.MapResizedError:
+            self._environment.set_mapsize(0)  # adopt the size that the writer has given it
+            with self._environment.begin(db=database) as transaction:
+                return transaction.get(key)
+        except lmdb.Error as error:
+            raise StoreDamagedError.at(self._path, str(error)) from error
+
+    def _database(self, name: bytes) -> "lmdb._Database | None":
+        if name not in self._databases:
+            try:
+                # In a transaction of its own: one that is kept as a spare would not keep the handle.
+                self._databases[name] = self._environment.open_db(name, create=False)
+            except lmdb.NotFoundError:
+                return None
+            except lmdb.Error as error:
+                raise StoreDamagedError.at(self._path, str(error)) from error
+        return self._databases[name]

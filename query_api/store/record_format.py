@@ -1,0 +1,37 @@
+"""The bytes of a record in a store: checksum, event count, changelog offset, then the changelog's value unchanged."""
+
+import struct
+from zlib import crc32
+
+from query_api.store.base import HeldRecord
+
+_CHECKSUM = struct.Struct(">I")
+_POSITION = struct.Struct(">qq")
+_BODY_START = _CHECKSUM.size
+HEADER_BYTES = _CHECKSUM.size + _POSITION.size
+
+
+class BadRecordError(ValueError):
+    """The bytes are not a record, or not the one that was written under this key."""
+
+
+def pack(key: bytes, event_count: int, offset: int, value: bytes) -> bytes:
+    """Return the stored bytes of a record; the checksum covers the key, too."""
+    body = _POSITION.pack(event_count, offset) + value
+    return _CHECKSUM.pack(crc32(body, crc32(key))) + body
+
+
+def unpack(key: bytes, stored: bytes) -> HeldRecord:
+    """Return the record; raises BadRecordError when the checksum does not match."""
+    if len(stored) < HEADER_BYTES or _CHECKSUM.unpack_from(stored)[0] != crc32(stored[_BODY_START:], crc32(key)):
+        message = f"checksum of the record of key {key!r} does not match"
+        raise BadRecordError(message)
+    event_count, offset = _POSITION.unpack_from(stored, _BODY_START)
+    return HeldRecord(stored[HEADER_BYTES:], event_count, offset)
+
+
+def event_count_of(stored: bytes) -> int:
+    """Return the event count of a stored record without checking it; -1 when it is too short to have one."""
+    if len(stored) < HEADER_BYTES:
+        return -1
+    return int(_POSITION.unpack_from(stored, _BODY_START)[0])
