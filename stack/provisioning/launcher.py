@@ -29,7 +29,7 @@ def launch(arguments: list[str]) -> int:
             return 0
         if (failure := _prepare(layout)) is not None:
             return failure
-    _become_command_line(layout, arguments)
+    return _become_command_line(layout, arguments)
 
 
 def _prepare(layout: Layout) -> int | None:

@@ -1,0 +1,1 @@
+"""A year of a real grocer's baskets: the input of the demo."""

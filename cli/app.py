@@ -1,0 +1,40 @@
+"""The command line's commands, put together."""
+
+import typer
+
+from cli import bench, demo, down, load, logs, status, stream, test, up
+from cli.names import ABOUT, COMMANDS
+
+MODULES = {
+    "demo": demo,
+    "up": up,
+    "down": down,
+    "status": status,
+    "logs": logs,
+    "load": load,
+    "stream": stream,
+    "test": test,
+    "bench": bench,
+}
+# What these do not know goes on to the program that they run.
+PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True}
+
+app = typer.Typer(
+    name="foldlake",
+    help=ABOUT,
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+for name, summary in COMMANDS.items():
+    module = MODULES[name]
+    passes_on = getattr(module, "PASSES_ON", False)
+    app.command(
+        name,
+        short_help=summary,
+        context_settings=PASS_ON if passes_on else None,
+        add_help_option=not getattr(module, "OWN_HELP", False),
+    )(module.run)

@@ -1,0 +1,167 @@
+"""`./foldlake demo`: the whole path, from a real grocer's baskets to every balance, checked."""
+
+import time
+from decimal import Decimal
+from functools import partial
+from typing import TYPE_CHECKING
+
+import typer
+
+from include.errors import FoldlakeError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from baskets.comparison import NodeComparison
+    from baskets.ledger import Account
+    from include.settings import Settings
+
+# From a cold start: the driver's JVM, its first batch, and the year's events, on a busy machine.
+FOLD_TIMEOUT_S = 300.0
+# What is folded reaches the nodes within milliseconds; their last records may still be on the way.
+ARRIVAL_TIMEOUT_S = 30.0
+POLL_INTERVAL_S = 0.5
+SHOWN_DIFFERENCES = 10
+
+
+def run() -> None:
+    """Start everything, load a year of a real grocer's baskets, and check every household's balance to the cent.
+
+    Leaves the stack running. A second run finds everything there and only checks again.
+
+    Example:
+      ./foldlake demo
+    """
+    from rich.console import Console
+
+    from baskets.comparison import expected_accounts
+    from baskets.dataset import read_baskets
+    from baskets.ledger import read_ledger
+    from cli.load import TOPIC, load_with_progress
+    from cli.places import places
+    from cli.progress import ProgressDisplay
+    from include.settings import Settings
+    from stack.stack import start
+
+    console = Console()
+    settings = Settings()
+    console.rule("[bold]1 of 4: start the stack", align="left")
+    with ProgressDisplay(console) as display:
+        start(settings, listener=display)
+    console.rule("[bold]2 of 4: load the events", align="left")
+    baskets = read_baskets()
+    load_with_progress(console, settings, baskets)
+    console.rule("[bold]3 of 4: fold them", align="left")
+    wait_until_folded(console, settings, len(baskets.events))
+    console.rule("[bold]4 of 4: check every balance on both nodes", align="left")
+    ledger = read_ledger(settings, TOPIC)
+    expected = expected_accounts(baskets.events, ledger)
+    others = sum(account.event_count for account in ledger.others.values())
+    comparisons = compare(console, settings, expected)
+    console.print(result_table(expected, comparisons))
+    if others:
+        console.print(
+            f"The log holds {others} further events, sent by others: counted where they are about a household."
+        )
+    differences = [difference for comparison in comparisons for difference in comparison.differences]
+    for difference in differences[:SHOWN_DIFFERENCES]:
+        console.print(
+            f"[red]{difference.node}: household {difference.household} should have {difference.expected.amount} "
+            f"from {difference.expected.event_count} events, the answer was {difference.answered}[/red]"
+        )
+    if differences:
+        raise typer.Exit(1)
+    console.rule(align="left")
+    console.print(places(settings))
+    console.print(NEXT.format(node=f"http://127.0.0.1:{settings.query_ports[0]}"), highlight=False)
+
+
+NEXT = """
+Try next:
+  curl -i -X POST {node}/api/balance.addFunds -H 'Content-Type: application/json' -d '{{"customerId": "you", "amount": "5.00"}}'
+  curl -i '{node}/api/customers.getBalance?customerId=you'
+  ./foldlake status          every process, and how far behind the stream is
+  ./foldlake down            stop everything; the data stays
+"""
+
+
+class NotFoldedError(FoldlakeError):
+    """The stream did not get to the end of the log in time."""
+
+
+def wait_until_folded(console: "Console", settings: "Settings", total: int) -> None:
+    """Show how many events are folded until all are.
+
+    Raises:
+        NotFoldedError: nothing moved for too long.
+    """
+    from rich.progress import Progress
+
+    from include.stream_status import read_stream_status
+
+    least_behind = total + 1
+    deadline = time.monotonic() + FOLD_TIMEOUT_S
+    with Progress(console=console) as progress:
+        task = progress.add_task("Folding events", total=total)
+        while True:
+            status = read_stream_status(settings)
+            # Before the driver's first start there is no version, and nothing that could be behind.
+            behind = status.events_behind if status.versions else total
+            progress.update(task, completed=max(0, total - behind))
+            if behind == 0:
+                return
+            if behind < least_behind:
+                least_behind, deadline = behind, time.monotonic() + FOLD_TIMEOUT_S
+            if time.monotonic() > deadline:
+                raise NotFoldedError(
+                    f"The stream has not moved for {FOLD_TIMEOUT_S:.0f} s, {behind} events behind. "
+                    "`./foldlake status` and `./foldlake logs airflow-scheduler` say more."
+                )
+            time.sleep(POLL_INTERVAL_S)
+
+
+def compare(
+    console: "Console", settings: "Settings", expected: "dict[str, Account]"
+) -> "list[NodeComparison]":
+    """Compare every household on every node; what differs at first is asked again until the last records are there."""
+    from rich.progress import Progress
+
+    from baskets.comparison import compare_node
+
+    nodes = [f"http://127.0.0.1:{port}" for port in settings.query_ports]
+    comparisons = []
+    with Progress(console=console) as progress:
+        for node in nodes:
+            task = progress.add_task(f"Asking {node}", total=len(expected))
+            deadline = time.monotonic() + ARRIVAL_TIMEOUT_S
+            while True:
+                progress.reset(task)
+                comparison = compare_node(node, expected, partial(progress.advance, task))
+                if not comparison.differences or time.monotonic() > deadline:
+                    break
+                time.sleep(POLL_INTERVAL_S)
+            comparisons.append(comparison)
+    return comparisons
+
+
+def result_table(expected: "dict[str, Account]", comparisons: "list[NodeComparison]") -> "Table":
+    """Return the data set's sums beside every node's."""
+    from rich.table import Table
+
+    table = Table(header_style="bold")
+    table.add_column("")
+    for column in ("households", "events", "sum of balances", "differences"):
+        table.add_column(column, justify="right")
+    total = sum((account.amount for account in expected.values()), Decimal("0.00"))
+    events = sum(account.event_count for account in expected.values())
+    table.add_row("data set", f"{len(expected):,}", f"{events:,}", f"{total:,}", "")
+    for comparison in comparisons:
+        table.add_row(
+            comparison.node,
+            f"{comparison.households:,}",
+            f"{comparison.event_count:,}",
+            f"{comparison.total:,}",
+            f"[{'red' if comparison.differences else 'green'}]{len(comparison.differences)}",
+        )
+    return table

@@ -1,0 +1,119 @@
+"""`./foldlake status`: every process, and how far behind the stream is."""
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from include.settings import Settings
+    from stack.status import ProcessStatus
+
+COLORS = {"ready": "green", "not ready": "yellow", "starting": "yellow", "stopped": "dim"}
+SECONDS_PER_MINUTE = 60
+MINUTES_PER_HOUR = 60
+
+
+def run(
+    as_json: Annotated[bool, typer.Option("--json", help="For programs: one JSON document.")] = False,
+) -> None:
+    """Show state, pid, port, memory, uptime and restarts of every process, and how far behind the stream is.
+
+    Memory is the resident memory of a process with all its descendants. The exit code is 0 when everything is ready.
+
+    Examples:
+      ./foldlake status
+
+      ./foldlake status --json
+    """
+    import json
+
+    from rich.console import Console
+
+    from include.settings import Settings
+    from stack.status import process_statuses
+
+    settings = Settings()
+    processes = process_statuses(settings)
+    stream = _stream(settings, processes)
+    if as_json:
+        document = {"home": str(settings.home), "processes": [asdict(p) for p in processes], "stream": stream}
+        print(json.dumps(document, indent=2, default=str))
+    else:
+        console = Console()
+        console.print(_process_table(processes))
+        console.print(_stream_table(stream))
+    if any(process.state != "ready" for process in processes):
+        raise typer.Exit(1)
+
+
+def _stream(settings: "Settings", processes: list["ProcessStatus"]) -> dict[str, Any]:
+    from include.errors import FoldlakeError
+    from include.stream_status import read_stream_status
+
+    if any(process.name == "kafka" and process.pid is None for process in processes):
+        return {"state": "unknown", "reason": "Kafka is not up"}
+    try:
+        return asdict(read_stream_status(settings))
+    except FoldlakeError as error:
+        return {"state": "unknown", "reason": str(error)}
+
+
+def _process_table(processes: list["ProcessStatus"]) -> "Table":
+    from rich.table import Table
+
+    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
+    table.add_column("process")
+    table.add_column("state")
+    for column in ("pid", "port", "memory", "uptime", "restarts"):
+        table.add_column(column, justify="right")
+    for process in processes:
+        color = COLORS.get(process.state, "red")
+        table.add_row(
+            process.name,
+            f"[{color}]{process.state}[/{color}]",
+            str(process.pid or ""),
+            str(process.port or ""),
+            f"{process.memory_mb} MB" if process.memory_mb is not None else "",
+            duration(process.uptime_s) if process.uptime_s is not None else "",
+            str(process.restarts),
+        )
+    return table
+
+
+def _stream_table(stream: dict[str, Any]) -> "Table":
+    from rich.table import Table
+
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0), title="stream", title_justify="left")
+    for name, value in stream.items():
+        if isinstance(value, tuple | list):
+            continue
+        table.add_row(name.replace("_", " ").removesuffix(" s"), _figure(name, value))
+    for version in stream.get("versions", ()):
+        label = f"{version['read_model']} v{version['version']}"
+        table.add_row(
+            label, f"{version['stage']}, {version['events']} events, {version['events_behind']} behind"
+        )
+    for query in stream.get("queries", ()):
+        table.add_row(
+            f"query {query['query']}", f"{query['phase']}, {query['restarts']} restarts {query['last_error']}"
+        )
+    return table
+
+
+def _figure(name: str, value: object) -> str:
+    if value is None:
+        return "none yet"
+    return duration(round(value)) if name.endswith("_s") and isinstance(value, float) else str(value)
+
+
+def duration(seconds: int) -> str:
+    """Write a time span as a person would: `42 s`, `3 min`, `2 h 05 min`."""
+    if seconds < SECONDS_PER_MINUTE:
+        return f"{seconds} s"
+    minutes = seconds // SECONDS_PER_MINUTE
+    if minutes < MINUTES_PER_HOUR:
+        return f"{minutes} min"
+    return f"{minutes // MINUTES_PER_HOUR} h {minutes % MINUTES_PER_HOUR:02d} min"

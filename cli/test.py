@@ -1,0 +1,46 @@
+"""`./foldlake test`: the linter, the type checker and the tests."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import typer
+
+PASSES_ON = True
+
+
+def run(context: typer.Context) -> None:
+    """Run ruff, mypy, the unit tests, then the integration tests, which start real servers on free ports.
+
+    Arguments go on to pytest; with any, only pytest is run. All four are run even where one fails.
+
+    Examples:
+      ./foldlake test
+
+      ./foldlake test tests/unit
+
+      ./foldlake test tests/integration/test_embedded_stack.py -k schema
+    """
+    from include.settings import CHECKOUT
+
+    bin_directory = Path(sys.executable).parent
+    pytest = [sys.executable, "-m", "pytest"]
+    steps = (
+        {"pytest": [*pytest, *context.args]}
+        if context.args
+        else {
+            "ruff check": [str(bin_directory / "ruff"), "check"],
+            "ruff format": [str(bin_directory / "ruff"), "format", "--check"],
+            "mypy": [sys.executable, "-m", "mypy"],
+            # The quick ones first. The last line of the last step is pytest's own summary.
+            "tests": [*pytest, "tests/unit", "tests/integration"],
+        }
+    )
+    failed = []
+    for name, command in steps.items():
+        print(f"== {name}", flush=True)
+        if subprocess.run(command, cwd=CHECKOUT, check=False).returncode != 0:
+            failed.append(name)
+    if failed:
+        print(f"failed: {', '.join(failed)}", file=sys.stderr)
+        raise typer.Exit(1)
