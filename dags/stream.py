@@ -5,8 +5,7 @@ from airflow.sdk import DAG
 
 from include.dag_defaults import SPARK_STREAM_CONNECTION, STREAM_DAG, dag_arguments
 from include.settings import CHECKOUT, Settings
-
-SETTINGS = Settings()
+from spark_jobs.stream_config import stream_config
 
 DOCS = """
 ### Keeps the stream driver running
@@ -37,9 +36,7 @@ with DAG(
         spark_binary=str(CHECKOUT / "stack" / "bin" / "spark-submit-supervised"),
         application=str(CHECKOUT / "spark_jobs" / "stream.py"),
         name="foldlake-stream",
-        driver_memory=f"{SETTINGS.stream_driver_memory_mb}m",
-        # The driver's output is this task's log, for months.
-        conf={"spark.log.level": "WARN"},
+        conf=stream_config(Settings()),
         # Nothing to reconnect to: in client mode the driver ends with this task.
         durable=False,
     )

@@ -4,7 +4,6 @@ import json
 import os
 import secrets
 import subprocess
-import sys
 import time
 from importlib.metadata import version
 from pathlib import Path
@@ -12,16 +11,20 @@ from pathlib import Path
 from include.dag_defaults import SPARK_STREAM_CONNECTION, STREAM_DAG
 from include.errors import FoldlakeError
 from include.settings import CHECKOUT, Settings
-from include.task_slots import task_slots
+from spark_jobs.stream_config import stream_master
 from stack import stream_driver
 from stack.airflow_api import AirflowApi, AirflowUnavailableError
 from stack.process import Process
+from stack.settings_environment import settings_environment
+from stack.tools import Tools
 
 START_ORDER = 30
 USER = "admin"
-# The driver finishes its micro-batches and stops its queries within this time.
+# The driver stops its queries within this time.
 DRIVER_STOP_TIMEOUT_S = 20.0
+# Its run is over within this time, or it is marked as failed.
 RUN_END_TIMEOUT_S = 15.0
+POLL_INTERVAL_S = 0.2
 
 
 class AirflowSetupError(FoldlakeError):
@@ -34,14 +37,15 @@ def home(settings: Settings) -> Path:
 
 
 def environment(settings: Settings) -> dict[str, str]:
-    """Return all of Airflow's configuration, as environment variables of each of its processes."""
+    """Return all of Airflow's configuration, and these settings, as environment variables of each of its processes."""
     url = settings.airflow_base_url
     return {
+        **settings_environment(settings),
+        **_RECOVERY,
         "AIRFLOW_HOME": str(home(settings)),
-        "FOLDLAKE_HOME": str(settings.home),
-        "FOLDLAKE_TOOLS": str(settings.tools),
-        "FOLDLAKE_PYTHON": sys.executable,
         "PYTHONPATH": str(CHECKOUT),
+        # What stack/bin/spark-submit-supervised runs with.
+        "FOLDLAKE_PYTHON": str(Tools(settings).main_python),
         # Calls between its own components stay on this machine whatever proxy the user has.
         "NO_PROXY": ",".join(filter(None, (os.environ.get("NO_PROXY"), "127.0.0.1", "localhost"))),
         f"AIRFLOW_CONN_{SPARK_STREAM_CONNECTION.upper()}": json.dumps(
@@ -61,7 +65,6 @@ def environment(settings: Settings) -> dict[str, str]:
         # Also how long the server waits for open connections when it stops.
         "AIRFLOW__API__WORKER_TIMEOUT": "5",
         "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": database_url(settings),
-        **_RECOVERY,
     }
 
 
@@ -85,11 +88,6 @@ _RECOVERY = {
     "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "30",
     "AIRFLOW__DAG_PROCESSOR__PARSING_PROCESSES": "1",
 }
-
-
-def stream_master(settings: Settings) -> str:
-    """Return the Spark master of the stream driver: the setting, or this machine with the slots its queries need."""
-    return settings.stream_master or f"local[{task_slots(settings)}]"
 
 
 def database_url(settings: Settings) -> str:
@@ -121,17 +119,19 @@ def api(settings: Settings) -> AirflowApi:
 def processes(settings: Settings) -> list[Process]:
     """Return Airflow's processes, in no order among themselves: each waits for what it needs."""
     health = AirflowApi(settings.airflow_base_url).health
+    python = str(Tools(settings).main_python)
     common = environment(settings)
 
-    def component(name: str, *arguments: str, port: int | None = None, health_name: str) -> Process:
+    def component(name: str, *arguments: str, health_name: str, port: int | None = None) -> Process:
         return Process(
             name=f"airflow-{name}",
-            command=(sys.executable, "-m", "stack.airflow_component", name, *arguments),
+            command=(python, "-m", "stack.airflow_component", name, *arguments),
             start_order=START_ORDER,
             is_ready=lambda: health_name in health(),
             port=port,
+            port_setting="FOLDLAKE_AIRFLOW_PORT" if port else "",
             environment=common,
-            ready_timeout_s=180,
+            ready_timeout_s=240,
             stop_timeout_s=30,
         )
 
@@ -160,7 +160,7 @@ def before_stop(settings: Settings) -> None:
     try:
         client = api(settings)
         client.set_paused(STREAM_DAG, paused=True)
-    except (AirflowUnavailableError, OSError):
+    except (AirflowUnavailableError, OSError, ValueError):
         stream_driver.stop(settings, timeout_s=DRIVER_STOP_TIMEOUT_S)
         return
     stream_driver.stop(settings, timeout_s=DRIVER_STOP_TIMEOUT_S)
@@ -171,7 +171,7 @@ def _end_runs(client: AirflowApi) -> None:
     deadline = time.monotonic() + RUN_END_TIMEOUT_S
     try:
         while client.active_runs(STREAM_DAG) and time.monotonic() < deadline:
-            time.sleep(0.2)
+            time.sleep(POLL_INTERVAL_S)
         for run_id in client.active_runs(STREAM_DAG):
             client.mark_failed(STREAM_DAG, run_id)
     except AirflowUnavailableError:
@@ -197,8 +197,8 @@ def _prepare_database(settings: Settings) -> None:
     exists = database.exists() or bool(settings.airflow_database_url)
     if exists and stamp.exists() and stamp.read_text() == wanted:
         return
-    done = subprocess.run(  # noqa: S603
-        (sys.executable, "-m", "airflow", "db", "migrate"),
+    done = subprocess.run(
+        (str(Tools(settings).main_python), "-m", "airflow", "db", "migrate"),
         env={**os.environ, **environment(settings)},
         capture_output=True,
         text=True,

@@ -34,7 +34,9 @@ class AirflowApi:
     def health(self) -> frozenset[str]:
         """Return the components that are healthy: of metadatabase, scheduler, triggerer, dag_processor. Never raises."""
         try:
-            answer = self._session.get(f"{self._base_url}/api/v2/monitor/health", timeout=HEALTH_TIMEOUT_S).json()
+            answer = self._session.get(
+                f"{self._base_url}/api/v2/monitor/health", timeout=HEALTH_TIMEOUT_S
+            ).json()
         except (requests.RequestException, ValueError):
             return frozenset()
         return frozenset(name for name, state in answer.items() if (state or {}).get("status") == "healthy")
@@ -58,7 +60,9 @@ class AirflowApi:
 
     def runs(self, dag_id: str, *, limit: int = 10) -> dict[str, str]:
         """Return the newest runs, newest first: run id → state."""
-        answer = self._call("GET", f"dags/{dag_id}/dagRuns", params={"order_by": "-run_after", "limit": limit})
+        answer = self._call(
+            "GET", f"dags/{dag_id}/dagRuns", params={"order_by": "-run_after", "limit": limit}
+        )
         return {str(run["dag_run_id"]): str(run["state"]) for run in answer["dag_runs"]}
 
     def active_runs(self, dag_id: str) -> list[str]:
@@ -69,7 +73,7 @@ class AirflowApi:
         """End a run as failed: its running tasks are ended within seconds."""
         self._call("PATCH", f"dags/{dag_id}/dagRuns/{run_id}", json={"state": "failed"})
 
-    def _call(self, method: str, path: str, **arguments: Any) -> Any:
+    def _call(self, method: str, path: str, **arguments: Any) -> Any:  # noqa: ANN401 - JSON in, JSON out
         url = f"{self._base_url}/api/v2/{path}"
         try:
             response = self._session.request(method, url, timeout=REQUEST_TIMEOUT_S, **arguments)
@@ -79,12 +83,16 @@ class AirflowApi:
         except requests.RequestException as error:
             raise AirflowUnavailableError.because(f"{method} {url}", error) from error
         if not response.ok:
-            raise AirflowUnavailableError.because(f"{method} {url}", f"{response.status_code} {response.text[:500]}")
+            raise AirflowUnavailableError.because(
+                f"{method} {url}", f"{response.status_code} {response.text[:500]}"
+            )
         return response.json()
 
     def _log_in(self) -> None:
         url = f"{self._base_url}/auth/token"
         response = self._session.post(url, json=self._credentials, timeout=REQUEST_TIMEOUT_S)
         if not response.ok:
-            raise AirflowUnavailableError.because(f"POST {url}", f"{response.status_code} {response.text[:500]}")
+            raise AirflowUnavailableError.because(
+                f"POST {url}", f"{response.status_code} {response.text[:500]}"
+            )
         self._session.headers["Authorization"] = f"Bearer {response.json()['access_token']}"

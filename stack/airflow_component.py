@@ -1,5 +1,6 @@
 """Run one component of Airflow such that everything it forks dies with it: workers, task runners, parsers."""
 
+import importlib
 import sys
 
 from include.parent_death import forks_die_with_this_process
@@ -11,7 +12,7 @@ def main() -> None:
     if sys.argv[1] == "scheduler":
         bury_predecessors()
     # Airflow reads its configuration when it is imported.
-    from airflow.__main__ import main as airflow
+    airflow = importlib.import_module("airflow.__main__").main
 
     sys.argv[0] = "airflow"
     airflow()
@@ -23,13 +24,21 @@ def bury_predecessors() -> None:
     The embedded stack runs one scheduler, and its tasks die with it: when this one starts, no task of an earlier one is
     running. Airflow by itself would wait until the dead scheduler's last heartbeat is long past.
     """
-    from airflow.jobs.job import Job, JobState
-    from airflow.utils.session import create_session
-    from sqlalchemy import update
+    from airflow.jobs.job import Job, JobState  # noqa: PLC0415 - see above
+    from airflow.utils.net import get_hostname  # noqa: PLC0415
+    from airflow.utils.session import create_session  # noqa: PLC0415
+    from sqlalchemy import update  # noqa: PLC0415
 
-    others = update(Job).where(Job.job_type == "SchedulerJob", Job.state == JobState.RUNNING)
     with create_session() as session:
-        session.execute(others.values(state=JobState.FAILED))
+        session.execute(
+            update(Job)
+            .where(
+                Job.job_type == "SchedulerJob",
+                Job.state == JobState.RUNNING,
+                Job.hostname == get_hostname(),
+            )
+            .values(state=JobState.FAILED)
+        )
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from include.errors import FoldlakeError, SettingsError
 from include.parent_death import die_with_parent
 from include.settings import CHECKOUT, Settings
 from stack import stream_driver
+from stack.tools import Tools
 
 # A killed JVM lets go of its lock within a second; a driver that stops its queries in good order may take this long.
 LOCK_WAIT_S = 30.0
@@ -33,7 +34,7 @@ def main() -> None:
         master = master_of(arguments)
         stream_driver.acquire(settings, wait_s=LOCK_WAIT_S)
     except FoldlakeError as error:
-        print(error, file=sys.stderr)
+        sys.stderr.write(f"{error}\n")
         sys.exit(EXIT_LOCKED if isinstance(error, stream_driver.DriverLockedError) else 1)
     # `exec` keeps the process, so what is true of it now stays true of the JVM.
     started_at_s = psutil.Process().create_time()
@@ -43,7 +44,8 @@ def main() -> None:
     shutil.rmtree(temporary_dir(settings), ignore_errors=True)
     temporary_dir(settings).mkdir(parents=True)
     submit = spark_home(settings) / "bin" / "spark-submit"
-    os.execve(submit, [str(submit), *arguments], environment)  # noqa: S606
+    jars = ",".join(str(jar) for jar in Tools(settings).jars("stream"))
+    os.execve(submit, [str(submit), "--jars", jars, *arguments], environment)  # noqa: S606
 
 
 def master_of(arguments: list[str]) -> str:
@@ -67,11 +69,10 @@ def spark_home(settings: Settings) -> Path:
     Raises:
         SettingsError: the environment is not there.
     """
-    homes = sorted((settings.tools / "stream" / "lib").glob("python3*/site-packages/pyspark"))
+    environment = Tools(settings).stream_python.parent.parent
+    homes = sorted(environment.glob("lib/python3*/site-packages/pyspark"))
     if not homes:
-        raise SettingsError(
-            f"No pyspark in {settings.tools / 'stream'}. Hint: `./foldlake up` prepares the stream's environment."
-        )
+        raise SettingsError(f"There is no pyspark in {environment}. Hint: run any ./foldlake command once.")
     return homes[-1]
 
 
@@ -87,11 +88,9 @@ def submit_environment(settings: Settings, inherited: Mapping[str, str], master:
         for name, value in inherited.items()
         if not name.startswith(("AIRFLOW__", "AIRFLOW_CONN_", "SPARK_", "PYSPARK_", "VIRTUAL_ENV", "PYTHON"))
     }
-    python = str(settings.tools / "stream" / "bin" / "python")
+    python = str(Tools(settings).stream_python)
     scratch = str(temporary_dir(settings))
     kept |= {
-        "FOLDLAKE_HOME": str(settings.home),
-        "FOLDLAKE_TOOLS": str(settings.tools),
         "PYTHONPATH": str(CHECKOUT),
         "PYTHONUNBUFFERED": "1",
         "SPARK_HOME": str(spark_home(settings)),

@@ -24,7 +24,9 @@ class DriverLockedError(FoldlakeError):
     @classmethod
     def held_by(cls, driver: "Driver | None", path: Path, waited_s: float) -> "DriverLockedError":
         """Name the holder: two drivers on one checkpoint must never write together."""
-        holder = f"process {driver.pid}, started at {driver.started_at_s:.0f}" if driver else "an unknown process"
+        holder = (
+            f"process {driver.pid}, started at {driver.started_at_s:.0f}" if driver else "an unknown process"
+        )
         return cls(
             f"The lock {path} is still held by {holder} after {waited_s:.0f} s, so a second stream driver was not"
             " started. Hint: the next try succeeds once that process has ended; `./foldlake status` shows it."
@@ -105,7 +107,7 @@ def acquire(settings: Settings, *, wait_s: float) -> int:
             os.close(descriptor)
             raise DriverLockedError.held_by(holder, path, wait_s)
         time.sleep(POLL_INTERVAL_S)
-    os.set_inheritable(descriptor, True)
+    os.set_inheritable(descriptor, True)  # noqa: FBT003 - its signature
     return descriptor
 
 
