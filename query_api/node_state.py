@@ -4,6 +4,7 @@ One JSON file, replaced whole: a worker reads the old one or the new one. It als
 """
 
 import os
+import threading
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -104,9 +105,14 @@ class NodeStateWatch:
         self._checked_at = 0.0
         self._identity: tuple[int, int] = (0, 0)
         self._state: NodeState | None = None
+        self._first_reading = threading.Lock()
 
     def current(self) -> NodeState | None:
         """Return the newest state, or None when the materializer has never written one."""
+        if self._state is None:
+            with self._first_reading:  # nobody goes on without one while another thread is reading the first
+                self._refresh()
+            return self._state
         now = time.monotonic()
         if now - self._checked_at >= self._check_s:
             self._checked_at = now

@@ -18,6 +18,8 @@ POSITIONS = b"positions"
 SCHEMAS = b"schemas"
 BINDING = b"binding"
 OTHER_DATABASES = 3
+# What LMDB finds when a file holds what it never wrote. Other errors say nothing about the file.
+DAMAGE = (lmdb.CorruptedError, lmdb.PageNotFoundError, lmdb.InvalidError, lmdb.PanicError, lmdb.VersionMismatchError)
 # Every HTTP worker thread that reads at the same moment takes a slot.
 MAX_READERS = 2048
 SPARE_READ_TRANSACTIONS = 64

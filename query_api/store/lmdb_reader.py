@@ -26,10 +26,15 @@ class LmdbReader:
             self._environment = layout.open_environment(
                 path, map_size_bytes=map_size_bytes, partitions=partitions, readonly=True
             )
+            self._check_length()
+            # All at once, before any transaction: LMDB does not let several threads open databases beside each other.
+            self._positions = self._environment.open_db(layout.POSITIONS, create=False)
+            self._schemas = self._environment.open_db(layout.SCHEMAS, create=False)
+            self._records = [
+                self._environment.open_db(layout.partition_database(p), create=False) for p in range(partitions)
+            ]
         except lmdb.Error as error:
-            raise StoreMissingError(f"The store at {path} cannot be opened ({error}): wait until it is built.") from error
-        self._check_length()
-        self._databases: dict[bytes, lmdb._Database] = {}
+            raise self._unreadable(error) from error
         self._checked_at = time.monotonic()
 
     def _inode_on_disk(self) -> int:
@@ -46,6 +51,11 @@ class LmdbReader:
         if os.stat(self._data_file).st_size < info["last_pgno"] * page_bytes:
             raise StoreDamagedError.at(self._path, "its file is shorter than its pages")
 
+    def _unreadable(self, error: lmdb.Error) -> StoreDamagedError | StoreMissingError:
+        if isinstance(error, layout.DAMAGE):
+            return StoreDamagedError.at(self._path, str(error))
+        return StoreMissingError(f"The store at {self._path} cannot be read now ({error}): wait until it is built.")
+
     def is_replaced(self) -> bool:
         """Whether another store has taken this one's place on disk (looked up every 50 ms at most)."""
         now = time.monotonic()
@@ -59,7 +69,9 @@ class LmdbReader:
 
     def get(self, partition: int, key: bytes) -> HeldRecord | None:
         """Return the record of a key, or None; raises StoreDamagedError when it is not what was written."""
-        stored = self._read(layout.partition_database(partition), key)
+        if not 0 < len(key) <= layout.MAX_KEY_BYTES:
+            return None
+        stored = self._read(self._records[partition], key)
         if stored is None:
             return None
         try:
@@ -69,24 +81,20 @@ class LmdbReader:
 
     def schema_text(self, schema_id: int) -> str | None:
         """Return the Avro schema that records with this id were written with."""
-        stored = self._read(layout.SCHEMAS, layout.number_key(schema_id))
+        stored = self._read(self._schemas, layout.number_key(schema_id))
         return None if stored is None else stored.decode()
 
     def positions(self) -> dict[int, Position]:
         """Return the position of every partition that the store has any of."""
-        database = self._database(layout.POSITIONS)
-        if database is None:
-            return {}
         try:
-            with self._environment.begin(db=database) as transaction:
+            with self._environment.begin(db=self._positions) as transaction:
                 return {int(k): layout.load_position(v) for k, v in transaction.cursor()}
-        except (lmdb.Error, ValueError) as error:
+        except ValueError as error:
             raise StoreDamagedError.at(self._path, str(error)) from error
+        except lmdb.Error as error:
+            raise self._unreadable(error) from error
 
-    def _read(self, name: bytes, key: bytes) -> bytes | None:
-        database = self._databases.get(name) or self._database(name)
-        if database is None or not key or len(key) > layout.MAX_KEY_BYTES:
-            return None
+    def _read(self, database: "lmdb._Database", key: bytes) -> bytes | None:
         try:
             with self._environment.begin(db=database) as transaction:
                 return transaction.get(key)
@@ -95,15 +103,4 @@ class LmdbReader:
             with self._environment.begin(db=database) as transaction:
                 return transaction.get(key)
         except lmdb.Error as error:
-            raise StoreDamagedError.at(self._path, str(error)) from error
-
-    def _database(self, name: bytes) -> "lmdb._Database | None":
-        if name not in self._databases:
-            try:
-                # In a transaction of its own: one that is kept as a spare would not keep the handle.
-                self._databases[name] = self._environment.open_db(name, create=False)
-            except lmdb.NotFoundError:
-                return None
-            except lmdb.Error as error:
-                raise StoreDamagedError.at(self._path, str(error)) from error
-        return self._databases[name]
+            raise self._unreadable(error) from error

@@ -32,7 +32,7 @@ class LmdbWriter:
             self._schemas = self._environment.open_db(layout.SCHEMAS)
             self._binding = self._environment.open_db(layout.BINDING)
             self._records = {p: self._environment.open_db(layout.partition_database(p)) for p in range(partitions)}
-        except lmdb.Error as error:
+        except layout.DAMAGE as error:
             raise StoreDamagedError.at(path, str(error)) from error
 
     def commit(
@@ -83,12 +83,12 @@ class LmdbWriter:
                     write(transaction)
             except lmdb.MapFullError:
                 self._grow()
-            except lmdb.DiskError as error:
-                raise StoreFullError.at(self._path, str(error)) from error
+            except layout.DAMAGE as error:
+                raise StoreDamagedError.at(self._path, str(error)) from error
             except lmdb.Error as error:
                 if "No space left" in str(error):
                     raise StoreFullError.at(self._path, str(error)) from error
-                raise StoreDamagedError.at(self._path, str(error)) from error
+                raise
             else:
                 return
 
@@ -120,7 +120,7 @@ class LmdbWriter:
         try:
             with self._environment.begin(db=database) as transaction:
                 return list(transaction.cursor())
-        except lmdb.Error as error:
+        except layout.DAMAGE as error:
             raise StoreDamagedError.at(self._path, str(error)) from error
 
     def binding(self) -> Binding | None:
