@@ -2,10 +2,11 @@
 
 import typer
 
-from cli import bench, demo, down, load, logs, status, stream, test, up
+from cli import bench, demo, down, load, logs, prepare, status, stream, test, up
 from cli.names import ABOUT, COMMANDS
 
 MODULES = {
+    "prepare": prepare,
     "demo": demo,
     "up": up,
     "down": down,

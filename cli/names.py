@@ -1,6 +1,7 @@
 """The commands and what each is for, as `./foldlake --help` says before anything is installed. Standard library only."""
 
 COMMANDS = {
+    "prepare": "Download and install all that is needed; every other command does so too.",
     "demo": "Prepare, start, load a year of a real grocer's baskets, check every balance.",
     "up": "Start the embedded stack; does nothing where it is already up.",
     "down": "Stop the embedded stack, and whatever an interrupted start left behind.",

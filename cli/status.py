@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 COLORS = {"ready": "green", "not ready": "yellow", "starting": "yellow", "stopped": "dim"}
 SECONDS_PER_MINUTE = 60
 MINUTES_PER_HOUR = 60
+HOURS_PER_DAY = 24
 
 
 def run(
@@ -110,10 +111,13 @@ def _figure(name: str, value: object) -> str:
 
 
 def duration(seconds: int) -> str:
-    """Write a time span as a person would: `42 s`, `3 min`, `2 h 05 min`."""
+    """Write a time span as a person would: `42 s`, `3 min`, `2 h 05 min`, `12 d 3 h`."""
     if seconds < SECONDS_PER_MINUTE:
         return f"{seconds} s"
     minutes = seconds // SECONDS_PER_MINUTE
     if minutes < MINUTES_PER_HOUR:
         return f"{minutes} min"
-    return f"{minutes // MINUTES_PER_HOUR} h {minutes % MINUTES_PER_HOUR:02d} min"
+    hours = minutes // MINUTES_PER_HOUR
+    if hours < HOURS_PER_DAY:
+        return f"{hours} h {minutes % MINUTES_PER_HOUR:02d} min"
+    return f"{hours // HOURS_PER_DAY} d {hours % HOURS_PER_DAY} h"

@@ -6,14 +6,15 @@ from functools import lru_cache
 from include.avro_schemas import RecordSchema
 from include.errors import RegistryUnavailableError, SchemaError
 
-with warnings.catch_warnings():
-    # The client's optional OAuth support warns on import about a library that Foldlake does not use.
-    warnings.simplefilter("ignore")
+# The client's optional OAuth support warns on import about a library that Foldlake does not use, and switches its
+# warning on again first: recorded, it is not shown.
+with warnings.catch_warnings(record=True):
     from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
     from confluent_kafka.schema_registry.error import SchemaRegistryError
 
 REQUEST_TIMEOUT_S = 5
 NOT_FOUND = 404
+SERVER_ERRORS = 500
 
 
 class SchemaRegistry:
@@ -24,9 +25,7 @@ class SchemaRegistry:
 
     def __init__(self, url: str, timeout_s: float = REQUEST_TIMEOUT_S) -> None:
         self.url = url
-        self._client = SchemaRegistryClient(
-            {"url": url, "timeout": timeout_s, "max.retries": 0}
-        )
+        self._client = SchemaRegistryClient({"url": url, "timeout": timeout_s, "max.retries": 0})
         self._fetch_cached = lru_cache(maxsize=None)(self._fetch)
 
     def register(self, topic: str, schema: RecordSchema) -> int:
@@ -38,11 +37,11 @@ class SchemaRegistry:
         try:
             return int(self._client.register_schema(subject, Schema(schema.text, "AVRO")))
         except SchemaRegistryError as error:
-            if error.http_status_code < 500:
+            if error.http_status_code < SERVER_ERRORS:
                 message = f"The registry refuses the schema for subject {subject}: {error.error_message}"
                 raise SchemaError(message) from error
             raise self._unavailable(error) from error
-        except Exception as error:  # noqa: BLE001 - the client lets its HTTP library's many errors through
+        except Exception as error:
             raise self._unavailable(error) from error
 
     def schema_by_id(self, schema_id: int) -> RecordSchema | None:
@@ -62,7 +61,7 @@ class SchemaRegistry:
             if error.http_status_code == NOT_FOUND:
                 return None
             raise self._unavailable(error) from error
-        except Exception as error:  # noqa: BLE001 - as above
+        except Exception as error:
             raise self._unavailable(error) from error
         try:
             return RecordSchema.parse(fetched.schema_str or "", f"schema {schema_id}")
@@ -87,7 +86,7 @@ class SchemaRegistry:
                         found[schema_id] = schema
         except (RegistryUnavailableError, SchemaError):
             raise
-        except Exception as error:  # noqa: BLE001 - as above
+        except Exception as error:
             raise self._unavailable(error) from error
         return found
 

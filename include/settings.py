@@ -16,12 +16,15 @@ class Settings(BaseSettings):
     """
 
     model_config = SettingsConfigDict(
-        env_prefix="FOLDLAKE_", env_file=CHECKOUT / ".env", extra="ignore", frozen=True
+        env_prefix="FOLDLAKE_", env_file=CHECKOUT / ".env", env_ignore_empty=True, extra="ignore", frozen=True
     )
 
     # Where state lives
     home: Path = CHECKOUT / ".foldlake"
     tools: Path = CHECKOUT / ".foldlake" / "tools"
+
+    # Base URL of a Maven repository to use in place of Maven Central, when the jars are prepared
+    maven_mirror: str = ""
 
     # Ports of the embedded stack, all on loopback
     kafka_port: int = 9092
@@ -52,6 +55,7 @@ class Settings(BaseSettings):
 
     # The stream driver
     stream_master: str = ""
+    stream_driver_host: str = ""
     stream_driver_memory_mb: int = Field(default=1024, ge=512)
     stream_shuffle_partitions: int = Field(default=0, ge=0)
     stream_real_time_interval_s: int = Field(default=300, ge=5)

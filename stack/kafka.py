@@ -130,6 +130,7 @@ def processes(settings: Settings) -> list[Process]:
             port_setting="FOLDLAKE_KAFKA_PORT",
             also_listens={"FOLDLAKE_KAFKA_CONTROLLER_PORT": settings.kafka_controller_port},
             stop_timeout_s=20,
+            reads_settings=False,
         )
     ]
 

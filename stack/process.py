@@ -12,7 +12,8 @@ class Process:
     Processes start in ascending `start_order`; those of one order start together, and the next order starts once
     every `is_ready` of it has answered true (asked repeatedly, must not raise, must answer within 2 s).
     `port_setting` names the variable that moves `port`, for whoever finds the port taken; `also_listens` maps the
-    variables of further ports to these.
+    variables of further ports to these. `reads_settings` is false for a server that is not ours: then its environment
+    has none of our settings, and a change of one does not start it anew.
     """
 
     name: str
@@ -27,3 +28,4 @@ class Process:
     kill_as_group: bool = True
     port_setting: str = ""
     also_listens: dict[str, int] = field(default_factory=dict)
+    reads_settings: bool = True

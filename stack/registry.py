@@ -39,6 +39,7 @@ def processes(settings: Settings) -> list[Process]:
             port=settings.registry_port,
             port_setting="FOLDLAKE_REGISTRY_PORT",
             environment=environment(settings),
+            reads_settings=False,
         )
     ]
 

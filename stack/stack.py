@@ -75,9 +75,10 @@ def start(settings: Settings, only: Sequence[str] = (), listener: Listener = lam
         selected = {name: module for name, module in components.items() if not only or name in only}
         wanted = [process for module in selected.values() for process in module.processes(settings)]
         known = [process for module in components.values() for process in module.processes(settings)]
+        # Before anything is started: a port that is taken leaves nothing behind.
+        running = {name for name, state in supervisor.states().items() if state.is_running}
+        check_ports(process for process in wanted if process.name not in running)
         supervisor.ensure_running(known)
-        states = supervisor.states()
-        check_ports(process for process in wanted if not states[process.name].is_running)
         with ThreadPoolExecutor(len(COMPONENTS)) as pool:
             prepared = {
                 name: pool.submit(_prepare, name, module, settings, listener)
@@ -115,11 +116,21 @@ def all_processes(settings: Settings) -> list[Process]:
     return sorted(processes, key=lambda process: process.start_order)
 
 
-def _components(settings: Settings) -> dict[str, ModuleType]:
+def component_modules() -> dict[str, ModuleType]:
+    """Return every component's module by name."""
     return {
         name: importlib.import_module(f"stack.{name}")
-        for name, own_server in COMPONENTS.items()
-        if not (own_server and getattr(settings, own_server)) and importlib.util.find_spec(f"stack.{name}")
+        for name in COMPONENTS
+        if importlib.util.find_spec(f"stack.{name}")
+    }
+
+
+def _components(settings: Settings) -> dict[str, ModuleType]:
+    """Return the components that the embedded stack runs: not those that the settings point elsewhere for."""
+    return {
+        name: module
+        for name, module in component_modules().items()
+        if not (COMPONENTS[name] and getattr(settings, COMPONENTS[name]))
     }
 
 

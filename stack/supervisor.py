@@ -195,7 +195,7 @@ supervisor.rpcinterface_factory=supervisor.rpcinterface:make_main_rpcinterface
         description = json.dumps(
             {
                 "command": process.command,
-                "environment": {**self._common_environment(), **process.environment},
+                "environment": {**self._common_environment(process), **process.environment},
             },
             indent=1,
         )
@@ -220,17 +220,20 @@ stopsignal={process.stop_signal}
 stopwaitsecs={process.stop_timeout_s}
 killasgroup={group}
 redirect_stderr=true
-stdout_logfile={_escaped(self.log_path(process.name))}
+stdout_logfile={_escaped(_escaped(self.log_path(process.name)))}
 stdout_logfile_maxbytes={LOG_BYTES}
 stdout_logfile_backups={LOG_BACKUPS}
 """
 
-    def _common_environment(self) -> dict[str, str]:
+    def _common_environment(self, process: Process) -> dict[str, str]:
+        java = {"JAVA_HOME": str(Tools(self._settings).java_home)}
+        if not process.reads_settings:
+            return java
         return {
+            **java,
             **settings_environment(self._settings),
             "PYTHONPATH": str(CHECKOUT),
             "PYTHONUNBUFFERED": "1",
-            "JAVA_HOME": str(Tools(self._settings).java_home),
         }
 
     def _start(self) -> None:
@@ -302,5 +305,5 @@ def _process_state(answer: dict[str, Any]) -> ProcessState:
 
 
 def _escaped(path: Path | str) -> str:
-    """Protect the percent signs of a path: supervisord expands them."""
+    """Protect the percent signs of a path: supervisord expands them, those of a program's log file twice."""
     return str(path).replace("%", "%%")

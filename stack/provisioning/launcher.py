@@ -58,16 +58,22 @@ class PreparationError(Exception):
     """Something stands in the way of preparing; the message says what to do."""
 
 
-def tools_directory(environment: dict[str, str]) -> Path:
+def tools_directory(environment: dict[str, str], env_file: Path = CHECKOUT / ".env") -> Path:
     """Directory named by FOLDLAKE_TOOLS, in the environment or in the checkout's `.env`."""
-    named = environment.get("FOLDLAKE_TOOLS")
-    if named is None:
-        with suppress(OSError):
-            for line in (CHECKOUT / ".env").read_text(encoding="utf-8").splitlines():
-                name, _, value = line.partition("=")
-                if name.strip() == "FOLDLAKE_TOOLS":
-                    named = value.strip().strip("\"'")
+    named = setting("FOLDLAKE_TOOLS", environment, env_file)
     return Path(named).expanduser().absolute() if named else CHECKOUT / ".foldlake" / "tools"
+
+
+def setting(name: str, environment: dict[str, str], env_file: Path = CHECKOUT / ".env") -> str:
+    """Read one variable as include/settings.py will: from the environment, else from the file, else empty."""
+    value = environment.get(name)
+    if value is None:
+        with suppress(OSError):
+            for line in env_file.read_text(encoding="utf-8").splitlines():
+                left, _, right = line.partition("=")
+                if left.strip() == name:
+                    value = right.strip().strip("\"'")
+    return value or ""
 
 
 def is_ready(layout: Layout) -> bool:
@@ -97,7 +103,11 @@ def make_ready(layout: Layout) -> None:
                 str(layout.root),
                 _base_python(),
             ],
-            env={**os.environ, "PYTHONPATH": str(CHECKOUT)},
+            env={
+                **os.environ,
+                "PYTHONPATH": str(CHECKOUT),
+                "FOLDLAKE_MAVEN_MIRROR": setting("FOLDLAKE_MAVEN_MIRROR", dict(os.environ)),
+            },
             check=False,
         )
         if finished.returncode != 0:

@@ -1,0 +1,26 @@
+# Everything of Foldlake that is not somebody else's image: Airflow's processes with the stream driver, and query nodes.
+# The base is Airflow's own image for its system; packages come from this checkout's lock files, as everywhere.
+FROM apache/airflow:3.3.2-python3.11
+
+USER root
+RUN apt-get update \
+    && apt-get install --yes --no-install-recommends openjdk-17-jre-headless procps \
+    && rm -rf /var/lib/apt/lists/* \
+    && install --directory --owner=airflow --group=root /opt/foldlake /opt/foldlake-tools /var/lib/foldlake /var/lib/checkpoints
+
+USER airflow
+WORKDIR /opt/foldlake
+ENV FOLDLAKE_HOME=/var/lib/foldlake \
+    FOLDLAKE_TOOLS=/opt/foldlake-tools \
+    PYTHONPATH=/opt/foldlake \
+    PYTHONUNBUFFERED=1
+
+# First what changes seldom: the environments and jars are a layer of their own.
+COPY --chown=airflow:root foldlake requirements*.txt ./
+COPY --chown=airflow:root cli ./cli
+COPY --chown=airflow:root include ./include
+COPY --chown=airflow:root stack ./stack
+RUN ./foldlake prepare
+COPY --chown=airflow:root . .
+
+ENTRYPOINT ["/usr/bin/dumb-init", "--", "/opt/foldlake-tools/main/bin/python", "-m", "stack.foreground"]

@@ -1,0 +1,91 @@
+"""Runs processes of the stack in the foreground, for containers: `python -m stack.foreground airflow-scheduler`.
+
+The definitions are the embedded stack's; variables that the container sets go before theirs.
+"""
+
+import argparse
+import os
+import signal
+import subprocess
+import time
+from types import FrameType
+
+from include.errors import SettingsError
+from include.settings import CHECKOUT, Settings
+from stack.process import Process
+from stack.settings_environment import settings_environment
+from stack.stack import component_modules
+
+POLL_INTERVAL_S = 0.5
+
+
+def main() -> int:
+    """Prepare what the named processes need, then run them until one ends; returns its exit code."""
+    parser = argparse.ArgumentParser(prog="python -m stack.foreground", description=__doc__)
+    parser.add_argument("names", nargs="+", help="processes, or components for all of their processes")
+    parser.add_argument("--only-prepare", action="store_true", help="prepare, run nothing")
+    arguments = parser.parse_args()
+    settings = Settings()
+    wanted = select(settings, arguments.names)
+    if arguments.only_prepare:
+        return 0
+    if len(wanted) == 1:
+        os.execve(wanted[0].command[0], wanted[0].command, _environment(settings, wanted[0]))  # noqa: S606
+    return _run_together(settings, wanted)
+
+
+def select(settings: Settings, names: list[str]) -> list[Process]:
+    """Prepare the components that these names belong to, and return the processes that are meant.
+
+    Raises:
+        SettingsError: a name is neither a process nor a component.
+    """
+    chosen: list[Process] = []
+    modules = component_modules()
+    for name in names:
+        for component, module in modules.items():
+            processes = module.processes(settings)
+            meant = processes if name == component else [p for p in processes if p.name == name]
+            if meant:
+                module.prepare(settings)
+                chosen += meant
+                break
+        else:
+            raise SettingsError(
+                f"There is neither a process nor a component {name!r}. Components: {', '.join(modules)}."
+            )
+    return chosen
+
+
+def _environment(settings: Settings, process: Process) -> dict[str, str]:
+    return {
+        **settings_environment(settings),
+        "PYTHONPATH": str(CHECKOUT),
+        **process.environment,
+        **os.environ,
+    }
+
+
+def _run_together(settings: Settings, processes: list[Process]) -> int:
+    """Run several processes; as soon as one ends, end the others, so that the container is started anew as a whole."""
+    children = [
+        subprocess.Popen(process.command, env=_environment(settings, process)) for process in processes
+    ]
+
+    def pass_on(number: int, _frame: FrameType | None) -> None:
+        for child in children:
+            child.send_signal(number)
+
+    signal.signal(signal.SIGTERM, pass_on)
+    signal.signal(signal.SIGINT, pass_on)
+    while all(child.poll() is None for child in children):
+        time.sleep(POLL_INTERVAL_S)
+    first = next(child for child in children if child.returncode is not None)
+    pass_on(signal.SIGTERM, None)
+    for child in children:
+        child.wait()
+    return int(first.returncode)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

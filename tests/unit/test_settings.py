@@ -1,0 +1,58 @@
+"""Settings: read from the environment, turned back into it, all of them listed for the user."""
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from include.settings import CHECKOUT, Settings
+from stack.settings_environment import settings_environment
+
+
+@pytest.fixture(autouse=True)
+def no_settings_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in list(os.environ):
+        if name.startswith("FOLDLAKE_"):
+            monkeypatch.delenv(name)
+
+
+def listed() -> dict[str, str]:
+    text = (CHECKOUT / ".env.example").read_text(encoding="utf-8")
+    return dict(re.findall(r"^(\w+)=(.*)$", text, re.MULTILINE))
+
+
+def test_env_example_lists_every_setting_and_no_other() -> None:
+    assert set(listed()) == {f"FOLDLAKE_{name.upper()}" for name in Settings.model_fields}
+
+
+def test_env_example_shows_the_defaults() -> None:
+    defaults = settings_environment(Settings(_env_file=None))
+    shown = {name: value for name, value in listed().items() if value}
+
+    assert shown == {name: defaults[name] for name in shown}
+
+
+def test_a_copied_env_example_changes_nothing() -> None:
+    assert Settings(_env_file=CHECKOUT / ".env.example") == Settings(_env_file=None)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {},
+        {"query_ports": (6001, 6002, 6003)},
+        {"home": Path("/with space 100%"), "node_store_dir": Path("/store")},
+        {"kafka_bootstrap": "a:1,b:2", "node_command_timeout_s": 0.25},
+    ],
+)
+def test_settings_survive_the_way_through_the_environment(
+    changed: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = Settings(_env_file=None, **changed)
+
+    for name, value in settings_environment(settings).items():
+        monkeypatch.setenv(name, value)
+
+    assert Settings(_env_file=None) == settings
