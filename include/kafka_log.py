@@ -36,14 +36,18 @@ def end_offsets(consumer: Consumer, topic: str, partitions: int) -> tuple[int, .
 
 def _watermarks(consumer: Consumer, topic: str, partition: int) -> tuple[int, int]:
     try:
-        low, high = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=REQUEST_TIMEOUT_S)
+        low, high = consumer.get_watermark_offsets(
+            TopicPartition(topic, partition), timeout=REQUEST_TIMEOUT_S
+        )
     except KafkaException as error:
         message = f"Kafka does not say where {topic}/{partition} ends ({error}): is the broker up?"
         raise KafkaUnavailableError(message) from error
     return low, high
 
 
-def read_tail(consumer: Consumer, topic: str, partition: int, records: int | None = None) -> Iterator[Message]:
+def read_tail(
+    consumer: Consumer, topic: str, partition: int, records: int | None = None
+) -> Iterator[Message]:
     """Yield the last `records` records of a partition (all of them when None) up to its end at the time of the call.
 
     Raises KafkaUnavailableError when the broker stops answering half-way.
@@ -57,7 +61,9 @@ def read_tail(consumer: Consumer, topic: str, partition: int, records: int | Non
         while True:
             message = consumer.poll(READ_TIMEOUT_S)
             if message is None:
-                raise KafkaUnavailableError(f"Kafka stopped answering while {topic}/{partition} was being read.")
+                raise KafkaUnavailableError(
+                    f"Kafka stopped answering while {topic}/{partition} was being read."
+                )
             error = message.error()
             if error is None:
                 yield message

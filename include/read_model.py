@@ -67,9 +67,11 @@ class ReadModel:
     state: tuple[StateField, ...]
     folds: "Mapping[int, Callable[[], Mapping[str, Column]]]"
 
-    def __post_init__(self) -> None:
+    def __post_init__(self) -> None:  # noqa: D105 - checks what the class says of its fields
         if not NAME_PATTERN.fullmatch(self.name):
-            message = f"Read model name {self.name!r} is not valid: use lower-case letters, digits and dashes."
+            message = (
+                f"Read model name {self.name!r} is not valid: use lower-case letters, digits and dashes."
+            )
             raise ReadModelError(message)
         if not self.folds or min(self.folds) < 1:
             message = f"Read model {self.name} has no fold: give `folds={{1: fold}}`."
@@ -121,7 +123,9 @@ def load_read_models(extra_directory: Path | None = None) -> dict[str, ReadModel
         module = importlib.import_module(f"{package.__name__}.{module_info.name}")
         model = getattr(module, "READ_MODEL", None)
         if not isinstance(model, ReadModel):
-            message = f"Module {module_info.name} of include/read_models has no READ_MODEL: assign it a ReadModel."
+            message = (
+                f"Module {module_info.name} of include/read_models has no READ_MODEL: assign it a ReadModel."
+            )
             raise ReadModelError(message)
         if model.name in models:
             message = f"Two modules of include/read_models are named {model.name!r}: rename one."

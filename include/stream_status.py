@@ -97,7 +97,9 @@ def read_stream_status(settings: Settings) -> StreamStatus:
         state=_state({query.phase for query in fresh}),
         driver_pid=fresh[0].driver_pid if fresh else None,
         events_behind=max((v.events_behind for v in versions), default=0),
-        newest_event_age_s=min((v.newest_event_age_s for v in versions if v.newest_event_age_s is not None), default=None),
+        newest_event_age_s=min(
+            (v.newest_event_age_s for v in versions if v.newest_event_age_s is not None), default=None
+        ),
         dead_letters=sum({v.source_topic: v.dead_letters for v in versions}.values()),
         versions=versions,
         queries=tuple(fresh),
@@ -140,8 +142,9 @@ def _versions(
     models = load_read_models(settings.read_models_dir)
     for record in VersionRegistry(settings.bootstrap_servers).read().values():
         model = models.get(record.read_model)
-        for version in record.active if model is not None else ():
-            assert model is not None
+        if model is None:
+            continue
+        for version in record.active:
             partitions = partition_count(admin, model.source_topic) or 0
             letters = dead_letter_topic(model.source_topic)
             ends = end_offsets(consumer, model.source_topic, partitions)
@@ -160,9 +163,13 @@ def _versions(
                 stage=version.stage.value,
                 source_topic=model.source_topic,
                 events=sum(ends),
-                events_behind=sum(end - 1 - min(end - 1, folded.newest.get(p, -1)) for p, end in enumerate(ends)),
+                events_behind=sum(
+                    end - 1 - min(end - 1, folded.newest.get(p, -1)) for p, end in enumerate(ends)
+                ),
                 newest_event_age_s=None if folded.occurred_on is None else _age_s(folded.occurred_on),
-                newest_folded_age_s=None if folded.written_at_s is None else time.time() - folded.written_at_s,
+                newest_folded_age_s=None
+                if folded.written_at_s is None
+                else time.time() - folded.written_at_s,
                 dead_letters=folded.dead_letters,
             )
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # not in its __all__
 
 from include.errors import KafkaUnavailableError
 
@@ -50,7 +50,9 @@ def partition_count(admin: AdminClient, topic: str) -> int | None:
     try:
         metadata = admin.list_topics(topic, timeout=ADMIN_TIMEOUT_S).topics.get(topic)
     except KafkaException as error:
-        message = f"Kafka does not say which topics it has ({error}): is the broker up, and the address right?"
+        message = (
+            f"Kafka does not say which topics it has ({error}): is the broker up, and the address right?"
+        )
         raise KafkaUnavailableError(message) from error
     if metadata is None or metadata.error is not None:
         return None

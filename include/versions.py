@@ -17,7 +17,14 @@ from confluent_kafka.admin import AdminClient
 
 from include.errors import KafkaUnavailableError, RevisionConflictError
 from include.kafka_log import log_consumer, read_tail
-from include.topics import COMPACTED, VERSION_REGISTRY_TOPIC, Topic, changelog_topic, ensure_topics, partition_count
+from include.topics import (
+    COMPACTED,
+    VERSION_REGISTRY_TOPIC,
+    Topic,
+    changelog_topic,
+    ensure_topics,
+    partition_count,
+)
 
 TRANSACTIONAL_ID = "foldlake-version-registry"
 TRANSACTION_TIMEOUT_S = 10.0
@@ -148,7 +155,9 @@ class VersionRegistry:
         except KafkaException as error:
             kafka_error = error.args[0]
             if kafka_error.name() in {"_FENCED", "INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED"}:
-                message = f"Another writer changed {record.read_model} in the version registry: read it again."
+                message = (
+                    f"Another writer changed {record.read_model} in the version registry: read it again."
+                )
                 raise RevisionConflictError(message) from error
             message = f"The version registry could not be written ({error}): is the broker up?"
             raise KafkaUnavailableError(message) from error

@@ -89,7 +89,9 @@ class ActiveVersions:
     def _query(self, name: str, model: ReadModel, version: Version) -> VersionQuery:
         settings = self._settings
         ensure_topics(
-            self._admin, [changelog(version.changelog_topic, settings.partitions)], settings.replication_factor
+            self._admin,
+            [changelog(version.changelog_topic, settings.partitions)],
+            settings.replication_factor,
         )
         plan = FoldPlan(
             model=model,
@@ -102,7 +104,9 @@ class ActiveVersions:
             real_time_interval_s=settings.stream_real_time_interval_s,
         )
         place = self._place(model.source_topic, name)
-        query = VersionQuery(name, self._spark, place, self._schemas[model.source_topic], plan, self._consumer)
+        query = VersionQuery(
+            name, self._spark, place, self._schemas[model.source_topic], plan, self._consumer
+        )
         if version.fold_revision not in model.folds:
             query.refuse(
                 f"version {version.number} of {model.name} was built with fold revision {version.fold_revision}, and the "
@@ -115,7 +119,9 @@ class ActiveVersions:
 
     def _ensure_topics(self, model: ReadModel) -> None:
         wanted = self._settings.partitions
-        ensure_topics(self._admin, source_topics(model.source_topic, wanted), self._settings.replication_factor)
+        ensure_topics(
+            self._admin, source_topics(model.source_topic, wanted), self._settings.replication_factor
+        )
         found = partition_count(self._admin, model.source_topic)
         if found != wanted:
             message = (

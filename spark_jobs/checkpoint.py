@@ -5,14 +5,15 @@ Layout as Spark writes it: `offsets/<batch>` (third line: the source's end offse
 """
 
 import json
+from typing import Any
 
 from pyspark.sql import SparkSession
 
 
 def offsets_json(spark: SparkSession, checkpoint: str) -> str | None:
     """Return the source offsets of the last committed batch as Spark's Kafka source wants them, or None before the first."""
-    path_class = spark._jvm.org.apache.hadoop.fs.Path  # noqa: SLF001 - the only way to Hadoop's file systems
-    commits = path_class(f"{checkpoint}/commits")
+    jvm: Any = spark._jvm  # noqa: SLF001 - the only way to Hadoop's file systems
+    commits = jvm.org.apache.hadoop.fs.Path(f"{checkpoint}/commits")
     file_system = commits.getFileSystem(spark._jsc.hadoopConfiguration())  # noqa: SLF001
     if not file_system.exists(commits):
         return None

@@ -53,7 +53,9 @@ class DeadLetterWriter:
         remaining = self._producer.flush(FLUSH_TIMEOUT_S)
         if remaining or self._failures:
             # What did reach the broker is found by reading the topic's end again when the query is restarted.
-            message = f"{remaining + len(self._failures)} dead letters were not acknowledged: {self._failures[:1]}"
+            message = (
+                f"{remaining + len(self._failures)} dead letters were not acknowledged: {self._failures[:1]}"
+            )
             raise KafkaUnavailableError(message)
         self.written += count
         if count:
@@ -71,7 +73,12 @@ class DeadLetterWriter:
         while True:
             try:
                 self._producer.produce(
-                    self._topic, value, key, partition=row.partition, headers=headers, on_delivery=self._delivered
+                    self._topic,
+                    value,
+                    key,
+                    partition=row.partition,
+                    headers=headers,
+                    on_delivery=self._delivered,
                 )
             except BufferError:
                 self._producer.poll(0.5)

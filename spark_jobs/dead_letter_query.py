@@ -1,7 +1,7 @@
 """The running query that takes what cannot be decoded from one source topic to its dead-letter topic."""
 
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 
 from include.avro_schemas import RecordSchema
 from spark_jobs.dead_letter import DeadLetterWriter

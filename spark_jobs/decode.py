@@ -52,10 +52,12 @@ class EventColumns:
     readers: tuple[RecordSchema, ...]
     schema_ids: SchemaIds
 
-    def __post_init__(self) -> None:
+    def __post_init__(self) -> None:  # noqa: D105 - checks its argument
         for reader in self.readers:
             if "occurredOn" not in reader.fields:
-                message = f"Event type {reader.name} has no field occurredOn: every event says when it happened."
+                message = (
+                    f"Event type {reader.name} has no field occurredOn: every event says when it happened."
+                )
                 raise ReadModelError(message)
 
     @property
@@ -127,7 +129,8 @@ class EventColumns:
         for reader in self.readers:
             if reader.key_field is not None and self.folded_ids(reader):
                 entity = col(f"{reader.name}.{reader.key_field}").cast("binary")
-                invalid = invalid | coalesce(entity != col("key"), lit(False))
+                same = entity == col("key")
+                invalid = invalid | ~coalesce(same, lit(True))  # noqa: FBT003 - a literal column
         return invalid
 
 

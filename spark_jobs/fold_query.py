@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.avro.functions import to_avro
-from pyspark.sql.functions import col, concat, count, lit, max, struct
+from pyspark.sql.functions import col, concat, count, lit, struct
 
 from include.errors import ReadModelError
 from include.framing import header
@@ -54,9 +55,9 @@ def fold(model: ReadModel, revision: int, events: DataFrame) -> DataFrame:
         *(state[name].alias(name) for name in declared),
         count(lit(1)).alias("event_count"),
         # The events of a key come from one partition, so both are those of the newest event.
-        max("partition").alias("source_partition"),
-        max("offset").alias("source_offset"),
-        max("occurredOn").alias("occurred_on"),
+        F.max("partition").alias("source_partition"),
+        F.max("offset").alias("source_offset"),
+        F.max("occurredOn").alias("occurred_on"),
     )
 
 

@@ -65,10 +65,14 @@ class RegistrySchemas:
 
     def learn(self, headers: set[bytes]) -> None:
         """Ask the registry for the ids that are not known yet."""
-        for schema_id in sorted({split(header)[0] for header in headers} - self._writers.keys() - self._rejected):
+        for schema_id in sorted(
+            {split(header)[0] for header in headers} - self._writers.keys() - self._rejected
+        ):
             schema = self._registry.schema_by_id(schema_id)
             if schema is None:
-                LOG.warning("schema id %d is unknown to the registry: its records become dead letters", schema_id)
+                LOG.warning(
+                    "schema id %d is unknown to the registry: its records become dead letters", schema_id
+                )
                 self._rejected.add(schema_id)
             else:
                 LOG.info("schema id %d is %s: fetched", schema_id, schema.full_name)

@@ -87,7 +87,12 @@ class ProgressPublisher:
 
     def __init__(self, bootstrap_servers: str, master: str, listener: ProgressListener) -> None:
         self._producer = Producer(
-            {"bootstrap.servers": bootstrap_servers, "message.timeout.ms": 5000, "linger.ms": 0, "log_level": 0}
+            {
+                "bootstrap.servers": bootstrap_servers,
+                "message.timeout.ms": 5000,
+                "linger.ms": 0,
+                "log_level": 0,
+            }
         )
         self._master = master
         self._listener = listener

@@ -33,12 +33,14 @@ def main() -> int:
         wait_for_slots(spark, task_slots(settings, len(models)))
         active = ActiveVersions(spark, settings, models)
         _prepare(active)
-        publisher = ProgressPublisher(settings.bootstrap_servers, spark.sparkContext.master, listen(spark))
+        publisher = ProgressPublisher(
+            settings.bootstrap_servers, str(spark.sparkContext.master), listen(spark)
+        )
         driver = StreamDriver(spark, active.reconcile, active.dead_letter_queries(), publisher)
         stop_on_signals(driver)
         driver.run()
     except (FoldlakeError, TimeoutError) as error:
-        LOG.error("%s", error)
+        LOG.error("%s", error)  # noqa: TRY400 - its message is all that is to be said
         return 1
     return 0
 

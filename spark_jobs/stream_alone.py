@@ -37,7 +37,9 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--bootstrap", required=True, help="Kafka's bootstrap servers, host:port[,host:port]")
     p.add_argument("--source-topic", required=True, help="topic of the events; must exist")
     p.add_argument("--changelog-topic", required=True, help="topic for the state records; made when missing")
-    p.add_argument("--state-dir", required=True, type=Path, help="folder for the checkpoint; continued when it has one")
+    p.add_argument(
+        "--state-dir", required=True, type=Path, help="folder for the checkpoint; continued when it has one"
+    )
     p.add_argument(
         "--schema",
         action="append",
@@ -45,10 +47,14 @@ def parser() -> argparse.ArgumentParser:
         metavar="ID=FILE",
         help="Avro schema file of an event type and the id in its records' framing; repeat for each",
     )
-    p.add_argument("--state-schema-id", type=int, default=0, help="id in the framing of the state records (0)")
+    p.add_argument(
+        "--state-schema-id", type=int, default=0, help="id in the framing of the state records (0)"
+    )
     p.add_argument("--read-model", default="balance", help="the read model to fold (balance)")
     p.add_argument("--master", default="", help="Spark master (local, with a slot for each task)")
-    p.add_argument("--jars-dir", type=Path, default=None, help="folder of the Kafka and Avro jars (prepared ones)")
+    p.add_argument(
+        "--jars-dir", type=Path, default=None, help="folder of the Kafka and Avro jars (prepared ones)"
+    )
     return p
 
 
@@ -60,7 +66,7 @@ def main() -> int:
         with _exclusive(arguments.state_dir):
             _run(arguments)
     except (FoldlakeError, TimeoutError) as error:
-        LOG.error("%s", error)
+        LOG.error("%s", error)  # noqa: TRY400 - its message is all that is to be said
         return 1
     return 0
 
@@ -71,7 +77,10 @@ def _run(arguments: argparse.Namespace) -> None:
     model = read_model(arguments.read_model, settings.read_models_dir)
     schemas = FixedSchemas(_writers(arguments.schema, model))
     admin = AdminClient({"bootstrap.servers": arguments.bootstrap, "log_level": 3})
-    topics = [changelog(arguments.changelog_topic, partitions), Topic(dead_letter_topic(arguments.source_topic), partitions)]
+    topics = [
+        changelog(arguments.changelog_topic, partitions),
+        Topic(dead_letter_topic(arguments.source_topic), partitions),
+    ]
     ensure_topics(admin, topics, settings.replication_factor)
     jars = sorted((arguments.jars_dir or settings.tools / JARS).glob("*.jar"))
     config = stream_config(settings) | {"spark.local.dir": str(arguments.state_dir.absolute() / "tmp")}
@@ -113,7 +122,9 @@ def _run(arguments: argparse.Namespace) -> None:
 def _partitions(bootstrap: str, topic: str) -> int:
     found = partition_count(AdminClient({"bootstrap.servers": bootstrap, "log_level": 3}), topic)
     if found is None:
-        raise SettingsError(f"There is no topic {topic!r} at {bootstrap}: create it, or correct --source-topic.")
+        raise SettingsError(
+            f"There is no topic {topic!r} at {bootstrap}: create it, or correct --source-topic."
+        )
     return found
 
 
@@ -125,7 +136,9 @@ def _writers(options: list[str], model: ReadModel) -> dict[int, RecordSchema]:
             raise SettingsError(f"--schema {option!r} is not ID=FILE, such as 1=FundsAdded.avsc.")
         writers[int(number)] = schema_file(Path(path))
     if not {schema.name for schema in writers.values()} & set(model.event_types):
-        raise SettingsError(f"None of the schemas given is of an event type of {model.name}: {', '.join(model.event_types)}.")
+        raise SettingsError(
+            f"None of the schemas given is of an event type of {model.name}: {', '.join(model.event_types)}."
+        )
     return writers
 
 
@@ -137,7 +150,9 @@ def _exclusive(state_dir: Path) -> TextIO:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
         lock.close()
-        raise SettingsError(f"Another stream driver runs on {state_dir}: stop it, or give another --state-dir.") from error
+        raise SettingsError(
+            f"Another stream driver runs on {state_dir}: stop it, or give another --state-dir."
+        ) from error
     return lock
 
 

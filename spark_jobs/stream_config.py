@@ -36,7 +36,7 @@ STREAM_CONFIG: dict[str, str] = {
     "spark.log.level": "WARN",
 }
 
-LOOPBACK_CONFIG = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+LOOPBACK = "127.0.0.1"
 
 
 def stream_master(settings: Settings) -> str:
@@ -51,4 +51,6 @@ def stream_config(settings: Settings) -> dict[str, str]:
         "spark.driver.memory": f"{settings.stream_driver_memory_mb}m",
         "spark.sql.shuffle.partitions": str(shuffle_partitions(settings)),
     }
-    return config if settings.stream_master else config | LOOPBACK_CONFIG
+    # A cluster's workers connect back to the driver: its host is found by Spark unless it is set.
+    host = settings.stream_driver_host or ("" if settings.stream_master else LOOPBACK)
+    return config | {"spark.driver.host": host, "spark.driver.bindAddress": host} if host else config

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 
 from include.errors import FoldlakeError
 from spark_jobs.known_schemas import KnownSchemas, headers_ahead, unknown_header

@@ -2,10 +2,11 @@
 
 import logging
 from dataclasses import dataclass
+from typing import Any
 
 from confluent_kafka import Consumer
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from include.kafka_log import end_offsets
@@ -45,7 +46,13 @@ class VersionQuery(SupervisedQuery):
     """One version's query."""
 
     def __init__(
-        self, name: str, spark: SparkSession, place: Place, schemas: KnownSchemas, plan: FoldPlan, consumer: Consumer
+        self,
+        name: str,
+        spark: SparkSession,
+        place: Place,
+        schemas: KnownSchemas,
+        plan: FoldPlan,
+        consumer: Consumer,
     ) -> None:
         super().__init__(name, spark, place, schemas)
         self.plan = plan
@@ -72,9 +79,14 @@ class VersionQuery(SupervisedQuery):
 
     def _real_time(self) -> StreamingQuery:
         writer = self._writer((), REAL_TIME_PRODUCER)
-        return writer.trigger(realTime=f"{self.plan.real_time_interval_s} seconds").start()
+        # Types are checked against the lake's PySpark, which does not have this trigger yet.
+        real_time: Any = writer.trigger
+        query: StreamingQuery = real_time(realTime=f"{self.plan.real_time_interval_s} seconds").start()
+        return query
 
-    def _writer(self, source_options: tuple[tuple[str, str], ...], producer: dict[str, str]) -> DataStreamWriter:
+    def _writer(
+        self, source_options: tuple[tuple[str, str], ...], producer: dict[str, str]
+    ) -> DataStreamWriter:
         plan, place = self.plan, self._place
         records = changelog_stream(
             self._spark,

@@ -18,10 +18,10 @@ def customer() -> "Column":
 
 def funds() -> "Mapping[str, Column]":
     """Fold: what was added less what was withdrawn."""
-    from pyspark.sql.functions import col, sum, when
+    from pyspark.sql import functions as F
 
-    amount = when(col("event_type") == "FundsWithdrawn", -col("amount")).otherwise(col("amount"))
-    return {"amount": sum(amount)}
+    amount = F.when(F.col("event_type") == "FundsWithdrawn", -F.col("amount")).otherwise(F.col("amount"))
+    return {"amount": F.sum(amount)}
 
 
 READ_MODEL = ReadModel(

@@ -7,6 +7,7 @@ import pytest
 from include.settings import Settings
 from stack.stack import start
 from stack.temporary import temporary_stack
+from tests.integration.stream_process import make_topics
 
 
 @pytest.fixture(scope="session")
@@ -36,3 +37,20 @@ def full_stack(query_nodes: Settings, airflow: Settings) -> Settings:
     """The same stack with everything up."""
     assert query_nodes is airflow
     return airflow
+
+
+@pytest.fixture(scope="session")
+def stream_stack(request: pytest.FixtureRequest) -> Iterator[Settings]:
+    """Kafka and the schema registry once more, for tests that run stream drivers of their own on them, one at a time."""
+    session = request.session
+    with temporary_stack(
+        ("kafka", "registry"),
+        keep_home=lambda: session.testsfailed > 0,
+        stream_dead_letter_interval_s=1,
+        stream_real_time_interval_s=10,
+        stream_catch_up_threshold_events=5_000,
+        stream_catch_up_batch_events=4_000,
+        stream_spare_queries=0,
+    ) as running:
+        make_topics(running, "balance")
+        yield running

@@ -1,0 +1,56 @@
+"""Catch-up: a log that is there already is folded from nothing; events/s without start-up, and the driver's memory."""
+
+import argparse
+import re
+import time
+from datetime import UTC, datetime
+
+from benchmarks.deposits import Deposits, folded
+from benchmarks.report import print_circumstances, resident_mb
+from include.settings import Settings
+from stack.temporary import temporary_stack
+from stack.unsupervised_driver import log_path, stream_driver
+
+CUSTOMERS = 100_000
+CATCHING_UP = re.compile(r"^(\S+ \S+)Z .* events behind: catching up", re.MULTILINE)
+TIMEOUT_S = 600
+
+
+def main() -> None:
+    """Measure a quarter of the events and all of them, each from nothing."""
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("--events", type=int, default=2_000_000, help="events to fold (2,000,000)")
+    events = arguments.parse_args().events
+    for number in (events // 4, events):
+        with temporary_stack(("kafka", "registry")) as settings:
+            if number != events:
+                print_circumstances(settings)
+            measure(settings, number)
+
+
+def measure(settings: Settings, events: int) -> None:
+    """Fold `events` events of 100,000 customers and print what it took."""
+    deposits = Deposits(settings, CUSTOMERS)
+    deposits.append_many(settings, events, seed=events)
+    launched_s = time.time()
+    peak_mb = 0.0
+    with stream_driver(settings) as process:
+        while ": real time" not in (log := log_path(settings).read_text(encoding="utf-8")):
+            assert process.poll() is None, "the driver ended: " + log[-2000:]
+            assert time.time() < launched_s + TIMEOUT_S, "not caught up in time"
+            peak_mb = max(peak_mb, resident_mb(process.pid))
+            time.sleep(0.25)
+    found, written_at_s = folded(settings)
+    assert found == deposits.expected(), "the balances are not exact"
+    began = CATCHING_UP.search(log)
+    assert began is not None, "the driver did not catch up"
+    began_s = datetime.strptime(began[1], "%Y-%m-%d %H:%M:%S,%f").replace(tzinfo=UTC).timestamp()
+    print(
+        f"catch-up  {events:>9,} events, {len(found):,} customers: {events / (written_at_s - began_s):>9,.0f} events/s "
+        f"({written_at_s - began_s:.1f} s after {began_s - launched_s:.1f} s of start-up), "
+        f"driver {peak_mb:,.0f} MB at most, exact"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,109 @@
+"""Deposits made in advance, so that producing them costs as little as it can, and the oracle of what they fold to."""
+
+import io
+import random
+import time
+from collections import Counter
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from decimal import Decimal
+
+import fastavro
+from confluent_kafka import Message, Producer
+from confluent_kafka.admin import AdminClient
+
+from include.avro_schemas import event_schema
+from include.changelog import decode_state_record
+from include.framing import header
+from include.kafka_log import log_consumer, read_tail
+from include.read_model import read_model
+from include.schema_registry import SchemaRegistry
+from include.settings import Settings
+from include.topics import ensure_topics, partition_count, source_topics
+
+BALANCE = read_model("balance")
+CHANGELOG = "balance.v1.changelog"
+
+
+class Deposits:
+    """One deposit for each of `customers` customers, serialized, to be appended over and over."""
+
+    def __init__(self, settings: Settings, customers: int, prefix: str = "customer-") -> None:
+        admin = AdminClient({"bootstrap.servers": settings.bootstrap_servers})
+        ensure_topics(
+            admin, source_topics(BALANCE.source_topic, settings.partitions), settings.replication_factor
+        )
+        schema = event_schema("FundsAdded")
+        schema_id = SchemaRegistry(settings.registry_url).register(BALANCE.source_topic, schema)
+        parsed = fastavro.parse_schema(schema.parsed())
+        self.amounts = [Decimal(1 + number % 9_999) / 100 for number in range(customers)]
+        self.keys = [f"{prefix}{number}".encode() for number in range(customers)]
+        self.values = []
+        for number, key in enumerate(self.keys):
+            buffer = io.BytesIO(header(schema_id))
+            buffer.seek(0, io.SEEK_END)
+            event = {"id": f"deposit-{number}", "occurredOn": datetime.now(UTC), "customerId": key.decode()}
+            fastavro.schemaless_writer(buffer, parsed, event | {"amount": self.amounts[number]})
+            self.values.append(buffer.getvalue())
+        self.appended: Counter[int] = Counter()
+
+    def append_many(self, settings: Settings, events: int, seed: int) -> float:
+        """Append that many deposits of random customers as fast as it goes; returns the seconds taken."""
+        producer = Producer(
+            {
+                "bootstrap.servers": settings.bootstrap_servers,
+                "partitioner": "murmur2_random",
+                "linger.ms": 20,
+                "compression.type": "lz4",
+                "queue.buffering.max.messages": 1_000_000,
+            }
+        )
+        chosen = random.Random(seed).choices(range(len(self.keys)), k=events)
+        started_s = time.monotonic()
+        for index, number in enumerate(chosen):
+            while True:
+                try:
+                    producer.produce(BALANCE.source_topic, key=self.keys[number], value=self.values[number])
+                except BufferError:
+                    producer.poll(0.5)
+                else:
+                    break
+            if index % 1000 == 0:
+                producer.poll(0)
+        assert producer.flush(60) == 0
+        self.appended.update(chosen)
+        return time.monotonic() - started_s
+
+    def expected(self) -> dict[str, tuple[int, Decimal]]:
+        """Return customer -> (number of deposits, balance) of all that was appended."""
+        return {
+            self.keys[number].decode(): (count, count * self.amounts[number])
+            for number, count in self.appended.items()
+        }
+
+
+def changelog_messages(settings: Settings) -> Iterator[Message]:
+    """Yield every record of the changelog."""
+    consumer = log_consumer(settings.bootstrap_servers)
+    partitions = (
+        partition_count(AdminClient({"bootstrap.servers": settings.bootstrap_servers}), CHANGELOG) or 0
+    )
+    for partition in range(partitions):
+        yield from read_tail(consumer, CHANGELOG, partition)
+    consumer.close()
+
+
+def folded(settings: Settings) -> tuple[dict[str, tuple[int, Decimal]], float]:
+    """Return customer -> (event_count, amount) as the changelog has it, and when its last record was written (Unix s)."""
+    newest: dict[str, tuple[int, Decimal]] = {}
+    written_at_s = 0.0
+    for message in changelog_messages(settings):
+        value, key = message.value(), message.key()
+        if value is None or not isinstance(key, bytes):
+            continue
+        record = decode_state_record(value, lambda _id: BALANCE.state_schema)
+        name = key.decode()
+        if name not in newest or newest[name][0] <= record.event_count:
+            newest[name] = (record.event_count, record.state["amount"])
+        written_at_s = max(written_at_s, message.timestamp()[1] / 1000)
+    return newest, written_at_s

@@ -1,0 +1,219 @@
+"""Latency at 1,000 events/s: produced -> in the changelog, and acknowledged -> seen by an HTTP lookup on either node."""
+
+import argparse
+import http.client
+import random
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from decimal import Decimal
+
+from confluent_kafka import OFFSET_END, Consumer, Message, Producer, TopicPartition
+
+from benchmarks.deposits import BALANCE, CHANGELOG, Deposits, folded
+from benchmarks.report import latency_line, print_circumstances
+from include.changelog import decode_state_record
+from include.settings import Settings
+from include.stream_status import read_stream_status
+from stack.stack import start
+from stack.temporary import temporary_stack
+from stack.unsupervised_driver import stream_driver
+
+EVENTS_PER_S = 1_000
+CUSTOMERS = 10_000
+# The JVM's compiler takes about a minute under this load; measured is what comes after it.
+WARM_UP_S = 75
+PROBES_PER_S = 20
+PROBE_THREADS = 4
+START_TIMEOUT_S = 180
+LOOKUP_TIMEOUT_S = 10.0
+
+
+def main() -> None:
+    """Measure both latencies, one after the other: query nodes take processor time too."""
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("--seconds", type=int, default=60, help="how long each is measured (60)")
+    seconds = arguments.parse_args().seconds
+    with temporary_stack(("kafka", "registry")) as settings:
+        print_circumstances(settings)
+        load = Load(settings)
+        with stream_driver(settings):
+            wait_for_real_time(settings)
+            load.run(WARM_UP_S)
+            load.run(seconds, observe=True)
+            print(latency_line("produced -> changelog", load.latencies_ms), flush=True)
+            start(settings, only=("query_nodes",))
+            load.run(WARM_UP_S // 2)
+            probes = Probes(settings)
+            load.run(seconds, during=probes.run)
+            for port, latencies in sorted(probes.latencies_ms.items()):
+                print(latency_line(f"acknowledged -> lookup on {port}", latencies))
+            every = [latency for latencies in probes.latencies_ms.values() for latency in latencies]
+            print(latency_line("acknowledged -> lookup, both", every))
+        found, _ = folded(settings)
+        expected = load.deposits.expected() | probes.deposits.expected()
+        assert found == expected, "the balances are not exact"
+        print(f"exact     {sum(count for count, _ in found.values()):,} events of {len(found):,} customers")
+
+
+def wait_for_real_time(settings: Settings) -> None:
+    """Wait until the driver folds in real time."""
+    deadline_s = time.monotonic() + START_TIMEOUT_S
+    while read_stream_status(settings).state != "running":
+        assert time.monotonic() < deadline_s, "the driver is not up in time"
+        time.sleep(0.5)
+
+
+class Load:
+    """A producer of 1,000 events/s and an observer of the changelog, each in a thread of this process."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.deposits = Deposits(settings, CUSTOMERS)
+        self.latencies_ms: list[float] = []
+        self._settings = settings
+        self._random = random.Random(1)
+        self._sent_s: dict[tuple[int, int], float] = {}
+        self._seen: list[tuple[float, bytes]] = []
+        self._done = threading.Event()
+
+    def run(
+        self, seconds: int, *, observe: bool = False, during: Callable[[threading.Event], None] | None = None
+    ) -> None:
+        """Produce for that long; with `observe`, measure each event; `during` runs beside it until told to stop."""
+        self._done.clear()
+        threads = [threading.Thread(target=self._observe)] if observe else []
+        threads += [threading.Thread(target=during, args=(self._done,))] if during else []
+        for thread in threads:
+            thread.start()
+        self._produce(seconds)
+        time.sleep(2 if observe else 0)
+        self._done.set()
+        for thread in threads:
+            thread.join()
+        if observe:
+            self._match()
+
+    def _produce(self, seconds: int) -> None:
+        producer = Producer(
+            {
+                "bootstrap.servers": self._settings.bootstrap_servers,
+                "partitioner": "murmur2_random",
+                "linger.ms": 0,
+                "acks": "all",
+            }
+        )
+        began_s = time.time()
+        for index in range(EVENTS_PER_S * seconds):
+            ahead_s = began_s + index / EVENTS_PER_S - time.time()
+            if ahead_s > 0:
+                producer.poll(0)
+                time.sleep(max(0.0, ahead_s))
+            number = self._random.randrange(CUSTOMERS)
+            producer.produce(
+                BALANCE.source_topic,
+                key=self.deposits.keys[number],
+                value=self.deposits.values[number],
+                on_delivery=self._remember(time.time()),
+            )
+            self.deposits.appended[number] += 1
+        assert producer.flush(30) == 0
+
+    def _remember(self, sent_s: float) -> Callable[[object, Message], None]:
+        def delivered(error: object, message: Message) -> None:
+            assert error is None, error
+            self._sent_s[message.partition() or 0, message.offset() or 0] = sent_s
+
+        return delivered
+
+    def _observe(self) -> None:
+        consumer = Consumer(
+            {
+                "bootstrap.servers": self._settings.bootstrap_servers,
+                "group.id": "latency-observer",
+                "enable.auto.commit": False,
+                "fetch.wait.max.ms": 100,
+            }
+        )
+        consumer.assign([TopicPartition(CHANGELOG, p, OFFSET_END) for p in range(self._settings.partitions)])
+        while not self._done.is_set():
+            message = consumer.poll(0.1)
+            if message is not None and message.error() is None:
+                self._seen.append((time.time(), message.value() or b""))
+        consumer.close()
+
+    def _match(self) -> None:
+        for seen_s, value in self._seen:
+            record = decode_state_record(value, lambda _id: BALANCE.state_schema)
+            sent_s = self._sent_s.get((record.source_partition, record.source_offset))
+            if sent_s is not None:
+                self.latencies_ms.append((seen_s - sent_s) * 1000)
+
+
+class Probes:
+    """Deposits of customers never seen before: once acknowledged, asked for by HTTP until the balance is there."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.latencies_ms: dict[int, list[float]] = defaultdict(list)
+        self.deposits = Deposits(settings, customers=20_000, prefix="probe-")
+        self._settings = settings
+        self._lock = threading.Lock()
+        self._next = 0
+
+    def run(self, done: threading.Event) -> None:
+        """Probe on several threads until `done`, each lookup on the other node than the last."""
+        threads = [
+            threading.Thread(target=self._probe_all, args=(done, index)) for index in range(PROBE_THREADS)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    def _probe_all(self, done: threading.Event, index: int) -> None:
+        settings = self._settings
+        producer = Producer(
+            {
+                "bootstrap.servers": settings.bootstrap_servers,
+                "partitioner": "murmur2_random",
+                "linger.ms": 0,
+                "acks": "all",
+            }
+        )
+        connections = {p: http.client.HTTPConnection("127.0.0.1", p, timeout=5) for p in settings.query_ports}
+        turn = index
+        while not done.wait(PROBE_THREADS / PROBES_PER_S):
+            turn += 1
+            port = settings.query_ports[turn % len(settings.query_ports)]
+            latency_ms = self._probe(producer, connections[port])
+            with self._lock:
+                self.latencies_ms[port].append(latency_ms)
+
+    def _probe(self, producer: Producer, connection: http.client.HTTPConnection) -> float:
+        with self._lock:
+            number, self._next = self._next, self._next + 1
+            self.deposits.appended[number] += 1
+        acknowledged = threading.Event()
+        producer.produce(
+            BALANCE.source_topic,
+            key=self.deposits.keys[number],
+            value=self.deposits.values[number],
+            on_delivery=lambda _error, _message: acknowledged.set(),
+        )
+        while not acknowledged.is_set():
+            producer.poll(0.01)
+        acknowledged_s = time.monotonic()
+        path = f"/api/customers.getBalance?customerId={self.deposits.keys[number].decode()}"
+        while time.monotonic() < acknowledged_s + LOOKUP_TIMEOUT_S:
+            connection.request("GET", path)
+            response = connection.getresponse()
+            body = response.read()
+            if response.status == http.client.OK:
+                latency_ms = (time.monotonic() - acknowledged_s) * 1000
+                assert Decimal(body[len(b'{"amount":') : -1].decode()) == self.deposits.amounts[number], body
+                return latency_ms
+        raise AssertionError(f"deposit {number} is not seen after {LOOKUP_TIMEOUT_S} s: {body!r}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,68 @@
+"""`./foldlake stream`: the stream driver alone, against any broker, without a registry; stops on SIGTERM."""
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from include.avro_schemas import EVENT_SCHEMAS
+from include.changelog import event_count_and_amount
+from include.framing import header
+from include.settings import CHECKOUT, Settings
+from include.topics import Topic, ensure_topics
+from stack.settings_environment import settings_environment
+from stack.tools import Tools
+from tests.integration.stream_events import Ledger
+from tests.integration.stream_process import EventSource, records_of, wait_until
+
+SCHEMA_IDS = {"FundsAdded": 41, "FundsWithdrawn": 42}
+
+
+@pytest.fixture
+def alone(stream_stack: Settings, tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """The driver alone on the topic `alone`, in a process group of its own."""
+    admin = AdminClient({"bootstrap.servers": stream_stack.bootstrap_servers})
+    ensure_topics(admin, [Topic("alone", 3)], 1)
+    schemas = [f"--schema={number}={EVENT_SCHEMAS / name}.avsc" for name, number in SCHEMA_IDS.items()]
+    command = [
+        *(str(Tools(stream_stack).stream_python), "-m", "spark_jobs.stream_alone"),
+        f"--bootstrap={stream_stack.bootstrap_servers}",
+        *("--source-topic=alone", "--changelog-topic=alone.out", f"--state-dir={tmp_path / 'state'}"),
+        *schemas,
+    ]
+    environment = {**os.environ, **settings_environment(stream_stack), "PYTHONPATH": str(CHECKOUT)}
+    with (tmp_path / "alone.log").open("wb") as log:
+        process = subprocess.Popen(command, env=environment, stdout=log, stderr=log, start_new_session=True)
+    yield process
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def test_alone_folds_without_registry_and_stops_on_sigterm(
+    stream_stack: Settings, alone: subprocess.Popen[bytes]
+) -> None:
+    ledger = Ledger()
+    source = EventSource(stream_stack, "alone")
+    for event in ledger.random_events(3_000):
+        payload = source.serializer.serialize(event)[5:]
+        source.append_raw(event.customerId.encode(), header(SCHEMA_IDS[type(event).__name__]) + payload)
+    source.append_raw(b"customer-1", header(43) + b"no such schema")
+    source.flush()
+
+    wait_until(lambda: ledger.is_folded(stream_stack, "alone.out"), "all folded")
+    ledger.assert_exact(stream_stack, "alone.out")
+    wait_until(
+        lambda: len(records_of(stream_stack, "alone.dead-letter")) == 1, "the unknown id is a dead letter"
+    )
+    newest = {
+        m.key(): event_count_and_amount(m.value() or b"") for m in records_of(stream_stack, "alone.out")
+    }
+    assert newest[b"customer-1"] == (ledger.counts["customer-1"], ledger.amounts["customer-1"])
+
+    alone.send_signal(signal.SIGTERM)
+    assert alone.wait(30) == 0
