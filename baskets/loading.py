@@ -9,7 +9,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from confluent_kafka.admin import AdminClient
 
 from baskets.dataset import Basket
-from baskets.ledger import read_ledger
+from baskets.ledger import Ledger, read_ledger
 from include.errors import FoldlakeError, KafkaUnavailableError
 from include.events import EventSerializer, event_key
 from include.schema_registry import SchemaRegistry
@@ -27,10 +27,11 @@ class LoadRunningError(FoldlakeError):
 
 @dataclass(frozen=True)
 class LoadResult:
-    """How many events were appended, and how many were there already."""
+    """How many events were appended, how many were there already, and what the log held before."""
 
     appended: int
     present: int
+    ledger: Ledger
 
 
 def load(
@@ -57,8 +58,10 @@ def load(
     with _only_one(settings):
         admin = AdminClient({"bootstrap.servers": settings.bootstrap_servers, "log_level": 0})
         ensure_topics(admin, source_topics(topic, settings.partitions), settings.replication_factor)
-        present = read_ledger(settings, topic).basket_ids
-        events = [event for event in (basket.event() for basket in baskets) if event.id not in present]
+        ledger = read_ledger(settings, topic)
+        events = [
+            event for event in (basket.event() for basket in baskets) if event.id not in ledger.basket_ids
+        ]
         already = len(baskets) - len(events)
         on_acknowledged(already)
         serializer = EventSerializer(SchemaRegistry(settings.registry_url), topic)
@@ -76,7 +79,7 @@ def load(
                 f"{len(baskets) - deliveries.count} events were not acknowledged within {FLUSH_TIMEOUT_S:.0f} s: "
                 "is the broker up? Load again: it goes on where this one stopped."
             )
-        return LoadResult(appended=len(events), present=already)
+        return LoadResult(appended=len(events), present=already, ledger=ledger)
 
 
 def event_producer(bootstrap_servers: str) -> Producer:

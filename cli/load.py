@@ -54,5 +54,6 @@ def load_with_progress(console: "Console", settings: "Settings", baskets: "Baske
         f"{result.appended:,} events appended to topic {TOPIC}, {result.present:,} were there already; "
         f"{baskets.skipped} baskets that total 0.00 skipped.",
         highlight=False,
+        soft_wrap=True,
     )
     return result

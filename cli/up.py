@@ -43,4 +43,4 @@ def run(
         console.print("Interrupted. `./foldlake up` goes on, `./foldlake down` stops what was started.")
         raise typer.Exit(130) from None
     if not wanted:
-        console.print(places(settings))
+        print(places(settings))
