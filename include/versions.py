@@ -116,6 +116,10 @@ class VersionRegistry:
         """Make the topic when it does not exist."""
         ensure_topics(self._admin, [Topic(VERSION_REGISTRY_TOPIC, 1, COMPACTED)], self._replication_factor)
 
+    def close(self) -> None:
+        """Close the connection that reads."""
+        self._consumer.close()
+
     def read(self) -> dict[str, ReadModelVersions]:
         """Return the newest record of every read model; empty when the topic does not exist yet.
 

@@ -1,0 +1,60 @@
+"""The version registry lets one of two writers win, and says so to the other."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import pytest
+
+from include.errors import RevisionConflictError
+from include.settings import Settings
+from include.versions import VersionRegistry, first_version
+
+MODEL = "registry-test"
+
+
+@pytest.fixture(scope="module")
+def registries(stream_stack: Settings) -> Iterator[tuple[VersionRegistry, VersionRegistry]]:
+    pair = VersionRegistry(stream_stack.bootstrap_servers), VersionRegistry(stream_stack.bootstrap_servers)
+    pair[0].ensure_topic()
+    yield pair
+    for registry in pair:
+        registry.close()
+
+
+def test_record_is_read_as_it_was_appended(registries: tuple[VersionRegistry, VersionRegistry]) -> None:
+    writer, reader = registries
+    appended = writer.compare_and_set(first_version(MODEL, 1), expected_revision=0)
+    assert appended.revision == 1
+    assert reader.read()[MODEL] == appended
+
+
+def test_change_of_an_older_revision_is_refused(registries: tuple[VersionRegistry, VersionRegistry]) -> None:
+    first, second = registries
+    record = first.read()[MODEL]
+    first.compare_and_set(record, expected_revision=record.revision)
+    with pytest.raises(RevisionConflictError, match="Read it again"):
+        second.compare_and_set(record, expected_revision=record.revision)
+    assert second.read()[MODEL].revision == record.revision + 1
+
+
+def test_one_of_several_at_once_wins_each_round(registries: tuple[VersionRegistry, VersionRegistry]) -> None:
+    def attempt(registry: VersionRegistry, reason: str) -> bool:
+        record = registry.read()[MODEL]
+        versions = tuple(replace(version, reason=reason) for version in record.versions)
+        try:
+            registry.compare_and_set(replace(record, versions=versions), record.revision)
+        except RevisionConflictError:
+            return False
+        return True
+
+    before = registries[0].read()[MODEL].revision
+    won = 0
+    with ThreadPoolExecutor(2) as pool:
+        for number in range(5):
+            rounds = [
+                pool.submit(attempt, registry, f"{number}/{i}") for i, registry in enumerate(registries)
+            ]
+            won += sum(future.result() for future in rounds)
+    assert won >= 5
+    assert registries[1].read()[MODEL].revision == before + won
