@@ -30,6 +30,8 @@ class KafkaSource:
             .option("startingOffsets", "earliest")
             # What the log has lost (retention set by somebody) must be noticed, never skipped.
             .option("failOnDataLoss", "true")
+            # Events of a transaction that was given up never happened.
+            .option("kafka.isolation.level", "read_committed")
         )
         return reader.options(**dict(self.options)).load()
 

@@ -69,7 +69,7 @@ class EventSource:
 
     def flush(self) -> None:
         """Wait until the broker has everything."""
-        assert self._producer.flush(30) == 0
+        assert self._producer.flush(90) == 0
 
 
 def records_of(settings: Settings, topic: str) -> list[Message]:

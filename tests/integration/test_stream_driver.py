@@ -22,6 +22,8 @@ from tests.integration.stream_process import (
     wait_until,
 )
 
+LETTERS = f"{BALANCE.source_topic}.dead-letter"
+
 
 @pytest.fixture(scope="module")
 def source(stream_stack: Settings) -> EventSource:
@@ -29,8 +31,8 @@ def source(stream_stack: Settings) -> EventSource:
 
 
 @pytest.fixture(scope="module")
-def ledger() -> Ledger:
-    return Ledger()
+def ledger(stream_stack: Settings) -> Ledger:
+    return Ledger(stream_stack)
 
 
 def rubbish(source: EventSource) -> list[tuple[str, bytes | None, bytes | None]]:
@@ -56,6 +58,7 @@ def rubbish(source: EventSource) -> list[tuple[str, bytes | None, bytes | None]]
 def test_good_events_are_folded_and_rubbish_becomes_dead_letters_once(
     stream_stack: Settings, source: EventSource, ledger: Ledger
 ) -> None:
+    assert records_of(stream_stack, LETTERS) == [], "no other test may leave dead letters"
     bad = rubbish(source)
     records: list[tuple[bytes | None, bytes | None]] = [(key, value) for _, key, value in bad]
     good = ledger.random_events(10_000 - len(bad))
@@ -65,14 +68,13 @@ def test_good_events_are_folded_and_rubbish_becomes_dead_letters_once(
         source.append_raw(key, value)
     source.flush()
     expected = Counter(reason for reason, _, _ in bad)
-    letters = f"{BALANCE.source_topic}.dead-letter"
 
     with stream_driver(stream_stack):
         wait_until(lambda: ledger.is_folded(stream_stack), "all good events folded")
         wait_until(
-            lambda: len(records_of(stream_stack, letters)) >= len(bad), "all bad records are dead letters"
+            lambda: len(records_of(stream_stack, LETTERS)) >= len(bad), "all bad records are dead letters"
         )
-        found = [dict(message.headers() or []) for message in records_of(stream_stack, letters)]
+        found = [dict(message.headers() or []) for message in records_of(stream_stack, LETTERS)]
         assert Counter(str(headers["reason"], "utf-8") for headers in found) == expected  # type: ignore[arg-type]  # bytes
         positions = {(h["source_partition"], h["source_offset"]) for h in found}
         assert len(positions) == len(bad)
@@ -94,8 +96,7 @@ def test_first_start_creates_version_one_live(stream_stack: Settings) -> None:
 def test_killed_driver_is_exact_after_its_restart_and_writes_no_dead_letter_twice(
     stream_stack: Settings, source: EventSource, ledger: Ledger
 ) -> None:
-    letters = f"{BALANCE.source_topic}.dead-letter"
-    before = len(records_of(stream_stack, letters))
+    before = len(records_of(stream_stack, LETTERS))
     for _ in range(2):
         process = launch(stream_stack)
         source.append(ledger.random_events(1_500))
@@ -110,9 +111,9 @@ def test_killed_driver_is_exact_after_its_restart_and_writes_no_dead_letter_twic
         wait_until(lambda: ledger.is_folded(stream_stack), "all folded again")
         ledger.assert_exact(stream_stack)
         wait_until(
-            lambda: len(records_of(stream_stack, letters)) >= before + 2, "both bad records are dead letters"
+            lambda: len(records_of(stream_stack, LETTERS)) >= before + 2, "both bad records are dead letters"
         )
-        assert len(records_of(stream_stack, letters)) == before + 2
+        assert len(records_of(stream_stack, LETTERS)) == before + 2
 
 
 def test_event_of_a_new_schema_version_flows_without_a_restart_by_hand(
