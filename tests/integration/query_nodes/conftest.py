@@ -1,0 +1,36 @@
+"""One stack for all tests of the query nodes: Kafka, the registry and two nodes, without Airflow and Spark."""
+
+from collections.abc import Iterator
+from decimal import Decimal
+
+import pytest
+
+from stack.temporary import temporary_stack
+from tests.integration.changelog_writer import ChangelogWriter
+from tests.integration.query_nodes.node_stack import NodeStack, wait_until
+
+CUSTOMERS = 400
+
+
+@pytest.fixture(scope="session")
+def running_nodes(request: pytest.FixtureRequest) -> Iterator[NodeStack]:
+    """Two nodes that hold the balances of some customers; started before there is anything to consume."""
+    session = request.session
+    components = ("kafka", "registry", "query_nodes")
+    with temporary_stack(components, keep_home=lambda: session.testsfailed > 0) as settings:
+        stack = NodeStack(settings, ChangelogWriter(settings))
+        stack.writer.make_topics()
+        stack.writer.register_live()
+        for number in range(CUSTOMERS):
+            stack.put(f"customer {number}/é", Decimal(number) / 100 + Decimal("5.00"))
+        stack.writer.flush()
+        yield stack
+
+
+@pytest.fixture
+def nodes(running_nodes: NodeStack) -> NodeStack:
+    """The same nodes, both ready and exact."""
+    for port in running_nodes.ports:
+        wait_until(lambda port=port: running_nodes.is_ready(port), f"{port} is ready")
+    running_nodes.wait_until_exact()
+    return running_nodes

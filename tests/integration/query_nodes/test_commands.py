@@ -1,0 +1,123 @@
+"""A command is written and acknowledged, or refused with a reason and nothing written."""
+
+import os
+import signal
+import time
+from decimal import Decimal
+
+import fastavro
+import io
+import pytest
+import requests
+from confluent_kafka import TopicPartition, murmur2
+
+from include.avro_schemas import event_schema
+from include.framing import split
+from include.kafka_log import end_offsets, log_consumer
+from tests.integration.query_nodes.node_stack import NodeStack, wait_until
+
+ADD = "/api/balance.addFunds"
+WITHDRAW = "/api/balance.withdrawFunds"
+
+
+def post(nodes: NodeStack, path: str, body: bytes | dict[str, object], port_index: int = 0) -> requests.Response:
+    url = f"http://127.0.0.1:{nodes.ports[port_index]}{path}"
+    if isinstance(body, bytes):
+        return requests.post(url, data=body, timeout=10)
+    return requests.post(url, json=body, timeout=10)
+
+
+def written(nodes: NodeStack) -> int:
+    consumer = log_consumer(nodes.settings.bootstrap_servers)
+    try:
+        return sum(end_offsets(consumer, "balance", nodes.settings.partitions))
+    finally:
+        consumer.close()
+
+
+def record_at(nodes: NodeStack, position: dict[str, int]) -> tuple[str, dict[str, object]]:
+    consumer = log_consumer(nodes.settings.bootstrap_servers)
+    consumer.assign([TopicPartition("balance", position["partition"], position["offset"])])
+    try:
+        message = consumer.poll(10)
+        assert message is not None
+        _, payload = split(message.value() or b"")
+        # Both types of event have the same fields.
+        event = fastavro.schemaless_reader(io.BytesIO(payload), event_schema("FundsAdded").parsed(), None)
+        assert isinstance(event, dict)
+        return (message.key() or b"").decode(), event
+    finally:
+        consumer.close()
+
+
+@pytest.mark.parametrize("path", [ADD, WITHDRAW])
+@pytest.mark.parametrize("amount", ['"5.00"', "5.00", "5", '"5.0"', '"9999999999999999.99"', "0.01"])
+def test_accepted_event_is_on_the_log_where_the_answer_says(nodes: NodeStack, path: str, amount: str) -> None:
+    answer = post(nodes, path, b'{"customerId": "new \xc3\xa9", "amount": %s}' % amount.encode())
+
+    assert answer.status_code == 202
+    position = answer.json()["position"]
+    assert position["partition"] == murmur2("new é".encode(), 4)
+    key, event = record_at(nodes, position)
+    assert key == "new é" == event["customerId"]
+    assert event["amount"] == Decimal(amount.strip('"'))
+    assert event["id"] == answer.json()["id"]
+
+
+def test_client_may_choose_the_id(nodes: NodeStack) -> None:
+    answer = post(nodes, ADD, {"customerId": "1", "amount": "1.00", "id": "mine"}, port_index=1)
+
+    assert (answer.status_code, answer.json()["id"]) == (202, "mine")
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "slug"),
+    [
+        (b"", 400, "not-json"),
+        (b"rubbish", 400, "not-json"),
+        (b"\xff", 400, "not-json"),
+        (b"[]", 400, "not-json"),
+        (b'{"customerId": "1"}', 400, "invalid-command"),
+        (b'{"customerId": "1", "amount": "5.001"}', 400, "invalid-command"),
+        (b'{"customerId": "1", "amount": 0}', 400, "invalid-command"),
+        (b'{"customerId": "", "amount": "5.00"}', 400, "invalid-command"),
+        (b'{"customerId": "1", "amount": "5.00", "more": 1}', 400, "invalid-command"),
+        (b'{"customerId": "1", "amount": "' + b"1" * 20_000 + b'"}', 413, "body-too-large"),
+    ],
+)
+def test_refused_command_writes_nothing(nodes: NodeStack, body: bytes, status: int, slug: str) -> None:
+    before = written(nodes)
+
+    answer = post(nodes, ADD, body)
+
+    assert (answer.status_code, answer.json()["type"]) == (status, f"urn:foldlake:problem:{slug}")
+    assert answer.headers["Content-Type"] == "application/problem+json"
+    assert written(nodes) == before
+
+
+def test_without_a_broker_a_command_is_refused_in_time_and_lookups_go_on(nodes: NodeStack) -> None:
+    assert post(nodes, ADD, {"customerId": "1", "amount": "1.00"}).status_code == 202
+    broker = nodes.pid("kafka")
+    os.kill(broker, signal.SIGSTOP)
+    try:
+        began = time.monotonic()
+        answer = post(nodes, ADD, {"customerId": "1", "amount": "1.00"})
+        took_s = time.monotonic() - began
+        assert nodes.balance(nodes.ports[0], "customer 1/é").status_code == 200
+        assert nodes.balance(nodes.ports[1], "customer 1/é").status_code == 200
+    finally:
+        os.kill(broker, signal.SIGCONT)
+
+    assert (answer.status_code, answer.json()["type"]) == (503, "urn:foldlake:problem:log-unavailable")
+    assert took_s < 5
+    assert "Retry-After" in answer.headers
+    wait_until(lambda: post(nodes, ADD, {"customerId": "1", "amount": "1.00"}).status_code == 202, "it is back")
+
+
+def test_killed_broker_comes_back_and_nothing_is_lost(nodes: NodeStack) -> None:
+    nodes.kill("kafka")
+
+    wait_until(lambda: post(nodes, ADD, {"customerId": "1", "amount": "1.00"}).status_code == 202, "it is back")
+    nodes.put("customer 1/é", Decimal("123.45"))
+    nodes.writer.flush()
+    nodes.wait_until_exact()

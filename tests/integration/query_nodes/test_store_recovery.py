@@ -1,0 +1,152 @@
+"""Whatever happens to a node's store or its writer, balances are exact again without anyone's help."""
+
+import os
+import shutil
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from tests.integration.query_nodes.node_stack import NodeStack, wait_until
+
+PAGE_BYTES = 4096
+
+
+def delete(store: Path) -> None:
+    shutil.rmtree(store)
+
+
+def truncate(store: Path) -> None:
+    os.truncate(store / "data.mdb", 5 * PAGE_BYTES)
+
+
+def overwrite(store: Path) -> None:
+    size = (store / "data.mdb").stat().st_size
+    with (store / "data.mdb").open("r+b") as file:
+        file.seek(2 * PAGE_BYTES)  # both meta pages stay whole: it opens, and its trees are rubbish
+        file.write(os.urandom(size - 2 * PAGE_BYTES))
+
+
+def scratch(store: Path) -> None:
+    content = (store / "data.mdb").read_bytes()
+    at = content.rindex("customer 7/é".encode()) + len("customer 7/é".encode()) + 25
+    with (store / "data.mdb").open("r+b") as file:
+        file.seek(at)
+        file.write(b"\xff")
+
+
+def test_killed_materializer_resumes_from_its_stored_offsets(nodes: NodeStack) -> None:
+    inode = (nodes.store("node-1") / "data.mdb").stat().st_ino
+
+    nodes.kill("node-1-materializer")
+    nodes.put("customer 3/é", Decimal("77.00"))
+    nodes.writer.flush()
+
+    nodes.wait_until_exact()
+    assert (nodes.store("node-1") / "data.mdb").stat().st_ino == inode, "the store was carried on"
+
+
+def test_killed_again_and_again_under_writes(nodes: NodeStack) -> None:
+    for round_number in range(3):
+        for customer in list(nodes.expected)[:100]:
+            nodes.put(customer, nodes.expected[customer] + Decimal("0.01"))
+        nodes.kill(f"node-{round_number % 2 + 1}-materializer")
+    nodes.writer.flush()
+
+    nodes.wait_until_exact()
+
+
+@pytest.mark.parametrize("damage", [delete, truncate, overwrite])
+def test_store_damaged_while_its_node_is_down_is_rebuilt(nodes: NodeStack, damage: Callable[[Path], None]) -> None:
+    inode = (nodes.store("node-1") / "data.mdb").stat().st_ino
+
+    os.kill(nodes.pid("node-1-materializer"), 9)
+    damage(nodes.store("node-1"))
+
+    wait_until(lambda: _is_rebuilt(nodes, inode), "the store is another one")
+    nodes.wait_until_exact()
+
+
+def test_store_deleted_under_a_running_node_is_rebuilt(nodes: NodeStack) -> None:
+    inode = (nodes.store("node-2") / "data.mdb").stat().st_ino
+
+    shutil.rmtree(nodes.store("node-2"))
+
+    wait_until(lambda: _is_rebuilt(nodes, inode, "node-2"), "the store is another one")
+    nodes.wait_until_exact()
+
+
+def test_record_damaged_under_a_running_node_is_never_answered(nodes: NodeStack) -> None:
+    inodes = {node: (nodes.store(node) / "data.mdb").stat().st_ino for node in ("node-1", "node-2")}
+    owner = nodes.balance(nodes.ports[0], "customer 7/é").headers["Foldlake-Node"]
+
+    scratch(nodes.store(owner))
+    answers = {nodes.balance(port, "customer 7/é").text for port in nodes.ports}
+
+    assert answers == {f'{{"amount":{nodes.expected["customer 7/é"]}}}'}, "the standby has answered"
+    wait_until(lambda: _is_rebuilt(nodes, inodes[owner], owner), "the store is another one")
+    nodes.wait_until_exact()
+
+
+def test_record_with_fewer_events_is_passed_over(nodes: NodeStack) -> None:
+    nodes.put("replayed", Decimal("1.00"))
+    nodes.put("replayed", Decimal("2.00"))
+    nodes.writer.write("replayed", Decimal("1.00"), event_count=1, source_offset=1)
+    nodes.put("after replayed", Decimal("9.00"))
+    nodes.writer.flush()
+
+    wait_until(lambda: _lag(nodes) == 0, "all is read")
+    nodes.wait_until_exact()
+    assert nodes.balance(nodes.ports[0], "replayed").text == '{"amount":2.00}'
+
+
+def test_deleted_key_is_unknown(nodes: NodeStack) -> None:
+    nodes.writer.write("short-lived", Decimal("1.00"))
+    nodes.writer.flush()
+    wait_until(lambda: nodes.balance(nodes.ports[0], "short-lived").status_code == 200, "it is there")
+
+    nodes.writer.write_raw(b"short-lived", None)
+    nodes.writer.flush()
+
+    for port in nodes.ports:
+        wait_until(lambda port=port: nodes.balance(port, "short-lived").status_code == 404, "it is gone")
+
+
+def test_bad_changelog_records_are_passed_over_and_counted(nodes: NodeStack) -> None:
+    good = nodes.writer.value("x", Decimal("1.00"), 1, 1)
+    bad: list[tuple[bytes | None, bytes | None]] = [
+        (b"bad", b""),
+        (b"bad", b"\x07rubbish"),
+        (b"bad", b"\x00\x00\x0f\xff\xff" + good[5:]),
+        (b"bad", good[:9]),
+        (b"k" * 512, good),
+        (None, good),
+    ]
+
+    for key, value in bad:
+        nodes.writer.write_raw(key, value)
+    nodes.put("after the bad ones", Decimal("4.00"))
+    nodes.writer.flush()
+
+    nodes.wait_until_exact()
+    wait_until(lambda: _bad_records(nodes) >= len(bad), "they are counted", 10)
+
+
+def _is_rebuilt(nodes: NodeStack, inode: int, node: str = "node-1") -> bool:
+    try:
+        return (nodes.store(node) / "data.mdb").stat().st_ino != inode
+    except FileNotFoundError:
+        return False
+
+
+def _lag(nodes: NodeStack) -> int:
+    reports = nodes.get(nodes.ports[0], "/api/partitions").json()
+    return sum(report["lag_records"] for report in reports)
+
+
+def _bad_records(nodes: NodeStack) -> float:
+    lines = [line for port in nodes.ports for line in nodes.get(port, "/metrics").text.splitlines()]
+    return max(
+        float(line.rpartition(" ")[2]) for line in lines if line.startswith("foldlake_bad_changelog_records{")
+    )

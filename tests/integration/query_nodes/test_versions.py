@@ -1,0 +1,53 @@
+"""A promoted version is what readers get, whole; a retired one leaves the disk."""
+
+from dataclasses import replace
+from decimal import Decimal
+
+from include.versions import ReadModelVersions, Stage, Version, VersionRegistry
+from tests.integration.changelog_writer import ChangelogWriter
+from tests.integration.query_nodes.node_stack import NodeStack, wait_until
+
+
+def test_version_is_hydrated_promoted_and_the_old_one_retired(nodes: NodeStack) -> None:
+    registry = VersionRegistry(nodes.settings.bootstrap_servers)
+    candidate = ChangelogWriter(nodes.settings, version=2)
+    candidate.make_topics()
+    new = {customer: amount + Decimal("1000.00") for customer, amount in nodes.expected.items()}
+    for customer, amount in new.items():
+        candidate.write(customer, amount, event_count=50, source_offset=50)
+    candidate.flush()
+
+    _append(registry, Version(2, Stage.CANDIDATE, 1, candidate.topic, "test", "now"))
+    for port in nodes.ports:
+        wait_until(lambda port=port: _is_hydrated(nodes, port, 2), "the candidate is held")
+    answer = nodes.get(nodes.ports[0], "/api/read-models/balance/records/customer%207%2F%C3%A9?version=2")
+    assert answer.json()["version"] == 2
+    assert nodes.wrong() == [], "the live version is still what readers get"
+
+    _set_stages(registry, {1: Stage.PREVIOUS, 2: Stage.LIVE})
+    nodes.expected.clear()
+    nodes.expected.update(new)
+    nodes.wait_until_exact()
+    assert nodes.balance(nodes.ports[0], "customer 7/é").headers["Foldlake-Version"] == "2"
+
+    _set_stages(registry, {1: Stage.RETIRED})
+    for node in ("node-1", "node-2"):
+        wait_until(lambda node=node: not nodes.store(node, 1).exists(), "the retired version's store is gone")
+    assert nodes.wrong() == []
+
+
+def _append(registry: VersionRegistry, version: Version) -> None:
+    record = registry.read()["balance"]
+    registry.compare_and_set(replace(record, versions=(*record.versions, version)), record.revision)
+
+
+def _set_stages(registry: VersionRegistry, stages: dict[int, Stage]) -> None:
+    record: ReadModelVersions = registry.read()["balance"]
+    versions = tuple(replace(v, stage=stages.get(v.number, v.stage)) for v in record.versions)
+    registry.compare_and_set(replace(record, versions=versions), record.revision)
+
+
+def _is_hydrated(nodes: NodeStack, port: int, version: int) -> bool:
+    reports = nodes.get(port, "/api/partitions").json()
+    of_version = [report for report in reports if report["version"] == version]
+    return bool(of_version) and all(report["is_ready"] and report["lag_records"] == 0 for report in of_version)
