@@ -1,0 +1,90 @@
+"""Loading the baskets: each once, whatever happened before."""
+
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+
+from baskets.dataset import Basket, read_baskets
+from baskets.ledger import read_ledger
+from baskets.loading import load
+from include.kafka_log import log_consumer, read_tail
+from include.settings import Settings
+
+
+@pytest.fixture(scope="module")
+def baskets() -> tuple[Basket, ...]:
+    return read_baskets().events[:2000]
+
+
+@pytest.fixture
+def topic(settings: Settings, request: pytest.FixtureRequest) -> Iterator[str]:
+    name = f"loading-{request.node.name}"[:200]
+    yield name
+    AdminClient({"bootstrap.servers": settings.bootstrap_servers, "log_level": 0}).delete_topics([name])
+
+
+def keys(settings: Settings, topic: str) -> list[str]:
+    consumer = log_consumer(settings.bootstrap_servers)
+    found = [
+        (message.key() or b"").decode()
+        for partition in range(settings.partitions)
+        for message in read_tail(consumer, topic, partition)
+    ]
+    consumer.close()
+    return found
+
+
+def test_every_basket_becomes_one_event_under_its_household(
+    settings: Settings, topic: str, baskets: tuple[Basket, ...]
+) -> None:
+    result = load(settings, topic, baskets)
+
+    assert (result.appended, result.present) == (2000, 0)
+    assert sorted(keys(settings, topic)) == sorted(str(basket.household_id) for basket in baskets)
+
+
+def test_a_second_load_appends_nothing(settings: Settings, topic: str, baskets: tuple[Basket, ...]) -> None:
+    load(settings, topic, baskets)
+
+    result = load(settings, topic, baskets)
+
+    assert (result.appended, result.present) == (0, 2000)
+    assert len(keys(settings, topic)) == 2000
+
+
+def test_a_load_goes_on_where_an_interrupted_one_stopped(
+    settings: Settings, topic: str, baskets: tuple[Basket, ...]
+) -> None:
+    class Interruption(Exception):  # noqa: N818 - as a Ctrl-C is
+        pass
+
+    def interrupt(acknowledged: int) -> None:
+        if acknowledged >= 500:
+            raise Interruption
+
+    with pytest.raises(Interruption):
+        load(settings, topic, baskets, interrupt)
+
+    result = load(settings, topic, baskets)
+
+    assert 0 < result.present < 2000
+    ledger = read_ledger(settings, topic)
+    assert ledger.basket_ids == {f"basket-{basket.basket_id}" for basket in baskets}
+    assert ledger.repeated == 0
+
+
+def test_rubbish_and_other_events_on_the_topic_do_not_stop_a_load(
+    settings: Settings, topic: str, baskets: tuple[Basket, ...]
+) -> None:
+    load(settings, topic, baskets[:10])
+    producer = Producer({"bootstrap.servers": settings.bootstrap_servers, "log_level": 0})
+    for rubbish in (b"", b"\x00", b"\x00\x00\x0f\x42\x3fxyz", b"\xff" * 40, b"\x00\x00\x00\x00\x01\x02"):
+        producer.produce(topic, rubbish, b"key")
+    producer.produce(topic, None, b"key")
+    assert producer.flush(30) == 0
+
+    result = load(settings, topic, baskets[:20])
+
+    assert (result.appended, result.present) == (10, 10)
