@@ -1,0 +1,125 @@
+"""One stream driver to a home: the second waits, then says who is in its way."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+
+from include.errors import SettingsError
+from include.settings import CHECKOUT, Settings
+from stack import spark_submit, stream_driver
+from stack.settings_environment import settings_environment
+
+# Takes the lock and becomes another program by exec, as the wrapper becomes the JVM. argv: its parent's id.
+HOLDER = """
+import os, psutil, sys
+from include.settings import Settings
+from stack import stream_driver
+settings = Settings()
+stream_driver.acquire(settings, wait_s=0)
+started = psutil.Process().create_time()
+stream_driver.announce(settings, stream_driver.Driver(os.getpid(), int(sys.argv[1]), started, "local[1]"))
+print("locked", flush=True)
+os.execvp("sleep", ["sleep", "600"])
+"""
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(_env_file=None, home=tmp_path)
+
+
+@contextmanager
+def holder(settings: Settings, parent_pid: int) -> Iterator[int]:
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(parent_pid)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **settings_environment(settings), "PYTHONPATH": str(CHECKOUT)},
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "locked\n"
+        try:
+            yield process.pid
+        finally:
+            process.kill()
+
+
+def test_the_lock_outlives_an_exec_and_names_its_holder(settings: Settings) -> None:
+    with holder(settings, os.getpid()) as pid:
+        driver = stream_driver.running(settings)
+
+        assert driver is not None
+        assert (driver.pid, driver.master) == (pid, "local[1]")
+
+
+def test_a_second_driver_is_kept_out_and_told_by_whom(settings: Settings) -> None:
+    with holder(settings, os.getpid()) as pid:
+        began_s = time.monotonic()
+        with pytest.raises(stream_driver.DriverLockedError, match=f"process {pid}"):
+            stream_driver.acquire(settings, wait_s=0.5)
+
+        assert time.monotonic() - began_s >= 0.5
+
+
+def test_the_lock_is_free_once_its_holder_was_killed(settings: Settings) -> None:
+    with holder(settings, os.getpid()) as pid:
+        psutil.Process(pid).kill()
+
+        os.close(stream_driver.acquire(settings, wait_s=10))
+
+    assert stream_driver.running(settings) is None
+
+
+def test_a_driver_that_nobody_supervises_any_more_is_ended(settings: Settings) -> None:
+    # Its parent is this process: with another one written down, it is an orphan.
+    with holder(settings, parent_pid=1) as pid:
+        os.close(stream_driver.acquire(settings, wait_s=10))
+
+        assert psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+
+
+def test_a_home_without_a_driver_has_none(settings: Settings) -> None:
+    assert stream_driver.running(settings) is None
+    assert stream_driver.stop(settings, timeout_s=1)
+
+
+@pytest.mark.parametrize("arguments", [["--master", "yarn", "app.py"], ["app.py"], ["--master"]])
+def test_an_undefined_connection_is_refused(arguments: list[str]) -> None:
+    with pytest.raises(SettingsError, match="not defined"):
+        spark_submit.master_of(arguments)
+
+
+def test_spark_gets_its_own_environment_and_nothing_of_airflows(settings: Settings) -> None:
+    settings = settings.model_copy(update={"tools": settings.home / "tools"})
+    spark = settings.tools / "stream" / "lib" / "python3.11" / "site-packages" / "pyspark"
+    spark.mkdir(parents=True)
+    inherited = {
+        "PATH": "/bin",
+        "SPARK_HOME": "/elsewhere",
+        "PYSPARK_PYTHON": "/elsewhere",
+        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": "secret",
+        "FOLDLAKE_PARTITIONS": "8",
+    }
+
+    environment = spark_submit.submit_environment(settings, inherited, "local[8]")
+
+    assert environment["SPARK_HOME"] == str(spark)
+    assert environment["PYSPARK_PYTHON"] == str(settings.tools / "stream" / "bin" / "python")
+    assert environment["SPARK_LOCAL_IP"] == "127.0.0.1"
+    assert environment["PATH"] == "/bin"
+    assert environment["FOLDLAKE_PARTITIONS"] == "8"
+    assert not any(name.startswith("AIRFLOW") for name in environment)
+
+
+def test_on_a_cluster_the_driver_is_not_bound_to_loopback(settings: Settings) -> None:
+    settings = settings.model_copy(update={"tools": settings.home / "tools"})
+    (settings.tools / "stream" / "lib" / "python3.11" / "site-packages" / "pyspark").mkdir(parents=True)
+
+    assert "SPARK_LOCAL_IP" not in spark_submit.submit_environment(settings, {}, "spark://host:7077")
