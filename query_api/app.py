@@ -52,7 +52,7 @@ def _register_errors(app: Flask, node_name: str) -> None:
 
     @app.errorhandler(Exception)
     def on_error(error: Exception) -> Response:
-        log.exception("a request failed", exc_info=error)
+        log.error("a request failed", exc_info=error)
         return http_problem(500, "The node's log says more.")
 
 

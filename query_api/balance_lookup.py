@@ -28,7 +28,9 @@ def parameters(query_string: str, allowed: frozenset[str]) -> dict[str, str]:
             if part:
                 found.setdefault(_text(name), []).append(_text(value))
     except UnicodeDecodeError as error:
-        raise ProblemError(400, "invalid-query", "The query string is not UTF-8 in percent encoding.") from error
+        raise ProblemError(
+            400, "invalid-query", "The query string is not UTF-8 in percent encoding."
+        ) from error
     unknown = sorted(found.keys() - allowed)
     if unknown:
         raise ProblemError(400, "unknown-parameter", f"Unknown: {unknown}; possible are {sorted(allowed)}.")

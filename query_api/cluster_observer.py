@@ -1,24 +1,24 @@
 """What a query node has to know of the cluster, asked about once a second: versions, topics, group, ends of sources."""
 
-import logging
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from confluent_kafka import KafkaException, TopicCollection, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka.admin import AdminClient
 
 from include.errors import KafkaUnavailableError
+from include.kafka_log import log_consumer
 from include.settings import Settings
 from include.versions import ReadModelVersions, VersionRegistry
+from query_api.group_members import RoutingTable, routing_table
 from query_api.membership import GROUP
 from query_api.store.base import Binding
 
 REQUEST_TIMEOUT_S = 5.0
-# Between two rebalances the group has no assignment to show: the last good table stays in force.
-STABLE = "STABLE"
-
-log = logging.getLogger(__name__)
+# A topic that is deleted and made again is noticed after so long.
+TOPIC_FACTS_S = 5.0
+UNKNOWN_TOPIC = "UNKNOWN_TOPIC_OR_PART"
 
 
 @dataclass(frozen=True)
@@ -27,14 +27,6 @@ class TopicFacts:
 
     binding: Binding
     partitions: int
-
-
-@dataclass(frozen=True)
-class RoutingTable:
-    """Which node owns which (topic, partition), by URL, and every member's name by URL."""
-
-    owners: Mapping[tuple[str, int], str] = field(default_factory=dict)
-    nodes: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -55,7 +47,10 @@ class ClusterObserver:
         self._source_topics = source_topics
         self._versions = VersionRegistry(settings.bootstrap_servers, settings.replication_factor)
         self._admin = AdminClient({"bootstrap.servers": settings.bootstrap_servers, "log_level": 3})
+        self._consumer = log_consumer(settings.bootstrap_servers)
         self._routing = RoutingTable()
+        self._facts: dict[str, TopicFacts] = {}
+        self._facts_at = float("-inf")
 
     def observe(self) -> ClusterView:
         """Return the cluster as it is now; raises KafkaUnavailableError when it does not answer."""
@@ -63,48 +58,45 @@ class ClusterObserver:
         names = {v.changelog_topic for record in versions.values() for v in record.active}
         names |= set(self._source_topics.values())
         try:
-            topics = self._topic_facts(sorted(names))
-            return ClusterView(versions, topics, self.routing(), self._source_ends(topics))
+            topics = self._topics(frozenset(names))
+            # Between two rebalances there is none: the last good one stays in force.
+            self._routing = routing_table(self._admin, GROUP, REQUEST_TIMEOUT_S) or self._routing
+            return ClusterView(versions, topics, self._routing, self._source_ends(topics))
         except (KafkaException, TimeoutError) as error:
             message = f"Kafka does not answer ({error}): is the broker up?"
             raise KafkaUnavailableError(message) from error
 
-    def _topic_facts(self, names: list[str]) -> dict[str, TopicFacts]:
-        cluster_id = self._admin.describe_cluster(request_timeout=REQUEST_TIMEOUT_S).result(REQUEST_TIMEOUT_S).cluster_id
+    def _topics(self, names: frozenset[str]) -> dict[str, TopicFacts]:
+        """Return the facts of those topics that exist; asked again when one is missing, and now and then."""
+        now = time.monotonic()
+        if now - self._facts_at >= TOPIC_FACTS_S or not names <= self._facts.keys():
+            self._facts = self._describe(sorted(names))
+            self._facts_at = now
+        return {name: self._facts[name] for name in names & self._facts.keys()}
+
+    def _describe(self, names: list[str]) -> dict[str, TopicFacts]:
+        cluster = self._admin.describe_cluster(request_timeout=REQUEST_TIMEOUT_S).result(REQUEST_TIMEOUT_S)
         asked = self._admin.describe_topics(TopicCollection(names), request_timeout=REQUEST_TIMEOUT_S)
         facts = {}
         for name, future in asked.items():
             try:
-                description = future.result(REQUEST_TIMEOUT_S)
+                topic = future.result(REQUEST_TIMEOUT_S)
             except KafkaException as error:
-                if error.args[0].name() != "UNKNOWN_TOPIC_OR_PART":
+                if error.args[0].name() != UNKNOWN_TOPIC:
                     raise
                 continue
-            facts[name] = TopicFacts(Binding(cluster_id, name, str(description.topic_id)), len(description.partitions))
+            binding = Binding(cluster.cluster_id, name, str(topic.topic_id))
+            facts[name] = TopicFacts(binding, len(topic.partitions))
         return facts
 
-    def routing(self) -> RoutingTable:
-        """Return the newest routing table that the group has shown while it was stable."""
-        asked = self._admin.describe_consumer_groups([GROUP], request_timeout=REQUEST_TIMEOUT_S)
-        group: Any = asked[GROUP].result(REQUEST_TIMEOUT_S)
-        if group.state.name == STABLE:
-            owners = {
-                (p.topic, p.partition): member.client_id
-                for member in group.members
-                for p in member.assignment.topic_partitions
-            }
-            nodes = {member.client_id: member.group_instance_id or member.client_id for member in group.members}
-            self._routing = RoutingTable(owners, nodes)
-        return self._routing
-
     def _source_ends(self, topics: Mapping[str, TopicFacts]) -> dict[tuple[str, int], int]:
-        wanted = {
-            TopicPartition(name, partition): OffsetSpec.latest()
+        wanted = [
+            TopicPartition(name, partition)
             for name in set(self._source_topics.values())
             if name in topics
             for partition in range(topics[name].partitions)
+        ]
+        return {
+            (p.topic, p.partition): self._consumer.get_watermark_offsets(p, timeout=REQUEST_TIMEOUT_S)[1]
+            for p in wanted
         }
-        if not wanted:
-            return {}
-        asked = self._admin.list_offsets(wanted, request_timeout=REQUEST_TIMEOUT_S)
-        return {(p.topic, p.partition): future.result(REQUEST_TIMEOUT_S).offset for p, future in asked.items()}

@@ -43,7 +43,9 @@ def parse_command(body: bytes) -> FundsCommand:
     fields = _json_object(body)
     errors: list[dict[str, str]] = []
     errors += [_error(name, "is missing") for name in REQUIRED if name not in fields]
-    errors += [_error(name, f"is unknown; possible are {sorted(FIELDS)}") for name in sorted(fields.keys() - FIELDS)]
+    errors += [
+        _error(name, f"is unknown; possible are {sorted(FIELDS)}") for name in sorted(fields.keys() - FIELDS)
+    ]
     checks = {"customerId": _customer_id_error, "amount": _amount_error, "id": _event_id_error}
     for name, check in checks.items():
         finding = check(fields[name]) if name in fields else None
@@ -96,7 +98,11 @@ def _customer_id_error(value: object) -> str | None:
         size = len(value.encode())
     except UnicodeEncodeError:
         return "is not valid Unicode"
-    return f"has {size} bytes of UTF-8; up to {MAX_CUSTOMER_ID_BYTES} are possible" if size > MAX_CUSTOMER_ID_BYTES else None
+    return (
+        f"has {size} bytes of UTF-8; up to {MAX_CUSTOMER_ID_BYTES} are possible"
+        if size > MAX_CUSTOMER_ID_BYTES
+        else None
+    )
 
 
 def _event_id_error(value: object) -> str | None:
@@ -114,7 +120,9 @@ def _event_id_error(value: object) -> str | None:
 def _amount_error(value: object) -> str | None:
     """Return what is wrong with an amount: a string or JSON number of plain digits, as in 5, 5.0 or 5.00."""
     if not isinstance(value, str) or not AMOUNT_PATTERN.fullmatch(value):
-        return "must be a decimal number without an exponent, as a string or a JSON number, for example \"5.00\""
+        return (
+            'must be a decimal number without an exponent, as a string or a JSON number, for example "5.00"'
+        )
     amount = Decimal(value)
     if amount <= 0:
         return "must be above zero"

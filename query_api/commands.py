@@ -52,7 +52,9 @@ def _append(event_type: Callable[..., Event], producer: EventProducer) -> Respon
     try:
         at = producer.append(event)
     except UNAVAILABLE as error:
-        raise ProblemError(503, "log-unavailable", str(error), retry_after_s=RETRY_AFTER_S, id=event.id) from error
+        raise ProblemError(
+            503, "log-unavailable", str(error), retry_after_s=RETRY_AFTER_S, id=event.id
+        ) from error
     except SchemaError as error:
         raise ProblemError(500, "schema-refused", str(error)) from error
     body = {"id": event.id, "position": {"topic": at.topic, "partition": at.partition, "offset": at.offset}}

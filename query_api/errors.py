@@ -19,7 +19,9 @@ class StoreDamagedError(QueryNodeError):
     @classmethod
     def at(cls, path: Path, finding: str) -> "StoreDamagedError":
         """Return the error for a finding in the store at `path`."""
-        return cls(f"The store at {path} is damaged ({finding}): it is thrown away and rebuilt from the changelog.")
+        return cls(
+            f"The store at {path} is damaged ({finding}): it is thrown away and rebuilt from the changelog."
+        )
 
 
 class StoreFullError(QueryNodeError):
@@ -28,7 +30,9 @@ class StoreFullError(QueryNodeError):
     @classmethod
     def at(cls, path: Path, reason: str) -> "StoreFullError":
         """Return the error for the store at `path`."""
-        return cls(f"The store at {path} cannot grow ({reason}): free space on its disk, then start the node again.")
+        return cls(
+            f"The store at {path} cannot grow ({reason}): free space on its disk, then start the node again."
+        )
 
 
 class StoreLockedError(QueryNodeError):

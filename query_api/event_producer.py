@@ -44,7 +44,9 @@ class _Delivery:
     def wait(self, timeout_s: float) -> AppendedAt:
         """Return where the record stands; raises KafkaUnavailableError when that is not known in time."""
         if not self._done.wait(timeout_s):
-            raise KafkaUnavailableError("Kafka has not acknowledged the event in time; whether it is written is not known.")
+            raise KafkaUnavailableError(
+                "Kafka has not acknowledged the event in time; whether it is written is not known."
+            )
         if self._at is None:
             raise KafkaUnavailableError(f"Kafka has not acknowledged the event ({self._error}).")
         return self._at
@@ -76,14 +78,18 @@ class EventProducer:
             producer.produce(self._topic, key=event_key(event), value=value, on_delivery=delivery.report)
         except (BufferError, KafkaException) as error:
             self._drop(producer)
-            raise KafkaUnavailableError(f"The event cannot be sent ({error}). Nothing was written.") from error
+            raise KafkaUnavailableError(
+                f"The event cannot be sent ({error}). Nothing was written."
+            ) from error
         return delivery.wait(deadline - time.monotonic())
 
     def _running_producer(self) -> Producer:
         with self._making:
             if self._producer is None:
                 self._producer = Producer(self._configuration())
-                threading.Thread(target=self._poll, args=(self._producer,), name="deliveries", daemon=True).start()
+                threading.Thread(
+                    target=self._poll, args=(self._producer,), name="deliveries", daemon=True
+                ).start()
             return self._producer
 
     def _configuration(self) -> dict[str, object]:

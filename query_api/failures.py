@@ -22,13 +22,22 @@ class FailureReason(Enum):
     """Every reason there is. Modelled on Kafka Streams' query.FailureReason."""
 
     NOT_OWNER = Meaning(
-        421, "not owner", "This node does not hold the key's partition: ask the owner that /api/partitions names.", 1
+        421,
+        "not owner",
+        "This node does not hold the key's partition: ask the owner that /api/partitions names.",
+        1,
     )
     NOT_READY = Meaning(
-        503, "not ready", "The key's partition is being read from the changelog or its owner is away: try again.", 1
+        503,
+        "not ready",
+        "The key's partition is being read from the changelog or its owner is away: try again.",
+        1,
     )
     NOT_UP_TO_BOUND = Meaning(
-        503, "not up to the bound asked for", "The event at minOffset is not folded yet: try again, or ask without.", 1
+        503,
+        "not up to the bound asked for",
+        "The event at minOffset is not folded yet: try again, or ask without.",
+        1,
     )
     UNKNOWN_MODEL = Meaning(404, "unknown model", "See /api/read-models for what there is.")
     UNKNOWN_KEY = Meaning(404, "unknown key", "No event of this key has been folded: check the key.")

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, Message, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, TopicPartition
 
 from include.errors import RegistryUnavailableError
 from include.schema_registry import SchemaRegistry
@@ -152,7 +152,9 @@ class Follower:
         now = time.time()
         for partition, held in list(self._held.items()):
             if now - held.position.as_of > RESUME_LIMIT_S:
-                log.warning("%s/%s was left for %d h: read anew", self._topic, partition, RESUME_LIMIT_S // 3600)
+                log.warning(
+                    "%s/%s was left for %d h: read anew", self._topic, partition, RESUME_LIMIT_S // 3600
+                )
                 self._forget(partition)
 
     def _adopt(self) -> None:
@@ -195,13 +197,18 @@ class Follower:
         """Commit a batch: records, positions and new schemas in one transaction."""
         batch = _Batch({p: held.position.next_offset for p, held in self._held.items()})
         for message in messages:
-            if message.error() is not None:
-                self._on_error(message, batch)
-            elif batch.expects(message.partition(), message.offset()):
-                self._take(message, batch)
+            error, partition, offset = message.error(), message.partition(), message.offset()
+            if partition is None or offset is None:
+                log.warning("%s: %s", self._topic, error)
+            elif error is not None:
+                self._on_error(error, partition, offset, batch)
+            elif batch.expects(partition, offset):
+                self._take(message, partition, offset, batch)
         now = time.time()
         positions = {
-            p: Position(batch.next_offsets[p], now, _newest_of(self._held[p].position.folded, batch.folded.get(p)))
+            p: Position(
+                batch.next_offsets[p], now, _newest_of(self._held[p].position.folded, batch.folded.get(p))
+            )
             for p in batch.advanced & self._held.keys()
         }
         if positions:
@@ -211,10 +218,9 @@ class Follower:
             self._held[partition].position = position
         self._note_ready(batch.at_end)
 
-    def _take(self, message: Message, batch: "_Batch") -> None:
+    def _take(self, message: Message, partition: int, offset: int, batch: "_Batch") -> None:
         """Note the change that a record asks for; count and log a bad record."""
         key, value = message.key(), message.value()
-        partition, offset = message.partition(), message.offset()
         batch.advance(partition, offset + 1)
         if not key or len(key) > MAX_KEY_BYTES:
             self._bad(message, f"its key has {len(key or b'')} bytes, 1 to {MAX_KEY_BYTES} are possible")
@@ -256,17 +262,17 @@ class Follower:
             where = f"{self._topic}/{message.partition()} at {message.offset()}"
             log.warning("bad record %d: %s: %s. It is passed over.", self.bad_records, where, reason)
 
-    def _on_error(self, message: Message, batch: "_Batch") -> None:
-        error = message.error()
+    def _on_error(self, error: KafkaError, partition: int, offset: int, batch: "_Batch") -> None:
         name = error.name()
-        partition = message.partition()
         if name == "_PARTITION_EOF":
             batch.at_end.add(partition)
             # The end can lie beyond the last record: compaction has taken what was there.
-            if partition in self._held and message.offset() > batch.next_offsets[partition]:
-                batch.advance(partition, message.offset())
+            if partition in self._held and offset > batch.next_offsets[partition]:
+                batch.advance(partition, offset)
         elif name == "_AUTO_OFFSET_RESET" and partition in self._held:
-            log.warning("%s/%s no longer has the stored offset (%s): read anew", self._topic, partition, error)
+            log.warning(
+                "%s/%s no longer has the stored offset (%s): read anew", self._topic, partition, error
+            )
             self._forget(partition)
             batch.drop(partition)
             self._held = {**self._held, partition: _Held(Position(0, time.time()), is_ready=False)}

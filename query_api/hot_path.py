@@ -5,6 +5,7 @@ Only what goes well is answered here. Everything else (None) is Flask's, which d
 
 import time
 from collections.abc import Iterable
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 from urllib.parse import unquote_to_bytes
 
@@ -73,7 +74,7 @@ class HotPath:
             response = peer.get(f"{balance_lookup.PATH}?{query}", HOP_OWNER)
         except PeerDownError:
             return None
-        if response.status != 200:
+        if response.status != HTTPStatus.OK:
             return None
         LOOKUPS_PEER_OK.inc()
         return passed_on(response.headers), response.body
@@ -86,9 +87,18 @@ def key_of(query: str) -> bytes | None:
     text = query[_PREFIX_LENGTH:]
     if not text.isascii():
         return None
-    key = unquote_to_bytes(text) if "%" in text else text.encode("ascii")
-    if not 0 < len(key) <= balance_lookup.MAX_CUSTOMER_ID_BYTES:
-        return None
-    return key
+    if "%" in text:
+        key = unquote_to_bytes(text)
+        if not _is_utf8(key):
+            return None
+    else:
+        key = text.encode("ascii")
+    return key if 0 < len(key) <= balance_lookup.MAX_CUSTOMER_ID_BYTES else None
 
 
+def _is_utf8(key: bytes) -> bool:
+    try:
+        key.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -79,7 +79,9 @@ class LocalLookup:
         """Return where a key lives; raises LookupFailedError when nobody can say."""
         state = self._watch.current()
         if state is None:
-            raise LookupFailedError(FailureReason.NOT_READY, "The materializer of this node has not started yet.")
+            raise LookupFailedError(
+                FailureReason.NOT_READY, "The materializer of this node has not started yet."
+            )
         model = state.models.get(model_name)
         if model is None:
             reason = FailureReason.UNKNOWN_MODEL if state.models else FailureReason.NOT_READY
@@ -88,7 +90,9 @@ class LocalLookup:
         if number is None or model.partition_count == 0:
             raise LookupFailedError(FailureReason.NOT_READY, f"{model_name} has no live version yet.")
         if number not in model.versions:
-            raise LookupFailedError(FailureReason.UNKNOWN_MODEL, f"{model_name} has no active version {number}.")
+            raise LookupFailedError(
+                FailureReason.UNKNOWN_MODEL, f"{model_name} has no active version {number}."
+            )
         return Place(state, model, number, key, partition_of(key, model.partition_count))
 
     def is_ready(self, place: Place) -> bool:
@@ -137,13 +141,17 @@ class LocalLookup:
             opened = self._open(place, opened)
         return opened
 
-    def _open(self, place: Place, stale: tuple[LmdbReader, RawDecoder] | None) -> tuple[LmdbReader, RawDecoder]:
+    def _open(
+        self, place: Place, stale: tuple[LmdbReader, RawDecoder] | None
+    ) -> tuple[LmdbReader, RawDecoder]:
         name = (place.model.name, place.version)
         with self._opening:
             if self._readers.get(name) is stale:
                 # The old environment is closed when the last thread that still reads from it has finished.
                 self._readers.pop(name, None)
-                reader = self._directory.open_reader(place.model.name, place.version, place.model.partition_count)
+                reader = self._directory.open_reader(
+                    place.model.name, place.version, place.model.partition_count
+                )
                 self._readers[name] = (reader, RawDecoder(reader.schema_text))
             return self._readers[name]
 
@@ -186,6 +194,10 @@ _NO_STATE = NodeState(node="", url="")
 
 def _behind(bound: PositionBound, answer: LocalAnswer | None) -> str:
     if answer is None:
-        return f"The key has no record after {MAX_WAIT_S:g} s; asked for was source offset {bound.min_offset}."
+        return (
+            f"The key has no record after {MAX_WAIT_S:g} s; asked for was source offset {bound.min_offset}."
+        )
     at = answer.raw["source_offset"]
-    return f"The key's record is at source offset {at} after {MAX_WAIT_S:g} s; asked for was {bound.min_offset}."
+    return (
+        f"The key's record is at source offset {at} after {MAX_WAIT_S:g} s; asked for was {bound.min_offset}."
+    )

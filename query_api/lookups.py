@@ -1,5 +1,7 @@
 """Answering by key on any node: from the own store where the key's partition is owned here, else by asking the owner."""
 
+from http import HTTPStatus
+
 from query_api.bound import MAX_WAIT_S, PositionBound
 from query_api.failures import FailureReason, LookupFailedError
 from query_api.local_lookup import LocalAnswer, LocalLookup, Place
@@ -38,7 +40,9 @@ class Lookups:
             return self.local.find(place, bound)
         return self._first_answer(place, target, bound)
 
-    def _first_answer(self, place: Place, target: str, bound: PositionBound | None) -> LocalAnswer | PeerResponse:
+    def _first_answer(
+        self, place: Place, target: str, bound: PositionBound | None
+    ) -> LocalAnswer | PeerResponse:
         """Ask the owner, then its standbys, then anyone else; raises what this node itself had to say."""
         failure: LookupFailedError | None = None
         nodes = {*place.state.nodes, place.state.url}
@@ -71,6 +75,8 @@ class Lookups:
         except PeerDownError:
             return None
         reason = response.headers.get(REASON_HEADER.lower())
-        if reason in _TRY_ELSEWHERE_SLUGS or (response.status >= 500 and reason is None):
+        if reason in _TRY_ELSEWHERE_SLUGS or (
+            response.status >= HTTPStatus.INTERNAL_SERVER_ERROR and reason is None
+        ):
             return None
         return response

@@ -93,6 +93,7 @@ class Materializer:
         for thread in self._threads:
             thread.join(OBSERVE_INTERVAL_S * 2)
         self._membership.close()
+        self._directory.unlock()
 
     def _observe(self) -> None:
         """Look at the cluster once, then wait for the next turn or a reason to look again."""
@@ -121,7 +122,12 @@ class Materializer:
             self._end_versions(view)
             self._begin_versions(view)
         state = build_state(
-            self._before, view, self._source_topics, self._owned(), self._versions, self._settings.node_standby_replicas
+            self._before,
+            view,
+            self._source_topics,
+            self._owned(),
+            self._versions,
+            self._settings.node_standby_replicas,
         )
         for (model, number), version in self._versions.items():
             version.hold(wanted_partitions(state, model, number))

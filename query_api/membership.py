@@ -53,7 +53,7 @@ class Membership:
         if not wanted or wanted == self._topics:
             return
         self._consumer.subscribe(
-            sorted(wanted), on_assign=self._assign, on_revoke=self._revoke, on_lost=self._revoke
+            sorted(wanted), on_assign=self._assign, on_revoke=self._revoke, on_lost=self._lose
         )
         self._topics = wanted
 
@@ -80,9 +80,16 @@ class Membership:
         try:
             consumer.incremental_unassign(partitions)
         except KafkaException as error:
-            log.info("unassign: %s", error)  # the assignment was lost as a whole: nothing is left to give back
+            log.info(
+                "unassign: %s", error
+            )  # the assignment was lost as a whole: nothing is left to give back
         log.info("owns %s", sorted(self.assigned))
         self._on_change()
+
+    def _lose(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        """The session has ended without us, as when the broker is away: the routing table's word counts until we are back."""
+        self.has_joined = False
+        self._revoke(consumer, partitions)
 
     def close(self) -> None:
         """Stop taking part. A static member stays in the group until its session ends or it comes back."""

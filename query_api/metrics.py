@@ -15,7 +15,9 @@ from query_api.node_state import NodeState
 if TYPE_CHECKING:
     from query_api.partitions import PartitionReport
 
-LOOKUPS = Counter("foldlake_lookups", "Lookups by outcome and by who had the answer.", ["outcome", "served_by"])
+LOOKUPS = Counter(
+    "foldlake_lookups", "Lookups by outcome and by who had the answer.", ["outcome", "served_by"]
+)
 COMMANDS = Counter("foldlake_commands", "Commands by outcome.", ["command", "outcome"])
 LOOKUP_SECONDS = Histogram(
     "foldlake_lookup_seconds",
@@ -36,7 +38,9 @@ class _NodeCollector(Collector):
     def collect(self) -> Iterable[Metric]:
         """Yield every gauge."""
         labels = ["read_model", "version", "partition"]
-        lag = GaugeMetricFamily("foldlake_changelog_lag_records", "Changelog records not read yet.", labels=labels)
+        lag = GaugeMetricFamily(
+            "foldlake_changelog_lag_records", "Changelog records not read yet.", labels=labels
+        )
         behind = GaugeMetricFamily("foldlake_events_behind", "Source events not folded yet.", labels=labels)
         ready = GaugeMetricFamily("foldlake_partition_ready", "1 when lookups are answered.", labels=labels)
         for report in self._reports:
@@ -48,11 +52,15 @@ class _NodeCollector(Collector):
                 behind.add_metric(values, report.events_behind)
         yield from (lag, behind, ready)
         if self._state is not None:
-            age = GaugeMetricFamily("foldlake_materializer_age_seconds", "Since the materializer's last sign of life.")
+            age = GaugeMetricFamily(
+                "foldlake_materializer_age_seconds", "Since the materializer's last sign of life."
+            )
             age.add_metric([], self._state.age_s())
             yield age
             bad = GaugeMetricFamily(
-                "foldlake_bad_changelog_records", "Passed over since the start.", labels=["read_model", "version"]
+                "foldlake_bad_changelog_records",
+                "Passed over since the start.",
+                labels=["read_model", "version"],
             )
             for model in self._state.models.values():
                 for version in model.versions.values():

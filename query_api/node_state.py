@@ -3,7 +3,6 @@
 One JSON file, replaced whole: a worker reads the old one or the new one. It also outlives a restart.
 """
 
-import os
 import threading
 import time
 from dataclasses import dataclass, field
@@ -121,7 +120,7 @@ class NodeStateWatch:
 
     def _refresh(self) -> None:
         try:
-            status = os.stat(self._path)
+            status = self._path.stat()
         except OSError:
             return
         identity = (status.st_ino, status.st_mtime_ns)

@@ -56,7 +56,9 @@ def local_reports(local: LocalLookup) -> list[PartitionReport]:
     for model in state.models.values():
         for number in sorted(model.versions):
             positions = local.positions(model, number)
-            reports += [_report(state, model, number, p, positions.get(p)) for p in range(model.partition_count)]
+            reports += [
+                _report(state, model, number, p, positions.get(p)) for p in range(model.partition_count)
+            ]
     return reports
 
 

@@ -53,7 +53,9 @@ class Peer:
 
         Raises PeerDownError.
         """
-        request = f"GET {target} HTTP/1.1\r\nHost: {self._host}\r\n{HOP_HEADER}: {hop}\r\n\r\n".encode("latin-1")
+        request = f"GET {target} HTTP/1.1\r\nHost: {self._host}\r\n{HOP_HEADER}: {hop}\r\n\r\n".encode(
+            "latin-1"
+        )
         try:
             pooled = self._idle.pop()
         except IndexError:

@@ -33,7 +33,11 @@ def followed(view: ClusterView) -> list[VersionReference]:
             if facts is not None:
                 references.append(
                     VersionReference(
-                        record.read_model, version.number, version.changelog_topic, facts.partitions, facts.binding
+                        record.read_model,
+                        version.number,
+                        version.changelog_topic,
+                        facts.partitions,
+                        facts.binding,
                     )
                 )
     return references

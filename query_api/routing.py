@@ -11,7 +11,9 @@ def partition_of(key: bytes, partitions: int) -> int:
     return int(murmur2(key, partitions))
 
 
-def standbys_of(topic: str, partition: int, owner: str | None, nodes: Iterable[str], replicas: int) -> tuple[str, ...]:
+def standbys_of(
+    topic: str, partition: int, owner: str | None, nodes: Iterable[str], replicas: int
+) -> tuple[str, ...]:
     """Return the URLs of the nodes that stand by for a partition, the same on every node that knows the same nodes.
 
     Highest random weight: when a node joins or leaves, only the partitions that it stands by for move.

@@ -21,7 +21,11 @@ class UndecodableError(ValueError):
 def without_logical_types(schema: Any) -> Any:  # noqa: ANN401 - an Avro schema is JSON of any shape
     """Return the schema with the bare types under its logical ones."""
     if isinstance(schema, dict):
-        bare = {k: without_logical_types(v) for k, v in schema.items() if k not in {"logicalType", "precision", "scale"}}
+        bare = {
+            k: without_logical_types(v)
+            for k, v in schema.items()
+            if k not in {"logicalType", "precision", "scale"}
+        }
         return bare["type"] if set(bare) == {"type"} else bare
     if isinstance(schema, list):
         return [without_logical_types(part) for part in schema]
@@ -49,7 +53,7 @@ class RawDecoder:
         try:
             fields: Any = fastavro.schemaless_reader(io.BytesIO(value[HEADER_BYTES:]), schema, None)
             _ = fields["event_count"], fields["source_partition"], fields["source_offset"]
-        except Exception as error:  # noqa: BLE001 - fastavro raises whatever rubbish leads it to
+        except Exception as error:
             message = f"does not fit schema {schema_id}: {error!r}"
             raise UndecodableError(message) from error
         return dict(fields)

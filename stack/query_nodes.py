@@ -2,6 +2,7 @@
 
 import urllib.error
 import urllib.request
+from http import HTTPStatus
 
 from include.settings import CHECKOUT, Settings
 from query_api import node_state
@@ -78,7 +79,7 @@ def _is_answering(port: int) -> bool:
     """Whether the node is alive; that it is ready to answer lookups comes later, once there is something to answer."""
     try:
         with _DIRECT.open(f"http://127.0.0.1:{port}/healthz", timeout=READY_TIMEOUT_S) as answer:
-            return bool(answer.status == 200)
+            return bool(answer.status == HTTPStatus.OK)
     except (OSError, urllib.error.URLError):
         return False
 

@@ -1,10 +1,10 @@
 """The stores of one node on its disk: one directory for each version, opened whole or replaced by an empty one.
 
-    <store_dir>/writer.lock          held by the materializer for as long as it lives
-    <store_dir>/<model>.v<N>/        LMDB's files
-        incarnation                  which boot of the machine the writer ran on, and whether it closed cleanly
-        damaged                      left by a reader that found damage: the materializer replaces the store
-        attempts                     how often the store was opened without a quiet minute after it
+<store_dir>/writer.lock          held by the materializer for as long as it lives
+<store_dir>/<model>.v<N>/        LMDB's files
+    incarnation                  which boot of the machine the writer ran on, and whether it closed cleanly
+    damaged                      left by a reader that found damage: the materializer replaces the store
+    attempts                     how often the store was opened without a quiet minute after it
 """
 
 import fcntl
@@ -12,6 +12,7 @@ import logging
 import shutil
 import time
 from pathlib import Path
+from typing import IO
 
 from query_api.errors import StoreDamagedError, StoreLockedError, StoreMissingError
 from query_api.store import integrity
@@ -33,7 +34,7 @@ class StoreDirectory:
     def __init__(self, root: Path, map_size_bytes: int) -> None:
         self._root = root
         self._map_size_bytes = map_size_bytes
-        self._lock_file: object = None
+        self._lock_file: IO[str] | None = None
 
     def lock(self) -> None:
         """Become the one writer of this node; raises StoreLockedError when another process is."""
@@ -42,10 +43,16 @@ class StoreDirectory:
         try:
             fcntl.flock(lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
+            lock_file.close()
             raise StoreLockedError.at(self._root) from error
         self._lock_file = lock_file
         for leftover in self._root.glob("*.discarded-*"):
             shutil.rmtree(leftover, ignore_errors=True)
+
+    def unlock(self) -> None:
+        """Let another process become the writer."""
+        if self._lock_file is not None:
+            self._lock_file.close()
 
     def path(self, model: str, version: int) -> Path:
         """Return the directory of a version's store."""
@@ -74,7 +81,9 @@ class StoreDirectory:
         held = store.binding()
         if binding is not None and held != binding:
             if held is not None:
-                log.warning("%s was filled from %s, the changelog is now %s: it is rebuilt.", path, held, binding)
+                log.warning(
+                    "%s was filled from %s, the changelog is now %s: it is rebuilt.", path, held, binding
+                )
                 store.close()
                 self.discard(model, version)
                 store = self._open(path, partitions)
@@ -141,7 +150,9 @@ class StoreDirectory:
 
     def open_reader(self, model: str, version: int, partitions: int) -> LmdbReader:
         """Open a version's store for reading; raises StoreMissingError or StoreDamagedError."""
-        return LmdbReader(self.path(model, version), map_size_bytes=self._map_size_bytes, partitions=partitions)
+        return LmdbReader(
+            self.path(model, version), map_size_bytes=self._map_size_bytes, partitions=partitions
+        )
 
 
 def _boot_id() -> str:

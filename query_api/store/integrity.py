@@ -3,7 +3,6 @@
 `python -m query_api.store.integrity PATH` exits with 0 when every record, position and schema reads back whole.
 """
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -31,13 +30,15 @@ def damage(path: Path) -> str | None:
 
 def read_everything(path: Path) -> int:
     """Read every record and return how many there are; raises ValueError or lmdb.Error on the first bad one."""
-    environment = lmdb.open(str(path), readonly=True, lock=False, create=False, max_dbs=MAX_DATABASES, readahead=True)
+    environment = lmdb.open(
+        str(path), readonly=True, lock=False, create=False, max_dbs=MAX_DATABASES, readahead=True
+    )
     page_bytes = environment.stat()["psize"]
-    if os.stat(path / layout.DATA_FILE).st_size < environment.info()["last_pgno"] * page_bytes:
+    if (path / layout.DATA_FILE).stat().st_size < environment.info()["last_pgno"] * page_bytes:
         message = "its file is shorter than its pages"
         raise ValueError(message)
     records = 0
-    with environment.begin() as transaction:
+    with environment.begin(buffers=False) as transaction:
         for name, _ in transaction.cursor():
             database = environment.open_db(name, txn=transaction, create=False)
             counted = _read_database(transaction, name, database)
@@ -49,7 +50,7 @@ def read_everything(path: Path) -> int:
     return records
 
 
-def _read_database(transaction: lmdb.Transaction, name: bytes, database: "lmdb._Database") -> int:
+def _read_database(transaction: "lmdb.Transaction[bytes]", name: bytes, database: "lmdb._Database") -> int:
     count = 0
     for key, stored in transaction.cursor(db=database):
         if name == layout.POSITIONS:

@@ -1,9 +1,9 @@
 """How a store lies in LMDB: which databases, their keys and values, and how the environment is opened.
 
-    p<N>       key -> record (record_format.py), one database a changelog partition: dropped whole when it moves away
-    positions  partition -> position as JSON
-    schemas    schema id -> Avro schema as JSON
-    binding    "binding" -> cluster id, topic and topic id as JSON
+p<N>       key -> record (record_format.py), one database a changelog partition: dropped whole when it moves away
+positions  partition -> position as JSON
+schemas    schema id -> Avro schema as JSON
+binding    "binding" -> cluster id, topic and topic id as JSON
 """
 
 import json
@@ -19,7 +19,13 @@ SCHEMAS = b"schemas"
 BINDING = b"binding"
 OTHER_DATABASES = 3
 # What LMDB finds when a file holds what it never wrote. Other errors say nothing about the file.
-DAMAGE = (lmdb.CorruptedError, lmdb.PageNotFoundError, lmdb.InvalidError, lmdb.PanicError, lmdb.VersionMismatchError)
+DAMAGE = (
+    lmdb.CorruptedError,
+    lmdb.PageNotFoundError,
+    lmdb.InvalidError,
+    lmdb.PanicError,
+    lmdb.VersionMismatchError,
+)
 # Every HTTP worker thread that reads at the same moment takes a slot.
 MAX_READERS = 2048
 SPARE_READ_TRANSACTIONS = 64
@@ -70,7 +76,9 @@ def load_position(stored: bytes) -> Position:
 
 def dump_binding(binding: Binding) -> bytes:
     """Return a binding's bytes."""
-    return json.dumps({"cluster_id": binding.cluster_id, "topic": binding.topic, "topic_id": binding.topic_id}).encode()
+    return json.dumps(
+        {"cluster_id": binding.cluster_id, "topic": binding.topic, "topic_id": binding.topic_id}
+    ).encode()
 
 
 def load_binding(stored: bytes) -> Binding:

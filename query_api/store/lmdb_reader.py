@@ -1,6 +1,5 @@
 """Reading a store from an HTTP worker: read-only, never blocked by the writer, reopened when the store was replaced."""
 
-import os
 import time
 from pathlib import Path
 
@@ -20,7 +19,7 @@ class LmdbReader:
 
     def __init__(self, path: Path, *, map_size_bytes: int, partitions: int) -> None:
         self._path = path
-        self._data_file = str(path / layout.DATA_FILE)
+        self._data_file = path / layout.DATA_FILE
         self._inode = self._inode_on_disk()
         try:
             self._environment = layout.open_environment(
@@ -31,7 +30,8 @@ class LmdbReader:
             self._positions = self._environment.open_db(layout.POSITIONS, create=False)
             self._schemas = self._environment.open_db(layout.SCHEMAS, create=False)
             self._records = [
-                self._environment.open_db(layout.partition_database(p), create=False) for p in range(partitions)
+                self._environment.open_db(layout.partition_database(p), create=False)
+                for p in range(partitions)
             ]
         except lmdb.Error as error:
             raise self._unreadable(error) from error
@@ -39,7 +39,7 @@ class LmdbReader:
 
     def _inode_on_disk(self) -> int:
         try:
-            return os.stat(self._data_file).st_ino
+            return self._data_file.stat().st_ino
         except OSError as error:
             raise StoreMissingError(f"There is no store at {self._path}: wait until it is built.") from error
 
@@ -48,13 +48,15 @@ class LmdbReader:
         info = self._environment.info()
         page_bytes = self._environment.stat()["psize"]
         # The very last page may be allocated and not written yet.
-        if os.stat(self._data_file).st_size < info["last_pgno"] * page_bytes:
+        if self._data_file.stat().st_size < info["last_pgno"] * page_bytes:
             raise StoreDamagedError.at(self._path, "its file is shorter than its pages")
 
     def _unreadable(self, error: lmdb.Error) -> StoreDamagedError | StoreMissingError:
         if isinstance(error, layout.DAMAGE):
             return StoreDamagedError.at(self._path, str(error))
-        return StoreMissingError(f"The store at {self._path} cannot be read now ({error}): wait until it is built.")
+        return StoreMissingError(
+            f"The store at {self._path} cannot be read now ({error}): wait until it is built."
+        )
 
     def is_replaced(self) -> bool:
         """Whether another store has taken this one's place on disk (looked up every 50 ms at most)."""

@@ -31,7 +31,9 @@ class LmdbWriter:
             self._positions = self._environment.open_db(layout.POSITIONS)
             self._schemas = self._environment.open_db(layout.SCHEMAS)
             self._binding = self._environment.open_db(layout.BINDING)
-            self._records = {p: self._environment.open_db(layout.partition_database(p)) for p in range(partitions)}
+            self._records = {
+                p: self._environment.open_db(layout.partition_database(p)) for p in range(partitions)
+            }
         except layout.DAMAGE as error:
             raise StoreDamagedError.at(path, str(error)) from error
 
@@ -48,7 +50,7 @@ class LmdbWriter:
         3. Commit. Readers see all of it from their next transaction on.
         """
 
-        def write(transaction: lmdb.Transaction) -> None:
+        def write(transaction: "lmdb.Transaction[bytes]") -> None:
             for partition, partition_changes in changes.items():
                 self._apply(transaction, partition, partition_changes)
             for partition, position in positions.items():
@@ -59,7 +61,9 @@ class LmdbWriter:
 
         self._write(write)
 
-    def _apply(self, transaction: lmdb.Transaction, partition: int, changes: Iterable[Change]) -> None:
+    def _apply(
+        self, transaction: "lmdb.Transaction[bytes]", partition: int, changes: Iterable[Change]
+    ) -> None:
         newest, deleted = _newest(changes)
         cursor = transaction.cursor(db=self._records[partition])
         keys = sorted(newest)  # LMDB writes neighbouring keys to the same page
@@ -75,7 +79,7 @@ class LmdbWriter:
                 puts.append((key, pack(key, change.event_count, change.offset, change.value)))
         cursor.putmulti(puts)
 
-    def _write(self, write: Callable[[lmdb.Transaction], None]) -> None:
+    def _write(self, write: "Callable[[lmdb.Transaction[bytes]], None]") -> None:
         """Run a write transaction, with twice the room when the map is full."""
         while True:
             try:
@@ -140,7 +144,7 @@ class LmdbWriter:
     def forget(self, partition: int) -> None:
         """Remove a partition's records and position."""
 
-        def write(transaction: lmdb.Transaction) -> None:
+        def write(transaction: "lmdb.Transaction[bytes]") -> None:
             transaction.drop(self._records[partition], delete=False)
             transaction.delete(layout.number_key(partition), db=self._positions)
 
@@ -178,7 +182,7 @@ def _newest(changes: Iterable[Change]) -> tuple[dict[bytes, Change], set[bytes]]
     return newest, deleted
 
 
-def _get_one(cursor: lmdb.Cursor, keys: list[bytes]) -> dict[bytes, bytes]:
+def _get_one(cursor: "lmdb.Cursor[bytes]", keys: list[bytes]) -> dict[bytes, bytes]:
     return {key: cursor.value() for key in keys if cursor.set_key(key)}
 
 

@@ -23,7 +23,9 @@ def pack(key: bytes, event_count: int, offset: int, value: bytes) -> bytes:
 
 def unpack(key: bytes, stored: bytes) -> HeldRecord:
     """Return the record; raises BadRecordError when the checksum does not match."""
-    if len(stored) < HEADER_BYTES or _CHECKSUM.unpack_from(stored)[0] != crc32(stored[_BODY_START:], crc32(key)):
+    if len(stored) < HEADER_BYTES or _CHECKSUM.unpack_from(stored)[0] != crc32(
+        stored[_BODY_START:], crc32(key)
+    ):
         message = f"checksum of the record of key {key!r} does not match"
         raise BadRecordError(message)
     event_count, offset = _POSITION.unpack_from(stored, _BODY_START)

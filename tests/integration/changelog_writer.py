@@ -1,7 +1,7 @@
 """Writes state records to a changelog by hand, in the stream driver's place: query nodes are tested without Spark."""
 
 import io
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 
@@ -26,9 +26,9 @@ class ChangelogWriter:
 
     settings: Settings
     version: int = 1
-    _counts: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        """Connect."""
         self.topic = changelog_topic(READ_MODEL.name, self.version)
         self._admin = AdminClient({"bootstrap.servers": self.settings.bootstrap_servers})
         self._producer = Producer(
@@ -60,7 +60,9 @@ class ChangelogWriter:
     def value(self, customer: str, amount: Decimal, event_count: int, source_offset: int) -> bytes:
         """Return the bytes of a state record."""
         if not self._framing:
-            schema_id = SchemaRegistry(self.settings.registry_url).register(self.topic, READ_MODEL.state_schema)
+            schema_id = SchemaRegistry(self.settings.registry_url).register(
+                self.topic, READ_MODEL.state_schema
+            )
             self._framing = header(schema_id)
         buffer = io.BytesIO()
         buffer.write(self._framing)

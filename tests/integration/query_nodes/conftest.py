@@ -30,7 +30,6 @@ def running_nodes(request: pytest.FixtureRequest) -> Iterator[NodeStack]:
 @pytest.fixture
 def nodes(running_nodes: NodeStack) -> NodeStack:
     """The same nodes, both ready and exact."""
-    for port in running_nodes.ports:
-        wait_until(lambda port=port: running_nodes.is_ready(port), f"{port} is ready")
+    wait_until(lambda: all(running_nodes.is_ready(p) for p in running_nodes.ports), "both are ready")
     running_nodes.wait_until_exact()
     return running_nodes

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 
 import requests
@@ -115,7 +116,7 @@ class NodeStack:
         for pid in killed.values():
             os.kill(pid, signal.SIGKILL)
         for name, pid in killed.items():
-            wait_until(lambda name=name, pid=pid: self._is_replaced(name, pid), f"{name} is replaced")
+            wait_until(partial(self._is_replaced, name, pid), f"{name} is replaced")
 
     def _is_replaced(self, name: str, pid: int) -> bool:
         return Supervisor(self.settings).states()[name].pid not in {None, pid}
@@ -182,7 +183,11 @@ class ExtraNode:
         """End both as an operator would."""
         for process in self._processes:
             process.terminate()
-        self._wait()
+        try:
+            self._wait()
+        finally:
+            for process in self._processes:
+                process.kill()
 
     def _wait(self) -> None:
         for process in self._processes:

@@ -1,12 +1,12 @@
 """A command is written and acknowledged, or refused with a reason and nothing written."""
 
+import io
 import os
 import signal
 import time
 from decimal import Decimal
 
 import fastavro
-import io
 import pytest
 import requests
 from confluent_kafka import TopicPartition, murmur2
@@ -20,7 +20,9 @@ ADD = "/api/balance.addFunds"
 WITHDRAW = "/api/balance.withdrawFunds"
 
 
-def post(nodes: NodeStack, path: str, body: bytes | dict[str, object], port_index: int = 0) -> requests.Response:
+def post(
+    nodes: NodeStack, path: str, body: bytes | dict[str, object], port_index: int = 0
+) -> requests.Response:
     url = f"http://127.0.0.1:{nodes.ports[port_index]}{path}"
     if isinstance(body, bytes):
         return requests.post(url, data=body, timeout=10)
@@ -111,13 +113,17 @@ def test_without_a_broker_a_command_is_refused_in_time_and_lookups_go_on(nodes: 
     assert (answer.status_code, answer.json()["type"]) == (503, "urn:foldlake:problem:log-unavailable")
     assert took_s < 5
     assert "Retry-After" in answer.headers
-    wait_until(lambda: post(nodes, ADD, {"customerId": "1", "amount": "1.00"}).status_code == 202, "it is back")
+    wait_until(
+        lambda: post(nodes, ADD, {"customerId": "1", "amount": "1.00"}).status_code == 202, "it is back"
+    )
 
 
 def test_killed_broker_comes_back_and_nothing_is_lost(nodes: NodeStack) -> None:
     nodes.kill("kafka")
 
-    wait_until(lambda: post(nodes, ADD, {"customerId": "1", "amount": "1.00"}).status_code == 202, "it is back")
+    wait_until(
+        lambda: post(nodes, ADD, {"customerId": "1", "amount": "1.00"}).status_code == 202, "it is back"
+    )
     nodes.put("customer 1/é", Decimal("123.45"))
     nodes.writer.flush()
     nodes.wait_until_exact()

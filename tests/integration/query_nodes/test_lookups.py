@@ -128,7 +128,9 @@ def test_metrics_count_lookups_of_all_workers(nodes: NodeStack) -> None:
     def counted() -> float:
         lines = nodes.get(nodes.ports[0], "/metrics").text.splitlines()
         return sum(
-            float(line.rpartition(" ")[2]) for line in lines if line.startswith('foldlake_lookups_total{outcome="ok"')
+            float(line.rpartition(" ")[2])
+            for line in lines
+            if line.startswith('foldlake_lookups_total{outcome="ok"')
         )
 
     before = counted()

@@ -1,7 +1,7 @@
 """Nodes come, go and die while lookups go on."""
 
-from tests.integration.query_nodes.node_stack import ExtraNode, NodeStack, wait_until
 from stack.temporary import free_ports
+from tests.integration.query_nodes.node_stack import ExtraNode, NodeStack, wait_until
 
 
 def test_lookups_go_on_while_an_owner_is_killed(nodes: NodeStack) -> None:
@@ -39,6 +39,7 @@ def test_lookups_go_on_while_a_node_joins_and_leaves(nodes: NodeStack) -> None:
         joined = ExtraNode(nodes.settings, "node-4", port)
         try:
             wait_until(lambda: joined.url in _owners(nodes), "node-4 owns a partition")
+            wait_until(lambda: nodes.is_ready(port), "node-4 is ready")
         finally:
             joined.stop()
         wait_until(lambda: joined.url not in _owners(nodes), "its partitions are owned by others")

@@ -18,8 +18,7 @@ def test_version_is_hydrated_promoted_and_the_old_one_retired(nodes: NodeStack) 
     candidate.flush()
 
     _append(registry, Version(2, Stage.CANDIDATE, 1, candidate.topic, "test", "now"))
-    for port in nodes.ports:
-        wait_until(lambda port=port: _is_hydrated(nodes, port, 2), "the candidate is held")
+    wait_until(lambda: all(_is_hydrated(nodes, p, 2) for p in nodes.ports), "the candidate is held")
     answer = nodes.get(nodes.ports[0], "/api/read-models/balance/records/customer%207%2F%C3%A9?version=2")
     assert answer.json()["version"] == 2
     assert nodes.wrong() == [], "the live version is still what readers get"
@@ -31,8 +30,10 @@ def test_version_is_hydrated_promoted_and_the_old_one_retired(nodes: NodeStack) 
     assert nodes.balance(nodes.ports[0], "customer 7/é").headers["Foldlake-Version"] == "2"
 
     _set_stages(registry, {1: Stage.RETIRED})
-    for node in ("node-1", "node-2"):
-        wait_until(lambda node=node: not nodes.store(node, 1).exists(), "the retired version's store is gone")
+    old_stores = [nodes.store(node, 1) for node in ("node-1", "node-2")]
+    wait_until(
+        lambda: not any(store.exists() for store in old_stores), "the retired version's stores are gone"
+    )
     assert nodes.wrong() == []
 
 
@@ -50,4 +51,6 @@ def _set_stages(registry: VersionRegistry, stages: dict[int, Stage]) -> None:
 def _is_hydrated(nodes: NodeStack, port: int, version: int) -> bool:
     reports = nodes.get(port, "/api/partitions").json()
     of_version = [report for report in reports if report["version"] == version]
-    return bool(of_version) and all(report["is_ready"] and report["lag_records"] == 0 for report in of_version)
+    return bool(of_version) and all(
+        report["is_ready"] and report["lag_records"] == 0 for report in of_version
+    )
