@@ -5,11 +5,19 @@ from dataclasses import replace
 from query_api.partitions import PartitionReport, merged
 
 OWN = PartitionReport(
-    "balance", 1, "live", 0, "http://b", ("http://a",), "http://a", is_held=True, is_ready=True, changelog_topic="t", lag_records=9
+    read_model="balance",
+    version=1,
+    stage="live",
+    partition=0,
+    owner="http://b",
+    standbys=("http://a",),
+    reported_by="http://a",
+    is_held=True,
+    is_ready=True,
+    changelog_topic="t",
+    lag_records=9,
 )
-    "balance", 1, "live", 0, "http://b", ("http://a",), "http://a", True, True, "t", lag_records=9
-)
-OWNERS = replace(OWN, reported_by="http://b", lag_records=0, owner="http://b")
+OWNERS = replace(OWN, reported_by="http://b", lag_records=0)
 
 
 def test_owners_report_counts() -> None:
@@ -17,11 +25,11 @@ def test_owners_report_counts() -> None:
 
 
 def test_holders_report_counts_while_the_owner_is_away() -> None:
-    assert merged([OWN], []) == [OWN]
     not_held = replace(OWN, is_held=False, is_ready=False, lag_records=None)
-    assert merged([not_held], [replace(OWN, reported_by="http://c")]) == [
-        replace(OWN, reported_by="http://c")
-    ]
+    elsewhere = replace(OWN, reported_by="http://c")
+
+    assert merged([OWN], []) == [OWN]
+    assert merged([not_held], [elsewhere]) == [elsewhere]
 
 
 def test_report_survives_json() -> None:
