@@ -22,9 +22,11 @@ def install(layout: Layout, environment: str, base_python: str) -> None:
     Raises:
         InstallationError: neither uv nor pip could.
     """
+    # Without a stamp it was interrupted, and a package may be there in part: from nothing then.
+    anew = not layout.stamp(environment).exists()
     layout.mark_unready(environment)
     try:
-        _install_with_uv(layout, environment, base_python)
+        _install_with_uv(layout, environment, base_python, anew=anew)
     except InstallationError as with_uv:
         try:
             _install_with_pip(layout, environment, base_python)
@@ -51,26 +53,21 @@ def _requirements(path: Path) -> Iterator[str]:
             yield requirement
 
 
-def _install_with_uv(layout: Layout, environment: str, base_python: str) -> None:
+def _install_with_uv(layout: Layout, environment: str, base_python: str, *, anew: bool) -> None:
     directory = layout.environment(environment)
     uv = layout.environment("bootstrap") / "bin" / "uv"
     settings = {**os.environ, **uv_environment(layout.python("bootstrap"))}
-    if not layout.python(environment).exists():
-        _run([uv, "venv", "--quiet", "--clear", "--python", base_python, directory], settings)
-    sync: list[str | Path] = [
-        uv,
-        "pip",
-        "sync",
-        "--quiet",
-        "--python",
-        layout.python(environment),
-        REQUIREMENTS[environment],
-    ]
+    make: list[str | Path] = [uv, "venv", "--quiet", "--clear", "--python", base_python, directory]
+    sync: list[str | Path] = [uv, "pip", "sync", "--quiet", "--python", layout.python(environment)]
+    sync.append(REQUIREMENTS[environment])
+    if anew:
+        _run(make, settings)
     try:
         _run(sync, settings)
     except InstallationError:
-        # What an interruption left may be beyond mending: once more, from nothing.
-        _run([uv, "venv", "--quiet", "--clear", "--python", base_python, directory], settings)
+        if anew:
+            raise
+        _run(make, settings)
         _run(sync, settings)
 
 
