@@ -9,7 +9,7 @@ from stack.temporary import temporary_stack
 from tests.integration.changelog_writer import ChangelogWriter
 from tests.integration.query_nodes.node_stack import NodeStack, wait_until
 
-CUSTOMERS = 400
+CUSTOMERS = 200
 
 
 @pytest.fixture(scope="session")
@@ -24,12 +24,12 @@ def running_nodes(request: pytest.FixtureRequest) -> Iterator[NodeStack]:
         for number in range(CUSTOMERS):
             stack.put(f"customer {number}/é", Decimal(number) / 100 + Decimal("5.00"))
         stack.writer.flush()
+        stack.wait_until_exact()
         yield stack
 
 
 @pytest.fixture
 def nodes(running_nodes: NodeStack) -> NodeStack:
-    """The same nodes, both ready and exact."""
+    """The same nodes, both ready."""
     wait_until(lambda: all(running_nodes.is_ready(p) for p in running_nodes.ports), "both are ready")
-    running_nodes.wait_until_exact()
     return running_nodes

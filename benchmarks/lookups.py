@@ -1,0 +1,164 @@
+"""Lookups by key over HTTP, local and routed; how fast a store is filled, and how soon a record is answered."""
+
+import argparse
+import http.client
+import json
+import tempfile
+import time
+from decimal import Decimal
+from pathlib import Path
+
+from confluent_kafka import Producer
+
+from benchmarks.lookup_client import Answered, ask
+from benchmarks.report import latency_line, percentile, print_circumstances
+from include.read_models.balance import READ_MODEL
+from include.schema_registry import SchemaRegistry
+from include.settings import Settings
+from query_api.follower import Follower, follower_consumer
+from query_api.partitions import PartitionReport
+from query_api.routing import partition_of
+from query_api.store.lmdb_writer import LmdbWriter
+from stack.stack import start
+from stack.temporary import temporary_stack
+from tests.integration.changelog_writer import ChangelogWriter
+
+CONNECTIONS = 32
+WARM_UP_S = 3.0
+READY_TIMEOUT_S = 120
+FRESHNESS_PROBES = 300
+
+
+def main() -> None:
+    """Fill a changelog, then measure reading it, looking up from it, and how soon a new record is answered."""
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("--customers", type=int, default=200_000, help="keys in the changelog (200,000)")
+    arguments.add_argument("--seconds", type=float, default=15.0, help="how long each load lasts (15)")
+    given = arguments.parse_args()
+    with temporary_stack(("kafka", "registry")) as settings:
+        print_circumstances(settings)
+        writer = ChangelogWriter(settings)
+        writer.make_topics()
+        writer.register_live()
+        questions = [(f"customer-{n}", f"{n // 100}.{n % 100:02d}") for n in range(given.customers)]
+        for offset, (customer, amount) in enumerate(questions):
+            writer.write(customer, Decimal(amount), 1, offset)
+        writer.flush()
+        measure_hydration(settings, given.customers)
+        start(settings, only=("query_nodes",))
+        owned = wait_until_ready(settings, given.customers)
+        measure_lookups(settings, questions, owned, given.seconds)
+        measure_freshness(settings, writer, owned)
+
+
+def measure_hydration(settings: Settings, customers: int) -> None:
+    """Read the whole changelog into an empty store, as a node does that has lost its own."""
+    with tempfile.TemporaryDirectory(dir=settings.home) as directory:
+        store = LmdbWriter(
+            Path(directory),
+            map_size_bytes=settings.node_store_map_size_mb * 2**20,
+            partitions=settings.partitions,
+        )
+        consumer = follower_consumer(settings.bootstrap_servers, "benchmark")
+        follower = Follower(
+            f"{READ_MODEL.name}.v1.changelog",
+            store,
+            consumer,
+            SchemaRegistry(settings.registry_url),
+            release_grace_s=0,
+            ready_before=(),
+            on_change=lambda: None,
+        )
+        follower.hold(frozenset(range(settings.partitions)))
+        began = time.perf_counter()
+        while not (held := follower.partitions()) or not all(p.is_ready for p in held.values()):
+            follower.run_once()
+        took_s = time.perf_counter() - began
+        assert store.record_count() == customers, "the store is not complete"
+        consumer.close()
+        store.close()
+    print(
+        f"{'changelog -> empty store':<34}{customers / took_s:,.0f} records/s ({customers:,} in {took_s:.1f} s)"
+    )
+
+
+def wait_until_ready(settings: Settings, customers: int) -> dict[int, int]:
+    """Wait until both nodes are ready and own partitions; return partition -> port of its owner."""
+    deadline = time.monotonic() + READY_TIMEOUT_S
+    while time.monotonic() < deadline:
+        reports = [r for port in settings.query_ports for r in _reports(port)]
+        owners = {r.partition: int((r.owner or ":0").rpartition(":")[2]) for r in reports}
+        positions = {r.partition: r.position or 0 for r in reports if r.is_ready}
+        if set(owners.values()) == set(settings.query_ports) and sum(positions.values()) >= customers:
+            return owners
+        time.sleep(0.2)
+    raise AssertionError("the nodes are not ready in time")
+
+
+def _reports(port: int) -> list[PartitionReport]:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    try:
+        connection.request("GET", "/api/partitions")
+        return [PartitionReport.from_json(fields) for fields in json.loads(connection.getresponse().read())]
+    except (OSError, ValueError):
+        return []
+    finally:
+        connection.close()
+
+
+def measure_lookups(
+    settings: Settings, questions: list[tuple[str, str]], owned: dict[int, int], seconds: float
+) -> None:
+    """Ask for keys of the node's own, for any keys on both nodes, and for keys of the other node only."""
+    first = settings.query_ports[0]
+    of_first = {p for p, port in owned.items() if port == first}
+    local = [q for q in questions if partition_of(q[0].encode(), settings.partitions) in of_first]
+    remote = [q for q in questions if partition_of(q[0].encode(), settings.partitions) not in of_first]
+    loads = (
+        ("local, one node", (first,), local),
+        ("routed over two nodes", settings.query_ports, questions),
+        ("all of them passed on", (first,), remote),
+    )
+    for name, ports, asked in loads:
+        ask(ports, asked, CONNECTIONS, WARM_UP_S)
+        answered = ask(ports, asked, CONNECTIONS, seconds)
+        assert answered.wrong == 0, f"{answered.wrong} answers were not exact"
+        print(_lookup_line(name, answered), flush=True)
+
+
+def _lookup_line(name: str, answered: Answered) -> str:
+    ordered = sorted(answered.milliseconds)
+    return (
+        f"{name + f', {CONNECTIONS} connections':<42}{answered.per_second:>8,.0f} lookups/s  "
+        f"p50 {percentile(ordered, 0.5):.2f}  p99 {percentile(ordered, 0.99):.2f}  max {ordered[-1]:.1f} ms, exact"
+    )
+
+
+def measure_freshness(settings: Settings, writer: ChangelogWriter, owned: dict[int, int]) -> None:
+    """Append a record, and ask its owner until it is answered."""
+    producer = Producer(
+        {"bootstrap.servers": settings.bootstrap_servers, "linger.ms": 0, "partitioner": "murmur2_random"}
+    )
+    connections = {port: http.client.HTTPConnection("127.0.0.1", port, timeout=5) for port in owned.values()}
+    milliseconds = []
+    for number in range(1, FRESHNESS_PROBES + 1):
+        customer = f"fresh-{number % 10}"
+        connection = connections[owned[partition_of(customer.encode(), settings.partitions)]]
+        value = writer.value(customer, Decimal(number), number, number)
+        expected = f'{{"amount":{number}.00}}'.encode()
+        began = time.perf_counter()
+        producer.produce(writer.topic, key=customer.encode(), value=value)
+        while True:
+            producer.poll(0)
+            connection.request("GET", f"/api/customers.getBalance?customerId={customer}")
+            if connection.getresponse().read() == expected:
+                break
+        milliseconds.append((time.perf_counter() - began) * 1000)
+    producer.flush()
+    for connection in connections.values():
+        connection.close()
+    print(latency_line("appended to changelog -> answered", milliseconds))
+
+
+if __name__ == "__main__":
+    main()
