@@ -14,7 +14,9 @@ from query_api.node_state import HeldPartition
 from query_api.store.base import Binding
 from query_api.store.directory import StoreDirectory
 
-HOUSEKEEPING_INTERVAL_S = 10.0
+HOUSEKEEPING_INTERVAL_S = 1.0
+# A store that has worked for so long did not take its writer down.
+PROVED_GOOD_S = 10.0
 JOIN_TIMEOUT_S = 20.0
 
 log = logging.getLogger(__name__)
@@ -104,14 +106,15 @@ class FollowedVersion(threading.Thread):
             follower.hold(self._wanted)
             self._follower = follower
             self._on_change()
-            next_housekeeping = time.monotonic() + HOUSEKEEPING_INTERVAL_S
+            began = next_housekeeping = time.monotonic()
             while not self._stopping.is_set():
                 follower.run_once()
                 if time.monotonic() >= next_housekeeping:
-                    next_housekeeping += HOUSEKEEPING_INTERVAL_S
+                    next_housekeeping = time.monotonic() + HOUSEKEEPING_INTERVAL_S
                     store.housekeep()
                     self.records = store.record_count()
-                    self._directory.proved_good(reference.model, reference.number)
+                    if time.monotonic() >= began + PROVED_GOOD_S:
+                        self._directory.proved_good(reference.model, reference.number)
         finally:
             consumer.close()
             if self._stopping.is_set():

@@ -7,7 +7,7 @@ read with its schema's logical types taken away.
 import io
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import fastavro
 
@@ -56,7 +56,7 @@ class RawDecoder:
         except Exception as error:
             message = f"does not fit schema {schema_id}: {error!r}"
             raise UndecodableError(message) from error
-        return dict(fields)
+        return cast(dict[str, Any], fields)
 
     def _parse(self, schema_id: int) -> Any:  # noqa: ANN401 - fastavro's parsed schemas have no type of their own
         text = self._schema_text(schema_id)
