@@ -1,5 +1,6 @@
 """Reading a topic as a finished log: from the start, or from its last records, up to where it ends now."""
 
+import time
 from collections.abc import Iterator
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Message, TopicPartition
@@ -8,6 +9,12 @@ from include.errors import KafkaUnavailableError
 
 REQUEST_TIMEOUT_S = 10.0
 READ_TIMEOUT_S = 30.0
+RETRY_INTERVAL_S = 0.1
+LEADER_ERRORS = {
+    "NOT_LEADER_FOR_PARTITION",
+    "LEADER_NOT_AVAILABLE",
+    "UNKNOWN_TOPIC_OR_PART",
+}
 
 
 def log_consumer(bootstrap_servers: str) -> Consumer:
@@ -35,14 +42,20 @@ def end_offsets(consumer: Consumer, topic: str, partitions: int) -> tuple[int, .
 
 
 def _watermarks(consumer: Consumer, topic: str, partition: int) -> tuple[int, int]:
-    try:
-        low, high = consumer.get_watermark_offsets(
-            TopicPartition(topic, partition), timeout=REQUEST_TIMEOUT_S
-        )
-    except KafkaException as error:
-        message = f"Kafka does not say where {topic}/{partition} ends ({error}): is the broker up?"
-        raise KafkaUnavailableError(message) from error
-    return low, high
+    deadline_s = time.monotonic() + REQUEST_TIMEOUT_S
+    while True:
+        try:
+            low, high = consumer.get_watermark_offsets(
+                TopicPartition(topic, partition), timeout=REQUEST_TIMEOUT_S
+            )
+        except KafkaException as error:
+            # A topic made a moment ago, or a broker that has just come back, has no leader for a while.
+            if error.args[0].name() not in LEADER_ERRORS or time.monotonic() > deadline_s:
+                message = f"Kafka does not say where {topic}/{partition} ends ({error}): is the broker up?"
+                raise KafkaUnavailableError(message) from error
+            time.sleep(RETRY_INTERVAL_S)
+        else:
+            return low, high
 
 
 def read_tail(

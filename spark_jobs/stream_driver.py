@@ -111,7 +111,8 @@ def log_to_stderr() -> None:
     """Log as one line a message, with the time in UTC."""
     logging.Formatter.converter = time.gmtime
     logging.basicConfig(level=logging.INFO, format="%(asctime)sZ %(levelname)s %(name)s: %(message)s")
-    logging.getLogger("py4j").setLevel(logging.WARNING)
+    for chatty in ("py4j", "httpx"):
+        logging.getLogger(chatty).setLevel(logging.WARNING)
 
 
 def listen(spark: SparkSession) -> ProgressListener:
