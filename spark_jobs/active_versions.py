@@ -39,7 +39,7 @@ class ActiveVersions:
         self._schemas: dict[str, RegistrySchemas] = {}
 
     def prepare(self) -> None:
-        """Make the topics of every read model, and its first version where it has none.
+        """Make the topics of every read model, register its event types, and make its first version where it has none.
 
         Raises SettingsError when a source topic has another number of partitions than the settings say.
         """
@@ -48,6 +48,10 @@ class ActiveVersions:
         known = self._versions.read()
         for model in self._models.values():
             self._ensure_topics(model)
+            # A query that knows no id of any of its event types has only nulls to fold: Spark drops its whole input without
+            # looking at it, and gives its state other column types, which the checkpoint would keep.
+            for schema in model.event_schemas:
+                self._registry.register(model.source_topic, schema)
             if model.source_topic not in self._schemas:
                 self._schemas[model.source_topic] = RegistrySchemas(self._registry, model.source_topic)
             if model.name not in known:
