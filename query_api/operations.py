@@ -4,13 +4,16 @@ import json
 
 from flask import Blueprint, Response, request
 
+from include.errors import KafkaUnavailableError
 from include.settings import Settings
+from include.stream_status import read_stream_status
 from query_api.json_text import dumps
 from query_api.lookups import HOP_ANY, Lookups
 from query_api.metrics import exposition
 from query_api.partitions import PartitionReport, local_reports, merged
 from query_api.peers import HOP_HEADER, PeerDownError
 from query_api.problems import ProblemError
+from query_api.stream_metrics import stream_exposition
 
 PARTITIONS_PATH = "/api/partitions"
 PROMETHEUS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -42,6 +45,14 @@ def operations_blueprint(settings: Settings, lookups: Lookups) -> Blueprint:
     def metrics() -> Response:
         text = exposition(lookups.local.state(), local_reports(lookups.local))
         return Response(text, content_type=PROMETHEUS_TYPE)
+
+    @blueprint.get("/metrics/stream")
+    def stream_metrics() -> Response:
+        try:
+            status = read_stream_status(settings)
+        except KafkaUnavailableError as error:
+            raise ProblemError(503, "not-ready", str(error), retry_after_s=5) from error
+        return Response(stream_exposition(status), content_type=PROMETHEUS_TYPE)
 
     return blueprint
 
