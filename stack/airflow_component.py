@@ -35,7 +35,7 @@ def bury_predecessors() -> None:
             .where(
                 Job.job_type == "SchedulerJob",
                 Job.state == JobState.RUNNING,
-                Job.hostname == get_hostname(),
+                Job.hostname == get_hostname(),  # type: ignore[no-untyped-call]
             )
             .values(state=JobState.FAILED)
         )
