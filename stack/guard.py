@@ -16,7 +16,8 @@ from stack.settings_environment import settings_environment
 from stack.stack import BusyError, stop
 
 RETRY_S = 0.5
-GIVE_UP_S = 60.0
+# Longer than any start takes.
+GIVE_UP_S = 600.0
 
 
 @contextmanager

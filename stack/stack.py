@@ -96,10 +96,13 @@ def stop(settings: Settings, listener: Listener = lambda _: None) -> int:
     """
     with _only_one(settings):
         supervisor = Supervisor(settings)
-        if supervisor.pid() is not None:
-            _stop_in_order(settings, supervisor, listener)
-        leftovers = end_leftovers(settings.home)
-        remove_run_files(settings)
+        try:
+            if supervisor.pid() is not None:
+                _stop_in_order(settings, supervisor, listener)
+        finally:
+            # Whatever went wrong above, nothing stays.
+            leftovers = end_leftovers(settings.home)
+            remove_run_files(settings)
         return leftovers
 
 

@@ -21,6 +21,7 @@ from include.topics import Topic, ensure_topics
 from stack.guard import guarded
 from stack.leftovers import find_leftovers
 from stack.ports import PortTakenError
+from stack.process import Process
 from stack.settings_environment import settings_environment
 from stack.stack import BusyError, all_processes, start, stop
 from stack.status import process_statuses
@@ -129,6 +130,20 @@ def test_stopping_leaves_no_process_and_stopping_again_does_nothing(running: Set
     assert stop(running) == 0
     assert find_leftovers(running.home) == []
     assert stop(running) == 0
+
+
+def test_a_stop_that_fails_leaves_no_process_all_the_same(
+    running: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_settings: Settings) -> list[Process]:
+        raise ImportError("a component's module is broken")
+
+    monkeypatch.setattr("stack.stack.all_processes", fail)
+
+    with pytest.raises(ImportError):
+        stop(running)
+
+    assert find_leftovers(running.home) == []
 
 
 def test_after_the_supervisor_was_killed_a_stop_leaves_no_process(running: Settings) -> None:
