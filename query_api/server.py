@@ -14,6 +14,8 @@ METRICS_DIRECTORY = "metrics"
 CONNECTIONS_PER_WORKER = 256
 BACKLOG = 1024
 THREAD_IDLE_S = 30
+# A worker that is told to stop while it is still starting does not hear it.
+STOP_TIMEOUT_S = 5
 
 
 def main() -> None:
@@ -34,6 +36,7 @@ def main() -> None:
         backpressure=CONNECTIONS_PER_WORKER,
         backlog=BACKLOG,
         respawn_failed_workers=True,
+        workers_kill_timeout=STOP_TIMEOUT_S,
         websockets=False,
         process_name=f"foldlake {settings.node_name} http",
     ).serve()

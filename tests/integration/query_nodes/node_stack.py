@@ -186,8 +186,7 @@ class ExtraNode:
         try:
             self._wait()
         finally:
-            for process in self._processes:
-                process.kill()
+            self.kill()
 
     def _wait(self) -> None:
         for process in self._processes:
