@@ -116,7 +116,8 @@ class ProgressPublisher:
         self._producer.flush(5)
 
     def _record(self, query: SupervisedQuery) -> dict[str, object]:
-        batch = self._listener.by_query.get(query.name, BatchProgress())
+        committed = {str(partition): offset for partition, offset in query.committed_offsets.items()}
+        batch = self._listener.by_query.get(query.name, BatchProgress(end_offsets=committed))
         return {
             "query": query.name,
             "source_topic": query.source_topic,

@@ -56,6 +56,7 @@ class SupervisedQuery(ABC):
         self.failures_in_a_row = 0
         self.restarts = 0
         self.last_error = ""
+        self.committed_offsets: dict[int, int] = {}  # by source partition, as of the last start
         self._spark = spark
         self._place = place
         self._schemas = schemas

@@ -62,8 +62,8 @@ class VersionQuery(SupervisedQuery):
         """Return how many events lie between the checkpoint and the end of the source topic."""
         place = self._place
         ends = end_offsets(self._consumer, place.source_topic, self.plan.partitions)
-        done = committed_offsets(self._spark, place.checkpoint, place.source_topic)
-        return sum(end - done.get(partition, 0) for partition, end in enumerate(ends))
+        self.committed_offsets = committed_offsets(self._spark, place.checkpoint, place.source_topic)
+        return sum(end - self.committed_offsets.get(partition, 0) for partition, end in enumerate(ends))
 
     def _start(self) -> tuple[StreamingQuery, Phase]:
         behind = self.events_behind()
