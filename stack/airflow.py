@@ -5,6 +5,7 @@ import os
 import secrets
 import subprocess
 import time
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from include.errors import FoldlakeError
 from include.settings import CHECKOUT, Settings
 from spark_jobs.stream_config import stream_master
 from stack import stream_driver
-from stack.airflow_api import AirflowApi, AirflowUnavailableError
+from stack.airflow_api import AirflowApi, AirflowUnavailableError, RunState
 from stack.process import Process
 from stack.settings_environment import settings_environment
 from stack.tools import Tools
@@ -22,7 +23,7 @@ START_ORDER = 30
 USER = "admin"
 # The driver stops its queries within this time.
 DRIVER_STOP_TIMEOUT_S = 20.0
-# Its run is over within this time, or it is marked as failed.
+# Its task is over within this time.
 RUN_END_TIMEOUT_S = 15.0
 POLL_INTERVAL_S = 0.2
 
@@ -157,25 +158,32 @@ def before_stop(settings: Settings) -> None:
     With a stream running, a scheduler that is asked to stop waits for it for ever. Whatever of Airflow does not
     answer is passed over: the driver ends in any case.
     """
+    client = _paused(settings)
+    graceful = stream_driver.stop(settings, timeout_s=DRIVER_STOP_TIMEOUT_S)
+    if client is not None:
+        with suppress(AirflowUnavailableError):
+            _end_runs(settings, client, "success" if graceful else "failed")
+
+
+def _paused(settings: Settings) -> AirflowApi | None:
+    """Pause the stream's DAG; return a client of this Airflow, or None where it does not answer."""
     try:
         client = api(settings)
         client.set_paused(STREAM_DAG, paused=True)
     except (AirflowUnavailableError, OSError, ValueError):
-        stream_driver.stop(settings, timeout_s=DRIVER_STOP_TIMEOUT_S)
-        return
-    stream_driver.stop(settings, timeout_s=DRIVER_STOP_TIMEOUT_S)
-    _end_runs(client)
+        return None
+    return client
 
 
-def _end_runs(client: AirflowApi) -> None:
+def _end_runs(settings: Settings, client: AirflowApi, state: RunState) -> None:
+    """Wait until the driver's task has ended, and end its run: of a paused DAG, Airflow would do so a minute later."""
     deadline = time.monotonic() + RUN_END_TIMEOUT_S
-    try:
-        while client.active_runs(STREAM_DAG) and time.monotonic() < deadline:
+    for run_id in client.active_runs(STREAM_DAG):
+        while client.running_tasks(STREAM_DAG, run_id) and time.monotonic() < deadline:
+            # A task that was just beginning has a driver only now.
+            stream_driver.stop(settings, timeout_s=DRIVER_STOP_TIMEOUT_S)
             time.sleep(POLL_INTERVAL_S)
-        for run_id in client.active_runs(STREAM_DAG):
-            client.mark_failed(STREAM_DAG, run_id)
-    except AirflowUnavailableError:
-        return
+        client.mark_run(STREAM_DAG, run_id, state)
 
 
 def _passwords_path(settings: Settings) -> Path:

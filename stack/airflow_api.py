@@ -1,7 +1,7 @@
 """A small client of Airflow's REST API: what the command line and the stack ask of it."""
 
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Literal
 
 import requests
 
@@ -10,6 +10,9 @@ from include.errors import FoldlakeError
 REQUEST_TIMEOUT_S = 5.0
 # Readiness is asked for again and again and must be answered within 2 s.
 HEALTH_TIMEOUT_S = 1.8
+
+# How a run can be ended from outside.
+RunState = Literal["success", "failed"]
 
 
 class AirflowUnavailableError(FoldlakeError):
@@ -69,9 +72,15 @@ class AirflowApi:
         """Return the ids of the runs that are queued or running."""
         return [run_id for run_id, state in self.runs(dag_id).items() if state in ("queued", "running")]
 
-    def mark_failed(self, dag_id: str, run_id: str) -> None:
-        """End a run as failed: its running tasks are ended within seconds."""
-        self._call("PATCH", f"dags/{dag_id}/dagRuns/{run_id}", json={"state": "failed"})
+    def running_tasks(self, dag_id: str, run_id: str) -> list[str]:
+        """Return the ids of a run's tasks that are queued or running."""
+        answer = self._call("GET", f"dags/{dag_id}/dagRuns/{run_id}/taskInstances")
+        active = ("queued", "running", "restarting")
+        return [str(task["task_id"]) for task in answer["task_instances"] if task["state"] in active]
+
+    def mark_run(self, dag_id: str, run_id: str, state: RunState) -> None:
+        """End a run; tasks of it that still run are ended within seconds."""
+        self._call("PATCH", f"dags/{dag_id}/dagRuns/{run_id}", json={"state": state})
 
     def _call(self, method: str, path: str, **arguments: Any) -> Any:  # noqa: ANN401 - JSON in, JSON out
         url = f"{self._base_url}/api/v2/{path}"
