@@ -1,7 +1,6 @@
 """What the driver knows of the schema ids on each source topic, and learning of those that it does not."""
 
 import logging
-import re
 from typing import Protocol
 
 from pyspark.sql import SparkSession
@@ -11,18 +10,11 @@ from include.avro_schemas import RecordSchema
 from include.framing import HEADER_BYTES, MAGIC, split
 from include.schema_registry import SchemaRegistry
 from spark_jobs.checkpoint import offsets_json
-from spark_jobs.decode import UNKNOWN_SCHEMA_ID, SchemaIds
+from spark_jobs.decode import SchemaIds
 
 LOG = logging.getLogger(__name__)
-UNKNOWN_HEADER = re.compile(rf"{UNKNOWN_SCHEMA_ID}=([0-9A-F]{{{HEADER_BYTES * 2}}})")
 # A stop for an unknown id asks for all ids that lie ahead; more different ones than this are asked for at the next stop.
 MAX_HEADERS_AHEAD = 10_000
-
-
-def unknown_header(error: BaseException | None) -> bytes | None:
-    """Return the record header that a query stopped at because of its schema id, or None when it failed otherwise."""
-    found = UNKNOWN_HEADER.search(str(error))
-    return bytes.fromhex(found.group(1)) if found else None
 
 
 class KnownSchemas(Protocol):

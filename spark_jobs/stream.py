@@ -13,7 +13,7 @@ from spark_jobs.active_versions import ActiveVersions
 from spark_jobs.progress import ProgressPublisher
 from spark_jobs.session import stream_session
 from spark_jobs.stream_config import stream_config
-from spark_jobs.stream_driver import StreamDriver, listen, log_to_stderr, stop_on_signals, wait_for_slots
+from spark_jobs.stream_driver import StreamDriver, listen, log_driver, stop_on_signals, wait_for_slots
 
 LOG = logging.getLogger("foldlake.stream")
 
@@ -23,10 +23,10 @@ RETRY_INTERVAL_S = 2.0
 
 def main() -> int:
     """Run until SIGTERM; returns the exit status."""
-    log_to_stderr()
+    settings = Settings()
+    log_driver(settings.home / "logs" / "stream.log")
     # The JVM that launched this process writes to Kafka: without it, or without us, nothing may go on.
     die_with_parent()
-    settings = Settings()
     models = load_read_models(settings.read_models_dir)
     spark = stream_session("foldlake-stream", stream_config(settings))
     try:

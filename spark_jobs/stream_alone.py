@@ -23,7 +23,7 @@ from spark_jobs.dead_letter_query import DeadLetterQuery
 from spark_jobs.known_schemas import FixedSchemas
 from spark_jobs.session import stream_session
 from spark_jobs.stream_config import stream_config, stream_master
-from spark_jobs.stream_driver import StreamDriver, log_to_stderr, stop_on_signals, wait_for_slots
+from spark_jobs.stream_driver import StreamDriver, log_driver, stop_on_signals, wait_for_slots
 from spark_jobs.supervised_query import Place, SupervisedQuery
 from spark_jobs.version_query import FoldPlan, VersionQuery
 
@@ -60,7 +60,7 @@ def parser() -> argparse.ArgumentParser:
 
 def main() -> int:
     """Run until SIGTERM; returns the exit status."""
-    log_to_stderr()
+    log_driver()
     arguments = parser().parse_args()
     try:
         with _exclusive(arguments.state_dir):

@@ -10,7 +10,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from include.errors import FoldlakeError
-from spark_jobs.known_schemas import KnownSchemas, headers_ahead, unknown_header
+from spark_jobs.decode import UNKNOWN_SCHEMA_ID
+from spark_jobs.known_schemas import KnownSchemas, headers_ahead
 
 LOG = logging.getLogger(__name__)
 
@@ -61,6 +62,7 @@ class SupervisedQuery(ABC):
         self._place = place
         self._schemas = schemas
         self._query: StreamingQuery | None = None
+        self._started_with = schemas.schema_ids
         self._started_s = 0.0
         self._not_before_s = 0.0
 
@@ -103,29 +105,35 @@ class SupervisedQuery(ABC):
         return self._place.source_topic
 
     def _try_start(self) -> None:
+        self._started_with = self._schemas.schema_ids
         try:
             self._query, self.phase = self._start()
         except Exception as error:  # noqa: BLE001 - whatever Spark throws: wait and try again
             self._back_off(error)
             return
         self._started_s = time.monotonic()
+        self.last_error = ""
         LOG.info("query %s: %s", self.name, self.phase)
 
     def _recover(self, error: Exception) -> None:
         if time.monotonic() - self._started_s > RECOVERED_AFTER_S:
             self.failures_in_a_row = 0
         self.restarts += 1
-        header = unknown_header(error)
-        if header is None:
+        # In real-time mode whichever task fails first names the error, so its text does not always tell the cause.
+        if UNKNOWN_SCHEMA_ID not in str(error) and self.phase is not Phase.REAL_TIME:
             self._back_off(error)
             return
-        LOG.info("query %s stopped at the unknown schema header %s", self.name, header.hex())
+        place = self._place
         try:
-            place = self._place
             ahead = headers_ahead(self._spark, place.bootstrap_servers, place.source_topic, place.checkpoint)
-            self._schemas.learn({header} | ahead)
-        except Exception as failure:  # noqa: BLE001 - registry or broker away: the id stays unknown, try again later
+            self._schemas.learn(ahead)
+        except Exception as failure:  # noqa: BLE001 - registry or broker away: try again later
             self._back_off(failure)
+            return
+        if self._schemas.schema_ids != self._started_with:
+            LOG.info("query %s goes on with the schema ids that it met", self.name)
+        else:
+            self._back_off(error)
 
     def _back_off(self, error: Exception) -> None:
         self.phase = Phase.FAILED
