@@ -48,7 +48,7 @@ POSITION_FIELDS = (
 class ReadModel:
     """A read model as data.
 
-    name: lower case, digits and dashes; names its topics, tables and API paths.
+    name: lower case, digits and dashes; names its topics and API paths.
     source_topic: the topic of its events.
     event_types: names of the event schemas in `include/schemas/` that it folds; other record types on the topic are passed over.
     key: builds the column of the read model's key (a string) from an event's columns.

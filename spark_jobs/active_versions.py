@@ -114,7 +114,7 @@ class ActiveVersions:
         if version.fold_revision not in model.folds:
             query.refuse(
                 f"version {version.number} of {model.name} was built with fold revision {version.fold_revision}, and the "
-                f"module has only {sorted(model.folds)}: put it back, or rebuild and retire that version"
+                f"module has only {sorted(model.folds)}: put it back"
             )
         return query
 

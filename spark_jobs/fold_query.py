@@ -45,7 +45,7 @@ def fold(model: ReadModel, revision: int, events: DataFrame) -> DataFrame:
     if build is None:
         message = (
             f"Read model {model.name} has no fold revision {revision} (only {sorted(model.folds)}), but a version built "
-            "with it is active: put the old revision back, or rebuild and retire that version first."
+            "with it is active: put the old revision back."
         )
         raise ReadModelError(message)
     state = build()
