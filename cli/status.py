@@ -7,6 +7,7 @@ import typer
 
 if TYPE_CHECKING:
     from rich.table import Table
+    from rich.text import Text
 
     from include.settings import Settings
     from stack.status import ProcessStatus
@@ -23,6 +24,7 @@ def run(
     """Show state, pid, port, memory, uptime and restarts of every process, and how far behind the stream is.
 
     Memory is the resident memory of a process with all its descendants. The exit code is 0 when everything is ready.
+    An error of a query is cut at the terminal's edge; --json has all of it.
 
     Examples:
       ./foldlake status
@@ -45,7 +47,7 @@ def run(
     else:
         console = Console()
         console.print(_process_table(processes))
-        console.print(_stream_table(stream))
+        console.print(stream_table(stream))
     if any(process.state != "ready" for process in processes):
         raise typer.Exit(1)
 
@@ -84,7 +86,8 @@ def _process_table(processes: list["ProcessStatus"]) -> "Table":
     return table
 
 
-def _stream_table(stream: dict[str, Any]) -> "Table":
+def stream_table(stream: dict[str, Any]) -> "Table":
+    """Return what `read_stream_status` said, as a dictionary, as rows of a name and a value."""
     from rich.table import Table
 
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0), title="stream", title_justify="left")
@@ -98,10 +101,17 @@ def _stream_table(stream: dict[str, Any]) -> "Table":
             label, f"{version['stage']}, {version['events']} events, {version['events_behind']} behind"
         )
     for query in stream.get("queries", ()):
-        table.add_row(
-            f"query {query['query']}", f"{query['phase']}, {query['restarts']} restarts {query['last_error']}"
-        )
+        table.add_row(f"query {query['query']}", _query_state(query))
     return table
+
+
+def _query_state(query: dict[str, Any]) -> "Text":
+    """Describe a query in one line, cut at the terminal's edge: an error of Spark's may be pages long."""
+    from rich.text import Text
+
+    error = " ".join(query["last_error"].split())
+    said = f"{query['phase']}, {query['restarts']} restarts" + (f": {error}" if error else "")
+    return Text(said, no_wrap=True, overflow="ellipsis")
 
 
 def _figure(name: str, value: object) -> str:

@@ -6,11 +6,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 from cli.app import app
 from cli.names import COMMANDS, overview
-from cli.status import duration
+from cli.status import duration, stream_table
 from include.settings import CHECKOUT
 
 PASSED_ON = {"stream"}
@@ -96,3 +97,15 @@ def test_a_name_that_does_not_exist_is_answered_with_those_that_do(
 )
 def test_durations_are_written_as_a_person_would(seconds: int, text: str) -> None:
     assert duration(seconds) == text
+
+
+def test_a_query_s_error_does_not_stretch_the_status_table() -> None:
+    error = "[KAFKA_DATA_LOSS] Some data may have been lost:\n" + "at org.apache.spark.Frame\n" * 50
+    query = {"query": "balance/v1", "phase": "failed", "restarts": 3, "last_error": error}
+    console = Console(width=60)
+
+    with console.capture() as capture:
+        console.print(stream_table({"state": "failing", "queries": (query,)}))
+
+    *_, line = capture.get().splitlines()
+    assert line.rstrip() == "query balance/v1  failed, 3 restarts: [KAFKA_DATA_LOSS] S…"
