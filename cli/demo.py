@@ -121,7 +121,7 @@ def wait_until_folded(console: "Console", settings: "Settings", total: int) -> N
             if still_s > FOLD_TIMEOUT_S:
                 raise NotFoldedError(
                     f"The stream has not moved for {FOLD_TIMEOUT_S:.0f} s, {behind} events behind. "
-                    "`./foldlake status` and `./foldlake logs airflow-scheduler` say more."
+                    "`./foldlake status` and `./foldlake logs stream` say more."
                 )
             time.sleep(POLL_INTERVAL_S)
 

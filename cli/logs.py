@@ -12,7 +12,7 @@ READ_BYTES = 64 * 1024
 
 
 def run(
-    name: Annotated[str, typer.Argument(help="A process as `./foldlake status` names it.")] = "",
+    name: Annotated[str, typer.Argument(help="A process as `./foldlake status` names it, or `stream`.")] = "",
     lines: Annotated[int, typer.Option("-n", "--lines", min=0, help="How many lines from the end.")] = 50,
     follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on as more is written.")] = False,
 ) -> None:
@@ -23,7 +23,7 @@ def run(
 
       ./foldlake logs kafka -n 200
 
-      ./foldlake logs airflow-scheduler -f
+      ./foldlake logs stream -f
     """
     from include.errors import SettingsError
     from include.settings import Settings
