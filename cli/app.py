@@ -17,8 +17,6 @@ MODULES = {
     "test": test,
     "bench": bench,
 }
-# What these do not know goes on to the program that they run.
-PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True}
 
 app = typer.Typer(
     name="foldlake",
@@ -32,10 +30,9 @@ app = typer.Typer(
 
 for name, summary in COMMANDS.items():
     module = MODULES[name]
-    passes_on = getattr(module, "PASSES_ON", False)
     app.command(
         name,
         short_help=summary,
-        context_settings=PASS_ON if passes_on else None,
+        context_settings=getattr(module, "CONTEXT_SETTINGS", None),
         add_help_option=not getattr(module, "OWN_HELP", False),
     )(module.run)

@@ -106,7 +106,7 @@ def stream_table(stream: dict[str, Any]) -> "Table":
 
 
 def _query_state(query: dict[str, Any]) -> "Text":
-    """Describe a query in one line, cut at the terminal's edge: an error of Spark's may be pages long."""
+    """Describe a query in one line, cut at the terminal's edge: an error of Spark's is long."""
     from rich.text import Text
 
     error = " ".join(query["last_error"].split())

@@ -4,7 +4,8 @@ import os
 
 import typer
 
-PASSES_ON = True
+# What it does not know goes on to the stream driver.
+CONTEXT_SETTINGS = {"allow_extra_args": True, "ignore_unknown_options": True}
 OWN_HELP = True
 
 

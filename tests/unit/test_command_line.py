@@ -9,9 +9,12 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
+from cli import bench
 from cli.app import app
+from cli.bench import names_and_options
 from cli.names import COMMANDS, overview
 from cli.status import duration, stream_table
+from include.errors import SettingsError
 from include.settings import CHECKOUT
 
 PASSED_ON = {"stream"}
@@ -109,3 +112,44 @@ def test_a_query_s_error_does_not_stretch_the_status_table() -> None:
 
     *_, line = capture.get().splitlines()
     assert line.rstrip() == "query balance/v1  failed, 3 restarts: [KAFKA_DATA_LOSS] S…"
+
+
+@pytest.mark.parametrize(
+    ("words", "names", "options"),
+    [
+        ([], ["one", "two"], []),
+        (["two"], ["two"], []),
+        (["two", "one"], ["two", "one"], []),
+        (["one", "--seconds", "10"], ["one"], ["--seconds", "10"]),
+        (["one", "--customers=400000"], ["one"], ["--customers=400000"]),
+        (["one", "--list"], ["one"], ["--list"]),
+        (["one", "--", "--seconds", "10"], ["one"], ["--seconds", "10"]),
+    ],
+)
+def test_what_follows_a_benchmark_s_name_is_its_own(
+    words: list[str], names: list[str], options: list[str]
+) -> None:
+    assert names_and_options(words, ["one", "two"]) == (names, options)
+
+
+def test_options_behind_several_benchmarks_are_nobody_s() -> None:
+    with pytest.raises(SettingsError, match="of which benchmark, one or two"):
+        names_and_options(["one", "two", "--seconds", "10"], ["one", "two"])
+
+
+def test_a_benchmark_s_options_reach_it_through_the_command_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[tuple[str, list[str]]] = []
+
+    def run(name: str, options: list[str]) -> int:
+        ran.append((name, options))
+        return 0
+
+    monkeypatch.setattr(bench, "_run", run)
+
+    result = CliRunner().invoke(app, ["bench", "latency", "--seconds", "10", "--help", "--unknown=1"])
+
+    assert (result.exit_code, ran) == (0, [("latency", ["--seconds", "10", "--help", "--unknown=1"])])
+
+
+def test_an_option_without_a_benchmark_is_refused() -> None:
+    assert CliRunner().invoke(app, ["bench", "--seconds", "10"]).exit_code == 2
