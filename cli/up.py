@@ -13,7 +13,7 @@ def run(
 ) -> None:
     """Start the embedded stack, in order, and wait until every process answers.
 
-    What is up already stays as it is; what has other settings than before is started anew.
+    What is up already stays as it is; what has other settings or read models than before is started anew.
     Ports and all else are settings: see .env.example.
 
     Examples:

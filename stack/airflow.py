@@ -134,6 +134,8 @@ def processes(settings: Settings) -> list[Process]:
             environment=common,
             ready_timeout_s=240,
             stop_timeout_s=30,
+            # The stream driver is a descendant of it, and ends with it.
+            reads_declarations=name == "scheduler",
         )
 
     # Logs are files of this machine, which the API server reads: nobody needs a server for them.

@@ -13,7 +13,8 @@ class Process:
     every `is_ready` of it has answered true (asked repeatedly, must not raise, must answer within 2 s).
     `port_setting` names the variable that moves `port`, for whoever finds the port taken; `also_listens` maps the
     variables of further ports to these. `reads_settings` is false for a server that is not ours: then its environment
-    has none of our settings, and a change of one does not start it anew.
+    has none of our settings, and a change of one does not start it anew. `reads_declarations` is true for a process that
+    a read model or an event schema that was added or changed starts anew.
     """
 
     name: str
@@ -29,3 +30,4 @@ class Process:
     port_setting: str = ""
     also_listens: dict[str, int] = field(default_factory=dict)
     reads_settings: bool = True
+    reads_declarations: bool = False

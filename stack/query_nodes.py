@@ -57,6 +57,7 @@ def _node_processes(node: Settings) -> list[Process]:
         is_ready=lambda: _is_materializer_alive(node),
         environment=environment,
         stop_timeout_s=25,
+        reads_declarations=True,
     )
     http = Process(
         name=f"{node.node_name}-http",

@@ -6,6 +6,7 @@ import importlib.util
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -78,7 +79,7 @@ def start(settings: Settings, only: Sequence[str] = (), listener: Listener = lam
         # Before anything is started: a port that is taken leaves nothing behind.
         running = {name for name, state in supervisor.states().items() if state.is_running}
         check_ports(process for process in wanted if process.name not in running)
-        supervisor.ensure_running(known)
+        supervisor.ensure_running(known, lambda names: _before_stop(settings, running.intersection(names)))
         with ThreadPoolExecutor(len(COMPONENTS)) as pool:
             prepared = {
                 name: pool.submit(_prepare, name, module, settings, listener)
@@ -202,12 +203,7 @@ def log_tail(supervisor: Supervisor, name: str, lines: int = LOG_TAIL_LINES) -> 
 
 
 def _stop_in_order(settings: Settings, supervisor: Supervisor, listener: Listener) -> None:
-    for module in reversed(_components(settings).values()):
-        names = {process.name for process in module.processes(settings)}
-        if any(state.is_running for state in supervisor.states().values() if state.name in names):
-            # A hook that fails must not keep anything alive.
-            with suppress(Exception):
-                _call_hook(module, "before_stop", settings)
+    _before_stop(settings, {name for name, state in supervisor.states().items() if state.is_running})
     backwards = sorted(all_processes(settings), key=lambda process: -process.start_order)
     for _, group in groupby(backwards, key=lambda process: process.start_order):
         running = supervisor.states()
@@ -219,6 +215,15 @@ def _stop_in_order(settings: Settings, supervisor: Supervisor, listener: Listene
         for process in order:
             listener(Progress(process.name, "stopped", time.monotonic() - began))
     supervisor.shut_down()
+
+
+def _before_stop(settings: Settings, names: AbstractSet[str]) -> None:
+    """Prepare the components of these processes, which run, for being stopped."""
+    for module in reversed(_components(settings).values()):
+        if any(process.name in names for process in module.processes(settings)):
+            # A hook that fails must not keep anything alive.
+            with suppress(Exception):
+                _call_hook(module, "before_stop", settings)
 
 
 def _call_hook(module: ModuleType, hook: str, settings: Settings) -> None:

@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 import xmlrpc.client
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -24,6 +24,7 @@ from supervisor.xmlrpc import SupervisorTransport
 from include.errors import FoldlakeError
 from include.settings import CHECKOUT, Settings
 from stack import exec_process
+from stack.declarations import declarations_digest
 from stack.leftovers import MARKER
 from stack.process import Process
 from stack.provisioning.layout import write_whole
@@ -80,10 +81,12 @@ class Supervisor:
         except SupervisorGoneError:
             return None
 
-    def ensure_running(self, processes: Iterable[Process]) -> list[str]:
+    def ensure_running(
+        self, processes: Iterable[Process], before_stop: Callable[[list[str]], None] = lambda _: None
+    ) -> None:
         """Start supervisord, or let the one that runs take over a changed configuration.
 
-        Returns the names of the processes that it stopped because their definition changed.
+        `before_stop` is told the names of the processes that are about to be stopped because their definition changed.
 
         Raises:
             SupervisorError: it does not come up.
@@ -91,8 +94,8 @@ class Supervisor:
         self._write_configuration(processes)
         if self.pid() is None:
             self._start()
-            return []
-        return self._update()
+        else:
+            self._update(before_stop)
 
     def states(self) -> dict[str, ProcessState]:
         """Return the state of every process, by name; empty when supervisord is not running."""
@@ -192,13 +195,13 @@ supervisor.rpcinterface_factory=supervisor.rpcinterface:make_main_rpcinterface
 """
 
     def _program_section(self, process: Process) -> str:
-        description = json.dumps(
-            {
-                "command": process.command,
-                "environment": {**self._common_environment(process), **process.environment},
-            },
-            indent=1,
-        )
+        described: dict[str, object] = {
+            "command": process.command,
+            "environment": {**self._common_environment(process), **process.environment},
+        }
+        if process.reads_declarations:
+            described["declarations"] = declarations_digest(self._settings)
+        description = json.dumps(described, indent=1)
         # Named by its content: supervisord sees a changed process by its changed command.
         digest = hashlib.sha256(description.encode()).hexdigest()[:12]
         path = self._run / "processes" / f"{process.name}-{digest}.json"
@@ -264,14 +267,15 @@ stdout_logfile_backups={LOG_BACKUPS}
         message = f"supervisord did not start; it said:\n{(done.stdout + done.stderr)[-2000:]}\nIts log is {self.log}."
         raise SupervisorError(message)
 
-    def _update(self) -> list[str]:
+    def _update(self, before_stop: Callable[[list[str]], None]) -> None:
         ((added, changed, removed),) = self._call("reloadConfig")
+        if changed or removed:
+            before_stop([*changed, *removed])
         for name in [*changed, *removed]:
             self._call("stopProcessGroup", name)
             self._call("removeProcessGroup", name)
         for name in [*added, *changed]:
             self._call("addProcessGroup", name)
-        return list(changed)
 
 
 def socket_path(home: Path) -> Path:
