@@ -14,7 +14,6 @@ SHOWN = (
     "stream_driver_memory_mb",
     "stream_real_time_interval_s",
     "stream_catch_up_batch_events",
-    "stream_dead_letter_interval_s",
     "node_http_workers",
 )
 

@@ -61,7 +61,6 @@ class Settings(BaseSettings):
     stream_real_time_interval_s: int = Field(default=300, ge=5)
     stream_catch_up_threshold_events: int = Field(default=20_000, ge=0)
     stream_catch_up_batch_events: int = Field(default=1_000_000, ge=1)
-    stream_dead_letter_interval_s: int = Field(default=10, ge=1)
     stream_spare_queries: int = Field(default=2, ge=0)
     checkpoint_dir: str = ""
 

@@ -6,7 +6,7 @@ for each shuffle partition. Too few, and a query waits for ever.
 
 from include.settings import Settings
 
-# The dead-letter query of a source runs in micro-batches: one task a source partition while it runs.
+# The dead-letter query of a source has no shuffle: one task a source partition.
 DEAD_LETTER_QUERIES = 1
 
 

@@ -10,11 +10,19 @@ from include.kafka_log import log_consumer
 from include.read_model import ReadModel
 from include.schema_registry import SchemaRegistry
 from include.settings import Settings
-from include.topics import PROGRESS_TOPIC, changelog, ensure_topics, partition_count, source_topics
+from include.topics import (
+    PROGRESS_TOPIC,
+    changelog,
+    dead_letter_topic,
+    ensure_topics,
+    partition_count,
+    source_topics,
+)
 from include.versions import ReadModelVersions, Version, VersionRegistry, first_version
 from spark_jobs.dead_letter_query import DeadLetterQuery
 from spark_jobs.known_schemas import RegistrySchemas
 from spark_jobs.supervised_query import Place, SupervisedQuery
+from spark_jobs.topic_query import Pace
 from spark_jobs.version_query import FoldPlan, VersionQuery
 
 LOG = logging.getLogger(__name__)
@@ -81,11 +89,11 @@ class ActiveVersions:
             queries.append(
                 DeadLetterQuery(
                     self._spark,
-                    self._place(topic, f"dead-letter/{topic}"),
+                    self._place(topic, dead_letter_topic(topic), f"dead-letter/{topic}"),
                     schemas,
+                    Pace.of(self._settings),
+                    self._consumer,
                     tuple(readers.values()),
-                    self._settings.partitions,
-                    self._settings.stream_dead_letter_interval_s,
                 )
             )
         return queries
@@ -97,19 +105,15 @@ class ActiveVersions:
             [changelog(version.changelog_topic, settings.partitions)],
             settings.replication_factor,
         )
-        plan = FoldPlan(
-            model=model,
-            fold_revision=version.fold_revision,
-            partitions=settings.partitions,
-            changelog_topic=version.changelog_topic,
-            state_schema_id=self._registry.register(version.changelog_topic, model.state_schema),
-            catch_up_threshold_events=settings.stream_catch_up_threshold_events,
-            catch_up_batch_events=settings.stream_catch_up_batch_events,
-            real_time_interval_s=settings.stream_real_time_interval_s,
-        )
-        place = self._place(model.source_topic, name)
+        state_schema_id = self._registry.register(version.changelog_topic, model.state_schema)
         query = VersionQuery(
-            name, self._spark, place, self._schemas[model.source_topic], plan, self._consumer
+            name,
+            self._spark,
+            self._place(model.source_topic, version.changelog_topic, name),
+            self._schemas[model.source_topic],
+            Pace.of(settings),
+            self._consumer,
+            FoldPlan(model, version.fold_revision, state_schema_id),
         )
         if version.fold_revision not in model.folds:
             query.refuse(
@@ -118,8 +122,15 @@ class ActiveVersions:
             )
         return query
 
-    def _place(self, topic: str, name: str) -> Place:
-        return Place(self._settings.bootstrap_servers, topic, f"{self._settings.checkpoints}/{name}")
+    def _place(self, source_topic: str, sink_topic: str, name: str) -> Place:
+        settings = self._settings
+        return Place(
+            settings.bootstrap_servers,
+            source_topic,
+            sink_topic,
+            settings.partitions,
+            f"{settings.checkpoints}/{name}",
+        )
 
     def _ensure_topics(self, model: ReadModel) -> None:
         wanted = self._settings.partitions

@@ -1,20 +1,28 @@
-"""The running query that takes what cannot be decoded from one source topic to its dead-letter topic."""
+"""The running query of one source topic's dead letters: what cannot be decoded goes to `<topic>.dead-letter`, each record once.
 
-from pyspark.sql import SparkSession
-from pyspark.sql.streaming.query import StreamingQuery
+It is apart from the folds, and as native and prompt as they are. What it folds again after a restart is not written twice:
+dead letters of source partition p go to partition p in order of offset, so its last one says up to where they are written.
+"""
+
+import logging
+
+from confluent_kafka import Consumer
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql.functions import array, coalesce, col, lit, struct, when
 
 from include.avro_schemas import RecordSchema
-from spark_jobs.dead_letter import DeadLetterWriter
+from include.kafka_log import read_tail
 from spark_jobs.decode import EventColumns, dead_letters
 from spark_jobs.fold_query import KafkaSource
 from spark_jobs.known_schemas import KnownSchemas
-from spark_jobs.supervised_query import Phase, Place, SupervisedQuery
+from spark_jobs.supervised_query import Place
+from spark_jobs.topic_query import Pace, TopicQuery
 
-# Bounds one batch's work, so that its share of the processor is never missed for long by the folds.
-BATCH_EVENTS = 500_000
+LOG = logging.getLogger(__name__)
+SOURCE_OFFSET_HEADER = "source_offset"
 
 
-class DeadLetterQuery(SupervisedQuery):
+class DeadLetterQuery(TopicQuery):
     """The dead letters of one source topic; `readers` are the event types of all its read models."""
 
     def __init__(
@@ -22,30 +30,44 @@ class DeadLetterQuery(SupervisedQuery):
         spark: SparkSession,
         place: Place,
         schemas: KnownSchemas,
+        pace: Pace,
+        consumer: Consumer,
         readers: tuple[RecordSchema, ...],
-        partitions: int,
-        interval_s: int,
     ) -> None:
-        super().__init__(f"{place.source_topic}.dead-letter", spark, place, schemas)
+        super().__init__(place.sink_topic, spark, place, schemas, pace, consumer)
         self._readers = readers
-        self._partitions = partitions
-        self._interval_s = interval_s
-        self._writer: DeadLetterWriter | None = None
 
-    def _start(self) -> tuple[StreamingQuery, Phase]:
-        place = self._place
-        source = KafkaSource(
-            place.bootstrap_servers, place.source_topic, (("maxOffsetsPerTrigger", str(BATCH_EVENTS)),)
-        )
-        letters = dead_letters(
-            EventColumns(self._readers, self._schemas.schema_ids).of(source.read(self._spark))
-        )
-        self._writer = DeadLetterWriter(place.bootstrap_servers, place.source_topic, self._partitions)
-        query = (
-            letters.writeStream.queryName(self.name)
-            .foreachBatch(self._writer.write)
-            .option("checkpointLocation", place.checkpoint)
-            .trigger(processingTime=f"{self._interval_s} seconds")
-            .start()
-        )
-        return query, Phase.MICRO_BATCHES
+    def _records(self, source: KafkaSource) -> DataFrame:
+        events = EventColumns(self._readers, self._schemas.schema_ids).of(source.read(self._spark))
+        newest = newest_offsets(self._consumer, self._place.sink_topic, self._place.partitions)
+        LOG.info("dead letters of %s are written up to %s", source.topic, newest)
+        return letters(source.topic, dead_letters(events).where(_is_new(newest)))
+
+
+def letters(source_topic: str, records: DataFrame) -> DataFrame:
+    """Return bad records as Kafka records: key and value as they were, the reason and the origin as headers of text."""
+    headers = {
+        "reason": col("reason"),
+        "source_topic": lit(source_topic),
+        "source_partition": col("partition").cast("string"),
+        SOURCE_OFFSET_HEADER: col("offset").cast("string"),
+    }
+    texts = [
+        struct(lit(name).alias("key"), text.cast("binary").alias("value")) for name, text in headers.items()
+    ]
+    return records.select("key", "value", "partition", array(*texts).alias("headers"))
+
+
+def newest_offsets(consumer: Consumer, topic: str, partitions: int) -> dict[int, int]:
+    """Return source partition -> source offset of its newest dead letter, where there is one."""
+    newest: dict[int, int] = {}
+    for partition in range(partitions):
+        for message in read_tail(consumer, topic, partition, records=1):
+            headers = dict(message.headers() or [])
+            newest[partition] = int(headers[SOURCE_OFFSET_HEADER] or -1)
+    return newest
+
+
+def _is_new(newest: dict[int, int]) -> Column:
+    written = [when(col("partition") == partition, lit(offset)) for partition, offset in newest.items()]
+    return col("offset") > coalesce(*written, lit(-1))

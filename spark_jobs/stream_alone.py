@@ -25,6 +25,7 @@ from spark_jobs.session import stream_session
 from spark_jobs.stream_config import stream_config, stream_master
 from spark_jobs.stream_driver import StreamDriver, log_driver, stop_on_signals, wait_for_slots
 from spark_jobs.supervised_query import Place, SupervisedQuery
+from spark_jobs.topic_query import Pace
 from spark_jobs.version_query import FoldPlan, VersionQuery
 
 LOG = logging.getLogger("foldlake.stream")
@@ -87,31 +88,30 @@ def _run(arguments: argparse.Namespace) -> None:
     master = stream_master(settings.model_copy(update={"stream_master": arguments.master}))
     spark = stream_session("foldlake-stream", config, master, jars)
     wait_for_slots(spark, task_slots(settings))
-    root = arguments.state_dir.absolute()
+    consumer = log_consumer(arguments.bootstrap)
+
+    def place(sink_topic: str, checkpoint: str) -> Place:
+        root = arguments.state_dir.absolute()
+        return Place(
+            arguments.bootstrap, arguments.source_topic, sink_topic, partitions, str(root / checkpoint)
+        )
+
     fold = VersionQuery(
         f"{model.name}/alone",
         spark,
-        Place(arguments.bootstrap, arguments.source_topic, str(root / "checkpoint")),
+        place(arguments.changelog_topic, "checkpoint"),
         schemas,
-        FoldPlan(
-            model=model,
-            fold_revision=model.newest_fold_revision,
-            partitions=partitions,
-            changelog_topic=arguments.changelog_topic,
-            state_schema_id=arguments.state_schema_id,
-            catch_up_threshold_events=settings.stream_catch_up_threshold_events,
-            catch_up_batch_events=settings.stream_catch_up_batch_events,
-            real_time_interval_s=settings.stream_real_time_interval_s,
-        ),
-        log_consumer(arguments.bootstrap),
+        Pace.of(settings),
+        consumer,
+        FoldPlan(model, model.newest_fold_revision, arguments.state_schema_id),
     )
     letters = DeadLetterQuery(
         spark,
-        Place(arguments.bootstrap, arguments.source_topic, str(root / "dead-letter")),
+        place(dead_letter_topic(arguments.source_topic), "dead-letter"),
         schemas,
+        Pace.of(settings),
+        consumer,
         model.event_schemas,
-        partitions,
-        settings.stream_dead_letter_interval_s,
     )
     queries: dict[str, SupervisedQuery] = {fold.name: fold}
     driver = StreamDriver(spark, lambda _running: queries, [letters], publisher=None)

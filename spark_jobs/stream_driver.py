@@ -89,7 +89,7 @@ class StreamDriver:
 
     def _due(self) -> list[SupervisedQuery]:
         folds = list(self._queries.values())
-        running = any(query.phase is Phase.MICRO_BATCHES for query in self._dead_letters)
+        running = any(query.phase is not Phase.STARTING for query in self._dead_letters)
         caught_up = all(query.phase in CAUGHT_UP for query in folds)
         return folds + (self._dead_letters if running or caught_up else [])
 

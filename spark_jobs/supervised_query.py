@@ -29,7 +29,6 @@ class Phase(StrEnum):
     STARTING = "starting"
     CATCHING_UP = "catching up"
     REAL_TIME = "real time"
-    MICRO_BATCHES = "micro-batches"
     FAILED = "failed"  # waits for its next start
     REFUSED = "refused"  # will not be started by this driver
     STOPPED = "stopped"
@@ -41,10 +40,12 @@ class QueryFailedError(FoldlakeError):
 
 @dataclass(frozen=True)
 class Place:
-    """Where a query reads and keeps its progress."""
+    """Where a query reads, writes and keeps its progress; `partitions` are those of either topic."""
 
     bootstrap_servers: str
     source_topic: str
+    sink_topic: str
+    partitions: int
     checkpoint: str
 
 

@@ -46,7 +46,6 @@ def stream_stack(request: pytest.FixtureRequest) -> Iterator[Settings]:
     with temporary_stack(
         ("kafka", "registry"),
         keep_home=lambda: session.testsfailed > 0,
-        stream_dead_letter_interval_s=1,
         stream_real_time_interval_s=10,
         stream_catch_up_threshold_events=5_000,
         stream_catch_up_batch_events=4_000,
