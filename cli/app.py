@@ -2,7 +2,7 @@
 
 import typer
 
-from cli import bench, demo, down, load, logs, prepare, status, stream, test, up
+from cli import bench, dead_letters, demo, down, load, logs, prepare, status, stream, test, up
 from cli.names import ABOUT, COMMANDS
 
 MODULES = {
@@ -12,6 +12,7 @@ MODULES = {
     "down": down,
     "status": status,
     "logs": logs,
+    "dead-letters": dead_letters,
     "load": load,
     "stream": stream,
     "test": test,

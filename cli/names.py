@@ -7,6 +7,7 @@ COMMANDS = {
     "down": "Stop the embedded stack, and whatever an interrupted start left behind.",
     "status": "Show every process, and how far behind the stream is.",
     "logs": "Show what a process wrote.",
+    "dead-letters": "List what could not be decoded, and why.",
     "load": "Append the grocer's baskets to the log as events.",
     "stream": "Run the stream driver alone, against any broker.",
     "test": "Run the tests, the linter and the type checker.",
@@ -17,7 +18,7 @@ ABOUT = "Folds an event log into read models, and serves them by key over HTTP."
 
 def overview() -> str:
     """Describe the commands in plain text, for a machine on which nothing is prepared yet."""
-    lines = [f"  {name:<8}{purpose}" for name, purpose in COMMANDS.items()]
+    lines = [f"  {name:<14}{purpose}" for name, purpose in COMMANDS.items()]
     return "\n".join(
         [
             "Usage: ./foldlake COMMAND [OPTIONS]",

@@ -1,0 +1,115 @@
+"""`./foldlake dead-letters`: what could not be decoded, and why."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from include.dead_letters import DeadLetters
+    from include.settings import Settings
+
+PREVIEW_CHARACTERS = 32
+KEY_CHARACTERS = 16
+
+
+def run(
+    topic: Annotated[str, typer.Argument(help="A source topic; none: those of all read models.")] = "",
+    newest: Annotated[int, typer.Option("-n", "--newest", min=1, help="How many of each topic.")] = 20,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="For programs: whole keys and values, in hex.")
+    ] = False,
+) -> None:
+    """List the newest dead letters of each source topic: when, why, from where, and how they begin.
+
+    A dead letter is a source record that cannot be folded. docs/operations.md says what helps against each reason.
+
+    Examples:
+      ./foldlake dead-letters
+
+      ./foldlake dead-letters balance -n 100
+
+      ./foldlake dead-letters --json
+    """
+    import json
+
+    from include.settings import Settings
+
+    found = _read(Settings(), topic, newest)
+    if as_json:
+        print(json.dumps([to_json(letters) for letters in found], indent=2))
+        return
+    for letters in found:
+        print("\n".join(to_lines(letters)))
+
+
+def _read(settings: "Settings", topic: str, newest: int) -> "list[DeadLetters]":
+    from include.dead_letters import DeadLetters, read_dead_letters
+    from include.errors import SettingsError
+    from include.read_model import load_read_models
+
+    models = load_read_models(settings.read_models_dir)
+    topics = sorted({model.source_topic for model in models.values()})
+    found = []
+    for name in [topic] if topic else topics:
+        letters = read_dead_letters(settings.bootstrap_servers, name, newest)
+        if letters is None and name not in topics:
+            raise SettingsError(f"There is no topic {name}.dead-letter. Source topics: {', '.join(topics)}.")
+        # The driver makes the topic at its first start.
+        found.append(letters or DeadLetters(name, 0, ()))
+    return found
+
+
+def to_lines(letters: "DeadLetters") -> list[str]:
+    """Write the dead letters of one topic as a table, and count them by reason."""
+    if not letters.newest:
+        return [f"{letters.source_topic}: no dead letters"]
+    rows = [("when (UTC)", "reason", "partition/offset", "key", "bytes", "value")]
+    rows += [
+        (
+            f"{letter.written_at:%Y-%m-%d %H:%M:%S}",
+            letter.reason,
+            f"{letter.source_partition}/{letter.source_offset}",
+            preview(letter.key, KEY_CHARACTERS),
+            "" if letter.value is None else str(len(letter.value)),
+            preview(letter.value, PREVIEW_CHARACTERS),
+        )
+        for letter in letters.newest
+    ]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    table = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+    counts = ", ".join(f"{count} {reason}" for reason, count in letters.by_reason().items())
+    heading = f"{letters.source_topic}: the newest {len(letters.newest)} of {letters.total} dead letters"
+    return [heading, *table, f"by reason: {counts}"]
+
+
+def to_json(letters: "DeadLetters") -> dict[str, Any]:
+    """Return the dead letters of one topic as JSON has them."""
+    return {
+        "source_topic": letters.source_topic,
+        "total": letters.total,
+        "by_reason": letters.by_reason(),
+        "newest": [
+            {
+                "written_at": letter.written_at.isoformat(),
+                "reason": letter.reason,
+                "source_partition": letter.source_partition,
+                "source_offset": letter.source_offset,
+                "key_hex": None if letter.key is None else letter.key.hex(),
+                "value_hex": None if letter.value is None else letter.value.hex(),
+            }
+            for letter in letters.newest
+        ],
+    }
+
+
+def preview(content: bytes | None, characters: int) -> str:
+    """Show how a key or value begins: in quotes where it is text, in hex where it is not."""
+    if content is None:
+        return "null"
+    try:
+        text = content.decode()
+    except UnicodeDecodeError:
+        text = "\0"
+    shown, quote = (text, '"') if text.isprintable() else ("0x" + content.hex(), "")
+    cut = shown if len(shown) <= characters else shown[: characters - 1] + "…"
+    return f"{quote}{cut}{quote}"
