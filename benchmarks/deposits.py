@@ -82,6 +82,18 @@ class Deposits:
         }
 
 
+def prompt_producer(bootstrap_servers: str) -> Producer:
+    """Return a producer that sends each record at once, to the partition that the Java client would choose."""
+    return Producer(
+        {
+            "bootstrap.servers": bootstrap_servers,
+            "partitioner": "murmur2_random",
+            "linger.ms": 0,
+            "acks": "all",
+        }
+    )
+
+
 def changelog_messages(settings: Settings) -> Iterator[Message]:
     """Yield every record of the changelog."""
     consumer = log_consumer(settings.bootstrap_servers)

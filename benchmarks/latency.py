@@ -11,7 +11,7 @@ from decimal import Decimal
 
 from confluent_kafka import OFFSET_END, Consumer, Message, Producer, TopicPartition
 
-from benchmarks.deposits import BALANCE, CHANGELOG, Deposits, folded
+from benchmarks.deposits import BALANCE, CHANGELOG, Deposits, folded, prompt_producer
 from benchmarks.report import latency_line, print_circumstances
 from include.changelog import decode_state_record
 from include.settings import Settings
@@ -95,14 +95,7 @@ class Load:
             self._match()
 
     def _produce(self, seconds: int) -> None:
-        producer = Producer(
-            {
-                "bootstrap.servers": self._settings.bootstrap_servers,
-                "partitioner": "murmur2_random",
-                "linger.ms": 0,
-                "acks": "all",
-            }
-        )
+        producer = prompt_producer(self._settings.bootstrap_servers)
         began_s = time.time()
         for index in range(EVENTS_PER_S * seconds):
             ahead_s = began_s + index / EVENTS_PER_S - time.time()
@@ -172,14 +165,7 @@ class Probes:
 
     def _probe_all(self, done: threading.Event, index: int) -> None:
         settings = self._settings
-        producer = Producer(
-            {
-                "bootstrap.servers": settings.bootstrap_servers,
-                "partitioner": "murmur2_random",
-                "linger.ms": 0,
-                "acks": "all",
-            }
-        )
+        producer = prompt_producer(settings.bootstrap_servers)
         connections = {p: http.client.HTTPConnection("127.0.0.1", p, timeout=5) for p in settings.query_ports}
         turn = index
         while not done.wait(PROBE_THREADS / PROBES_PER_S):

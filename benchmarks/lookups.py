@@ -8,8 +8,7 @@ import time
 from decimal import Decimal
 from pathlib import Path
 
-from confluent_kafka import Producer
-
+from benchmarks.deposits import prompt_producer
 from benchmarks.lookup_client import Answered, ask
 from benchmarks.report import latency_line, percentile, print_circumstances
 from include.read_models.balance import READ_MODEL
@@ -136,9 +135,7 @@ def _lookup_line(name: str, answered: Answered) -> str:
 
 def measure_freshness(settings: Settings, writer: ChangelogWriter, owned: dict[int, int]) -> None:
     """Append a record, and ask its owner until it is answered."""
-    producer = Producer(
-        {"bootstrap.servers": settings.bootstrap_servers, "linger.ms": 0, "partitioner": "murmur2_random"}
-    )
+    producer = prompt_producer(settings.bootstrap_servers)
     connections = {port: http.client.HTTPConnection("127.0.0.1", port, timeout=5) for port in owned.values()}
     milliseconds = []
     for number in range(1, FRESHNESS_PROBES + 1):

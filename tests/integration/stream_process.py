@@ -1,8 +1,7 @@
 """What the tests of the stream put in, what they find in the changelog, and killing the driver in between."""
 
 import subprocess
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from confluent_kafka import Message, Producer
 from confluent_kafka.admin import AdminClient
@@ -15,14 +14,7 @@ from include.schema_registry import SchemaRegistry
 from include.settings import Settings
 from include.topics import ensure_topics, partition_count, source_topics
 from stack.stream_driver import running
-
-
-def wait_until(condition: Callable[[], bool], what: str, timeout_s: float = 120) -> None:
-    """Poll a condition until it holds; fails the test with `what` when it does not in time."""
-    deadline_s = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < deadline_s, f"not within {timeout_s} s: {what}"
-        time.sleep(0.2)
+from tests.waiting import wait_until
 
 
 def kill_jvm(settings: Settings, process: subprocess.Popen[bytes]) -> None:

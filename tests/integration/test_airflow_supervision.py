@@ -12,7 +12,8 @@ from stack import stream_driver
 from stack.stream_driver import Driver
 from stack.supervisor import Supervisor
 from tests.integration.stream_events import Ledger
-from tests.integration.stream_process import EventSource, wait_until
+from tests.integration.stream_process import EventSource
+from tests.waiting import wait_until
 
 # A busy machine of two cores takes a minute to start Airflow, and another to start Spark.
 PATIENCE_S = 240

@@ -13,7 +13,8 @@ from include.settings import Settings
 from stack import stream_driver
 from stack.supervisor import Supervisor
 from tests.integration.stream_events import Ledger
-from tests.integration.stream_process import EventSource, wait_until
+from tests.integration.stream_process import EventSource
+from tests.waiting import wait_until
 
 RECOVERY_TIMEOUT_S = 180
 SERVERS = ("kafka", "registry", "node-1-materializer", "node-2-http", "airflow-scheduler")

@@ -10,7 +10,8 @@ from include.settings import Settings
 from include.versions import VersionRegistry
 from stack.unsupervised_driver import stream_driver
 from tests.integration.stream_events import BALANCE, Ledger
-from tests.integration.stream_process import EventSource, states, wait_until
+from tests.integration.stream_process import EventSource, states
+from tests.waiting import wait_until
 
 READ_MODELS = Path(__file__).parent / "read_models"
 CHANGELOG = "deposits-per-day.v1.changelog"

@@ -14,7 +14,8 @@ from stack.temporary import free_ports
 from stack.tools import Tools
 from stack.unsupervised_driver import log_path, stream_driver
 from tests.integration.stream_events import BALANCE, Ledger
-from tests.integration.stream_process import EventSource, wait_until
+from tests.integration.stream_process import EventSource
+from tests.waiting import wait_until
 
 LOOPBACK = "127.0.0.1"
 CORES_PER_WORKER = 6

@@ -17,7 +17,8 @@ from include.topics import Topic, ensure_topics
 from stack.settings_environment import settings_environment
 from stack.tools import Tools
 from tests.integration.stream_events import Ledger
-from tests.integration.stream_process import EventSource, records_of, wait_until
+from tests.integration.stream_process import EventSource, records_of
+from tests.waiting import wait_until
 
 SCHEMA_IDS = {"FundsAdded": 41, "FundsWithdrawn": 42}
 

@@ -19,8 +19,8 @@ from tests.integration.stream_process import (
     event_counts,
     kill_jvm,
     records_of,
-    wait_until,
 )
+from tests.waiting import wait_until
 
 LETTERS = f"{BALANCE.source_topic}.dead-letter"
 

@@ -5,8 +5,7 @@ import signal
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -27,18 +26,9 @@ from stack.stack import BusyError, all_processes, start, stop
 from stack.status import process_statuses
 from stack.supervisor import Supervisor, socket_path
 from stack.temporary import temporary_settings
+from tests.waiting import wait_until
 
 SERVERS = ("kafka", "registry")
-PATIENCE_S = 60.0
-
-
-def eventually(condition: Callable[[], bool]) -> bool:
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.1)
-    return True
 
 
 def ready(settings: Settings, name: str) -> bool:
@@ -95,7 +85,7 @@ def test_a_killed_broker_comes_back_with_what_it_acknowledged(running: Settings)
 
     os.kill(killed, signal.SIGKILL)
 
-    assert eventually(lambda: ready(running, "kafka") and pid(running, "kafka") != killed)
+    wait_until(lambda: ready(running, "kafka") and pid(running, "kafka") != killed, "another broker is up")
     consumer = log_consumer(running.bootstrap_servers)
     values = [int(message.value() or b"") for message in read_tail(consumer, "kept", 0)]
     consumer.close()
@@ -112,7 +102,9 @@ def test_a_killed_registry_comes_back_with_the_schemas_it_acknowledged(running: 
 
     os.kill(killed, signal.SIGKILL)
 
-    assert eventually(lambda: ready(running, "registry") and pid(running, "registry") != killed)
+    wait_until(
+        lambda: ready(running, "registry") and pid(running, "registry") != killed, "another registry is up"
+    )
     found = requests.get(f"{running.registry_url}/subjects/kept/versions/1", timeout=10).json()
     assert found["id"] == registered["id"]
 
@@ -169,7 +161,9 @@ def test_after_the_supervisor_was_killed_a_start_starts_everything_anew(running:
 
 def test_a_start_that_was_killed_half_way_leaves_nothing_that_a_stop_does_not_end(new_home: Settings) -> None:
     with command_line(new_home, "up", "--only", "kafka,registry") as up:
-        assert eventually(lambda: any(s.is_running for s in Supervisor(new_home).states().values()))
+        wait_until(
+            lambda: any(s.is_running for s in Supervisor(new_home).states().values()), "a process runs"
+        )
         up.kill()
 
     stop(new_home)
@@ -179,7 +173,9 @@ def test_a_start_that_was_killed_half_way_leaves_nothing_that_a_stop_does_not_en
 
 def test_a_start_goes_on_where_a_killed_one_stopped(new_home: Settings) -> None:
     with command_line(new_home, "up", "--only", "kafka,registry") as up:
-        assert eventually(lambda: any(s.is_running for s in Supervisor(new_home).states().values()))
+        wait_until(
+            lambda: any(s.is_running for s in Supervisor(new_home).states().values()), "a process runs"
+        )
         up.kill()
 
     start(new_home, SERVERS)
@@ -189,7 +185,7 @@ def test_a_start_goes_on_where_a_killed_one_stopped(new_home: Settings) -> None:
 
 def test_one_start_at_a_time(new_home: Settings) -> None:
     with command_line(new_home, "up", "--only", "kafka,registry") as up:
-        assert eventually(lambda: Supervisor(new_home).pid() is not None)
+        wait_until(lambda: Supervisor(new_home).pid() is not None, "the supervisor runs")
         with pytest.raises(BusyError, match=str(up.pid)):
             start(new_home, SERVERS)
 
@@ -250,4 +246,4 @@ def test_a_killed_test_run_leaves_no_process() -> None:
         assert find_leftovers(home) != []
         os.killpg(run.pid, signal.SIGKILL)
 
-    assert eventually(lambda: find_leftovers(home) == [])
+    wait_until(lambda: find_leftovers(home) == [], "no process is left")

@@ -4,12 +4,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import psutil
 import pytest
 
 from include.settings import CHECKOUT
+from tests.waiting import wait_until
 
 PATIENCE_S = 20.0
 
@@ -47,16 +47,6 @@ def named(pid: int, name: str) -> bool:
         return False
 
 
-def eventually(condition: object) -> bool:
-    deadline_s = time.monotonic() + PATIENCE_S
-    assert callable(condition)
-    while not condition():
-        if time.monotonic() > deadline_s:
-            return False
-        time.sleep(0.05)
-    return True
-
-
 def launched(script: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-c", script],
@@ -71,11 +61,11 @@ def test_a_process_dies_with_its_parent_also_after_an_exec() -> None:
     with launched(REPLACED_CHILD) as parent:
         assert parent.stdout is not None
         child = int(parent.stdout.readline())
-        assert eventually(lambda: named(child, "sleep"))
+        wait_until(lambda: named(child, "sleep"), "the child runs", PATIENCE_S)
 
         parent.send_signal(signal.SIGKILL)
 
-    assert eventually(lambda: gone(child))
+    wait_until(lambda: gone(child), "the child is gone", PATIENCE_S)
 
 
 def test_what_a_process_forked_dies_with_it_down_to_the_last_generation() -> None:
@@ -86,4 +76,4 @@ def test_what_a_process_forked_dies_with_it_down_to_the_last_generation() -> Non
 
         parent.send_signal(signal.SIGKILL)
 
-    assert eventually(lambda: gone(grandchild))
+    wait_until(lambda: gone(grandchild), "the grandchild is gone", PATIENCE_S)

@@ -7,7 +7,8 @@ import pytest
 
 from stack.temporary import temporary_stack
 from tests.integration.changelog_writer import ChangelogWriter
-from tests.integration.query_nodes.node_stack import NodeStack, wait_until
+from tests.integration.query_nodes.node_stack import NodeStack
+from tests.waiting import wait_until
 
 CUSTOMERS = 200
 

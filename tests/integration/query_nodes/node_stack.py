@@ -5,8 +5,7 @@ import signal
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -19,18 +18,10 @@ from include.settings import CHECKOUT, Settings
 from stack.settings_environment import settings_environment
 from stack.supervisor import Supervisor
 from tests.integration.changelog_writer import ChangelogWriter
+from tests.waiting import wait_until
 
 DEADLINE_S = 60.0
 REQUEST_TIMEOUT_S = 6.0
-PAUSE_S = 0.02
-
-
-def wait_until(condition: Callable[[], object], what: str, deadline_s: float = DEADLINE_S) -> None:
-    """Return once the condition holds; fail after the deadline."""
-    deadline = time.monotonic() + deadline_s
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {deadline_s} s: {what}"
-        time.sleep(PAUSE_S)
 
 
 @dataclass

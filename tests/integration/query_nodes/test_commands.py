@@ -14,7 +14,8 @@ from confluent_kafka import TopicPartition, murmur2
 from include.avro_schemas import event_schema
 from include.framing import split
 from include.kafka_log import end_offsets, log_consumer
-from tests.integration.query_nodes.node_stack import NodeStack, wait_until
+from tests.integration.query_nodes.node_stack import NodeStack
+from tests.waiting import wait_until
 
 ADD = "/api/balance.addFunds"
 WITHDRAW = "/api/balance.withdrawFunds"

@@ -6,7 +6,8 @@ from urllib.parse import quote
 import pytest
 import requests
 
-from tests.integration.query_nodes.node_stack import NodeStack, wait_until
+from tests.integration.query_nodes.node_stack import NodeStack
+from tests.waiting import wait_until
 
 CUSTOMER = "customer 7/é"
 

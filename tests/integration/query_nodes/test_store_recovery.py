@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from query_api.store.record_format import HEADER_BYTES
-from tests.integration.query_nodes.node_stack import NodeStack, wait_until
+from tests.integration.query_nodes.node_stack import NodeStack
+from tests.waiting import wait_until
 
 PAGE_BYTES = 4096
 

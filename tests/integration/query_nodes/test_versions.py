@@ -5,7 +5,8 @@ from decimal import Decimal
 
 from include.versions import ReadModelVersions, Stage, Version, VersionRegistry
 from tests.integration.changelog_writer import ChangelogWriter
-from tests.integration.query_nodes.node_stack import NodeStack, wait_until
+from tests.integration.query_nodes.node_stack import NodeStack
+from tests.waiting import wait_until
 
 
 def test_version_is_hydrated_promoted_and_the_old_one_retired(nodes: NodeStack) -> None:
