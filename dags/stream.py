@@ -15,9 +15,10 @@ launches it again whenever it ends, for whatever reason: `@continuous` begins a 
 
 * **Stop it**: pause this DAG, then mark its run as failed. `./foldlake down` does so in good order.
 * **Restart it**: mark the run as failed, or clear its task.
-* **Look into it**: the task's log is the driver's. `./foldlake status` says how far behind the events it is.
+* **Look into it**: `./foldlake status` says how far behind the events it is, `./foldlake logs stream` what the driver
+  says. The task's log has that too, with Spark's messages.
 
-A run that failed means that the driver ended six times: look at its log. There are never two drivers: each holds a
+A run that failed means that the driver ended six times: its log says why. There are never two drivers: each holds a
 lock for as long as it can write, and ends when its launcher ends. See `docs/airflow.md`.
 """
 
