@@ -13,6 +13,7 @@ from include.errors import ReadModelError
 from include.framing import HEADER_BYTES, MAGIC, header
 
 MAX_KEY_BYTES = 256
+PASSED_OVER = "passed over"
 UNKNOWN_SCHEMA_ID = "FOLDLAKE_UNKNOWN_SCHEMA_HEADER"
 
 
@@ -136,7 +137,10 @@ class EventColumns:
 
 def good_events(events: DataFrame) -> DataFrame:
     """Keep the events that a read model folds: decodable, and of one of its types."""
-    return events.where(col("reason").isNull() & col("event_type").isNotNull())
+    # One expression, not two conditions: Spark may test conditions in any order, and a record with an unknown schema id
+    # has no event type either. Its reason must be asked for first, for that is what stops the query.
+    not_folded = coalesce(col("reason"), when(col("event_type").isNull(), lit(PASSED_OVER)))
+    return events.where(not_folded.isNull())
 
 
 def dead_letters(events: DataFrame) -> DataFrame:

@@ -12,7 +12,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from include.kafka_log import end_offsets
 from include.settings import Settings
-from spark_jobs.checkpoint import committed_offsets
+from spark_jobs.checkpoint import committed_offsets, remove_uncommitted
 from spark_jobs.fold_query import KafkaSource
 from spark_jobs.known_schemas import KnownSchemas
 from spark_jobs.supervised_query import Phase, Place, SupervisedQuery
@@ -75,6 +75,8 @@ class TopicQuery(SupervisedQuery):
         return sum(end - self.committed_offsets.get(partition, 0) for partition, end in enumerate(ends))
 
     def _start(self) -> tuple[StreamingQuery, Phase]:
+        if remove_uncommitted(self._spark, self._place.checkpoint):
+            LOG.info("query %s begins at the first event: it was killed before its first commit", self.name)
         behind = self.events_behind()
         if behind > self._pace.catch_up_threshold_events:
             LOG.info("query %s is %d events behind: catching up", self.name, behind)

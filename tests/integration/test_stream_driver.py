@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 
@@ -134,3 +135,26 @@ def test_event_of_a_new_schema_version_flows_without_a_restart_by_hand(
         wait_until(lambda: ledger.is_folded(stream_stack), "both versions are folded")
         ledger.assert_exact(stream_stack)
         assert process.poll() is None
+
+
+@pytest.mark.parametrize("commits", [0, 1])
+def test_driver_killed_in_real_time_mode_can_catch_up_in_batches(
+    stream_stack: Settings, source: EventSource, ledger: Ledger, tmp_path: Path, commits: int
+) -> None:
+    eager = {"checkpoint_dir": str(tmp_path), "stream_catch_up_threshold_events": 0}
+    patient = {
+        "checkpoint_dir": str(tmp_path),
+        "stream_catch_up_threshold_events": 10**9,
+        "stream_real_time_interval_s": 5 if commits else 300,
+    }
+    process = launch(stream_stack.model_copy(update=patient))
+    source.append(ledger.random_events(300))
+    wait_until(lambda: ledger.is_folded(stream_stack), "folded in real time")
+    folder = tmp_path / "balance" / "v1" / "commits"
+    wait_until(lambda: len([p for p in folder.glob("*") if p.name.isdigit()]) >= commits, "committed")
+    kill_jvm(stream_stack, process)
+    source.append(ledger.random_events(300))
+
+    with stream_driver(stream_stack.model_copy(update=eager)):
+        wait_until(lambda: ledger.is_folded(stream_stack), "caught up")
+        ledger.assert_exact(stream_stack)
