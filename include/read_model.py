@@ -1,13 +1,15 @@
 """What a read model is: the declarative value that each module of `include/read_models/` gives, and how they are found."""
 
-import importlib
+import importlib.util
 import json
 import pkgutil
 import re
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import include.read_models
@@ -114,13 +116,14 @@ def load_read_models(extra_directory: Path | None = None) -> dict[str, ReadModel
     `extra_directory` holds further modules of the same kind (setting `read_models_dir`).
     Raises ReadModelError when a module declares none, or two declare the same name.
     """
-    package = include.read_models
-    if extra_directory is not None and str(extra_directory) not in package.__path__:
-        package.__path__.append(str(extra_directory))
-        importlib.invalidate_caches()
+    directories = [*include.read_models.__path__, *([str(extra_directory)] if extra_directory else [])]
     models: dict[str, ReadModel] = {}
-    for module_info in pkgutil.iter_modules(package.__path__):
-        module = importlib.import_module(f"{package.__name__}.{module_info.name}")
+    for directory in directories:
+        if not Path(directory).is_dir():
+            message = f"There is no folder {directory} of read models: correct FOLDLAKE_READ_MODELS_DIR."
+            raise ReadModelError(message)
+    for module_info in pkgutil.iter_modules(directories):
+        module = _module(module_info)
         model = getattr(module, "READ_MODEL", None)
         if not isinstance(model, ReadModel):
             message = (
@@ -132,6 +135,22 @@ def load_read_models(extra_directory: Path | None = None) -> dict[str, ReadModel
             raise ReadModelError(message)
         models[model.name] = model
     return models
+
+
+def _module(module_info: pkgutil.ModuleInfo) -> ModuleType:
+    """Import a module of read models from where it was found, which need not be on the package's path."""
+    name = f"{include.read_models.__name__}.{module_info.name}"
+    spec = module_info.module_finder.find_spec(name, None)
+    if spec is None or spec.loader is None:
+        message = f"Read-model module {module_info.name} cannot be imported: is it a Python file?"
+        raise ReadModelError(message)
+    known = sys.modules.get(name)
+    if known is not None and known.__spec__ is not None and known.__spec__.origin == spec.origin:
+        return known
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
 
 
 def read_model(name: str, extra_directory: Path | None = None) -> ReadModel:

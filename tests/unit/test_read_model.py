@@ -69,12 +69,24 @@ def test_unknown_name_says_which_are_known() -> None:
 
 
 def test_module_without_a_read_model_is_named(tmp_path: Path) -> None:
-    import include.read_models  # noqa: PLC0415 - its search path is what the test changes
-
     (tmp_path / "forgotten.py").write_text("")
-    before = list(include.read_models.__path__)
-    try:
-        with pytest.raises(ReadModelError, match="forgotten"):
-            load_read_models(tmp_path)
-    finally:
-        include.read_models.__path__[:] = before
+    with pytest.raises(ReadModelError, match="forgotten"):
+        load_read_models(tmp_path)
+
+
+def test_further_folder_counts_only_where_it_is_asked_for(tmp_path: Path) -> None:
+    text = Path("include/read_models/balance.py").read_text(encoding="utf-8")
+    (tmp_path / "purse.py").write_text(text.replace('name="balance"', 'name="purse"'))
+    assert load_read_models(tmp_path).keys() == {"balance", "purse"}
+    assert load_read_models().keys() == {"balance"}
+
+
+def test_two_modules_of_one_name_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "again.py").write_text(Path("include/read_models/balance.py").read_text(encoding="utf-8"))
+    with pytest.raises(ReadModelError, match="named 'balance'"):
+        load_read_models(tmp_path)
+
+
+def test_missing_folder_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ReadModelError, match="FOLDLAKE_READ_MODELS_DIR"):
+        load_read_models(tmp_path / "nowhere")
