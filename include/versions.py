@@ -6,7 +6,6 @@ whoever read the record before us and has not appended yet cannot append any mor
 """
 
 import json
-import time
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -176,13 +175,3 @@ class VersionRegistry:
                 "somebody changed it in between. Read it again and decide again."
             )
             raise RevisionConflictError(message)
-
-    def wait_for(self, read_model: str, timeout_s: float) -> ReadModelVersions | None:
-        """Return the record of a read model as soon as there is one, or None after `timeout_s`."""
-        deadline = time.monotonic() + timeout_s
-        while time.monotonic() < deadline:
-            record = self.read().get(read_model)
-            if record is not None:
-                return record
-            time.sleep(0.2)
-        return None

@@ -52,7 +52,6 @@ def rubbish(source: EventSource) -> list[tuple[str, bytes | None, bytes | None]]
         ("undecodable_payload", b"customer-1", good[:5]),
         ("undecodable_payload", b"customer-1", good[:5] + b"\xfe\xff\xff\xff\x0f" * 5),
     ]
-    kinds[0] = ("null_key", None, good)
     return [*kinds * 9, *[("invalid_key", b"customer-1", other)] * 10]
 
 
