@@ -6,7 +6,7 @@ USER root
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends openjdk-17-jre-headless procps \
     && rm -rf /var/lib/apt/lists/* \
-    && install --directory --owner=airflow --group=root /opt/foldlake /opt/foldlake-tools /var/lib/foldlake /var/lib/checkpoints
+    && install --directory --owner=airflow --group=root /opt/foldlake /opt/foldlake-tools /var/lib/foldlake /var/lib/foldlake/reports /var/lib/checkpoints
 
 USER airflow
 WORKDIR /opt/foldlake

@@ -94,22 +94,20 @@ def prompt_producer(bootstrap_servers: str) -> Producer:
     )
 
 
-def changelog_messages(settings: Settings) -> Iterator[Message]:
-    """Yield every record of the changelog."""
+def changelog_messages(settings: Settings, topic: str = CHANGELOG) -> Iterator[Message]:
+    """Yield every record of a changelog."""
     consumer = log_consumer(settings.bootstrap_servers)
-    partitions = (
-        partition_count(AdminClient({"bootstrap.servers": settings.bootstrap_servers}), CHANGELOG) or 0
-    )
+    partitions = partition_count(AdminClient({"bootstrap.servers": settings.bootstrap_servers}), topic) or 0
     for partition in range(partitions):
-        yield from read_tail(consumer, CHANGELOG, partition)
+        yield from read_tail(consumer, topic, partition)
     consumer.close()
 
 
-def folded(settings: Settings) -> tuple[dict[str, tuple[int, Decimal]], float]:
-    """Return customer -> (event_count, amount) as the changelog has it, and when its last record was written (Unix s)."""
+def folded(settings: Settings, topic: str = CHANGELOG) -> tuple[dict[str, tuple[int, Decimal]], float]:
+    """Return customer -> (event_count, amount) as a changelog has it, and when its last record was written (Unix s)."""
     newest: dict[str, tuple[int, Decimal]] = {}
     written_at_s = 0.0
-    for message in changelog_messages(settings):
+    for message in changelog_messages(settings, topic):
         value, key = message.value(), message.key()
         if value is None or not isinstance(key, bytes):
             continue

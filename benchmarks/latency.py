@@ -66,12 +66,13 @@ def wait_for_real_time(settings: Settings) -> None:
 
 
 class Load:
-    """A producer of 1,000 events/s and an observer of the changelog, each in a thread of this process."""
+    """A producer of so many events a second and an observer of the changelog, each in a thread of this process."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, events_per_s: int = EVENTS_PER_S) -> None:
         self.deposits = Deposits(settings, CUSTOMERS)
         self.latencies_ms: list[float] = []
         self._settings = settings
+        self._events_per_s = events_per_s
         self._random = random.Random(1)
         self._sent_s: dict[tuple[int, int], float] = {}
         self._seen: list[tuple[float, bytes]] = []
@@ -97,8 +98,8 @@ class Load:
     def _produce(self, seconds: int) -> None:
         producer = prompt_producer(self._settings.bootstrap_servers)
         began_s = time.time()
-        for index in range(EVENTS_PER_S * seconds):
-            ahead_s = began_s + index / EVENTS_PER_S - time.time()
+        for index in range(self._events_per_s * seconds):
+            ahead_s = began_s + index / self._events_per_s - time.time()
             if ahead_s > 0:
                 producer.poll(0)
                 time.sleep(max(0.0, ahead_s))

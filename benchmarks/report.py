@@ -37,7 +37,7 @@ def latency_line(name: str, milliseconds: list[float]) -> str:
     ordered = sorted(milliseconds)
     shares = ((0.5, "p50"), (0.95, "p95"), (0.99, "p99"))
     figures = "  ".join(f"{label} {percentile(ordered, share):.1f}" for share, label in shares)
-    return f"{name:<34}{figures}  max {ordered[-1]:.1f} ms  ({len(ordered)} measured)"
+    return f"{name:<38}{figures}  max {ordered[-1]:.1f} ms  ({len(ordered)} measured)"
 
 
 def resident_mb(pid: int) -> float:

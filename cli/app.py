@@ -2,7 +2,26 @@
 
 import typer
 
-from cli import bench, dead_letters, demo, down, load, logs, prepare, status, stream, test, up
+from cli import (
+    bench,
+    compact,
+    dead_letters,
+    demo,
+    down,
+    lake,
+    load,
+    logs,
+    prepare,
+    quality,
+    rebuild,
+    retire,
+    rollback,
+    status,
+    stream,
+    test,
+    up,
+    versions,
+)
 from cli.names import ABOUT, COMMANDS
 
 MODULES = {
@@ -14,6 +33,13 @@ MODULES = {
     "logs": logs,
     "dead-letters": dead_letters,
     "load": load,
+    "lake": lake,
+    "compact": compact,
+    "rebuild": rebuild,
+    "rollback": rollback,
+    "retire": retire,
+    "versions": versions,
+    "quality": quality,
     "stream": stream,
     "test": test,
     "bench": bench,

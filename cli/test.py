@@ -13,7 +13,8 @@ CONTEXT_SETTINGS = {"allow_extra_args": True, "ignore_unknown_options": True}
 def run(context: typer.Context) -> None:
     """Run ruff, mypy, the unit tests, then the integration tests, which start real servers on free ports.
 
-    Arguments go on to pytest; with any, only pytest is run. All four are run even where one fails.
+    Arguments go on to pytest; with any, only pytest is run. All four are run even where one fails. Tests that kill every stage
+    of a rebuild and every step of a compaction, again and again, run only when asked for: -m endurance.
 
     Examples:
       ./foldlake test
@@ -21,6 +22,8 @@ def run(context: typer.Context) -> None:
       ./foldlake test tests/unit
 
       ./foldlake test tests/integration/test_embedded_stack.py -k schema
+
+      ./foldlake test -m endurance
     """
     from include.settings import CHECKOUT
 

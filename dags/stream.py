@@ -1,9 +1,10 @@
 """The DAG that keeps the stream driver running."""
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
-from airflow.sdk import DAG
+from airflow.sdk import DAG, Asset
 
-from include.dag_defaults import SPARK_STREAM_CONNECTION, STREAM_DAG, dag_arguments
+from include.dag_defaults import SPARK_STREAM_CONNECTION, STREAM_DAG, changelog_asset, dag_arguments
+from include.read_model import load_read_models
 from include.settings import CHECKOUT, Settings
 from spark_jobs.stream_config import stream_config
 
@@ -40,4 +41,6 @@ with DAG(
         conf=stream_config(Settings()),
         # Nothing to reconnect to: in client mode the driver ends with this task.
         durable=False,
+        # A task that never ends has no events to emit; this draws where the changelogs come from.
+        outlets=[Asset(changelog_asset(model)) for model in load_read_models(Settings().read_models_dir)],
     )

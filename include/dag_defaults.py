@@ -8,16 +8,51 @@ START_DATE = datetime(2024, 1, 1, tzinfo=UTC)
 OWNER = "foldlake"
 
 STREAM_DAG = "stream"
+COMPACTION_DAG = "compaction"
+REBUILD_DAG = "rebuild"
+ROLLBACK_DAG = "rollback"
+RETIREMENT_DAG = "retirement"
+QUALITY_DAG = "quality"
 # Airflow's connection to Spark for the stream driver: the environment variable AIRFLOW_CONN_STREAM_SPARK defines it.
 SPARK_STREAM_CONNECTION = "stream_spark"
+# The same for the jobs that read and write the lake: AIRFLOW_CONN_LAKE_SPARK.
+SPARK_LAKE_CONNECTION = "lake_spark"
+
+# The alias under which a task that learns its read model from the form emits an event of that one's lake asset.
+LAKE_ALIAS = "lake"
+
+# Pools: name -> (slots, what it is for). `./foldlake up` makes them.
+LAKE_POOL = "lake"
+REBUILD_POOL = "rebuild"
+QUALITY_POOL = "quality"
+POOLS = {
+    LAKE_POOL: (1, "Writers of lake/<model>: one at a time, so that none builds on what another replaces"),
+    REBUILD_POOL: (1, "Catching up, staging and verifying: as many rebuilds at once as the machine bears"),
+    QUALITY_POOL: (1, "Quality checks"),
+}
 
 
-def dag_arguments(*tags: str) -> dict[str, Any]:
+def changelog_asset(model: str) -> str:
+    """Return the name of the asset that stands for a read model's changelog."""
+    return f"changelog/{model}"
+
+
+def lake_asset(model: str) -> str:
+    """Return the name of the asset that stands for `lake/<model>`: an event for each compaction and each promotion."""
+    return f"lake/{model}"
+
+
+def quality_asset(model: str) -> str:
+    """Return the name of the asset that stands for a read model proved right: an event for each check that passed."""
+    return f"quality/{model}"
+
+
+def dag_arguments(*tags: str, max_active_runs: int = 1) -> dict[str, Any]:
     """Return the arguments that every DAG is made with."""
     return {
         "start_date": START_DATE,
         "catchup": False,
-        "max_active_runs": 1,
+        "max_active_runs": max_active_runs,
         "tags": ["foldlake", *tags],
         "default_args": {"owner": OWNER, "retry_delay": timedelta(seconds=1)},
     }

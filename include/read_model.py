@@ -24,11 +24,12 @@ NAME_PATTERN = re.compile(r"[a-z][a-z0-9-]*")
 
 @dataclass(frozen=True)
 class StateField:
-    """One field of a read model's state: an Avro type and what it means."""
+    """One field of a read model's state: an Avro type, what it means, and the first fold revision that gives it."""
 
     name: str
     avro_type: str | dict[str, Any]
     doc: str = ""
+    since: int = 1
 
 
 def decimal_type(precision: int, scale: int) -> dict[str, Any]:
@@ -55,8 +56,9 @@ class ReadModel:
     event_types: names of the event schemas in `include/schemas/` that it folds; other record types on the topic are passed over.
     key: builds the column of the read model's key (a string) from an event's columns.
     state: the fields that the fold produces.
-    folds: revision -> fold. A fold builds one aggregate column for each state field. An old revision stays for as
-        long as a version built with it is not retired; the highest is what a new version gets.
+    folds: revision -> fold. A fold builds one aggregate column for each state field that its revision has. An old
+        revision stays for as long as a version built with it is not retired; the highest is what a new version gets.
+    key_doc: what the key is, for readers of the tables.
 
     An event's columns, for key and fold: `event_type` (the record's name), every field that all event types share,
     and `<EventType>.<field>` for each type's own (null where the event is of another type).
@@ -68,6 +70,7 @@ class ReadModel:
     key: "Callable[[], Column]"
     state: tuple[StateField, ...]
     folds: "Mapping[int, Callable[[], Mapping[str, Column]]]"
+    key_doc: str = "Key of the read model."
 
     def __post_init__(self) -> None:  # noqa: D105 - checks what the class says of its fields
         if not NAME_PATTERN.fullmatch(self.name):
@@ -93,9 +96,17 @@ class ReadModel:
         """The reader's schema of each event type, in the order of `event_types`."""
         return tuple(event_schema(name) for name in self.event_types)
 
-    @cached_property
+    @property
     def state_schema(self) -> RecordSchema:
-        """Avro schema of the state record: the state's fields, then the position's."""
+        """Avro schema of the newest revision's state record."""
+        return self.state_schema_of(self.newest_fold_revision)
+
+    def state_fields(self, revision: int) -> tuple[StateField, ...]:
+        """Return the fields that a revision's fold gives."""
+        return tuple(field for field in self.state if field.since <= revision)
+
+    def state_schema_of(self, revision: int) -> RecordSchema:
+        """Return the Avro schema of a revision's state record: its state fields, then the position's."""
         words = "".join(word.capitalize() for word in self.name.split("-"))
         record = {
             "type": "record",
@@ -104,16 +115,17 @@ class ReadModel:
             "doc": f"State record of the read model {self.name}.",
             "fields": [
                 {"name": field.name, "type": field.avro_type, "doc": field.doc}
-                for field in (*self.state, *POSITION_FIELDS)
+                for field in (*self.state_fields(revision), *POSITION_FIELDS)
             ],
         }
         return RecordSchema.parse(json.dumps(record), f"state schema of {self.name}")
 
 
-def load_read_models(extra_directory: Path | None = None) -> dict[str, ReadModel]:
+def load_read_models(extra_directory: Path | None = None, *, again: bool = False) -> dict[str, ReadModel]:
     """Return every declared read model by name: the `READ_MODEL` of each module in `include/read_models/`.
 
-    `extra_directory` holds further modules of the same kind (setting `read_models_dir`).
+    `extra_directory` holds further modules of the same kind (setting `read_models_dir`). With `again`, modules that this
+    process has imported are imported again, as they are on disk now; what was made from them before stays as it was.
     Raises ReadModelError when a module declares none, or two declare the same name.
     """
     directories = [*include.read_models.__path__, *([str(extra_directory)] if extra_directory else [])]
@@ -123,7 +135,7 @@ def load_read_models(extra_directory: Path | None = None) -> dict[str, ReadModel
             message = f"There is no folder {directory} of read models: correct FOLDLAKE_READ_MODELS_DIR."
             raise ReadModelError(message)
     for module_info in pkgutil.iter_modules(directories):
-        module = _module(module_info)
+        module = _module(module_info, again=again)
         model = getattr(module, "READ_MODEL", None)
         if not isinstance(model, ReadModel):
             message = (
@@ -137,14 +149,14 @@ def load_read_models(extra_directory: Path | None = None) -> dict[str, ReadModel
     return models
 
 
-def _module(module_info: pkgutil.ModuleInfo) -> ModuleType:
+def _module(module_info: pkgutil.ModuleInfo, *, again: bool) -> ModuleType:
     """Import a module of read models from where it was found, which need not be on the package's path."""
     name = f"{include.read_models.__name__}.{module_info.name}"
     spec = module_info.module_finder.find_spec(name, None)
     if spec is None or spec.loader is None:
         message = f"Read-model module {module_info.name} cannot be imported: is it a Python file?"
         raise ReadModelError(message)
-    known = sys.modules.get(name)
+    known = None if again else sys.modules.get(name)
     if known is not None and known.__spec__ is not None and known.__spec__.origin == spec.origin:
         return known
     module = importlib.util.module_from_spec(spec)
@@ -153,9 +165,9 @@ def _module(module_info: pkgutil.ModuleInfo) -> ModuleType:
     return module
 
 
-def read_model(name: str, extra_directory: Path | None = None) -> ReadModel:
-    """Return one read model; raises UnknownReadModelError when none has this name."""
-    models = load_read_models(extra_directory)
+def read_model(name: str, extra_directory: Path | None = None, *, again: bool = False) -> ReadModel:
+    """Return one read model, imported `again` if so asked; raises UnknownReadModelError when none has this name."""
+    models = load_read_models(extra_directory, again=again)
     if name not in models:
         message = f"There is no read model {name!r}: known are {', '.join(sorted(models))}."
         raise UnknownReadModelError(message)

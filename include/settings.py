@@ -47,7 +47,7 @@ class Settings(BaseSettings):
     # Airflow: its database (empty = SQLite), the password of its user `admin` (empty = generated), tasks at once
     airflow_database_url: str = ""
     airflow_password: str = ""
-    airflow_parallelism: int = Field(default=4, ge=2)
+    airflow_parallelism: int = Field(default=8, ge=2)
 
     # Topics
     partitions: int = Field(default=4, ge=1, le=1024)
@@ -63,6 +63,28 @@ class Settings(BaseSettings):
     stream_catch_up_batch_events: int = Field(default=1_000_000, ge=1)
     stream_spare_queries: int = Field(default=2, ge=0)
     checkpoint_dir: str = ""
+
+    # The lake: root of its Delta tables (empty = in the home), and the Spark jobs that read and write them
+    lake_dir: str = ""
+    lake_master: str = "local[2]"
+    lake_driver_memory_mb: int = Field(default=1536, ge=512)
+    lake_shuffle_partitions: int = Field(default=4, ge=1)
+    lake_niceness: int = Field(default=15, ge=0, le=19)
+    lake_retention_h: float = Field(default=168, ge=0)
+    compaction_interval_s: int = Field(default=300, ge=0)
+
+    # The quality check: keys in a sample, how long it waits for events on their way, how far the lake may be behind;
+    # where a failed check is told (empty = in the log only), and where reports are served (empty = by the first node)
+    quality_sample_keys: int = Field(default=1_000, ge=1)
+    quality_wait_s: float = Field(default=60.0, ge=0)
+    quality_max_lake_age_s: float = Field(default=3600.0, gt=0)
+    alert_webhook_url: str = ""
+    reports_url: str = ""
+
+    # Rebuilds: events in one batch of catching up, how long a replaced version is kept, how long nodes may take to load
+    rebuild_batch_events: int = Field(default=250_000, ge=1)
+    rebuild_grace_h: float = Field(default=24.0, ge=0)
+    rebuild_hydrate_timeout_s: int = Field(default=1800, ge=10)
 
     # A query node (each of the processes of one node reads the same values)
     node_name: str = "node-1"
@@ -110,6 +132,11 @@ class Settings(BaseSettings):
     def checkpoints(self) -> str:
         """Root of the checkpoints: a local path, or the URI of a file system that all of a cluster's workers see."""
         return self.checkpoint_dir or str(self.home / "checkpoints")
+
+    @property
+    def lake(self) -> str:
+        """Root of the Delta tables: a local path, or the URI of a file system that all of a cluster's workers see."""
+        return self.lake_dir or str(self.home / "lake")
 
     @property
     def advertised_url(self) -> str:

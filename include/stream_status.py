@@ -6,9 +6,10 @@ last records carry against the source's end.
 
 import json
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import chain
 from typing import Any
 
 from confluent_kafka import Consumer
@@ -17,13 +18,17 @@ from confluent_kafka.admin import AdminClient
 from include.avro_schemas import RecordSchema
 from include.changelog import StateRecord, decode_state_record
 from include.kafka_log import end_offsets, log_consumer, read_tail
-from include.read_model import load_read_models
+from include.read_model import load_read_models, read_model
 from include.settings import Settings
 from include.topics import PROGRESS_TOPIC, dead_letter_topic, partition_count
 from include.versions import VersionRegistry
 
 # Enough to hold the newest record of every source partition: those of one batch are written side by side.
 TAIL_RECORDS = 300
+# After a burst the tasks of a real-time query end one after the other, and the newest record of a source partition may stand
+# further back. Looked for once nothing was written for so long, and events seem to be missing.
+LONG_TAIL_RECORDS = 20_000
+QUIET_S = 2.0
 # The driver speaks every 2 s; silent for longer, it is taken for gone.
 FRESH_S = 15.0
 
@@ -106,6 +111,16 @@ def read_stream_status(settings: Settings) -> StreamStatus:
     )
 
 
+def read_queries(settings: Settings) -> tuple[QueryStatus, ...]:
+    """Return what the driver last said of each query, however long ago; raises KafkaUnavailableError."""
+    consumer = log_consumer(settings.bootstrap_servers)
+    try:
+        admin = AdminClient({"bootstrap.servers": settings.bootstrap_servers, "log_level": 3})
+        return tuple(_queries(admin, consumer))
+    finally:
+        consumer.close()
+
+
 def _state(phases: set[str]) -> str:
     if not phases:
         return "not running"
@@ -144,28 +159,33 @@ def _versions(
         model = models.get(record.read_model)
         if model is None:
             continue
+        if any(version.fold_revision not in model.folds for version in record.active):
+            # A revision that was added after this process had imported the module.
+            model = read_model(model.name, settings.read_models_dir, again=True)
         for version in record.active:
             partitions = partition_count(admin, model.source_topic) or 0
             letters = dead_letter_topic(model.source_topic)
             ends = end_offsets(consumer, model.source_topic, partitions)
-            folded = _Folded(model.state_schema)
+            folded = _Folded(model.state_schema_of(version.fold_revision))
             # Records of other types are passed over: the changelog never shows them, the query's commits do.
             for partition, offset in committed.get(f"{model.name}/v{version.number}", {}).items():
                 folded.reach(int(partition), offset - 1)
-            for partition in range(partition_count(admin, version.changelog_topic) or 0):
-                folded.add_changelog(consumer, version.changelog_topic, partition)
             if partition_count(admin, letters) is not None:
                 for partition in range(partitions):
                     folded.add_dead_letters(consumer, letters, partition)
+            changelog_partitions = partition_count(admin, version.changelog_topic) or 0
+            folded.add_changelog(consumer, version.changelog_topic, changelog_partitions, TAIL_RECORDS)
+            if folded.behind(ends) and folded.is_quiet():
+                folded.add_changelog(
+                    consumer, version.changelog_topic, changelog_partitions, LONG_TAIL_RECORDS
+                )
             yield VersionStatus(
                 read_model=record.read_model,
                 version=version.number,
                 stage=version.stage.value,
                 source_topic=model.source_topic,
                 events=sum(ends),
-                events_behind=sum(
-                    end - 1 - min(end - 1, folded.newest.get(p, -1)) for p, end in enumerate(ends)
-                ),
+                events_behind=folded.behind(ends),
                 newest_event_age_s=None if folded.occurred_on is None else _age_s(folded.occurred_on),
                 newest_folded_age_s=None
                 if folded.written_at_s is None
@@ -184,9 +204,9 @@ class _Folded:
         self.written_at_s: float | None = None
         self.dead_letters = 0
 
-    def add_changelog(self, consumer: Consumer, topic: str, partition: int) -> None:
-        """Take in the end of one changelog partition."""
-        for message in read_tail(consumer, topic, partition, records=TAIL_RECORDS):
+    def add_changelog(self, consumer: Consumer, topic: str, partitions: int, records: int) -> None:
+        """Take in the last so many records of each partition of the changelog."""
+        for message in chain.from_iterable(read_tail(consumer, topic, p, records) for p in range(partitions)):
             value = message.value()
             if value is None:
                 continue
@@ -206,6 +226,14 @@ class _Folded:
     def reach(self, partition: int, offset: int) -> None:
         """Note that everything up to this offset is dealt with."""
         self.newest[partition] = max(self.newest.get(partition, -1), offset)
+
+    def behind(self, ends: Sequence[int]) -> int:
+        """Return how many events of the source, given its partitions' ends, are not dealt with as far as is known."""
+        return sum(end - 1 - min(end - 1, self.newest.get(p, -1)) for p, end in enumerate(ends))
+
+    def is_quiet(self) -> bool:
+        """Return whether there are state records, and the newest is not of the last moments."""
+        return self.written_at_s is not None and time.time() - self.written_at_s > QUIET_S
 
 
 def _age_s(moment: datetime) -> float:

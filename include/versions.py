@@ -32,7 +32,8 @@ TRANSACTION_TIMEOUT_S = 10.0
 class Stage(StrEnum):
     """Where a version is in its life."""
 
-    CANDIDATE = "candidate"
+    BUILDING = "building"  # a rebuild fills it by itself: the stream driver and the nodes pass it over
+    CANDIDATE = "candidate"  # handed over: the driver folds it in real time, the nodes load it
     LIVE = "live"
     PREVIOUS = "previous"  # was live, kept for rollback
     RETIRED = "retired"
@@ -40,11 +41,16 @@ class Stage(StrEnum):
 
 
 ACTIVE_STAGES = frozenset({Stage.CANDIDATE, Stage.LIVE, Stage.PREVIOUS})
+UNFINISHED_STAGES = frozenset({Stage.BUILDING, Stage.CANDIDATE})
 
 
 @dataclass(frozen=True)
 class Version:
-    """One version of a read model."""
+    """One version of a read model.
+
+    run_id: the rebuild that makes it; empty for a first version.
+    retire_after: ISO time after which a previous version goes; empty while it is not previous.
+    """
 
     number: int
     stage: Stage
@@ -52,6 +58,8 @@ class Version:
     changelog_topic: str
     reason: str
     created_at: str
+    run_id: str = ""
+    retire_after: str = ""
 
     @property
     def is_active(self) -> bool:
@@ -75,8 +83,17 @@ class ReadModelVersions:
 
     @property
     def candidate(self) -> Version | None:
-        """The version that is being built, if any."""
+        """The version that a rebuild has handed over and not promoted yet, if any."""
         return next((v for v in self.versions if v.stage is Stage.CANDIDATE), None)
+
+    @property
+    def unfinished(self) -> Version | None:
+        """The version that a rebuild is at work on, if any."""
+        return next((v for v in self.versions if v.stage in UNFINISHED_STAGES), None)
+
+    def version(self, number: int) -> Version | None:
+        """Return the version with this number, whatever its stage, or None."""
+        return next((v for v in self.versions if v.number == number), None)
 
     @property
     def active(self) -> tuple[Version, ...]:

@@ -10,12 +10,14 @@ from query_api.commands import commands_blueprint
 from query_api.failures import LookupFailedError
 from query_api.hot_path import HotPath
 from query_api.index_page import index_blueprint
+from query_api.listing import listing_blueprint
 from query_api.local_lookup import LocalLookup
 from query_api.lookups import Lookups
 from query_api.operations import operations_blueprint
 from query_api.peers import Peers
 from query_api.problems import ProblemError, http_problem, lookup_problem, problem_response
 from query_api.reads import reads_blueprint
+from query_api.reports import reports_blueprint
 
 log = logging.getLogger(__name__)
 
@@ -26,8 +28,10 @@ def create_app(settings: Settings, lookups: Lookups) -> Flask:
     # A key may hold any characters, two slashes in a row, too.
     app.url_map.merge_slashes = False
     app.register_blueprint(reads_blueprint(lookups))
+    app.register_blueprint(listing_blueprint(lookups.local))
     app.register_blueprint(commands_blueprint(settings))
     app.register_blueprint(operations_blueprint(settings, lookups))
+    app.register_blueprint(reports_blueprint(settings.home / "reports" / "quality"))
     app.register_blueprint(index_blueprint(settings.node_name))
     _register_errors(app, settings.node_name)
     return app

@@ -10,6 +10,7 @@ PAGE = """<!doctype html><meta charset="utf-8"><title>Foldlake query node {node}
 <li><code>GET</code> <a href="/api/read-models">/api/read-models</a>
 <li><code>GET</code> <a href="/api/read-models/balance/records/1">/api/read-models/balance/records/1</a>
 <li><code>GET</code> <a href="/api/partitions">/api/partitions</a>
+<li><code>GET</code> <a href="/reports/quality/">/reports/quality/</a>
 <li><code>GET</code> <a href="/healthz">/healthz</a>, <a href="/readyz">/readyz</a>, <a href="/metrics">/metrics</a>
 <li><code>POST</code> /api/balance.addFunds, /api/balance.withdrawFunds
 <code>{{"customerId": "1", "amount": "5.00"}}</code>

@@ -2,8 +2,10 @@
 
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
 from typing import Any
 
 from include.avro_schemas import RecordSchema
@@ -15,7 +17,7 @@ from query_api.failures import FailureReason, LookupFailedError
 from query_api.node_state import ModelState, NodeState, NodeStateWatch
 from query_api.routing import partition_of
 from query_api.state_position import RawDecoder
-from query_api.store.base import HeldRecord, Position, ReadableStore
+from query_api.store.base import HeldRecord, Page, Position, ReadableStore, Sample
 from query_api.store.directory import StoreDirectory
 from query_api.store.lmdb_reader import LmdbReader
 
@@ -49,6 +51,11 @@ class Place:
         """Whether this node owns the key's partition."""
         return self.partition in self.model.owned
 
+    @property
+    def role(self) -> Role:
+        """In which role this node answers."""
+        return Role.OWNER if self.is_owned_here else Role.STANDBY
+
 
 @dataclass(frozen=True)
 class LocalAnswer:
@@ -77,6 +84,18 @@ class LocalLookup:
 
     def place(self, model_name: str, key: bytes, version: int | None = None) -> Place:
         """Return where a key lives; raises LookupFailedError when nobody can say."""
+        state, model, number = self._version(model_name, version)
+        return Place(state, model, number, key, partition_of(key, model.partition_count))
+
+    def partition_place(self, model_name: str, partition: int, version: int | None = None) -> Place:
+        """Return a partition held by this node, as the place of no key in particular; raises LookupFailedError."""
+        state, model, number = self._version(model_name, version)
+        if partition not in model.versions[number].partitions:
+            where = f"partition {partition} of {model_name} v{number}"
+            raise LookupFailedError(FailureReason.NOT_OWNER, f"{self.node_name} does not hold {where}.")
+        return Place(state, model, number, b"", partition)
+
+    def _version(self, model_name: str, version: int | None) -> tuple[NodeState, ModelState, int]:
         state = self._watch.current()
         if state is None:
             raise LookupFailedError(
@@ -93,7 +112,7 @@ class LocalLookup:
             raise LookupFailedError(
                 FailureReason.UNKNOWN_MODEL, f"{model_name} has no active version {number}."
             )
-        return Place(state, model, number, key, partition_of(key, model.partition_count))
+        return state, model, number
 
     def is_ready(self, place: Place) -> bool:
         """Whether this node holds the key's partition and its records were complete."""
@@ -120,6 +139,18 @@ class LocalLookup:
             raise LookupFailedError(FailureReason.UNKNOWN_KEY, detail)
         return answer
 
+    def page(self, place: Place, after: bytes, limit: int, sample: Sample) -> Page:
+        """Return some of the partition's records from this node's store; raises LookupFailedError."""
+        if not self.is_ready(place):
+            raise LookupFailedError(FailureReason.NOT_READY, self._why_not_ready(place))
+        try:
+            return self._reader(place)[0].page(place.partition, after, limit, sample)
+        except StoreDamagedError as error:
+            self._report(place, error)
+            raise LookupFailedError(FailureReason.NOT_READY, str(error)) from error
+        except StoreMissingError as error:
+            raise LookupFailedError(FailureReason.NOT_READY, str(error)) from error
+
     def _read(self, place: Place) -> LocalAnswer | None:
         try:
             store, decoder = self._reader(place)
@@ -132,7 +163,7 @@ class LocalLookup:
             raise LookupFailedError(FailureReason.NOT_READY, str(error)) from error
         except StoreMissingError as error:
             raise LookupFailedError(FailureReason.NOT_READY, str(error)) from error
-        return LocalAnswer(place, Role.OWNER if place.is_owned_here else Role.STANDBY, record, raw)
+        return LocalAnswer(place, place.role, record, raw)
 
     def _reader(self, place: Place) -> tuple[LmdbReader, RawDecoder]:
         name = (place.model.name, place.version)
@@ -173,12 +204,17 @@ class LocalLookup:
 
     def decode(self, answer: LocalAnswer) -> StateRecord:
         """Return the whole state record of an answer, with its logical types."""
-        store, _ = self._reader(answer.place)
+        return self.decoder(answer.place)(answer.record)
 
+    def decoder(self, place: Place) -> Callable[[HeldRecord], StateRecord]:
+        """Return what decodes the records of a version's store, each schema read once."""
+        store, _ = self._reader(place)
+
+        @cache
         def schema_of(schema_id: int) -> RecordSchema:
             return RecordSchema.parse(store.schema_text(schema_id) or "", f"schema {schema_id} in the store")
 
-        return decode_state_record(answer.record.value, schema_of)
+        return lambda record: decode_state_record(record.value, schema_of)
 
     def positions(self, model: ModelState, version: int) -> dict[int, Position]:
         """Return the stored position of every partition held here; empty when there is no store yet."""

@@ -23,6 +23,7 @@ from query_api.followed_version import FollowedVersion, VersionReference
 from query_api.membership import Membership
 from query_api.node_state import HeldPartition, NodeState
 from query_api.reconcile import build_state, followed, wanted_partitions
+from query_api.registry_watch import RegistryWatch
 from query_api.store.directory import StoreDirectory
 
 OBSERVE_INTERVAL_S = 1.0
@@ -50,6 +51,7 @@ class Materializer:
         self._look_again = threading.Event()
         self._membership = Membership(settings, self._on_assignment)
         self._observer = ClusterObserver(settings, self._source_topics)
+        self._registry_watch = RegistryWatch(settings, self._look_again.set)
         self._view: ClusterView | None = None
         self._waiting_for = "Kafka"
         self._versions: dict[tuple[str, int], FollowedVersion] = {}
@@ -68,6 +70,7 @@ class Materializer:
         self._threads = [
             _WatchedThread("membership", self._membership.run_once, self._stopping, self._changed.set),
             _WatchedThread("observer", self._observe, self._stopping, self._changed.set),
+            _WatchedThread("registry", self._registry_watch.run_once, self._stopping, self._changed.set),
         ]
         for thread in self._threads:
             thread.start()

@@ -4,6 +4,7 @@ from urllib.parse import quote
 
 from flask import Blueprint, Response, request
 
+from include.changelog import StateRecord
 from query_api import balance_lookup
 from query_api.answer_headers import headers_of, passed_on
 from query_api.bound import PositionBound
@@ -37,7 +38,7 @@ def reads_blueprint(lookups: Lookups) -> Blueprint:
     @blueprint.get("/api/read-models/<name>/records/<path:key>")
     def get_record(name: str, key: str) -> Response:
         given = balance_lookup.parameters(request.query_string.decode("latin-1"), RECORD_PARAMETERS)
-        version = _version(given.get("version"))
+        version = version_number(given.get("version"))
         query = "&".join(f"{k}={quote(v)}" for k, v in given.items() if v)
         target = f"/api/read-models/{quote(name, safe='')}/records/{quote(key, safe='')}?{query}"
         answer = _answer(lookups, name, key.encode(), version, given.get("minOffset"), target)
@@ -73,7 +74,8 @@ def _from_peer(response: PeerResponse) -> Response:
     return Response(response.body, status=response.status, headers=passed_on(response.headers))
 
 
-def _version(text: str | None) -> int | None:
+def version_number(text: str | None) -> int | None:
+    """Read the parameter `version`; raises ProblemError."""
     if text is None:
         return None
     if not (text.isascii() and text.isdigit() and len(text) <= MAX_VERSION_DIGITS):
@@ -87,14 +89,21 @@ def _record_json(local: LocalLookup, answer: LocalAnswer) -> str:
         {
             "read_model": answer.place.model.name,
             "version": answer.place.version,
-            "key": answer.place.key.decode(),
-            "state": record.state,
-            "event_count": record.event_count,
-            "source_partition": record.source_partition,
-            "source_offset": record.source_offset,
-            "occurred_on": record.occurred_on,
+            **record_fields(answer.place.key, record),
         }
     )
+
+
+def record_fields(key: bytes, record: StateRecord) -> dict[str, object]:
+    """Return a key's state record as JSON has it."""
+    return {
+        "key": key.decode(),
+        "state": record.state,
+        "event_count": record.event_count,
+        "source_partition": record.source_partition,
+        "source_offset": record.source_offset,
+        "occurred_on": record.occurred_on,
+    }
 
 
 def _read_models(local: LocalLookup) -> list[dict[str, object]]:

@@ -1,13 +1,20 @@
 """Which queries should run: one for every active version that the version registry names."""
 
 import logging
+import time
 
 from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
 
-from include.errors import KafkaUnavailableError, RevisionConflictError, SettingsError
+from include.checkpoints import query_name
+from include.errors import (
+    KafkaUnavailableError,
+    RegistryUnavailableError,
+    RevisionConflictError,
+    SettingsError,
+)
 from include.kafka_log import log_consumer
-from include.read_model import ReadModel
+from include.read_model import ReadModel, read_model
 from include.schema_registry import SchemaRegistry
 from include.settings import Settings
 from include.topics import (
@@ -21,16 +28,14 @@ from include.topics import (
 from include.versions import ReadModelVersions, Version, VersionRegistry, first_version
 from spark_jobs.dead_letter_query import DeadLetterQuery
 from spark_jobs.known_schemas import RegistrySchemas
-from spark_jobs.supervised_query import Place, SupervisedQuery
+from spark_jobs.supervised_query import Phase, SupervisedQuery
 from spark_jobs.topic_query import Pace
-from spark_jobs.version_query import FoldPlan, VersionQuery
+from spark_jobs.version_queries import VersionQueries
+from spark_jobs.version_query import VersionQuery
 
 LOG = logging.getLogger(__name__)
-
-
-def query_name(model_name: str, version: int) -> str:
-    """Return the name of a version's query, which is also its checkpoint's path below the root."""
-    return f"{model_name}/v{version}"
+# A version that was refused is looked at again this often: its fold may be there by now.
+REFUSED_RETRY_S = 5.0
 
 
 class ActiveVersions:
@@ -45,6 +50,8 @@ class ActiveVersions:
         self._registry = SchemaRegistry(settings.registry_url)
         self._versions = VersionRegistry(settings.bootstrap_servers, settings.replication_factor)
         self._schemas: dict[str, RegistrySchemas] = {}
+        self._queries = VersionQueries(spark, settings, self._admin, self._consumer, self._registry)
+        self._look_again_s = 0.0
 
     def prepare(self) -> None:
         """Make the topics of every read model, register its event types, and make its first version where it has none.
@@ -56,10 +63,7 @@ class ActiveVersions:
         known = self._versions.read()
         for model in self._models.values():
             self._ensure_topics(model)
-            # A query that knows no id of any of its event types has only nulls to fold: Spark drops its whole input without
-            # looking at it, and gives its state other column types, which the checkpoint would keep.
-            for schema in model.event_schemas:
-                self._registry.register(model.source_topic, schema)
+            self._register_event_types(model)
             if model.source_topic not in self._schemas:
                 self._schemas[model.source_topic] = RegistrySchemas(self._registry, model.source_topic)
             if model.name not in known:
@@ -73,11 +77,17 @@ class ActiveVersions:
             LOG.warning("the version registry cannot be read, so nothing is changed: %s", error)
             return running
         wanted: dict[str, SupervisedQuery] = {}
-        for model in self._models.values():
+        for model in list(self._models.values()):
             record = records.get(model.name)
             for version in () if record is None else record.active:
                 name = query_name(model.name, version.number)
-                wanted[name] = running.get(name) or self._query(name, model, version)
+                try:
+                    wanted[name] = self._query(running.get(name), model, version)
+                except (KafkaUnavailableError, RegistryUnavailableError) as error:
+                    # The others go on meanwhile.
+                    LOG.warning("query %s cannot be begun yet: %s", name, error)
+                    if name in running:
+                        wanted[name] = running[name]
         return wanted
 
     def dead_letter_queries(self) -> list[DeadLetterQuery]:
@@ -89,7 +99,7 @@ class ActiveVersions:
             queries.append(
                 DeadLetterQuery(
                     self._spark,
-                    self._place(topic, dead_letter_topic(topic), f"dead-letter/{topic}"),
+                    self._queries.place(topic, dead_letter_topic(topic), f"dead-letter/{topic}"),
                     schemas,
                     Pace.of(self._settings),
                     self._consumer,
@@ -98,39 +108,42 @@ class ActiveVersions:
             )
         return queries
 
-    def _query(self, name: str, model: ReadModel, version: Version) -> VersionQuery:
-        settings = self._settings
-        ensure_topics(
-            self._admin,
-            [changelog(version.changelog_topic, settings.partitions)],
-            settings.replication_factor,
-        )
-        state_schema_id = self._registry.register(version.changelog_topic, model.state_schema)
-        query = VersionQuery(
-            name,
-            self._spark,
-            self._place(model.source_topic, version.changelog_topic, name),
-            self._schemas[model.source_topic],
-            Pace.of(settings),
-            self._consumer,
-            FoldPlan(model, version.fold_revision, state_schema_id),
-        )
-        if version.fold_revision not in model.folds:
-            query.refuse(
-                f"version {version.number} of {model.name} was built with fold revision {version.fold_revision}, and the "
-                f"module has only {sorted(model.folds)}: put it back"
-            )
-        return query
+    def _query(self, running: SupervisedQuery | None, model: ReadModel, version: Version) -> SupervisedQuery:
+        """Return the query of a version: the running one, unless it was refused and no longer need be."""
+        if running is not None and running.phase is not Phase.REFUSED:
+            return running
+        if running is None and version.fold_revision in model.folds:
+            return self._new_query(model, version)
+        if running is not None and time.monotonic() < self._look_again_s:
+            return running
+        self._look_again_s = time.monotonic() + REFUSED_RETRY_S
+        newest = self._imported_again(model)
+        if running is not None and self._queries.why_refused(newest, version):
+            return running
+        return self._new_query(newest, version)
 
-    def _place(self, source_topic: str, sink_topic: str, name: str) -> Place:
-        settings = self._settings
-        return Place(
-            settings.bootstrap_servers,
-            source_topic,
-            sink_topic,
-            settings.partitions,
-            f"{settings.checkpoints}/{name}",
-        )
+    def _new_query(self, model: ReadModel, version: Version) -> VersionQuery:
+        return self._queries.query(VersionQuery, model, version, self._schemas[model.source_topic])
+
+    def _imported_again(self, model: ReadModel) -> ReadModel:
+        """Return a read model as its module is on disk now; queries that run keep the one that they began with."""
+        try:
+            newest = read_model(model.name, self._settings.read_models_dir, again=True)
+        except Exception:
+            # Whatever an edited module raises: the queries of the other versions must go on.
+            LOG.exception("the module of %s cannot be imported again", model.name)
+            return model
+        self._models[model.name] = newest
+        self._register_event_types(newest)
+        # A query that begins has to know the ids of all its event types.
+        self._schemas[newest.source_topic] = RegistrySchemas(self._registry, newest.source_topic)
+        return newest
+
+    def _register_event_types(self, model: ReadModel) -> None:
+        # A query that knows no id of any of its event types has only nulls to fold: Spark drops its whole input without
+        # looking at it, and gives its state other column types, which the checkpoint would keep.
+        for schema in model.event_schemas:
+            self._registry.register(model.source_topic, schema)
 
     def _ensure_topics(self, model: ReadModel) -> None:
         wanted = self._settings.partitions

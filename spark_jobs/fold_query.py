@@ -7,6 +7,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.avro.functions import to_avro
 from pyspark.sql.functions import col, concat, count, lit, struct
 
+from include.avro_schemas import RecordSchema
 from include.errors import ReadModelError
 from include.framing import header
 from include.read_model import ReadModel
@@ -41,6 +42,14 @@ def fold(model: ReadModel, revision: int, events: DataFrame) -> DataFrame:
 
     Raises ReadModelError when the module no longer has this revision: its state must not be continued by another.
     """
+    return events.groupBy(model.key().cast("string").alias("key")).agg(*state_columns(model, revision))
+
+
+def state_columns(model: ReadModel, revision: int) -> list[Column]:
+    """Return the aggregates that make a state record of a group of events: the state's fields, then the position's.
+
+    Raises ReadModelError when the module does not have this revision, or it gives other fields than it declares.
+    """
     build = model.folds.get(revision)
     if build is None:
         message = (
@@ -49,37 +58,37 @@ def fold(model: ReadModel, revision: int, events: DataFrame) -> DataFrame:
         )
         raise ReadModelError(message)
     state = build()
-    declared = [field.name for field in model.state]
+    declared = [field.name for field in model.state_fields(revision)]
     if sorted(state) != sorted(declared):
         message = f"Fold {revision} of {model.name} gives {sorted(state)}, but its state declares {sorted(declared)}."
         raise ReadModelError(message)
-    return events.groupBy(model.key().cast("string").alias("key")).agg(
+    return [
         *(state[name].alias(name) for name in declared),
         count(lit(1)).alias("event_count"),
         # The events of a key come from one partition, so both are those of the newest event.
         F.max("partition").alias("source_partition"),
         F.max("offset").alias("source_offset"),
         F.max("occurredOn").alias("occurred_on"),
-    )
+    ]
 
 
-def changelog_records(model: ReadModel, states: DataFrame, state_schema_id: int) -> DataFrame:
+def changelog_records(model: ReadModel, revision: int, states: DataFrame, state_schema_id: int) -> DataFrame:
     """Return states as Kafka records: key in UTF-8, value as an Avro state record in Confluent's framing."""
     return states.select(
         col("key").cast("binary").alias("key"),
-        concat(lit(header(state_schema_id)), _state_record(model)).alias("value"),
+        concat(lit(header(state_schema_id)), _state_record(model.state_schema_of(revision))).alias("value"),
     )
 
 
-def _state_record(model: ReadModel) -> Column:
+def _state_record(schema: RecordSchema) -> Column:
     fields = []
-    for field in model.state_schema.parsed()["fields"]:
+    for field in schema.parsed()["fields"]:
         column = col(field["name"])
         avro_type = field["type"]
         if isinstance(avro_type, dict) and avro_type.get("logicalType") == "decimal":
             column = column.cast(f"decimal({avro_type['precision']},{avro_type['scale']})")
         fields.append(column.alias(field["name"]))
-    return to_avro(struct(*fields), model.state_schema.text)
+    return to_avro(struct(*fields), schema.text)
 
 
 def changelog_stream(
@@ -93,4 +102,4 @@ def changelog_stream(
     """Return the whole query of one version, from the source topic to the changelog's records."""
     events = EventColumns(model.event_schemas, schema_ids).of(source.read(spark))
     states = fold(model, revision, good_events(events))
-    return changelog_records(model, states, state_schema_id)
+    return changelog_records(model, revision, states, state_schema_id)

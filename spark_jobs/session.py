@@ -1,4 +1,4 @@
-"""The Spark session of the stream driver."""
+"""The Spark session of the stream driver and of the jobs on the lake."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -6,12 +6,12 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 
-def stream_session(
+def spark_session(
     app_name: str, config: Mapping[str, str], master: str = "", jars: Sequence[Path] = ()
 ) -> SparkSession:
     """Return the session.
 
-    `master` and `jars` are for a driver that starts its own JVM; under spark-submit both are given already.
+    `master` and `jars` are for a process that starts its own JVM; under spark-submit both are given already.
     """
     builder = SparkSession.builder.appName(app_name)
     if master:

@@ -11,7 +11,7 @@ from include.settings import Settings
 from include.task_slots import task_slots
 from spark_jobs.active_versions import ActiveVersions
 from spark_jobs.progress import ProgressPublisher
-from spark_jobs.session import stream_session
+from spark_jobs.session import spark_session
 from spark_jobs.stream_config import stream_config
 from spark_jobs.stream_driver import StreamDriver, listen, log_driver, stop_on_signals, wait_for_slots
 
@@ -28,7 +28,7 @@ def main() -> int:
     # The JVM that launched this process writes to Kafka: without it, or without us, nothing may go on.
     die_with_parent()
     models = load_read_models(settings.read_models_dir)
-    spark = stream_session("foldlake-stream", stream_config(settings))
+    spark = spark_session("foldlake-stream", stream_config(settings))
     try:
         wait_for_slots(spark, task_slots(settings, len(models)))
         active = ActiveVersions(spark, settings, models)

@@ -21,7 +21,7 @@ from include.task_slots import task_slots
 from include.topics import Topic, changelog, dead_letter_topic, ensure_topics, partition_count
 from spark_jobs.dead_letter_query import DeadLetterQuery
 from spark_jobs.known_schemas import FixedSchemas
-from spark_jobs.session import stream_session
+from spark_jobs.session import spark_session
 from spark_jobs.stream_config import stream_config, stream_master
 from spark_jobs.stream_driver import StreamDriver, log_driver, stop_on_signals, wait_for_slots
 from spark_jobs.supervised_query import Place, SupervisedQuery
@@ -86,7 +86,7 @@ def _run(arguments: argparse.Namespace) -> None:
     jars = sorted((arguments.jars_dir or settings.tools / JARS).glob("*.jar"))
     config = stream_config(settings) | {"spark.local.dir": str(arguments.state_dir.absolute() / "tmp")}
     master = stream_master(settings.model_copy(update={"stream_master": arguments.master}))
-    spark = stream_session("foldlake-stream", config, master, jars)
+    spark = spark_session("foldlake-stream", config, master, jars)
     wait_for_slots(spark, task_slots(settings))
     consumer = log_consumer(arguments.bootstrap)
 

@@ -13,7 +13,16 @@ JAVA_OPTIONS = " ".join(
     )
 )
 
-STREAM_CONFIG: dict[str, str] = {
+# Spark remembers its last thousand queries with the text of their plans, for a page that we do not serve: a quality
+# check alone left 300 MB of them on the heap.
+FORGET_SOON: dict[str, str] = {
+    "spark.sql.ui.retainedExecutions": "5",
+    "spark.ui.retainedJobs": "20",
+    "spark.ui.retainedStages": "20",
+    "spark.ui.retainedTasks": "200",
+}
+
+STREAM_CONFIG: dict[str, str] = FORGET_SOON | {
     "spark.sql.streaming.stateStore.providerClass": (
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     ),
@@ -50,6 +59,8 @@ def stream_config(settings: Settings) -> dict[str, str]:
     config = STREAM_CONFIG | {
         "spark.driver.memory": f"{settings.stream_driver_memory_mb}m",
         "spark.sql.shuffle.partitions": str(shuffle_partitions(settings)),
+        # Of a cluster's cores only its own slots: a rebuild's catching up runs beside it.
+        "spark.cores.max": str(task_slots(settings, len(load_read_models(settings.read_models_dir)))),
     }
     # A cluster's workers connect back to the driver: its host is found by Spark unless it is set.
     host = settings.stream_driver_host or ("" if settings.stream_master else LOOPBACK)

@@ -84,8 +84,14 @@ class SupervisedQuery(ABC):
         elif not self._query.isActive:
             error = self._query.exception()
             self._query = None
-            if error is not None:
+            if error is None:
+                self._finished()
+            else:
                 self._recover(error)
+
+    def _finished(self) -> None:
+        """Take note that the query has come to its end; the next poll starts it again unless it is stopped."""
+        LOG.info("query %s has read up to the end that it saw", self.name)
 
     def stop(self) -> None:
         """Stop for good; what the checkpoint does not cover is folded again by whoever continues it."""

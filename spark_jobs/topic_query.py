@@ -77,6 +77,9 @@ class TopicQuery(SupervisedQuery):
     def _start(self) -> tuple[StreamingQuery, Phase]:
         if remove_uncommitted(self._spark, self._place.checkpoint):
             LOG.info("query %s begins at the first event: it was killed before its first commit", self.name)
+        return self._start_query()
+
+    def _start_query(self) -> tuple[StreamingQuery, Phase]:
         behind = self.events_behind()
         if behind > self._pace.catch_up_threshold_events:
             LOG.info("query %s is %d events behind: catching up", self.name, behind)

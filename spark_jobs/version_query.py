@@ -1,24 +1,33 @@
 """The running query of one version of a read model: events in, state records out."""
 
+import os
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from confluent_kafka import Consumer
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 from include.read_model import ReadModel
 from spark_jobs.fold_query import KafkaSource, changelog_stream
+from spark_jobs.fold_rule import keep_rule
 from spark_jobs.known_schemas import KnownSchemas
-from spark_jobs.supervised_query import Place
+from spark_jobs.supervised_query import Phase, Place
 from spark_jobs.topic_query import Pace, TopicQuery
 
 
 @dataclass(frozen=True)
 class FoldPlan:
-    """What a version's query folds: the read model, the revision of its fold, and the id of its state schema."""
+    """What a version's query folds: the read model, the revision of its fold, and the id of its state schema.
+
+    lock: takes the version's lock and returns its file descriptor: held from before the first start until the query is
+        stopped. Without one (the driver alone), the caller keeps other writers out.
+    """
 
     model: ReadModel
     fold_revision: int
     state_schema_id: int
+    lock: Callable[[], int] | None = None
 
 
 class VersionQuery(TopicQuery):
@@ -36,6 +45,20 @@ class VersionQuery(TopicQuery):
     ) -> None:
         super().__init__(name, spark, place, schemas, pace, consumer)
         self._plan = plan
+        self._lock_descriptor: int | None = None
+
+    def stop(self) -> None:
+        """Stop for good, and let whoever waits for the version's lock have it."""
+        super().stop()
+        if self._lock_descriptor is not None:
+            os.close(self._lock_descriptor)
+            self._lock_descriptor = None
+
+    def _start(self) -> tuple[StreamingQuery, Phase]:
+        if self._plan.lock is not None and self._lock_descriptor is None:
+            self._lock_descriptor = self._plan.lock()
+        keep_rule(self._spark, self._place.checkpoint, self._plan.model, self._plan.fold_revision)
+        return super()._start()
 
     def _records(self, source: KafkaSource) -> DataFrame:
         plan = self._plan

@@ -9,7 +9,7 @@ from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 
-from include.dag_defaults import SPARK_STREAM_CONNECTION, STREAM_DAG
+from include.dag_defaults import SPARK_LAKE_CONNECTION, SPARK_STREAM_CONNECTION, STREAM_DAG
 from include.errors import FoldlakeError
 from include.settings import CHECKOUT, Settings
 from spark_jobs.stream_config import stream_master
@@ -51,6 +51,9 @@ def environment(settings: Settings) -> dict[str, str]:
         "NO_PROXY": ",".join(filter(None, (os.environ.get("NO_PROXY"), "127.0.0.1", "localhost"))),
         f"AIRFLOW_CONN_{SPARK_STREAM_CONNECTION.upper()}": json.dumps(
             {"conn_type": "spark", "host": stream_master(settings)}
+        ),
+        f"AIRFLOW_CONN_{SPARK_LAKE_CONNECTION.upper()}": json.dumps(
+            {"conn_type": "spark", "host": settings.lake_master}
         ),
         "AIRFLOW__CORE__DAGS_FOLDER": str(CHECKOUT / "dags"),
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",

@@ -1,7 +1,9 @@
 """A small client of Airflow's REST API: what the command line and the stack ask of it."""
 
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Literal
+from urllib.parse import quote
 
 import requests
 
@@ -10,18 +12,33 @@ from include.errors import FoldlakeError
 REQUEST_TIMEOUT_S = 5.0
 # Readiness is asked for again and again and must be answered within 2 s.
 HEALTH_TIMEOUT_S = 1.8
+MAX_NOTE_CHARACTERS = 1000
 
 # How a run can be ended from outside.
 RunState = Literal["success", "failed"]
 
 
 class AirflowUnavailableError(FoldlakeError):
-    """Airflow's API server does not answer, or refuses."""
+    """Airflow's API server does not answer, or refuses; `status` is that of its answer, if there was one."""
+
+    status: int | None = None
 
     @classmethod
-    def because(cls, url: str, reason: object) -> "AirflowUnavailableError":
+    def because(cls, url: str, reason: object, status: int | None = None) -> "AirflowUnavailableError":
         """Say which call failed and why."""
-        return cls(f"Airflow did not do {url}: {reason}. Hint: `./foldlake status` shows whether it runs.")
+        error = cls(f"Airflow did not do {url}: {reason}. Hint: `./foldlake status` shows whether it runs.")
+        error.status = status
+        return error
+
+
+@dataclass(frozen=True)
+class TaskState:
+    """A task of a run: Airflow's word for its state (None: not begun), which try it is at, how long that took."""
+
+    task_id: str
+    state: str | None
+    try_number: int
+    duration_s: float | None = None
 
 
 class AirflowApi:
@@ -56,10 +73,49 @@ class AirflowApi:
         """Tell whether a DAG is paused."""
         return bool(self._call("GET", f"dags/{dag_id}")["is_paused"])
 
-    def trigger(self, dag_id: str, conf: dict[str, Any] | None = None) -> str:
+    def trigger(self, dag_id: str, conf: dict[str, Any] | None = None, note: str | None = None) -> str:
         """Start a run with these parameters and return its run id. Airflow accepts unknown ones: check them before."""
-        run = self._call("POST", f"dags/{dag_id}/dagRuns", json={"logical_date": None, "conf": conf or {}})
-        return str(run["dag_run_id"])
+        body = {"logical_date": None, "conf": conf or {}, "note": note}
+        return str(self._call("POST", f"dags/{dag_id}/dagRuns", json=body)["dag_run_id"])
+
+    def set_note(self, dag_id: str, run_id: str, note: str) -> None:
+        """Write a run's note, as the list of runs shows it; cut at what Airflow keeps."""
+        self._call(
+            "PATCH", f"dags/{dag_id}/dagRuns/{quote(run_id)}", json={"note": note[:MAX_NOTE_CHARACTERS]}
+        )
+
+    def run_state(self, dag_id: str, run_id: str) -> str | None:
+        """Return the state of a run: queued, running, success or failed; None when there is no such run."""
+        try:
+            return str(self._call("GET", f"dags/{dag_id}/dagRuns/{quote(run_id)}")["state"])
+        except AirflowUnavailableError as error:
+            if error.status == HTTPStatus.NOT_FOUND:
+                return None
+            raise
+
+    def tasks(self, dag_id: str, run_id: str) -> list[TaskState]:
+        """Return the tasks of a run, in no order."""
+        path = f"dags/{dag_id}/dagRuns/{quote(run_id)}/taskInstances"
+        return [
+            TaskState(str(task["task_id"]), task["state"], int(task["try_number"]), task["duration"])
+            for task in self._call("GET", path)["task_instances"]
+        ]
+
+    def task_log(self, dag_id: str, run_id: str, task_id: str, try_number: int) -> list[str]:
+        """Return what one try of a task has logged so far, line by line; empty while there is nothing."""
+        path = f"dags/{dag_id}/dagRuns/{quote(run_id)}/taskInstances/{task_id}/logs/{try_number}"
+        try:
+            content = self._call("GET", path, params={"full_content": True})["content"]
+        except AirflowUnavailableError as error:
+            if error.status == HTTPStatus.NOT_FOUND:
+                return []
+            raise
+        return [str(line.get("event", "")) if isinstance(line, dict) else str(line) for line in content]
+
+    def answer(self, dag_id: str, run_id: str, task_id: str, option: str) -> None:
+        """Answer a task that waits for a person."""
+        path = f"dags/{dag_id}/dagRuns/{quote(run_id)}/taskInstances/{task_id}/-1/hitlDetails"
+        self._call("PATCH", path, json={"chosen_options": [option], "params_input": {}})
 
     def runs(self, dag_id: str, *, limit: int = 10) -> dict[str, str]:
         """Return the newest runs, newest first: run id → state."""
@@ -93,7 +149,7 @@ class AirflowApi:
             raise AirflowUnavailableError.because(f"{method} {url}", error) from error
         if not response.ok:
             raise AirflowUnavailableError.because(
-                f"{method} {url}", f"{response.status_code} {response.text[:500]}"
+                f"{method} {url}", f"{response.status_code} {response.text[:500]}", response.status_code
             )
         return response.json()
 

@@ -3,6 +3,7 @@
 import importlib
 import sys
 
+from include.dag_defaults import POOLS
 from include.parent_death import forks_die_with_this_process
 
 
@@ -11,6 +12,7 @@ def main() -> None:
     forks_die_with_this_process()
     if sys.argv[1] == "scheduler":
         bury_predecessors()
+        make_pools()
     # Airflow reads its configuration when it is imported.
     airflow = importlib.import_module("airflow.__main__").main
 
@@ -39,6 +41,16 @@ def bury_predecessors() -> None:
             )
             .values(state=JobState.FAILED)
         )
+
+
+def make_pools() -> None:
+    """Make the pools that our DAGs name, where there are none; those that an operator has changed stay as they are."""
+    from airflow.models.pool import Pool  # noqa: PLC0415 - see above
+
+    known = {pool.pool for pool in Pool.get_pools()}
+    for name, (slots, purpose) in POOLS.items():
+        if name not in known:
+            Pool.create_or_update_pool(name, slots, purpose, include_deferred=False)
 
 
 if __name__ == "__main__":

@@ -39,11 +39,12 @@ def main() -> None:
     # `exec` keeps the process, so what is true of it now stays true of the JVM.
     started_at_s = psutil.Process().create_time()
     stream_driver.announce(settings, stream_driver.Driver(os.getpid(), parent_pid, started_at_s, master))
-    environment = submit_environment(settings, os.environ, master)
+    python = Tools(settings).stream_python
+    environment = submit_environment(python, temporary_dir(settings), os.environ, master)
     # What a killed predecessor left; safe, for the lock is ours.
     shutil.rmtree(temporary_dir(settings), ignore_errors=True)
     temporary_dir(settings).mkdir(parents=True)
-    submit = spark_home(settings) / "bin" / "spark-submit"
+    submit = spark_home(python) / "bin" / "spark-submit"
     jars = ",".join(str(jar) for jar in Tools(settings).jars("stream"))
     os.execve(submit, [str(submit), "--jars", jars, *arguments], environment)  # noqa: S606
 
@@ -57,19 +58,20 @@ def master_of(arguments: list[str]) -> str:
     master = arguments[arguments.index("--master") + 1] if "--master" in arguments[:-1] else ""
     if master in ("", "yarn"):
         raise SettingsError(
-            f"The stream driver was given the Spark master {master!r}: Airflow's connection to Spark is not defined."
-            " Hint: start Airflow with `./foldlake up`, or set AIRFLOW_CONN_STREAM_SPARK as docs/airflow.md says."
+            f"A Spark job was given the master {master!r}: Airflow's connection to Spark is not defined. Hint: start"
+            " Airflow with `./foldlake up`, or set AIRFLOW_CONN_STREAM_SPARK and AIRFLOW_CONN_LAKE_SPARK as"
+            " docs/airflow.md says."
         )
     return master
 
 
-def spark_home(settings: Settings) -> Path:
-    """Return the Spark distribution inside the stream driver's environment.
+def spark_home(python: Path) -> Path:
+    """Return the Spark distribution inside an interpreter's environment.
 
     Raises:
         SettingsError: the environment is not there.
     """
-    environment = Tools(settings).stream_python.parent.parent
+    environment = python.parent.parent
     homes = sorted(environment.glob("lib/python3*/site-packages/pyspark"))
     if not homes:
         raise SettingsError(f"There is no pyspark in {environment}. Hint: run any ./foldlake command once.")
@@ -81,22 +83,24 @@ def temporary_dir(settings: Settings) -> Path:
     return stream_driver.directory(settings) / "tmp"
 
 
-def submit_environment(settings: Settings, inherited: Mapping[str, str], master: str) -> dict[str, str]:
-    """Return the environment of spark-submit: the stream driver's own Spark and Python, nothing of Airflow's."""
+def submit_environment(
+    python: Path, scratch: Path, inherited: Mapping[str, str], master: str
+) -> dict[str, str]:
+    """Return the environment of spark-submit: the interpreter's own Spark, nothing of Airflow's, temporary files in `scratch`."""
     kept = {
         name: value
         for name, value in inherited.items()
         if not name.startswith(("AIRFLOW__", "AIRFLOW_CONN_", "SPARK_", "PYSPARK_", "VIRTUAL_ENV", "PYTHON"))
     }
-    python = str(Tools(settings).stream_python)
-    scratch = str(temporary_dir(settings))
     kept |= {
         "PYTHONPATH": str(CHECKOUT),
         "PYTHONUNBUFFERED": "1",
-        "SPARK_HOME": str(spark_home(settings)),
-        "PYSPARK_PYTHON": python,
-        "PYSPARK_DRIVER_PYTHON": python,
-        "SPARK_LOCAL_DIRS": scratch,
+        # Not the application's own folder first: a job there may have the name of a package.
+        "PYTHONSAFEPATH": "1",
+        "SPARK_HOME": str(spark_home(python)),
+        "PYSPARK_PYTHON": str(python),
+        "PYSPARK_DRIVER_PYTHON": str(python),
+        "SPARK_LOCAL_DIRS": str(scratch),
         "SPARK_SUBMIT_OPTS": f"-Djava.io.tmpdir={scratch}",
     }
     if master.startswith("local"):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 POLL_INTERVAL_S = 0.05
 
 
-def wait_until(condition: Callable[[], object], what: str, timeout_s: float = 120.0) -> None:
+def wait_until(condition: Callable[[], object], what: str, timeout_s: float = 240.0) -> None:
     """Return once the condition holds; fail the test with `what` when it does not in time."""
     deadline_s = time.monotonic() + timeout_s
     while not condition():

@@ -31,4 +31,5 @@ READ_MODEL = ReadModel(
     key=customer,
     state=(StateField("amount", decimal_type(38, 2), "Balance in the account's currency."),),
     folds={1: funds},
+    key_doc="The customer's id.",
 )

@@ -26,6 +26,25 @@ class HeldRecord(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Sample:
+    """The keys whose CRC-32 leaves `bucket` when divided by `buckets`; with 1 bucket, all of them."""
+
+    bucket: int = 0
+    buckets: int = 1
+
+
+class Page(NamedTuple):
+    """Some records of a partition in the order of their keys.
+
+    next: the key to go on after; None when there are no more. total: records in the whole partition.
+    """
+
+    records: list[tuple[bytes, HeldRecord]]
+    next: bytes | None
+    total: int
+
+
+@dataclass(frozen=True)
 class Position:
     """How far one changelog partition has been read.
 
@@ -59,6 +78,16 @@ class ReadableStore(Protocol):
 
     def positions(self) -> dict[int, Position]:
         """Return the position of every partition that the store has any of."""
+
+
+class ListableStore(ReadableStore, Protocol):
+    """What listing a store needs."""
+
+    def page(self, partition: int, after: bytes, limit: int, sample: Sample) -> Page:
+        """Return at most `limit` records behind the key `after`; raises StoreDamagedError.
+
+        Only so many keys are looked at, so a page of a small sample may be short, or empty, and still have a next one.
+        """
 
 
 class WritableStore(ReadableStore, Protocol):

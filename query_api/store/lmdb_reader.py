@@ -1,17 +1,24 @@
 """Reading a store from an HTTP worker: read-only, never blocked by the writer, reopened when the store was replaced."""
 
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
+from zlib import crc32
 
 import lmdb
 
 from query_api.errors import StoreDamagedError, StoreMissingError
 from query_api.store import lmdb_layout as layout
-from query_api.store.base import HeldRecord, Position
+from query_api.store.base import HeldRecord, Page, Position, Sample
 from query_api.store.record_format import BadRecordError, unpack
 
 # A stat costs 1 us; a replaced store is noticed after this long.
 REPLACED_CHECK_S = 0.05
+# Of a small sample: as many keys are passed over in one page, which takes some 20 ms.
+SCANNED_KEYS = 20_000
+
+T = TypeVar("T")
 
 
 class LmdbReader:
@@ -81,6 +88,31 @@ class LmdbReader:
         except BadRecordError as error:
             raise StoreDamagedError.at(self._path, str(error)) from error
 
+    def page(self, partition: int, after: bytes, limit: int, sample: Sample) -> Page:
+        """Return at most `limit` records behind the key `after`, as of one moment; see ListableStore.page."""
+        database = self._records[partition]
+
+        def read(transaction: "lmdb.Transaction[bytes]") -> Page:
+            cursor = transaction.cursor(db=database)
+            found: list[tuple[bytes, HeldRecord]] = []
+            there = cursor.set_range(after) if after else cursor.first()
+            if there and cursor.key() == after:
+                there = cursor.next()
+            last = after
+            for _ in range(SCANNED_KEYS):
+                if not there or len(found) == limit:
+                    break
+                last = cursor.key()
+                if sample.buckets == 1 or crc32(last) % sample.buckets == sample.bucket:
+                    found.append((last, unpack(last, cursor.value())))
+                there = cursor.next()
+            return Page(found, last if there else None, transaction.stat(database)["entries"])
+
+        try:
+            return self._in_transaction(database, read)
+        except BadRecordError as error:
+            raise StoreDamagedError.at(self._path, str(error)) from error
+
     def schema_text(self, schema_id: int) -> str | None:
         """Return the Avro schema that records with this id were written with."""
         stored = self._read(self._schemas, layout.number_key(schema_id))
@@ -97,12 +129,17 @@ class LmdbReader:
             raise self._unreadable(error) from error
 
     def _read(self, database: "lmdb._Database", key: bytes) -> bytes | None:
+        return self._in_transaction(database, lambda transaction: transaction.get(key))
+
+    def _in_transaction(
+        self, database: "lmdb._Database", read: "Callable[[lmdb.Transaction[bytes]], T]"
+    ) -> T:
         try:
             with self._environment.begin(db=database) as transaction:
-                return transaction.get(key)
+                return read(transaction)
         except lmdb.MapResizedError:
             self._environment.set_mapsize(0)  # adopt the size that the writer has given it
             with self._environment.begin(db=database) as transaction:
-                return transaction.get(key)
+                return read(transaction)
         except lmdb.Error as error:
             raise self._unreadable(error) from error

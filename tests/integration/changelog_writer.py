@@ -1,4 +1,4 @@
-"""Writes state records to a changelog by hand, in the stream driver's place: query nodes are tested without Spark."""
+"""Writes state records to a changelog by hand, in the stream driver's place: its readers are tested without it."""
 
 import io
 from dataclasses import dataclass
@@ -10,6 +10,7 @@ from confluent_kafka import Producer, murmur2
 from confluent_kafka.admin import AdminClient
 
 from include.framing import header
+from include.read_model import ReadModel
 from include.read_models.balance import READ_MODEL
 from include.schema_registry import SchemaRegistry
 from include.settings import Settings
@@ -22,14 +23,15 @@ OCCURRED_ON = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 @dataclass
 class ChangelogWriter:
-    """The changelog of one version of `balance`, its source topic and its registration."""
+    """The changelog of one version of a read model, its source topic and its registration."""
 
     settings: Settings
     version: int = 1
+    model: ReadModel = READ_MODEL
 
     def __post_init__(self) -> None:
         """Connect."""
-        self.topic = changelog_topic(READ_MODEL.name, self.version)
+        self.topic = changelog_topic(self.model.name, self.version)
         self._admin = AdminClient({"bootstrap.servers": self.settings.bootstrap_servers})
         self._producer = Producer(
             {
@@ -39,13 +41,13 @@ class ChangelogWriter:
                 "queue.buffering.max.messages": 1_000_000,
             }
         )
-        self._schema = fastavro.parse_schema(READ_MODEL.state_schema.parsed())
+        self._schema = fastavro.parse_schema(self.model.state_schema.parsed())
         self._framing = b""
 
     def make_topics(self) -> None:
         """Make the source topic and the changelog."""
         topics = [
-            Topic(READ_MODEL.source_topic, self.settings.partitions, FOREVER),
+            Topic(self.model.source_topic, self.settings.partitions, FOREVER),
             Topic(self.topic, self.settings.partitions, COMPACTED),
         ]
         ensure_topics(self._admin, topics, 1)
@@ -54,14 +56,16 @@ class ChangelogWriter:
         """Append the first record of the version registry."""
         registry = VersionRegistry(self.settings.bootstrap_servers)
         registry.ensure_topic()
-        if READ_MODEL.name not in registry.read():
-            registry.compare_and_set(first_version(READ_MODEL.name, 1), 0)
+        if self.model.name not in registry.read():
+            registry.compare_and_set(first_version(self.model.name, self.model.newest_fold_revision), 0)
 
-    def value(self, customer: str, amount: Decimal, event_count: int, source_offset: int) -> bytes:
-        """Return the bytes of a state record."""
+    def value(
+        self, customer: str, amount: Decimal, event_count: int, source_offset: int, **further: object
+    ) -> bytes:
+        """Return the bytes of a state record; `further` are the state's fields beside `amount`."""
         if not self._framing:
             schema_id = SchemaRegistry(self.settings.registry_url).register(
-                self.topic, READ_MODEL.state_schema
+                self.topic, self.model.state_schema
             )
             self._framing = header(schema_id)
         buffer = io.BytesIO()
@@ -72,13 +76,21 @@ class ChangelogWriter:
             "source_partition": murmur2(customer.encode(), self.settings.partitions),
             "source_offset": source_offset,
             "occurred_on": OCCURRED_ON,
+            **further,
         }
         fastavro.schemaless_writer(buffer, self._schema, record)
         return buffer.getvalue()
 
-    def write(self, customer: str, amount: Decimal, event_count: int = 1, source_offset: int = 0) -> None:
+    def write(
+        self,
+        customer: str,
+        amount: Decimal,
+        event_count: int = 1,
+        source_offset: int = 0,
+        **further: object,
+    ) -> None:
         """Append a state record; `flush` waits for it."""
-        self.write_raw(customer.encode(), self.value(customer, amount, event_count, source_offset))
+        self.write_raw(customer.encode(), self.value(customer, amount, event_count, source_offset, **further))
 
     def write_raw(self, key: bytes | None, value: bytes | None) -> None:
         """Append any bytes."""

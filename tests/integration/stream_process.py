@@ -74,14 +74,17 @@ def records_of(settings: Settings, topic: str) -> list[Message]:
     return found
 
 
-def states(settings: Settings, model: ReadModel, changelog_topic: str) -> dict[str, StateRecord]:
+def states(
+    settings: Settings, model: ReadModel, changelog_topic: str, fold_revision: int | None = None
+) -> dict[str, StateRecord]:
     """Return the state of each key as a reader of the changelog knows it: a lower event_count never replaces a higher."""
+    schema = model.state_schema_of(fold_revision or model.newest_fold_revision)
     newest: dict[str, StateRecord] = {}
     for message in records_of(settings, changelog_topic):
         key, value = message.key(), message.value()
         assert isinstance(key, bytes)
         assert value is not None
-        record = decode_state_record(value, lambda _id: model.state_schema)
+        record = decode_state_record(value, lambda _id: schema)
         held = newest.get(key.decode())
         if held is None or record.event_count >= held.event_count:
             newest[key.decode()] = record

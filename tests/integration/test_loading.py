@@ -11,6 +11,7 @@ from baskets.ledger import read_ledger
 from baskets.loading import load
 from include.kafka_log import log_consumer, read_tail
 from include.settings import Settings
+from tests.waiting import wait_until
 
 
 @pytest.fixture(scope="module")
@@ -60,8 +61,14 @@ def test_a_load_goes_on_where_an_interrupted_one_stopped(
     class Interruption(Exception):  # noqa: N818 - as a Ctrl-C is
         pass
 
-    def interrupt(acknowledged: int) -> None:
-        if acknowledged >= 500:
+    calls = 0
+
+    def interrupt(_acknowledged: int) -> None:
+        # The third call comes after the first 500 of 2,000 events; the producer sends while this waits.
+        nonlocal calls
+        calls += 1
+        if calls == 3:
+            wait_until(lambda: keys(settings, topic), "some events are in the log")
             raise Interruption
 
     with pytest.raises(Interruption):

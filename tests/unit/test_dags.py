@@ -10,6 +10,9 @@ from typing import Any
 import pytest
 
 from include.settings import Settings
+from include.versions import first_version
+from rebuild.plan import rebuild_plan
+from rebuild.request import RebuildRequest
 from stack import airflow
 
 # In a process of its own: Airflow reads its configuration when it is imported.
@@ -25,7 +28,9 @@ json.dump({
         dag.dag_id: {
             "doc": dag.doc_md, "tags": sorted(dag.tags), "owner": dag.owner, "description": dag.description,
             "start": str(dag.start_date), "active_runs": dag.max_active_runs,
-            "tasks": {task.task_id: {"retries": task.retries} for task in dag.tasks},
+            "tasks": {task.task_id: {
+                "retries": task.retries, "pool": task.pool, "outlets": [asset.name for asset in task.outlets],
+            } for task in dag.tasks},
         } for dag in bag.dags.values()
     },
 }, sys.stdout)
@@ -70,7 +75,8 @@ def test_every_dag_says_what_it_is_for_and_whose_it_is(loaded: dict[str, Any]) -
 def test_every_dag_began_at_a_fixed_time_and_runs_once_at_a_time(loaded: dict[str, Any]) -> None:
     for dag_id, dag in loaded["dags"].items():
         assert dag["start"] == "2024-01-01 00:00:00+00:00", dag_id
-        assert dag["active_runs"] == 1, dag_id
+        # A second rebuild shall be refused with a reason, by the version registry, not wait in a queue.
+        assert dag["active_runs"] == (16 if dag_id == "rebuild" else 1), dag_id
 
 
 def test_dag_files_are_light(loaded: dict[str, Any]) -> None:
@@ -79,5 +85,19 @@ def test_dag_files_are_light(loaded: dict[str, Any]) -> None:
     assert max(loaded["seconds"]) < 20
 
 
+def test_a_rebuild_has_a_task_for_each_stage_of_its_plan(loaded: dict[str, Any]) -> None:
+    request = RebuildRequest("balance", "test", 1, approve=True, grace_h=1.0)
+    stages = [stage.name for stage in rebuild_plan(first_version("balance", 1), request)]
+    assert sorted(loaded["dags"]["rebuild"]["tasks"]) == sorted([*stages, "abandon"])
+
+
 def test_the_stream_is_tried_again_when_its_driver_ends(loaded: dict[str, Any]) -> None:
     assert loaded["dags"]["stream"]["tasks"]["driver"]["retries"] > 0
+
+
+def test_compaction_has_a_task_for_each_read_model_with_its_own_asset(loaded: dict[str, Any]) -> None:
+    assert loaded["dags"]["compaction"]["tasks"]["compact_balance"] == {
+        "retries": 3,
+        "outlets": ["lake/balance"],
+        "pool": "lake",
+    }

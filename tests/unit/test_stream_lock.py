@@ -108,7 +108,9 @@ def test_spark_gets_its_own_environment_and_nothing_of_airflows(settings: Settin
         "FOLDLAKE_PARTITIONS": "8",
     }
 
-    environment = spark_submit.submit_environment(settings, inherited, "local[8]")
+    python = settings.tools / "stream" / "bin" / "python"
+
+    environment = spark_submit.submit_environment(python, settings.home / "tmp", inherited, "local[8]")
 
     assert environment["SPARK_HOME"] == str(spark)
     assert environment["PYSPARK_PYTHON"] == str(settings.tools / "stream" / "bin" / "python")
@@ -122,4 +124,7 @@ def test_on_a_cluster_the_driver_is_not_bound_to_loopback(settings: Settings) ->
     settings = settings.model_copy(update={"tools": settings.home / "tools"})
     (settings.tools / "stream" / "lib" / "python3.11" / "site-packages" / "pyspark").mkdir(parents=True)
 
-    assert "SPARK_LOCAL_IP" not in spark_submit.submit_environment(settings, {}, "spark://host:7077")
+    python = settings.tools / "stream" / "bin" / "python"
+    scratch = settings.home / "tmp"
+
+    assert "SPARK_LOCAL_IP" not in spark_submit.submit_environment(python, scratch, {}, "spark://host:7077")

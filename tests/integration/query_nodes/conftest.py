@@ -13,7 +13,7 @@ from tests.waiting import wait_until
 CUSTOMERS = 200
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def running_nodes(request: pytest.FixtureRequest) -> Iterator[NodeStack]:
     """Two nodes that hold the balances of some customers; started before there is anything to consume."""
     session = request.session
@@ -31,6 +31,6 @@ def running_nodes(request: pytest.FixtureRequest) -> Iterator[NodeStack]:
 
 @pytest.fixture
 def nodes(running_nodes: NodeStack) -> NodeStack:
-    """The same nodes, both ready."""
-    wait_until(lambda: all(running_nodes.is_ready(p) for p in running_nodes.ports), "both are ready")
+    """The same nodes, both ready, each an owner of some partitions."""
+    wait_until(running_nodes.is_settled, "both are ready and own partitions")
     return running_nodes

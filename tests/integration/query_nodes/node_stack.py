@@ -94,6 +94,23 @@ class NodeStack:
         except requests.RequestException:
             return False
 
+    def is_settled(self) -> bool:
+        """Whether both nodes are ready, agree that each owns partitions, and every owner answers for its own.
+
+        A node is ready, and answers, while the group still hands partitions out: after a broker's restart one node may
+        have none, or a partition no owner, for some seconds.
+        """
+        urls = {f"http://127.0.0.1:{port}" for port in self.ports}
+        try:
+            reports = [report for port in self.ports for report in self.get(port, "/api/partitions").json()]
+        except requests.RequestException:
+            return False
+        return (
+            all(self.is_ready(port) for port in self.ports)
+            and {report["owner"] for report in reports} == urls
+            and all(report["is_ready"] and report["reported_by"] == report["owner"] for report in reports)
+        )
+
     def pid(self, process: str) -> int:
         """Return the pid of a supervised process."""
         states = Supervisor(self.settings).states()

@@ -1,6 +1,7 @@
 """A balance is answered on every node, exactly, with where it comes from; and what has no answer says why."""
 
 from decimal import Decimal
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -17,12 +18,17 @@ def test_every_customer_is_answered_exactly_on_both_nodes(nodes: NodeStack) -> N
 
 
 def test_both_nodes_own_partitions_and_stand_by_for_each_other(nodes: NodeStack) -> None:
-    reports = nodes.get(nodes.ports[0], "/api/partitions").json()
-
     urls = {f"http://127.0.0.1:{port}" for port in nodes.ports}
+
+    def partitions() -> list[dict[str, Any]]:
+        reports: list[dict[str, Any]] = nodes.get(nodes.ports[0], "/api/partitions").json()
+        return reports
+
+    wait_until(lambda: all(report["lag_records"] == 0 for report in partitions()), "nothing lags")
+    reports = partitions()
     assert {report["owner"] for report in reports} == urls
     assert all({report["owner"], *report["standbys"]} == urls for report in reports)
-    assert all(report["is_ready"] and report["lag_records"] == 0 for report in reports)
+    assert all(report["is_ready"] for report in reports)
     assert all(report["reported_by"] == report["owner"] for report in reports)
 
 

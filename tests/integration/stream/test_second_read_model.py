@@ -13,7 +13,7 @@ from tests.integration.stream_events import BALANCE, Ledger
 from tests.integration.stream_process import EventSource, states
 from tests.waiting import wait_until
 
-READ_MODELS = Path(__file__).parent / "read_models"
+READ_MODELS = Path(__file__).parents[1] / "read_models"
 CHANGELOG = "deposits-per-day.v1.changelog"
 
 
@@ -43,4 +43,4 @@ def test_read_model_of_one_new_file_is_folded_beside_the_first(stream_stack: Set
             r.state["largest"] for k, r in states(settings, model, CHANGELOG).items() if "diarist" in k
         )
         assert largest == Decimal("12.50")
-    assert VersionRegistry(settings.bootstrap_servers).read().keys() == {"balance", "deposits-per-day"}
+    assert VersionRegistry(settings.bootstrap_servers).read().keys() >= {"balance", "deposits-per-day"}

@@ -24,7 +24,7 @@ CORES_PER_WORKER = 6
 @contextmanager
 def daemon(settings: Settings, class_name: str, *arguments: str, log: Path) -> Iterator[None]:
     """Run one of Spark's own daemons from the wheel that the stream driver runs on."""
-    home = spark_home(settings)
+    home = spark_home(Tools(settings).stream_python)
     environment = {
         **os.environ,
         "FOLDLAKE_HOME": str(settings.home),

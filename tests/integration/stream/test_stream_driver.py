@@ -147,11 +147,13 @@ def test_driver_killed_in_real_time_mode_can_catch_up_in_batches(
         "stream_real_time_interval_s": 5 if commits else 300,
     }
     process = launch(stream_stack.model_copy(update=patient))
-    source.append(ledger.random_events(300))
-    wait_until(lambda: ledger.is_folded(stream_stack), "folded in real time")
-    folder = tmp_path / "balance" / "v1" / "commits"
-    wait_until(lambda: len([p for p in folder.glob("*") if p.name.isdigit()]) >= commits, "committed")
-    kill_jvm(stream_stack, process)
+    try:
+        source.append(ledger.random_events(300))
+        wait_until(lambda: ledger.is_folded(stream_stack), "folded in real time")
+        folder = tmp_path / "balance" / "v1" / "commits"
+        wait_until(lambda: len([p for p in folder.glob("*") if p.name.isdigit()]) >= commits, "committed")
+    finally:
+        kill_jvm(stream_stack, process)
     source.append(ledger.random_events(300))
 
     with stream_driver(stream_stack.model_copy(update=eager)):

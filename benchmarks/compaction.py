@@ -1,0 +1,207 @@
+"""Compaction: what a merge costs as the table grows and 1 % of its keys change, and what a thousand compactions leave behind."""
+
+import argparse
+import io
+import random
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from decimal import Decimal
+
+import fastavro
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from benchmarks.report import print_circumstances
+from include.framing import header
+from include.lake import table_path
+from include.read_model import read_model
+from include.schema_registry import SchemaRegistry
+from include.settings import Settings
+from include.topics import changelog, changelog_topic, ensure_topics, source_topics
+from include.versions import VersionRegistry, first_version
+from spark_jobs.compaction import Compaction, compact
+from spark_jobs.lake_config import lake_config
+from spark_jobs.session import spark_session
+from stack.temporary import temporary_stack
+from stack.tools import Tools
+
+BALANCE = read_model("balance")
+CHANGED_SHARE = 0.01
+REPEATS = 3
+MEGABYTE = 1e6
+
+
+def main() -> None:
+    """Measure growth, then many compactions of a small table."""
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument(
+        "--keys",
+        default="100000,500000,1000000,2500000,5000000",
+        help="sizes of the growing table, ascending",
+    )
+    arguments.add_argument("--compactions", type=int, default=1000, help="of the small table (1,000)")
+    arguments.add_argument("--small-keys", type=int, default=10_000, help="keys of the small table (10,000)")
+    arguments.add_argument("--retention-s", type=float, default=60.0, help="of the small table's files (60)")
+    given = arguments.parse_args()
+    retention_h = given.retention_s / 3600
+    with temporary_stack(("kafka", "registry"), lake_retention_h=retention_h) as settings:
+        print_circumstances(settings)
+        jars = Tools(settings).jars("lake")
+        spark = spark_session("benchmark", lake_config(settings), master=settings.lake_master, jars=jars)
+        try:
+            grow(spark, settings, [int(size) for size in given.keys.split(",") if size])
+            repeat(spark, settings, given.compactions, given.small_keys)
+        finally:
+            spark.stop()
+
+
+@dataclass
+class Balances:
+    """The changelog of a read model like `balance`, written by hand, and the oracle of what its table holds.
+
+    counts: event_count of each key by its number; a key's amount is a function of both.
+    """
+
+    settings: Settings
+    name: str
+    counts: list[int] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        """Make topics and schema, and version 1, live."""
+        self.model = replace(BALANCE, name=self.name)
+        self._topic = changelog_topic(self.name, 1)
+        admin = AdminClient({"bootstrap.servers": self.settings.bootstrap_servers})
+        partitions = self.settings.partitions
+        topics = [*source_topics(BALANCE.source_topic, partitions), changelog(self._topic, partitions)]
+        ensure_topics(admin, topics, 1)
+        versions = VersionRegistry(self.settings.bootstrap_servers)
+        versions.ensure_topic()
+        versions.compare_and_set(first_version(self.name, 1), 0)
+        schema = self.model.state_schema
+        self._framing = header(SchemaRegistry(self.settings.registry_url).register(self._topic, schema))
+        self._schema = fastavro.parse_schema(schema.parsed())
+        self._producer = Producer(
+            {
+                "bootstrap.servers": self.settings.bootstrap_servers,
+                "partitioner": "murmur2_random",
+                "linger.ms": 20,
+                "compression.type": "lz4",
+                "queue.buffering.max.messages": 1_000_000,
+            }
+        )
+        self._occurred_on = datetime.now(UTC)
+
+    def add_keys(self, upto: int) -> None:
+        """Append a first record for each key that is missing below this number."""
+        first = len(self.counts)
+        self.counts += [0] * (upto - first)
+        self._append(range(first, upto))
+
+    def change(self, keys: int, seed: int) -> None:
+        """Append one more record for each of so many random keys."""
+        self._append(random.Random(seed).sample(range(len(self.counts)), keys))
+
+    def check(self) -> None:
+        """Fail unless the table holds exactly the newest record of each key."""
+        table = DeltaTable(table_path(self.settings, self.name))
+        rows = table.to_pyarrow_table(columns=["key", "amount", "event_count"])
+        numbers = pc.cast(pc.utf8_slice_codeunits(rows["key"], len("customer-")), "int64").to_numpy()
+        counts = rows["event_count"].to_numpy()
+        cents = pc.cast(pc.multiply(rows["amount"].cast(pa.decimal128(20, 2)), Decimal(100)), "int64")
+        assert len(np.unique(numbers)) == len(numbers) == len(self.counts), "keys are missing or there twice"
+        assert np.array_equal(np.asarray(self.counts)[numbers], counts), "the event counts are not exact"
+        assert np.array_equal((1 + numbers % 9_999) * counts, cents.to_numpy()), "the balances are not exact"
+
+    def _append(self, numbers: Sequence[int]) -> None:
+        for number in numbers:
+            count = self.counts[number] = self.counts[number] + 1
+            record = {
+                "amount": Decimal((1 + number % 9_999) * count) / 100,
+                "event_count": count,
+                "source_partition": 0,
+                "source_offset": count,
+                "occurred_on": self._occurred_on,
+            }
+            buffer = io.BytesIO()
+            buffer.write(self._framing)
+            fastavro.schemaless_writer(buffer, self._schema, record)
+            self._produce(f"customer-{number}".encode(), buffer.getvalue())
+        assert self._producer.flush(120) == 0
+
+    def _produce(self, key: bytes, value: bytes) -> None:
+        while True:
+            try:
+                self._producer.produce(self._topic, key=key, value=value)
+            except BufferError:
+                self._producer.poll(0.5)
+            else:
+                return
+
+
+def grow(spark: SparkSession, settings: Settings, sizes: list[int]) -> None:
+    """Let a table grow to each size, change 1 % of its keys some times, and print what the compactions took."""
+    if not sizes:
+        return
+    balances = Balances(settings, "growing")
+    print("keys          changed   seconds (median)   each              files   MB")
+    for size in sizes:
+        balances.add_keys(size)
+        compacted(spark, balances)
+        taken = []
+        for repeat_number in range(REPEATS):
+            changed = int(size * CHANGED_SHARE)
+            balances.change(changed, seed=size + repeat_number)
+            done = compacted(spark, balances)
+            assert done.counts.records == changed, "not every record was merged"
+            taken.append(done.seconds)
+        balances.check()
+        each = " ".join(f"{seconds:.1f}" for seconds in taken)
+        print(
+            f"{size:>10,} {changed:>10,}   {statistics.median(taken):>16.1f}   {each:<16} {done.after.files:>6} "
+            f"{done.after.bytes / MEGABYTE:>6.1f}   exact",
+            flush=True,
+        )
+
+
+def repeat(spark: SparkSession, settings: Settings, compactions: int, keys: int) -> None:
+    """Compact a small table many times, and print what it takes on disk at intervals."""
+    if not compactions:
+        return
+    balances = Balances(settings, "small")
+    balances.add_keys(keys)
+    print("compactions  files  MB     stored files  stored MB  log files  seconds each (median)")
+    taken: list[float] = []
+    stored: list[int] = []
+    for number in range(1, compactions + 1):
+        balances.change(max(1, int(keys * CHANGED_SHARE)), seed=number)
+        done = compacted(spark, balances)
+        taken.append(done.seconds)
+        stored.append(done.after.stored_files)
+        if number % max(1, compactions // 10) == 0:
+            usage = done.after
+            print(
+                f"{number:>11}  {usage.files:>5}  {usage.bytes / MEGABYTE:<5.1f}  {usage.stored_files:>12}  "
+                f"{usage.stored_bytes / MEGABYTE:>9.1f}  {usage.log_files:>9}  {statistics.median(taken):.1f}",
+                flush=True,
+            )
+            taken.clear()
+    balances.check()
+    print(f"at most {max(stored)} files stored at once; the table is exact")
+
+
+def compacted(spark: SparkSession, balances: Balances) -> Compaction:
+    """Compact, as the job does."""
+    done = compact(spark, balances.settings, balances.model)
+    assert done is not None
+    return done
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,187 @@
+"""Promotion: from the registry's record to the last node that answers from the new version; and what a rebuild costs the live one."""
+
+import argparse
+import http.client
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+
+from benchmarks.deposits import BALANCE, Deposits, folded
+from benchmarks.latency import Load, Probes, wait_for_real_time
+from benchmarks.report import latency_line, percentile, print_circumstances
+from include.kafka_log import log_consumer, read_tail
+from include.settings import CHECKOUT, Settings
+from include.topics import VERSION_REGISTRY_TOPIC, changelog_topic
+from query_api.lookups import HOP_OWNER
+from query_api.peers import HOP_HEADER
+from rebuild.handing_over import hand_over_version
+from rebuild.hydrating import hydrate
+from rebuild.promoting import promote_version, roll_back_version
+from rebuild.registering import register_candidate
+from rebuild.request import RebuildRequest
+from spark_jobs.lake_config import lake_config
+from spark_jobs.stream_config import stream_config, stream_master
+from stack.settings_environment import settings_environment
+from stack.temporary import temporary_stack
+from stack.unsupervised_driver import stream_driver
+
+EVENTS_PER_S = 500
+SWITCH_TIMEOUT_S = 30.0
+POLL_S = 0.005
+WARM_UP_S = 60
+CHUNK_S = 5
+REQUEST = RebuildRequest(BALANCE.name, "benchmark", BALANCE.newest_fold_revision, approve=False, grace_h=1.0)
+
+
+def main() -> None:
+    """Measure the live version's latency before and during a rebuild, then promote back and forth."""
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("--events", type=int, default=500_000, help="events in the log (500,000)")
+    arguments.add_argument("--customers", type=int, default=100_000, help="keys (100,000)")
+    arguments.add_argument("--promotions", type=int, default=200, help="promotions back and forth (200)")
+    arguments.add_argument("--seconds", type=int, default=45, help="how long latency is measured before (45)")
+    given = arguments.parse_args()
+    with temporary_stack(("kafka", "registry", "query_nodes")) as settings:
+        print_circumstances(settings)
+        bulk = Deposits(settings, given.customers, prefix="bulk-")
+        bulk.append_many(settings, given.events, seed=1)
+        load, probes = Load(settings, EVENTS_PER_S), Probes(settings)
+        with stream_driver(settings):
+            wait_for_real_time(settings)
+            number = register_candidate(settings, REQUEST, "benchmark").number
+            compare_latency(settings, load, probes, number, given.seconds)
+            hand_over_version(settings, BALANCE.name, number)
+            hydrate(settings, BALANCE.name, number)
+            promote_version(settings, BALANCE.name, number, grace_h=1.0)
+            measure_promotions(settings, bulk, number, given.promotions)
+        expected = bulk.expected() | load.deposits.expected() | probes.deposits.expected()
+        found, _ = folded(settings, changelog_topic(BALANCE.name, number))
+        assert found == expected, "the promoted version is not exact"
+        print(f"exact     {sum(count for count, _ in found.values()):,} events of {len(found):,} customers")
+
+
+def compare_latency(settings: Settings, load: Load, probes: Probes, number: int, seconds: int) -> None:
+    """Measure acknowledged -> lookup under 500 events/s, before and while catch-up and staging run."""
+    load.run(WARM_UP_S)
+
+    def measured(name: str, run_s: int, job: subprocess.Popen[bytes] | None = None) -> list[float]:
+        probes.latencies_ms.clear()
+        load.run(run_s, during=probes.run)
+        while job is not None and job.poll() is None:
+            load.run(CHUNK_S, during=probes.run)
+        every = sorted(ms for latencies in probes.latencies_ms.values() for ms in latencies)
+        print(latency_line(f"acknowledged -> lookup, {name}", every), flush=True)
+        assert job is None or job.returncode == 0, f"the job failed: see {settings.home / 'logs'}"
+        return every
+
+    before = measured("before", seconds)
+    # One after the other, as the pool `rebuild` has it.
+    stream, lake = stream_config(settings), lake_config(settings)
+    job = submit(settings, "catch-up", stream_master(settings), stream, "catch_up", number)
+    during = measured("catch-up", CHUNK_S, job)
+    job = submit(settings, "lake", settings.lake_master, lake, "build_staging", number)
+    during = sorted(during + measured("staging", CHUNK_S, job))
+    for share, name in ((0.5, "p50"), (0.99, "p99")):
+        ratio = percentile(during, share) / percentile(before, share)
+        print(f"live version's latency during a rebuild, {name}: {ratio:.2f} times that before")
+
+
+def submit(
+    settings: Settings, kind: str, master: str, config: dict[str, str], job: str, number: int
+) -> subprocess.Popen[bytes]:
+    """Start a rebuild's Spark job as Airflow does."""
+    command = [
+        str(CHECKOUT / "stack" / "bin" / f"spark-submit-{kind}"),
+        *("--master", master),
+        *(f"--conf={name}={value}" for name, value in config.items()),
+        str(CHECKOUT / "spark_jobs" / f"{job}.py"),
+        *("--read-model", BALANCE.name, "--version", str(number)),
+    ]
+    environment = {**os.environ, **settings_environment(settings), "FOLDLAKE_PYTHON": sys.executable}
+    with (settings.home / "logs" / f"{job}.log").open("ab") as log:
+        return subprocess.Popen(command, cwd=CHECKOUT, env=environment, stdout=log, stderr=log)
+
+
+def measure_promotions(settings: Settings, deposits: Deposits, number: int, times: int) -> None:
+    """Make version 1 and the rebuilt one live in turn, and watch both nodes."""
+    keys = [key_owned_by(port, deposits) for port in settings.query_ports]
+    first: list[float] = []
+    last: list[float] = []
+    for turn in range(times):
+        version = 1 if turn % 2 == 0 else number
+        watch = Switch(settings, keys, version)
+        roll_back_version(settings, BALANCE.name, version)
+        seen_s = watch.result()
+        appended_s = newest_record_s(settings)
+        first.append((min(seen_s) - appended_s) * 1000)
+        last.append((max(seen_s) - appended_s) * 1000)
+    print(latency_line("record -> first node answers from it", first))
+    print(latency_line("record -> last node answers from it", last))
+
+
+def key_owned_by(port: int, deposits: Deposits) -> str:
+    """Return a key that this node answers for from its own store: asked for others' keys, it would show others' switch."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    for key in deposits.expected():
+        status, _ = ask(connection, key, {HOP_HEADER: HOP_OWNER})
+        if status == http.client.OK:
+            return key
+    raise AssertionError(f"the node on port {port} owns no key")
+
+
+def ask(
+    connection: http.client.HTTPConnection, key: str, headers: Mapping[str, str] | None = None
+) -> tuple[int, int]:
+    """Ask a node for a key; returns the status, and the version that the answer comes from, 0 without one."""
+    connection.request("GET", f"/api/read-models/{BALANCE.name}/records/{key}", headers=headers or {})
+    response = connection.getresponse()
+    return response.status, json.loads(response.read()).get("version", 0)
+
+
+class Switch:
+    """Asks every node for a key of its own, from now on, until each answers from a version; notes when it did (Unix s)."""
+
+    def __init__(self, settings: Settings, keys: Sequence[str], version: int) -> None:
+        self._version = version
+        self._seen_s: list[float] = []
+        self._threads = [
+            threading.Thread(target=self._watch, args=(port, key))
+            for port, key in zip(settings.query_ports, keys, strict=True)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def result(self) -> list[float]:
+        """Wait for every node."""
+        for thread in self._threads:
+            thread.join()
+        assert len(self._seen_s) == len(self._threads), "a node did not switch in time"
+        return self._seen_s
+
+    def _watch(self, port: int, key: str) -> None:
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+        deadline_s = time.monotonic() + SWITCH_TIMEOUT_S
+        while time.monotonic() < deadline_s:
+            status, version = ask(connection, key)
+            assert status == http.client.OK, f"HTTP {status} for {key}"
+            if version == self._version:
+                self._seen_s.append(time.time())
+                return
+            time.sleep(POLL_S)
+
+
+def newest_record_s(settings: Settings) -> float:
+    """Return when the registry's newest record was appended (Unix s)."""
+    consumer = log_consumer(settings.bootstrap_servers)
+    try:
+        return max(m.timestamp()[1] for m in read_tail(consumer, VERSION_REGISTRY_TOPIC, 0)) / 1000
+    finally:
+        consumer.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,76 @@
+"""The quality check in full, of lake and query nodes: time and peak memory, and how both grow with the log."""
+
+import argparse
+import json
+import time
+
+from benchmarks.deposits import BALANCE, Deposits
+from benchmarks.rebuild import PeakMemory
+from benchmarks.report import print_circumstances
+from include.settings import Settings
+from include.stream_status import read_stream_status
+from quality.check import CheckRequest, Mode, StoreName
+from quality.command import arguments as command_line
+from quality.report import summary_path
+from stack.direct_submit import run
+from stack.temporary import temporary_stack
+from stack.unsupervised_driver import log_path, stream_driver
+
+POLL_S = 1.0
+STORES = (StoreName.LAKE, StoreName.NODES)
+
+
+def main() -> None:
+    """Check a log of so many events, and one that is larger by a factor."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--events", type=int, default=2_000_000, help="events in the log (2,000,000)")
+    parser.add_argument("--keys", type=int, default=100_000, help="customers (100,000)")
+    parser.add_argument(
+        "--times", type=int, default=10, help="the larger log's factor; 1: only the first (10)"
+    )
+    parser.add_argument("--timeout", type=float, default=3600, help="seconds for each part (3600)")
+    given = parser.parse_args()
+    for factor in sorted({1, given.times}):
+        with temporary_stack(("kafka", "registry", "query_nodes")) as settings:
+            if factor == 1:
+                print_circumstances(settings)
+            deposits = Deposits(settings, given.keys * factor)
+            deposits.append_many(settings, given.events * factor, seed=factor)
+            with stream_driver(settings):
+                wait_until_folded(settings, given.timeout)
+                assert run(settings, "promote_lake", ["--read-model", BALANCE.name]) == 0, "no lake table"
+                for mode in Mode:
+                    measure(settings, mode, given.events * factor)
+
+
+def wait_until_folded(settings: Settings, timeout_s: float) -> None:
+    """Wait until the driver has folded all events and goes on in real time."""
+    deadline_s = time.monotonic() + timeout_s
+    while not log_path(settings).exists() or ": real time" not in log_path(settings).read_text(
+        encoding="utf-8"
+    ):
+        assert time.monotonic() < deadline_s, "not caught up in time"
+        time.sleep(POLL_S)
+    while read_stream_status(settings).events_behind:
+        assert time.monotonic() < deadline_s, "not folded in time"
+        time.sleep(POLL_S)
+
+
+def measure(settings: Settings, mode: Mode, events: int) -> None:
+    """Check, and print what it took."""
+    name = f"benchmark-{mode}"
+    request = CheckRequest(BALANCE.name, STORES, mode, name)
+    began_s = time.monotonic()
+    with PeakMemory(settings) as memory:
+        status = run(settings, "quality", command_line(request))
+    seconds = time.monotonic() - began_s
+    result = json.loads(summary_path(settings, name).read_text(encoding="utf-8"))
+    assert status == 0, result["verdict"]
+    print(
+        f"quality   {mode:<7}{events:>11,} events, {result['keys']:>9,} records of lake and nodes: {seconds:6.1f} s, of "
+        f"which {result['duration_s']:6.1f} s checking; {memory.peak_mb['verify']:,.0f} MB at most (JVM and Python)"
+    )
+
+
+if __name__ == "__main__":
+    main()

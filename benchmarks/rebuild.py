@@ -1,0 +1,149 @@
+"""A rebuild as Airflow runs it, from trigger to promoted: each stage's share, events/s, peak memory; exact or not counted."""
+
+import argparse
+import re
+import threading
+import time
+from collections import defaultdict
+from typing import Self
+
+import psutil
+
+from benchmarks.deposits import BALANCE, Deposits, folded
+from benchmarks.report import print_circumstances
+from include.dag_defaults import REBUILD_DAG
+from include.settings import Settings
+from include.stream_status import read_stream_status
+from include.topics import changelog_topic
+from stack import airflow
+from stack.airflow_api import AirflowApi
+from stack.temporary import temporary_stack
+
+CUSTOMERS = 100_000
+START_TIMEOUT_S = 600.0
+POLL_S = 1.0
+# What a process is told by: a word of its command line.
+KINDS = {
+    "spark_jobs/stream.py": "stream driver",
+    "spark_jobs/catch_up.py": "catch-up",
+    "spark_jobs/build_staging.py": "staging",
+    "spark_jobs/quality.py": "verify",
+    "spark_jobs/promote_lake.py": "promotion of the lake",
+    "query_api.materializer": "materializers",
+    "query_api.server": "HTTP servers",
+    "kafka.Kafka": "Kafka",
+}
+RATE = re.compile(r"progress: (catch up|staging) of .*100 %\), ([\d,]+)/s")
+
+
+def main() -> None:
+    """Fold so many events as version 1, then rebuild them as version 2."""
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("--events", type=int, default=2_000_000, help="events in the log (2,000,000)")
+    arguments.add_argument("--customers", type=int, default=CUSTOMERS, help="keys (100,000)")
+    arguments.add_argument("--timeout", type=float, default=3600, help="seconds until it is given up (3600)")
+    given = arguments.parse_args()
+    # No compaction but the rebuild's own: it would compete with one stage or another, by chance.
+    with temporary_stack(compaction_interval_s=0) as settings:
+        print_circumstances(settings)
+        wait_for_stream(settings)
+        deposits = Deposits(settings, given.customers)
+        deposits.append_many(settings, given.events, seed=1)
+        wait_until_folded(settings, deposits, given.timeout)
+        rebuild(settings, deposits, given.timeout)
+
+
+def wait_for_stream(settings: Settings) -> None:
+    """Wait until Airflow has launched the driver and it folds in real time."""
+    deadline_s = time.monotonic() + START_TIMEOUT_S
+    while read_stream_status(settings).state != "running":
+        assert time.monotonic() < deadline_s, "the driver is not up in time"
+        time.sleep(POLL_S)
+
+
+def wait_until_folded(settings: Settings, deposits: Deposits, timeout_s: float) -> None:
+    """Wait until version 1 is folded, and see that it is exact."""
+    deadline_s = time.monotonic() + timeout_s
+    while read_stream_status(settings).events_behind != 0:
+        assert time.monotonic() < deadline_s, "version 1 is not folded in time"
+        time.sleep(POLL_S * 5)
+    assert folded(settings)[0] == deposits.expected(), "version 1 is not exact"
+
+
+def rebuild(settings: Settings, deposits: Deposits, timeout_s: float) -> None:
+    """Trigger a rebuild that is promoted when proved, wait for it, and print what it took."""
+    api = airflow.api(settings)
+    began_s = time.monotonic()
+    conf = {"read_model": BALANCE.name, "reason": "benchmark", "approve": False, "grace_hours": 1}
+    run_id = api.trigger(REBUILD_DAG, conf)
+    seconds: dict[str, float] = {}
+    with PeakMemory(settings) as memory:
+        states: dict[str, str | None] = {}
+        while states.get("promote_lake") != "success":
+            time.sleep(POLL_S)
+            states = {task.task_id: task.state for task in api.tasks(REBUILD_DAG, run_id)}
+            if states.get("promote") == "success":
+                seconds.setdefault("promoted", time.monotonic() - began_s)
+            assert api.run_state(REBUILD_DAG, run_id) != "failed", states
+            assert time.monotonic() < began_s + timeout_s, f"not promoted in time: {states}"
+        total_s = time.monotonic() - began_s
+    found, _ = folded(settings, changelog_topic(BALANCE.name, 2))
+    assert found == deposits.expected(), "version 2 is not exact"
+    events = deposits.appended.total()
+    print(
+        f"rebuild   {events:,} events, {len(found):,} keys: promoted after {seconds['promoted']:.0f} s, "
+        f"lake after {total_s:.0f} s, exact"
+    )
+    for task in api.tasks(REBUILD_DAG, run_id):
+        if task.duration_s and task.state == "success":
+            share = task.duration_s / total_s
+            rate = _rate(api, run_id, task.task_id, task.try_number)
+            print(f"  {task.task_id:<20}{task.duration_s:7.1f} s  {share:4.0%}  {rate}")
+    for kind, mb in sorted(memory.peak_mb.items(), key=lambda pair: -pair[1]):
+        print(f"  memory    {kind:<24}{mb:7,.0f} MB at most")
+
+
+def _rate(api: AirflowApi, run_id: str, task_id: str, try_number: int) -> str:
+    log = "\n".join(api.task_log(REBUILD_DAG, run_id, task_id, try_number))
+    rates = RATE.findall(log)
+    return f"{rates[-1][1]} events/s, session start excluded" if rates else ""
+
+
+class PeakMemory:
+    """Samples the resident memory of a home's processes by kind while a block runs; a kind's processes are added up."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.peak_mb: dict[str, float] = defaultdict(float)
+        self._home = settings.home
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> Self:
+        """Begin to sample."""
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Sample no more."""
+        self._over.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._over.wait(POLL_S):
+            now: dict[str, float] = defaultdict(float)
+            for process in psutil.process_iter():
+                try:
+                    if process.environ().get("FOLDLAKE_HOME") != str(self._home):
+                        continue
+                    command = " ".join(process.cmdline())
+                    kind = next((name for word, name in KINDS.items() if word in command), None)
+                    if kind is not None:
+                        now[kind] += process.memory_info().rss / 2**20
+                except (psutil.Error, OSError):
+                    continue
+            for kind, mb in now.items():
+                self.peak_mb[kind] = max(self.peak_mb[kind], mb)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,81 @@
+"""`./foldlake lake`: the tables in the lake, how far behind they are, and their history."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from include.lake_status import LakeCommit, LakeStatus
+
+MEGABYTE = 1e6
+
+
+def run(
+    read_model: Annotated[str, typer.Argument(help="A read model; none: all of them.")] = "",
+    newest: Annotated[int, typer.Option("-n", "--newest", min=1, help="How many commits of each.")] = 10,
+    as_json: Annotated[bool, typer.Option("--json", help="For programs: one JSON document.")] = False,
+) -> None:
+    """Show the Delta table of each read model: where it is, its size, how far behind the events, and its history.
+
+    A table is known to be complete up to where the stream had committed when it was brought up to date: what came since
+    counts as behind, though part of it may be in the table. docs/lake.md says how to query the tables.
+
+    Examples:
+      ./foldlake lake
+
+      ./foldlake lake balance -n 50
+
+      ./foldlake lake --json
+    """
+    import json
+    from dataclasses import asdict
+
+    from include.lake import table_path
+    from include.lake_status import lake_status
+    from include.read_model import load_read_models
+    from include.read_model import read_model as declared
+    from include.settings import Settings
+
+    settings = Settings()
+    folder = settings.read_models_dir
+    models = [declared(read_model, folder)] if read_model else list(load_read_models(folder).values())
+    found = {model.name: lake_status(settings, model, newest) for model in models}
+    if as_json:
+        tables = [None if status is None else asdict(status) for status in found.values()]
+        print(json.dumps([table for table in tables if table], indent=2, default=str))
+        return
+    for name, status in found.items():
+        if status is None:
+            print(f"{name}: no table yet at {table_path(settings, name)}; `./foldlake compact` makes it")
+        else:
+            print("\n".join(to_lines(status)))
+
+
+def to_lines(status: "LakeStatus") -> list[str]:
+    """Write a table's figures, then its history, newest first."""
+    from cli.status import duration
+
+    version = "no version yet" if status.version is None else f"version {status.version}"
+    age = "never" if status.newest_age_s is None else f"{duration(round(status.newest_age_s))} ago"
+    behind = "unknown: Kafka does not answer" if status.events_behind is None else f"{status.events_behind:,}"
+    offsets = ", ".join(f"{partition}: {offset}" for partition, offset in status.complete_up_to.items())
+    lines = [
+        f"{status.read_model}: {version}",
+        f"  table           {status.path}",
+        f"  rows            {status.rows:,}",
+        f"  files           {status.files:,}, {status.bytes / MEGABYTE:,.1f} MB",
+        f"  brought up      {age}, Delta version {status.delta_version}",
+        f"  complete up to  {offsets or 'not known yet'}  (source partition: offset)",
+        f"  events behind   {behind}",
+        "  Delta version  when (UTC)           operation     read-model version",
+    ]
+    return lines + [f"  {_line(commit)}".rstrip() for commit in status.history]
+
+
+def _line(commit: "LakeCommit") -> str:
+    operation, version = (
+        (commit.operation.lower(), "")
+        if commit.tag is None
+        else (commit.tag.operation, str(commit.tag.version))
+    )
+    return f"{commit.delta_version:<13}  {commit.committed_at:%Y-%m-%d %H:%M:%S}  {operation:<12}  {version}"

@@ -1,0 +1,52 @@
+"""`./foldlake versions`: every version of every read model, and where it is in its life."""
+
+from typing import Annotated
+
+import typer
+
+COLORS = {"live": "green", "candidate": "cyan", "building": "cyan", "previous": "yellow"}
+
+
+def run(
+    as_json: Annotated[bool, typer.Option("--json", help="For programs: one JSON document.")] = False,
+) -> None:
+    """List the versions of every read model: stage, fold revision, why it was made, until when it is kept.
+
+    Examples:
+      ./foldlake versions
+
+      ./foldlake versions --json
+    """
+    import json
+    from dataclasses import asdict
+
+    from rich.console import Console
+    from rich.table import Table
+
+    from include.settings import Settings
+    from include.versions import VersionRegistry
+
+    registry = VersionRegistry(Settings().bootstrap_servers)
+    try:
+        records = registry.read()
+    finally:
+        registry.close()
+    if as_json:
+        print(json.dumps({name: asdict(record) for name, record in records.items()}, indent=2))
+        return
+    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
+    for column in ("read model", "version", "stage", "fold", "made", "reason", "kept until"):
+        table.add_column(column, justify="right" if column in ("version", "fold") else "left")
+    for name, record in sorted(records.items()):
+        for version in record.versions:
+            color = COLORS.get(version.stage.value, "dim")
+            table.add_row(
+                name,
+                str(version.number),
+                f"[{color}]{version.stage.value}[/{color}]",
+                str(version.fold_revision),
+                version.created_at[:19].replace("T", " "),
+                version.reason,
+                version.retire_after[:19].replace("T", " ") if version.stage.value == "previous" else "",
+            )
+    Console().print(table)

@@ -1,0 +1,26 @@
+"""Where each version keeps what it has folded so far."""
+
+from include.settings import Settings
+
+
+def query_name(model_name: str, version: int) -> str:
+    """Return the name of a version's query, which is also its checkpoint's path below the root."""
+    return f"{model_name}/v{version}"
+
+
+def checkpoint_path(settings: Settings, model_name: str, version: int) -> str:
+    """Return the checkpoint of a version's query: a local path, or a URI."""
+    return f"{settings.checkpoints}/{query_name(model_name, version)}"
+
+
+def fold_rule_path(checkpoint: str) -> str:
+    """Return the file that says what a checkpoint's state was folded with.
+
+    Beside the checkpoint, not in it: one that has no committed batch is removed as a whole.
+    """
+    return f"{checkpoint}.fold"
+
+
+def compaction_checkpoint(settings: Settings, model_name: str, version: int) -> str:
+    """Return the folder of the checkpoints that compaction has for a version: one for each time that it became live."""
+    return f"{settings.checkpoints}/compaction/{query_name(model_name, version)}"

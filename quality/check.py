@@ -1,0 +1,128 @@
+"""What a quality check is asked, and what it found, as values."""
+
+import json
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from include.errors import FoldlakeError
+
+# As many failing keys are listed; all are counted.
+LISTED_KEYS = 1_000
+
+
+class QualityError(FoldlakeError):
+    """A check that could not be made: nothing is known of the records, right or wrong."""
+
+
+class StoreName(StrEnum):
+    """What can be checked."""
+
+    LAKE = "lake"
+    NODES = "nodes"
+    CHANGELOG = "changelog"
+    STAGING = "staging"
+
+
+class Mode(StrEnum):
+    """Every key, or a sample of them."""
+
+    FULL = "full"
+    SAMPLE = "sample"
+
+
+@dataclass(frozen=True)
+class CheckRequest:
+    """What to check; `version` None is the live one."""
+
+    read_model: str
+    stores: tuple[StoreName, ...]
+    mode: Mode
+    run_id: str
+    version: int | None = None
+
+
+@dataclass(frozen=True)
+class ExpectationResult:
+    """What one expectation found in one store.
+
+    checked: how many rows it was asked of (keys, or places for the last ones). failed: how many did not meet it.
+    sample: some of the keys that did not, each with its place. finding: in words, where there is more to say.
+    """
+
+    store: StoreName
+    expectation: str
+    checked: int
+    failed: int
+    duration_s: float = 0.0
+    sample: tuple[dict[str, str], ...] = ()
+    finding: str = ""
+
+    @property
+    def passed(self) -> bool:
+        """Whether every row met it."""
+        return self.failed == 0
+
+
+@dataclass(frozen=True)
+class FailingKey:
+    """One key that failed: which expectations, and the stored and the replayed record side by side, as text.
+
+    A side is empty where there is no record.
+    """
+
+    store: StoreName
+    place: str
+    key: str
+    expectations: tuple[str, ...]
+    stored: dict[str, str | None]
+    replayed: dict[str, str | None]
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """The whole outcome.
+
+    started_at: ISO 8601. report: path of the HTML page; report_url: where a query node serves it.
+    events: replayed. keys: compared, over all places. findings: what an operator should know beside the figures.
+    """
+
+    request: CheckRequest
+    version: int
+    fold_revision: int
+    started_at: str
+    duration_s: float
+    events: int
+    keys: int
+    expectations: tuple[ExpectationResult, ...]
+    failing_keys: tuple[FailingKey, ...]
+    failing_keys_total: int
+    findings: tuple[str, ...] = ()
+    report: str = ""
+    report_url: str = ""
+    places: tuple[str, ...] = field(default_factory=tuple)
+
+    @property
+    def passed(self) -> bool:
+        """Whether every expectation was met."""
+        return all(expectation.passed for expectation in self.expectations)
+
+    @property
+    def verdict(self) -> str:
+        """The outcome in one line."""
+        what = f"{self.request.read_model} v{self.version}, {', '.join(self.request.stores)}"
+        if self.passed:
+            return f"quality check passed: {what}: {self.keys:,} keys, {self.events:,} events replayed"
+        failed = [f"{e.store}: {e.expectation} ({e.failed:,})" for e in self.expectations if not e.passed]
+        said = [*self.findings, *failed]
+        return f"quality check FAILED: {what}: {'; '.join(said)}"
+
+    def to_json(self) -> str:
+        """Return all of it as JSON, for programs."""
+        return json.dumps(asdict(self) | {"passed": self.passed, "verdict": self.verdict}, indent=1)
+
+    @staticmethod
+    def read(text: str) -> dict[str, Any]:
+        """Read what `to_json` wrote, as plain data."""
+        fields: dict[str, Any] = json.loads(text)
+        return fields

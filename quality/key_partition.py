@@ -1,0 +1,77 @@
+"""The partition of a key as Kafka's Java client has it, in Spark's own columns: no Python worker, so any cluster can do it.
+
+Source: org.apache.kafka.common.utils.Utils.murmur2, in arithmetic on 64-bit integers: Spark's have a sign, and overflow is an error.
+"""
+
+from collections.abc import Callable
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql.functions import col, lit
+
+SEED = 0x9747B28C
+M = 0x5BD1E995
+R = 24
+BLOCK_BYTES = 4
+UNSIGNED = 0xFFFFFFFF
+POSITIVE = 0x7FFFFFFF
+
+
+def partition_of_key(key: str, partitions: int) -> Column:
+    """Return the partition of the keys in a string column: murmur2 of its UTF-8, positive, modulo `partitions`."""
+    data = col(key).cast("binary")
+    size = F.length(data).cast("long")
+    blocks = F.floor(size / BLOCK_BYTES)
+    every = F.when(blocks > 0, F.sequence(lit(1).cast("long"), blocks)).otherwise(
+        F.array().cast("array<bigint>")
+    )
+    hashed = F.aggregate(every, size.bitwiseXOR(lit(SEED)), lambda h, block: _mixed(h, _block(data, block)))
+    tail_start = blocks * BLOCK_BYTES
+    rest = size - tail_start
+    tail = lit(0).cast("long")
+    for index in range(BLOCK_BYTES - 1):
+        there = F.when(rest > index, F.shiftleft(_byte(data, tail_start + index + 1), 8 * index)).otherwise(
+            lit(0)
+        )
+        tail = tail.bitwiseXOR(there)
+    hashed = _once(hashed, lambda h: F.when(rest > 0, _times_m(h.bitwiseXOR(tail))).otherwise(h))
+    hashed = _folded_right(_times_m(_folded_right(hashed, 13)), 15)
+    return (hashed.bitwiseAND(lit(POSITIVE)) % lit(partitions)).cast("int")
+
+
+def _mixed(h: Column, k: Column) -> Column:
+    return _times_m(h).bitwiseXOR(_times_m(_folded_right(_times_m(k), R)))
+
+
+def _folded_right(value: Column, bits: int) -> Column:
+    return _once(value, lambda v: v.bitwiseXOR(F.shiftright(v, bits)))
+
+
+def _times_m(value: Column) -> Column:
+    """Return the lower 32 bits of `value` times M, in two halves so that nothing overflows."""
+    return _once(value, _product)
+
+
+def _product(value: Column) -> Column:
+    low = value * lit(M & 0xFFFF)
+    high = F.shiftleft((value * lit(M >> 16)).bitwiseAND(lit(0xFFFF)), 16)
+    return (low + high).bitwiseAND(lit(UNSIGNED))
+
+
+def _once(value: Column, use: Callable[[Column], Column]) -> Column:
+    """Return what `use` makes of a value that is computed once: a column used twice is computed twice."""
+    return F.get(F.transform(F.array(value), use), lit(0))
+
+
+def _block(data: Column, number: Column) -> Column:
+    """Return the `number`th (from 1) four bytes as an unsigned little-endian integer."""
+    start = (number - 1) * BLOCK_BYTES + 1
+    value = _byte(data, start)
+    for index in range(1, BLOCK_BYTES):
+        value = value + F.shiftleft(_byte(data, start + index), 8 * index)
+    return value
+
+
+def _byte(data: Column, position: Column) -> Column:
+    """Return the byte at a position (from 1) as a number."""
+    return F.conv(F.hex(data.substr(position.cast("int"), lit(1))), 16, 10).cast("long")

@@ -1,0 +1,90 @@
+"""A Delta table as a store: one version of the table is read, and its newest commit's tag says up to where it is complete."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from delta.tables import DeltaTable
+from pyspark.sql import DataFrame
+from pyspark.sql.functions import col, lit
+
+from include.kafka_log import log_consumer
+from include.lake import CommitTag
+from quality.check import QualityError, StoreName
+from quality.log_ends import age_beyond_s
+from quality.stores.base import Place, Reading, Sample, Target, state_records
+from spark_jobs.lake_table import NEWEST_COMMITS
+
+
+class DeltaStore:
+    """A table of state records whose commits carry a tag (include.lake.CommitTag)."""
+
+    def __init__(self, name: StoreName, target: Target, path: str) -> None:
+        self.name = name
+        self._target = target
+        self._path = path
+        # One version of the table, and what the same listing says of it, for all of the check: compaction and promotion may go on meanwhile.
+        self._version, self._tag = self._newest()
+
+    def _newest(self) -> tuple[int, CommitTag]:
+        """Return the newest version, and the newest tag at or below it."""
+        spark = self._target.spark
+        if not DeltaTable.isDeltaTable(spark, self._path):
+            message = f"There is no table {self._path}: has the {self.name} of this read model been built?"
+            raise QualityError(message)
+        table = DeltaTable.forPath(spark, self._path)
+        for limit in (NEWEST_COMMITS, None):
+            commits: list[Any] = (
+                table.history(limit)
+                .select("version", "userMetadata")
+                .orderBy(col("version").desc())
+                .collect()
+            )
+            for commit in commits:
+                tag = CommitTag.from_json(commit.userMetadata)
+                if tag is not None:
+                    return int(commits[0].version), tag
+        message = (
+            f"No commit of {self._path} says what it holds: was it written by something else than Foldlake?"
+        )
+        raise QualityError(message)
+
+    @property
+    def may_catch_up(self) -> bool:
+        """False: the version of the table that is checked stays as it is."""
+        return False
+
+    def key_counts(self) -> dict[str, int]:
+        """Return the number of rows."""
+        return {str(self.name): self._table().count()}
+
+    def read(self, sample: Sample) -> Reading:
+        """Return the table's rows as the records of one place, complete up to what its tag says."""
+        target, tag = self._target, self._tag
+        place = Place(str(self.name), tag.complete_up_to, lag_s=self._lag_s(tag.complete_up_to))
+        rows = self._table()
+        records = state_records(target, lit(place.name), rows)
+        faults: tuple[str, ...] = ()
+        if tag.version != target.version.number:
+            held = f"the {self.name} holds version {tag.version}, not version {target.version.number}"
+            faults = (f"{held}: it has not been promoted yet, or was rolled back",)
+        notes = (f"{self.name}: read as of version {self._version} of the Delta table",)
+        return Reading((place,), sample.of(records), faults, notes)
+
+    def read_again(self, wanted: DataFrame) -> DataFrame:
+        """Return the wanted keys' records, which are what they were."""
+        return self.read(Sample()).records.join(wanted.select("place", "key"), ["place", "key"], "left_semi")
+
+    def close(self) -> None:
+        """Hold nothing."""
+
+    def _table(self) -> DataFrame:
+        reader = self._target.spark.read.format("delta").option("versionAsOf", self._version)
+        return reader.load(self._path)
+
+    def _lag_s(self, complete_up_to: Mapping[int, int]) -> float:
+        target = self._target
+        consumer = log_consumer(target.settings.bootstrap_servers)
+        try:
+            return age_beyond_s(consumer, target.model.source_topic, complete_up_to, target.cut)
+        finally:
+            consumer.close()

@@ -1,0 +1,134 @@
+"""What Airflow's tasks of rebuild, rollback and retirement call: the stages' actions, with a run's words around them."""
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+
+from include.dag_defaults import REBUILD_DAG
+from include.errors import FoldlakeError, KafkaUnavailableError, RegistryUnavailableError
+from include.read_model import ReadModel, load_read_models
+from include.settings import Settings
+from include.version_lock import VersionLockedError
+from rebuild.errors import RequestError, StageTimeoutError
+from rebuild.handing_over import hand_over_version
+from rebuild.hydrating import hydrate
+from rebuild.promoting import choose_rollback, promote_version, roll_back_version
+from rebuild.proof import proof_summary
+from rebuild.registering import register_candidate
+from rebuild.request import rebuild_request, rollback_request
+from rebuild.retiring import abandon_run, retire_version, sweep
+from stack import airflow
+from stack.airflow_api import AirflowUnavailableError
+
+LOG = logging.getLogger(__name__)
+# Servers may be back, and locks free, at the next try; whatever else Foldlake decides, it would decide again.
+WORTH_ANOTHER_TRY = (KafkaUnavailableError, RegistryUnavailableError, VersionLockedError, StageTimeoutError)
+
+
+class Refusals:
+    """Fails the task for good where another try would end the same way, with the error's own words."""
+
+    def __enter__(self) -> None:
+        """Begin."""
+
+    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
+        """Turn the error into Airflow's."""
+        if isinstance(error, FoldlakeError) and not isinstance(error, WORTH_ANOTHER_TRY):
+            LOG.error("%s", error)
+            raise AirflowFailException(str(error)) from None
+
+
+def register(conf: Mapping[str, Any], params: Mapping[str, Any], run_id: str) -> dict[str, Any]:
+    """Check the form, register the candidate and write the run's note; returns what the later tasks need."""
+    settings = Settings()
+    with Refusals():
+        _no_unknown(conf, params)
+        request = rebuild_request(params, _models(settings), settings.rebuild_grace_h)
+        version = register_candidate(settings, request, run_id)
+        note(settings, REBUILD_DAG, run_id, f"{request.read_model} v{version.number}: {request.reason}")
+    return {"version": version.number, "fold_revision": version.fold_revision, "grace_h": request.grace_h}
+
+
+def hand_over(read_model: str, number: int) -> None:
+    """Give the version to the stream driver."""
+    with Refusals():
+        hand_over_version(Settings(), read_model, number)
+
+
+def load_on_nodes(read_model: str, number: int, check_id: str) -> str:
+    """Wait until the nodes have loaded the version; returns the proof's summary for the approval."""
+    settings = Settings()
+    with Refusals():
+        hydrate(settings, read_model, number)
+    try:
+        return proof_summary(settings, check_id)
+    except Exception as error:  # noqa: BLE001 - a summary that cannot be read is no reason not to ask
+        return f"The quality check's results cannot be read: {error}"
+
+
+def promote(read_model: str, number: int, grace_h: float) -> int | None:
+    """Make the version live; returns the number of the one that it replaced."""
+    with Refusals():
+        replaced = promote_version(Settings(), read_model, number, grace_h)
+    return None if replaced is None else replaced.number
+
+
+def abandon(read_model: str, run_id: str) -> None:
+    """Give up what this run has not promoted; skipped where there is nothing to give up."""
+    with Refusals():
+        if abandon_run(Settings(), read_model, run_id) is None:
+            raise AirflowSkipException("Nothing to abandon.")
+
+
+def choose(conf: Mapping[str, Any], params: Mapping[str, Any], dag_id: str, run_id: str) -> int:
+    """Check the rollback's form, choose its version, and write the run's note."""
+    settings = Settings()
+    with Refusals():
+        _no_unknown(conf, params)
+        request = rollback_request(params, _models(settings))
+        number = choose_rollback(settings, request)
+        note(settings, dag_id, run_id, f"{request.read_model} back to v{number}: {request.reason}")
+    return number
+
+
+def roll_back(read_model: str, number: int) -> None:
+    """Make a previous version live again."""
+    with Refusals():
+        roll_back_version(Settings(), read_model, number)
+
+
+def sweep_all(read_model: str | None, number: int | None) -> list[str]:
+    """Retire the version named, or do whatever is due; returns what was done."""
+    settings = Settings()
+    with Refusals():
+        if number is not None:
+            if not read_model:
+                raise RequestError("Of which read model? Name it beside the version.")
+            retire_version(settings, read_model, number)
+            return [f"retired v{number} of {read_model}"]
+        return sweep(settings, lambda run_id: _is_over(settings, run_id))
+
+
+def note(settings: Settings, dag_id: str, run_id: str, text: str) -> None:
+    """Write a run's note; without one the run goes on as well."""
+    try:
+        airflow.api(settings).set_note(dag_id, run_id, text)
+    except (AirflowUnavailableError, OSError, ValueError, KeyError) as error:
+        LOG.warning("the run's note could not be written: %s", error)
+
+
+def _is_over(settings: Settings, run_id: str) -> bool:
+    return airflow.api(settings).run_state(REBUILD_DAG, run_id) not in ("queued", "running")
+
+
+def _models(settings: Settings) -> dict[str, ReadModel]:
+    # A worker is forked from a process that may have imported the modules long ago.
+    return load_read_models(settings.read_models_dir, again=True)
+
+
+def _no_unknown(conf: Mapping[str, Any], params: Mapping[str, Any]) -> None:
+    unknown = sorted(set(conf) - set(params))
+    if unknown:
+        raise RequestError(f"Unknown: {', '.join(unknown)}. There are: {', '.join(params)}.")

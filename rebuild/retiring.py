@@ -1,0 +1,99 @@
+"""The stages `retire` and `abandon`, and the sweep that repeats both where a run could not."""
+
+import logging
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import partial
+
+from include.settings import Settings
+from include.version_changes import abandon, change, is_due, record_of, retire
+from include.versions import UNFINISHED_STAGES, Stage, Version, VersionRegistry
+from rebuild.leftovers import remove_leftovers, remove_staging, still_there
+
+LOG = logging.getLogger(__name__)
+
+
+def previous_version(settings: Settings, read_model: str, number: int) -> Version | None:
+    """Return the version while it is a previous one, or None: it was retired, or is live again."""
+    registry = VersionRegistry(settings.bootstrap_servers)
+    try:
+        version = record_of(registry, read_model).version(number)
+    finally:
+        registry.close()
+    return version if version is not None and version.stage is Stage.PREVIOUS else None
+
+
+def retire_version(settings: Settings, read_model: str, number: int) -> None:
+    """Retire a previous version at once and remove what it leaves.
+
+    Raises VersionInUseError when it is live, NotHandedOverError when a rebuild is at work on it, VersionLockedError when
+    the stream driver does not let go of it.
+    """
+    registry = VersionRegistry(settings.bootstrap_servers, settings.replication_factor)
+    try:
+        change(registry, read_model, partial(retire, number=number))
+    finally:
+        registry.close()
+    LOG.info("v%d of %s is retired", number, read_model)
+    remove_leftovers(settings, read_model, number)
+
+
+def abandon_version(settings: Settings, read_model: str, number: int) -> None:
+    """Give up a version that is not promoted and remove what it leaves; raises VersionInUseError when it was."""
+    registry = VersionRegistry(settings.bootstrap_servers, settings.replication_factor)
+    try:
+        change(registry, read_model, partial(abandon, number=number))
+    finally:
+        registry.close()
+    LOG.info("v%d of %s is abandoned: the live version was never touched", number, read_model)
+    remove_leftovers(settings, read_model, number)
+
+
+def abandon_run(settings: Settings, read_model: str, run_id: str) -> int | None:
+    """Give up the version of a run that failed; returns its number, or None when there is nothing to give up.
+
+    The registry decides: a version that was promoted is left alone, whatever the run's tasks say.
+    """
+    registry = VersionRegistry(settings.bootstrap_servers)
+    try:
+        record = record_of(registry, read_model)
+    finally:
+        registry.close()
+    mine = next((v for v in record.versions if v.run_id == run_id), None)
+    if mine is None or mine.stage not in (*UNFINISHED_STAGES, Stage.ABANDONED):
+        LOG.info("run %s has no version to abandon", run_id)
+        return None
+    abandon_version(settings, read_model, mine.number)
+    return mine.number
+
+
+def sweep(settings: Settings, run_is_over: Callable[[str], bool], now: datetime | None = None) -> list[str]:
+    """Retire what is due, abandon what a run left behind, and remove leftovers; returns what was done, a line each.
+
+    run_is_over: whether the rebuild with this run id has ended, or is unknown.
+    """
+    registry = VersionRegistry(settings.bootstrap_servers, settings.replication_factor)
+    try:
+        records = registry.read()
+    finally:
+        registry.close()
+    done: list[str] = []
+    for record in records.values():
+        for version in record.versions:
+            name = f"v{version.number} of {record.read_model}"
+            if is_due(version, now or datetime.now(UTC)):
+                retire_version(settings, record.read_model, version.number)
+                done.append(f"retired {name}: its grace time ended at {version.retire_after}")
+            elif version.stage in UNFINISHED_STAGES:
+                if version.run_id and run_is_over(version.run_id):
+                    abandon_version(settings, record.read_model, version.number)
+                    done.append(f"abandoned {name}: its run {version.run_id} has ended")
+            elif version.stage in (Stage.RETIRED, Stage.ABANDONED):
+                if left := still_there(settings, record.read_model, version.number):
+                    remove_leftovers(settings, record.read_model, version.number)
+                    done.append(f"removed what {name} ({version.stage}) had left: {', '.join(left)}")
+            elif remove_staging(settings, record.read_model, version.number):
+                done.append(f"removed the staging of {name}: it is {version.stage}")
+    for line in done:
+        LOG.info("%s", line)
+    return done

@@ -1,0 +1,119 @@
+"""A rebuild's second opinion: folds the events in one batch, past query and changelog, into `lake/_staging/<model>/v<N>`.
+
+One overwrite commit: killed at any point and started again, the table is the old one or the new one.
+"""
+
+import argparse
+import logging
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import col, lit
+
+from include.lake import CommitTag, staging_path
+from include.read_model import ReadModel, read_model
+from include.settings import Settings
+from include.version_changes import UnknownVersionError, VersionAbandonedError, record_of
+from include.versions import UNFINISHED_STAGES, Stage, Version, VersionRegistry
+from include.work_progress import WorkProgress
+from spark_jobs.fold_query import fold
+from spark_jobs.lake_config import DECODE_ONCE
+from spark_jobs.lake_job import run_lake_job
+from spark_jobs.lake_table import LakeTable, session_settings
+from spark_jobs.replay import replayed_events, source_ends
+
+LOG = logging.getLogger("foldlake.build_staging")
+OPERATION = "staging"
+POLL_INTERVAL_S = 0.5
+
+
+def main() -> None:
+    """Run under spark-submit."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--read-model", required=True, help="name of the read model")
+    parser.add_argument("--version", required=True, type=int, help="number of the version")
+    arguments = parser.parse_args()
+
+    def job(spark: SparkSession, settings: Settings) -> None:
+        model = read_model(arguments.read_model, settings.read_models_dir)
+        build_staging(spark, settings, model, arguments.version)
+
+    run_lake_job("build-staging", job)
+
+
+def build_staging(spark: SparkSession, settings: Settings, model: ReadModel, number: int) -> None:
+    """Fold the log up to where it ends now, with the version's revision, and replace its staging table.
+
+    Does nothing for a version that is promoted. Raises UnknownVersionError, VersionAbandonedError, ReadModelError.
+    """
+    version = _version(settings, model, number)
+    if version.stage not in UNFINISHED_STAGES:
+        LOG.info("v%d of %s is %s: nobody needs its staging any more", number, model.name, version.stage)
+        return
+    until = source_ends(settings, model.source_topic)
+    table = LakeTable(spark, model, staging_path(settings, model.name, number), settings.lake_retention_h)
+    table.ensure()
+    tag = CommitTag(model.name, number, version.fold_revision, OPERATION, complete_up_to=until)
+    progress = WorkProgress(f"staging of {model.name} v{number}", "events", sum(until.values()))
+    began_s = time.monotonic()
+    with session_settings(spark, DECODE_ONCE), _watched(spark, progress):
+        events = replayed_events(spark, settings, model, until)
+        states = _with_all_columns(fold(model, version.fold_revision, events), table)
+        table.overwrite(states, tag, settings.lake_shuffle_partitions)
+    elapsed_s = time.monotonic() - began_s
+    progress.reached(progress.total, f"; staging written in {elapsed_s:.1f} s")
+
+
+def _version(settings: Settings, model: ReadModel, number: int) -> Version:
+    registry = VersionRegistry(settings.bootstrap_servers)
+    try:
+        version = record_of(registry, model.name).version(number)
+    finally:
+        registry.close()
+    if version is None:
+        raise UnknownVersionError(f"{model.name} has no version {number}: register a rebuild first.")
+    if version.stage is Stage.ABANDONED:
+        raise VersionAbandonedError(f"v{number} of {model.name} was abandoned: no staging is built.")
+    return version
+
+
+def _with_all_columns(states: DataFrame, table: LakeTable) -> DataFrame:
+    """Return states in the table's columns; a field that the revision lacks is null."""
+    return states.select(
+        *(
+            (col(column.name) if column.name in states.columns else lit(None))
+            .cast(column.dataType)
+            .alias(column.name)
+            for column in table.columns
+        )
+    )
+
+
+@contextmanager
+def _watched(spark: SparkSession, progress: WorkProgress) -> Iterator[None]:
+    """Tell progress by the finished tasks of the longest running Spark stage while a block runs: those that read the log."""
+    over = threading.Event()
+    tracker = spark.sparkContext.statusTracker()
+
+    def watch() -> None:
+        done = 0
+        while not over.wait(POLL_INTERVAL_S):
+            stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+            shares = [s.numCompletedTasks / s.numTasks for s in stages if s is not None and s.numTasks]
+            done = max(done, int(max(shares, default=0) * progress.total))
+            progress.reached(min(done, progress.total - 1))
+
+    thread = threading.Thread(target=watch, name="progress", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+if __name__ == "__main__":
+    main()

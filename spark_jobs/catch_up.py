@@ -1,0 +1,140 @@
+"""A rebuild's catch-up: folds a version that is BUILDING from the first event to the log's end, as the stream driver will.
+
+The very same query, checkpoint and changelog as the driver's, with large batches instead of real-time mode. Killed at any
+point and started again, it goes on from its last committed batch.
+"""
+
+import argparse
+import logging
+import sys
+import time
+
+from confluent_kafka.admin import AdminClient
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from include.errors import FoldlakeError
+from include.kafka_log import log_consumer
+from include.parent_death import die_with_parent
+from include.read_model import read_model
+from include.schema_registry import SchemaRegistry
+from include.settings import Settings
+from include.version_changes import UnknownVersionError, VersionAbandonedError, record_of
+from include.versions import Stage, Version, VersionRegistry
+from include.work_progress import WorkProgress
+from spark_jobs.known_schemas import RegistrySchemas
+from spark_jobs.progress import ProgressListener
+from spark_jobs.session import spark_session
+from spark_jobs.stream_config import stream_config
+from spark_jobs.stream_driver import listen, log_driver
+from spark_jobs.supervised_query import Phase
+from spark_jobs.version_queries import VersionQueries
+from spark_jobs.version_query import VersionQuery
+
+LOG = logging.getLogger("foldlake.catch_up")
+POLL_INTERVAL_S = 0.5
+STAGE_CHECK_INTERVAL_S = 2.0
+
+
+class CatchUpQuery(VersionQuery):
+    """A version's query that only catches up; STOPPED once it is so near to the log's end that the driver may take over."""
+
+    def _start_query(self) -> tuple[StreamingQuery, Phase]:
+        return self._catch_up(), Phase.CATCHING_UP
+
+    def _finished(self) -> None:
+        if self.events_behind() <= self._pace.catch_up_threshold_events:
+            self.stop()
+
+
+def main() -> int:
+    """Run to the end; returns the exit status."""
+    log_driver()
+    die_with_parent()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--read-model", required=True)
+    parser.add_argument("--version", required=True, type=int)
+    arguments = parser.parse_args()
+    settings = Settings()
+    try:
+        catch_up(settings, arguments.read_model, arguments.version)
+    except FoldlakeError as error:
+        LOG.error("%s", error)  # noqa: TRY400 - its message is all that is to be said
+        return 1
+    return 0
+
+
+def catch_up(settings: Settings, name: str, number: int) -> None:
+    """Fold the version up to the log's end; does nothing where it was handed over already.
+
+    Raises VersionAbandonedError as soon as the version is given up, QueryFailedError when the query fails for good.
+    """
+    versions = VersionRegistry(settings.bootstrap_servers, settings.replication_factor)
+    version = _version(versions, name, number)
+    if version.stage is not Stage.BUILDING:
+        LOG.info(
+            "v%d of %s is %s: the stream driver folds it, nothing is left to do", number, name, version.stage
+        )
+        return
+    model = read_model(name, settings.read_models_dir)
+    registry = SchemaRegistry(settings.registry_url)
+    for schema in model.event_schemas:
+        registry.register(model.source_topic, schema)
+    spark = spark_session(f"foldlake-catch-up-{name}-v{number}", stream_config(settings))
+    try:
+        queries = VersionQueries(
+            spark,
+            settings.model_copy(update={"stream_catch_up_batch_events": settings.rebuild_batch_events}),
+            AdminClient({"bootstrap.servers": settings.bootstrap_servers, "log_level": 3}),
+            log_consumer(settings.bootstrap_servers),
+            registry,
+        )
+        query = queries.query(CatchUpQuery, model, version, RegistrySchemas(registry, model.source_topic))
+        if query.phase is Phase.REFUSED:
+            raise UnknownVersionError(query.last_error)
+        _follow(spark, query, versions, version, name)
+    finally:
+        spark.stop()
+
+
+def _follow(
+    spark: SparkSession, query: CatchUpQuery, versions: VersionRegistry, version: Version, name: str
+) -> None:
+    listener = listen(spark)
+    behind = query.events_behind()
+    already = sum(query.committed_offsets.values())
+    progress = WorkProgress(f"catch up of {name} v{version.number}", "events", already + behind)
+    progress.reached(already)
+    next_check_s = 0.0
+    try:
+        while query.phase is not Phase.STOPPED:
+            query.poll()
+            progress.reached(_reached(listener, query.name, already))
+            if time.monotonic() >= next_check_s:
+                next_check_s = time.monotonic() + STAGE_CHECK_INTERVAL_S
+                if _version(versions, name, version.number).stage is Stage.ABANDONED:
+                    raise VersionAbandonedError(
+                        f"v{version.number} of {name} was abandoned: the catch-up ends."
+                    )
+            time.sleep(POLL_INTERVAL_S)
+    finally:
+        query.stop()
+    total = sum(query.committed_offsets.values())
+    progress.total = max(total, progress.total)
+    progress.reached(total)
+
+
+def _reached(listener: ProgressListener, query_name: str, already: int) -> int:
+    batch = listener.by_query.get(query_name)
+    return max(already, sum(batch.end_offsets.values()) if batch else 0)
+
+
+def _version(versions: VersionRegistry, name: str, number: int) -> Version:
+    version = record_of(versions, name).version(number)
+    if version is None:
+        raise UnknownVersionError(f"{name} has no version {number}: register a rebuild first.")
+    return version
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,222 @@
+"""Application: merge what is new on the live changelogs into the lake, then OPTIMIZE and VACUUM."""
+
+import argparse
+import json
+import logging
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from pyspark.sql import DataFrame, SparkSession
+
+from include.checkpoints import compaction_checkpoint
+from include.lake import CommitTag
+from include.lake_lock import lake_lock
+from include.read_model import ReadModel, load_read_models, read_model
+from include.schema_registry import SchemaRegistry
+from include.settings import Settings
+from spark_jobs.changelog_batch import RecordCounts, count_records, newest_records, readable
+from spark_jobs.checkpoint import batch_offsets, child_names, goes_on_from, remove_checkpoint
+from spark_jobs.fold_query import KafkaSource
+from spark_jobs.lake_job import run_lake_job
+from spark_jobs.lake_maintenance import Maintenance, Usage, maintain, usage
+from spark_jobs.promote_lake import (
+    LiveLake,
+    changelog_ends,
+    folded_up_to,
+    hold_live_version,
+    report_unreadable,
+)
+
+LOG = logging.getLogger(__name__)
+OPERATION = "compaction"
+# What one merge takes in: bounds its memory, and what is done again after a kill.
+BATCH_RECORDS = 1_000_000
+QUERY_ID = "sql.streaming.queryId"
+
+
+@dataclass(frozen=True)
+class Compaction:
+    """What a compaction of one read model did.
+
+    tag: of the newest commit. counts: of the changelog records that it took in. commits: merges and marks.
+    """
+
+    read_model: str
+    version: int
+    tag: CommitTag
+    counts: RecordCounts
+    commits: int
+    before: Usage
+    after: Usage
+    maintenance: tuple[Maintenance, ...]
+    seconds: float
+
+    def __str__(self) -> str:
+        """Say it in a few lines."""
+        counts = self.counts
+        return (
+            f"{self.read_model} v{self.version}: {counts.records:,} records read, {counts.states:,} keys merged, "
+            f"{counts.deletions:,} deleted, {self.commits} commits, in {self.seconds:.1f} s; "
+            f"before: {self.before}; after: {self.after}"
+        )
+
+
+@dataclass
+class _Merging:
+    """What the merges of one run have come to."""
+
+    tag: CommitTag
+    counts: RecordCounts = field(default_factory=RecordCounts)
+    commits: int = 0
+
+
+def compact(
+    spark: SparkSession, settings: Settings, model: ReadModel, *, force_optimize: bool = False
+) -> Compaction | None:
+    """Bring `lake/<model>` up to the end of the live changelog. May be killed and repeated at any point.
+
+    1. Make the table hold the live version (promote_lake), with the offsets that it was taken up to.
+    2. Ask how far the stream's checkpoint is, then where the changelog ends: what lies before that end is complete up to there.
+    3. Merge what came since, in batches, each in one commit that says up to which changelog offsets. A checkpoint that
+       has not come to the same offsets as the table is made anew from the table's.
+    4. OPTIMIZE and VACUUM, where they are worth it.
+
+    Returns None when there is no live version yet, or it has no changelog.
+    Raises LakeLockedError when another process writes to the table.
+    """
+    started_s = time.monotonic()
+    with lake_lock(settings, model.name):
+        lake = hold_live_version(spark, settings, model)
+        if lake is None:
+            return None
+        before = usage(spark, lake.table.path)
+        merging = _merge_what_is_new(spark, settings, model, lake)
+        maintenance = maintain(lake.table, merging.tag, force=force_optimize)
+        after = maintenance[-1].after if maintenance else usage(spark, lake.table.path)
+    report_unreadable(lake.version.changelog_topic, merging.counts)
+    promoted = lake.counts or RecordCounts()
+    return Compaction(
+        read_model=model.name,
+        version=lake.version.number,
+        tag=merging.tag,
+        counts=promoted + merging.counts,
+        commits=merging.commits + (lake.counts is not None),
+        before=before,
+        after=after,
+        maintenance=maintenance,
+        seconds=time.monotonic() - started_s,
+    )
+
+
+def _merge_what_is_new(spark: SparkSession, settings: Settings, model: ReadModel, lake: LiveLake) -> _Merging:
+    complete_up_to = folded_up_to(spark, settings, model, lake.version)
+    ends = changelog_ends(settings, lake.version) or {}
+    merging = _Merging(lake.tag)
+    if not _covers(lake.tag.changelog_offsets, ends):
+        _run_merges(spark, settings, model, lake, ends, complete_up_to, merging)
+    if complete_up_to != merging.tag.complete_up_to and _covers(merging.tag.changelog_offsets, ends):
+        merging.tag = replace(merging.tag, operation=OPERATION, complete_up_to=complete_up_to)
+        lake.table.mark(merging.tag)
+        merging.commits += 1
+        LOG.info("lake/%s: nothing new, and now known to be complete up to %s", model.name, complete_up_to)
+    return merging
+
+
+def _run_merges(
+    spark: SparkSession,
+    settings: Settings,
+    model: ReadModel,
+    lake: LiveLake,
+    ends: Mapping[int, int],
+    complete_up_to: dict[int, int],
+    merging: _Merging,
+) -> None:
+    """Run the query to the changelog's end; `merging` holds what came of it."""
+    topic = lake.version.changelog_topic
+    checkpoint = _checkpoint(spark, settings, lake)
+    registry = SchemaRegistry(settings.registry_url)
+    # Where there is no checkpoint the table says from where on.
+    start = json.dumps({topic: {str(p): offset for p, offset in lake.tag.changelog_offsets.items()}})
+    options = (("startingOffsets", start), ("maxOffsetsPerTrigger", str(BATCH_RECORDS)))
+
+    def merge(records: DataFrame, batch: int) -> None:
+        session = records.sparkSession
+        started_s = time.monotonic()
+        offsets = batch_offsets(spark, checkpoint, batch, topic)
+        known = complete_up_to if _covers(offsets, ends) else merging.tag.complete_up_to
+        tag = replace(lake.tag, operation=OPERATION, changelog_offsets=offsets, complete_up_to=known)
+        newest = newest_records(session, model, registry.schema_ids(topic), records).persist()
+        try:
+            counts = count_records(newest)
+            application = f"foldlake-compaction/{session.sparkContext.getLocalProperty(QUERY_ID)}"
+            replace(lake.table, spark=session).merge(readable(newest), tag, application, batch)
+        finally:
+            newest.unpersist()
+        merging.tag, merging.counts, merging.commits = tag, merging.counts + counts, merging.commits + 1
+        LOG.info(
+            "lake/%s: merged %s records of %s keys in %.1f s",
+            model.name,
+            f"{counts.records:,}",
+            f"{counts.states + counts.deletions:,}",
+            time.monotonic() - started_s,
+        )
+
+    stream = KafkaSource(settings.bootstrap_servers, topic, options).read(spark)
+    query = (
+        stream.writeStream.queryName(f"compaction-{model.name}")
+        .option("checkpointLocation", checkpoint)
+        .trigger(availableNow=True)
+        .foreachBatch(merge)
+        .start()
+    )
+    query.awaitTermination()
+
+
+def _checkpoint(spark: SparkSession, settings: Settings, lake: LiveLake) -> str:
+    """Return the checkpoint that goes on from the table's offsets; remove one that does not, and those of other promotions.
+
+    A run that was killed leaves a batch that has begun, whether or not it was merged. The table knows, so that the batch
+    need not be taken up again; Spark 4.1 fails at that, too (SPARK-55271).
+    """
+    folder = compaction_checkpoint(settings, lake.tag.read_model, lake.version.number)
+    current = f"{folder}/{lake.tag.promotion_id}"
+    topic = lake.version.changelog_topic
+    for checkpoint in [f"{folder}/{name}" for name in child_names(spark, folder)]:
+        if checkpoint != current or not goes_on_from(spark, current, topic, lake.tag.changelog_offsets):
+            remove_checkpoint(spark, checkpoint)
+    return current
+
+
+def _covers(offsets: Mapping[int, int], ends: Mapping[int, int]) -> bool:
+    """Whether these offsets have reached every one of these ends."""
+    return all(offsets.get(partition, 0) >= end for partition, end in ends.items())
+
+
+def main() -> None:
+    """Run under spark-submit: one read model, or all that are declared."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--read-model", default="", help="name of one read model (all of them)")
+    parser.add_argument(
+        "--optimize",
+        choices=("when-worth-it", "always"),
+        default="when-worth-it",
+        help="when OPTIMIZE and VACUUM run (when-worth-it)",
+    )
+    arguments = parser.parse_args()
+
+    def job(spark: SparkSession, settings: Settings) -> None:
+        if arguments.read_model:
+            models = [read_model(arguments.read_model, settings.read_models_dir)]
+        else:
+            models = list(load_read_models(settings.read_models_dir).values())
+        for model in models:
+            done = compact(spark, settings, model, force_optimize=arguments.optimize == "always")
+            if done is not None:
+                LOG.info("%s", done)
+
+    run_lake_job("compaction", job)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,175 @@
+"""Application: make `lake/<model>` hold the live version, in one commit. What promotion, rollback and compaction begin with."""
+
+import argparse
+import logging
+import time
+import uuid
+from dataclasses import dataclass
+
+from confluent_kafka.admin import AdminClient
+from pyspark.sql import SparkSession
+
+from include.checkpoints import checkpoint_path
+from include.kafka_log import end_offsets, log_consumer
+from include.lake import CommitTag, table_path
+from include.lake_lock import lake_lock
+from include.read_model import ReadModel, read_model
+from include.schema_registry import SchemaRegistry
+from include.settings import Settings
+from include.topics import changelog_topic, partition_count
+from include.versions import Version, VersionRegistry
+from spark_jobs.changelog_batch import RecordCounts, count_records, newest_records, readable
+from spark_jobs.checkpoint import committed_offsets
+from spark_jobs.lake_job import run_lake_job
+from spark_jobs.lake_table import LakeTable
+from spark_jobs.replay import topic_records
+
+LOG = logging.getLogger(__name__)
+OPERATION = "promotion"
+
+
+@dataclass(frozen=True)
+class LiveLake:
+    """A table that holds the live version.
+
+    tag: of its newest commit. counts: of the changelog records that it was made from just now, None when it held the
+    version already.
+    """
+
+    version: Version
+    table: LakeTable
+    tag: CommitTag
+    counts: RecordCounts | None
+
+
+def lake_table(spark: SparkSession, settings: Settings, model: ReadModel) -> LakeTable:
+    """Return the table that analysts read."""
+    return LakeTable(spark, model, table_path(settings, model.name), settings.lake_retention_h)
+
+
+def live_version(settings: Settings, model: ReadModel) -> Version | None:
+    """Return the version that readers get, or None when there is none yet."""
+    registry = VersionRegistry(settings.bootstrap_servers)
+    try:
+        record = registry.read().get(model.name)
+    finally:
+        registry.close()
+    return None if record is None else record.live
+
+
+def changelog_ends(settings: Settings, version: Version) -> dict[int, int] | None:
+    """Return partition -> end offset of a version's changelog now, or None when there is no such topic yet."""
+    admin = AdminClient({"bootstrap.servers": settings.bootstrap_servers, "log_level": 3})
+    partitions = partition_count(admin, version.changelog_topic)
+    if partitions is None:
+        return None
+    consumer = log_consumer(settings.bootstrap_servers)
+    try:
+        return dict(enumerate(end_offsets(consumer, version.changelog_topic, partitions)))
+    finally:
+        consumer.close()
+
+
+def folded_up_to(
+    spark: SparkSession, settings: Settings, model: ReadModel, version: Version
+) -> dict[int, int]:
+    """Return partition of the source -> offset below which every event is in the version's changelog.
+
+    Ask for it before the changelog's end: then what lies before that end is complete up to here.
+    """
+    checkpoint = checkpoint_path(settings, model.name, version.number)
+    return committed_offsets(spark, checkpoint, model.source_topic)
+
+
+def promote(spark: SparkSession, settings: Settings, model: ReadModel) -> LiveLake | None:
+    """Make the table hold the live version; does nothing when it does already. May be killed and repeated at any point.
+
+    Returns None when there is no live version yet, or it has no changelog.
+    Raises LakeLockedError when another process writes to the table.
+    """
+    with lake_lock(settings, model.name):
+        return hold_live_version(spark, settings, model)
+
+
+def hold_live_version(spark: SparkSession, settings: Settings, model: ReadModel) -> LiveLake | None:
+    """Do as `promote`, for a caller that holds the table's lock."""
+    version = live_version(settings, model)
+    if version is None:
+        LOG.info("%s has no live version yet: nothing to do", model.name)
+        return None
+    complete_up_to = folded_up_to(spark, settings, model, version)
+    ends = changelog_ends(settings, version)
+    if ends is None:
+        LOG.info("%s has no topic %s yet: nothing to do", model.name, version.changelog_topic)
+        return None
+    table = lake_table(spark, settings, model)
+    table.ensure()
+    newest = table.newest_commit()
+    if newest is not None and newest.tag.version == version.number and not newest.overwritten_by:
+        LOG.info("lake/%s holds version %d", model.name, version.number)
+        return LiveLake(version, table, newest.tag, None)
+    if newest is not None and newest.overwritten_by:
+        LOG.warning(
+            "lake/%s was changed by somebody else (%s): its content is taken from the changelog anew",
+            model.name,
+            newest.overwritten_by,
+        )
+    tag = CommitTag(
+        model.name,
+        version.number,
+        version.fold_revision,
+        OPERATION,
+        ends,
+        complete_up_to,
+        uuid.uuid4().hex[:12],
+    )
+    counts = _overwrite(spark, settings, model, table, tag)
+    return LiveLake(version, table, tag, counts)
+
+
+def _overwrite(
+    spark: SparkSession, settings: Settings, model: ReadModel, table: LakeTable, tag: CommitTag
+) -> RecordCounts:
+    started_s = time.monotonic()
+    topic = changelog_topic(model.name, tag.version)
+    LOG.info("lake/%s: taking version %d from %s", model.name, tag.version, topic)
+    writers = SchemaRegistry(settings.registry_url).schema_ids(topic)
+    records = topic_records(spark, settings, topic, tag.changelog_offsets)
+    newest = newest_records(spark, model, writers, records).persist()
+    try:
+        counts = count_records(newest)
+        table.overwrite(readable(newest).where("not deleted"), tag, settings.lake_shuffle_partitions)
+    finally:
+        newest.unpersist()
+    report_unreadable(topic, counts)
+    LOG.info(
+        "lake/%s: now version %d: %s keys from %s changelog records, in %.1f s",
+        model.name,
+        tag.version,
+        f"{counts.states:,}",
+        f"{counts.records:,}",
+        time.monotonic() - started_s,
+    )
+    return counts
+
+
+def report_unreadable(topic: str, counts: RecordCounts) -> None:
+    """Warn of what was passed over, as query nodes do: something else than the driver writes to the changelog."""
+    if counts.unreadable:
+        LOG.warning("%d records of %s are no state records: passed over", counts.unreadable, topic)
+
+
+def main() -> None:
+    """Run under spark-submit."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--read-model", required=True, help="name of the read model")
+    name = parser.parse_args().read_model
+
+    def job(spark: SparkSession, settings: Settings) -> None:
+        promote(spark, settings, read_model(name, settings.read_models_dir))
+
+    run_lake_job("promote-lake", job)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Tests of the lake's tables, jobs and checks."""

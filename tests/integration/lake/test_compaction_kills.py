@@ -1,0 +1,76 @@
+"""Compaction killed with -9 wherever it is: the next run makes the table exact, and merges each changelog record once."""
+
+import subprocess
+from pathlib import Path
+
+import psutil
+import pytest
+from pyspark.sql import SparkSession
+
+from include.checkpoints import compaction_checkpoint
+from include.settings import Settings
+from stack.direct_submit import launch
+from tests.integration.lake.lake_ledger import LakeLedger
+from tests.integration.lake.test_compaction import tags
+from tests.waiting import wait_until
+
+MODEL = """
+from dataclasses import replace
+from include.read_models.balance import READ_MODEL as BALANCE
+READ_MODEL = replace(BALANCE, name="killed")
+"""
+# What a run has just done when it is killed: files that its table and its checkpoint then have one more of.
+MOMENTS = (
+    ("table", "*.parquet"),  # writes the promotion
+    ("table", "_delta_log/*.json"),  # promoted
+    ("checkpoint", "*/offsets/*"),  # fixed a batch's end
+    ("table", "*.parquet"),  # writes a merge
+    ("table", "_delta_log/*.json"),  # committed it, and has not noted so
+)
+
+# Of a whole run; a busy machine takes minutes for what takes 20 s.
+JOB_TIMEOUT_S = 600.0
+
+
+def kill(process: subprocess.Popen[bytes]) -> None:
+    """Kill the JVM; its Python process ends with it."""
+    children = psutil.Process(process.pid).children(recursive=True)
+    process.kill()
+    process.wait(30)
+    psutil.wait_procs(children, 30)
+
+
+@pytest.mark.endurance
+@pytest.mark.timeout(3600)
+def test_killed_at_every_step_and_repeated_it_is_exact(
+    settings: Settings, lake_spark: SparkSession, tmp_path: Path
+) -> None:
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "killed.py").write_text(MODEL)
+    settings = settings.model_copy(update={"read_models_dir": tmp_path / "models"})
+    ledger = LakeLedger(settings, "killed")
+    places = {"table": Path(ledger.table), "checkpoint": Path(compaction_checkpoint(settings, "killed", 1))}
+    for round_number, (place, pattern) in enumerate(MOMENTS, start=1):
+        for number in range(300):
+            ledger.put(f"key {number * round_number}", number + round_number, round_number)
+        ledger.delete(f"key {round_number}")
+        ledger.flush()
+        before = set(places[place].glob(pattern))
+        process = launch(settings, "compaction", ["--read-model", "killed"])
+        wait_until(
+            lambda place=place, pattern=pattern, before=before, process=process: (  # type: ignore[misc]
+                process.poll() is not None or set(places[place].glob(pattern)) - before
+            ),
+            f"{pattern} of the {place}",
+            timeout_s=JOB_TIMEOUT_S,
+        )
+        assert process.poll() is None
+        kill(process)
+
+    assert launch(settings, "compaction", ["--read-model", "killed"]).wait(JOB_TIMEOUT_S) == 0
+
+    assert ledger.rows(lake_spark) == ledger.expected
+    offsets = [sum(tag.changelog_offsets.values()) for tag in tags(lake_spark, ledger)]
+    # Each commit goes on where the one before ended, and the last one is at the end: 300 records and a tombstone a round.
+    assert offsets == sorted(set(offsets))
+    assert offsets[-1] == len(MOMENTS) * 301

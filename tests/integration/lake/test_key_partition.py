@@ -1,0 +1,18 @@
+"""Spark finds the partition of a key where Kafka's clients put it."""
+
+import random
+
+from confluent_kafka import murmur2
+from pyspark.sql import SparkSession
+
+from quality.key_partition import partition_of_key
+
+
+def test_partitions_are_those_of_the_client(lake_spark: SparkSession) -> None:
+    letters = random.Random(1)
+    keys = ["".join(letters.choices("aé漢/9 z", k=length)) for length in range(1, 60)]
+    frame = lake_spark.createDataFrame([(key,) for key in keys], "key string")
+
+    found = frame.select("key", partition_of_key("key", 7).alias("partition")).collect()
+
+    assert {row.key: row.partition for row in found} == {key: murmur2(key.encode(), 7) for key in keys}

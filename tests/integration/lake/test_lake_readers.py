@@ -1,0 +1,127 @@
+"""Analysts' tools read `lake/<model>`: exact decimals in four engines, time travel, and every example of docs/lake.md."""
+
+import os
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+
+import duckdb
+import duckdb_ext
+import polars as pl
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from cli.lake import to_lines
+from include.lake_status import lake_status
+from include.settings import CHECKOUT, Settings
+from spark_jobs.compaction import compact
+from spark_jobs.lake_table import LakeTable
+from tests.integration.lake.lake_ledger import LakeLedger
+
+DOCUMENTED_PATH = ".foldlake/lake/balance"
+EXAMPLES = re.findall(
+    r"^```python\n(.*?)^```$", (CHECKOUT / "docs" / "lake.md").read_text(), re.MULTILINE | re.DOTALL
+)
+Reader = Callable[[str, SparkSession], dict[str, Decimal]]
+# More digits than a double has, cents, and less than nothing.
+AMOUNTS = {
+    "rich": Decimal("123456789012345678901234567890123456.78"),
+    "cents": Decimal("0.01"),
+    "debt": Decimal("-99999999999999999.99"),
+    "name with / and é": Decimal("5.00"),
+}
+
+
+@pytest.fixture(scope="module")
+def ledger(settings: Settings, lake_spark: SparkSession) -> LakeLedger:
+    """Return a table that held version 1 for two weeks, and version 2 since a moment ago."""
+    ledger = LakeLedger(settings, "analysed")
+    for key in AMOUNTS:
+        ledger.put(key, 100, 1)
+    ledger.flush()
+    compact(lake_spark, settings, ledger.model)
+    two_weeks_ago = (datetime.now(UTC) - timedelta(days=14)).timestamp()
+    for commit in (Path(ledger.table) / "_delta_log").glob("*.json"):
+        os.utime(commit, (two_weeks_ago, two_weeks_ago))
+    ledger.begin_version(2)
+    for key, amount in AMOUNTS.items():
+        ledger.writer.write(key, amount, 2, 1)
+    ledger.flush()
+    compact(lake_spark, settings, ledger.model)
+    return ledger
+
+
+def with_spark(path: str, spark: SparkSession) -> dict[str, Decimal]:
+    return {row.key: row.amount for row in spark.read.format("delta").load(path).collect()}
+
+
+def with_delta_rs(path: str, _: SparkSession) -> dict[str, Decimal]:
+    rows = DeltaTable(path).to_pyarrow_table().to_pylist()
+    return {row["key"]: row["amount"] for row in rows}
+
+
+def with_duckdb(path: str, _: SparkSession) -> dict[str, Decimal]:
+    connection = duckdb.connect()
+    connection.execute(f"set extension_directory = '{next(iter(duckdb_ext.__path__))}/extensions'")
+    connection.execute("load delta")
+    return dict(connection.execute("select key, amount from delta_scan(?)", [path]).fetchall())
+
+
+def with_polars(path: str, _: SparkSession) -> dict[str, Decimal]:
+    return dict(pl.read_delta(path).select("key", "amount").iter_rows())
+
+
+@pytest.mark.parametrize("read", [with_spark, with_delta_rs, with_duckdb, with_polars])
+def test_every_engine_reads_exact_decimals(
+    ledger: LakeLedger, lake_spark: SparkSession, read: Reader
+) -> None:
+    assert read(ledger.table, lake_spark) == AMOUNTS
+
+
+@pytest.mark.parametrize("number", range(len(EXAMPLES)))
+def test_the_examples_of_the_page_run(ledger: LakeLedger, lake_spark: SparkSession, number: int) -> None:
+    names: dict[str, object] = {"spark": lake_spark}
+    assert DOCUMENTED_PATH in EXAMPLES[number]
+
+    exec(EXAMPLES[number].replace(DOCUMENTED_PATH, ledger.table), names)  # noqa: S102 - our own page
+
+    if "top" in names:
+        top = names["top"]
+        rows = list(top.iter_rows()) if isinstance(top, pl.DataFrame) else [tuple(r) for r in top]  # type: ignore[attr-defined]
+        assert rows == sorted(AMOUNTS.items(), key=lambda pair: -pair[1])
+    if "balances" in names:
+        assert set(names["balances"].to_pydict()["amount"]) == {Decimal("1.00")}  # type: ignore[attr-defined]
+    if "changed" in names:
+        changed = {row["key"]: (row["before"], row["after"]) for row in names["changed"].to_dicts()}  # type: ignore[attr-defined]
+        assert changed == {key: (Decimal("1.00"), amount) for key, amount in AMOUNTS.items()}
+
+
+def test_the_status_says_what_the_table_holds(ledger: LakeLedger) -> None:
+    status = lake_status(ledger.settings, ledger.model, commits=5)
+
+    assert status is not None
+    assert (status.rows, status.version) == (len(AMOUNTS), 2)
+    assert status.events_behind is not None
+    # The history looked two weeks old when it was compacted: VACUUM was due.
+    operations = [commit.tag.operation for commit in status.history if commit.tag]
+    assert operations == ["vacuum", "vacuum", "promotion", "promotion"]
+    text = "\n".join(to_lines(status))
+    assert "analysed: version 2" in text
+    assert re.search(r"^  \d+ .* promotion +2$", text, re.MULTILINE)
+
+
+def test_of_a_table_that_was_only_just_made_nothing_is_unknown(
+    settings: Settings, lake_spark: SparkSession
+) -> None:
+    ledger = LakeLedger(settings, "only-just-made")
+    LakeTable(lake_spark, ledger.model, ledger.table, settings.lake_retention_h).ensure()
+
+    status = lake_status(settings, ledger.model, commits=5)
+
+    assert status is not None
+    assert (status.version, status.complete_up_to) == (None, {})
+    assert status.events_behind is not None
+    assert "only-just-made: no version yet" in "\n".join(to_lines(status))

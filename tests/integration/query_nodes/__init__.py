@@ -1,0 +1,1 @@
+"""Tests of the query nodes, on a stack of their own."""

@@ -1,0 +1,85 @@
+"""A node lists the records of its own store, as owner and as standby, exactly and page by page."""
+
+from decimal import Decimal
+from functools import partial
+from typing import Any
+
+import pytest
+
+from tests.integration.query_nodes.node_stack import NodeStack
+from tests.waiting import wait_until
+
+PATH = "/api/read-models/balance/records"
+
+
+def listed(nodes: NodeStack, port: int, partition: int, parameters: str = "limit=7") -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    after: str | None = ""
+    while after is not None:
+        answer = nodes.get(
+            port, f"{PATH}?partition={partition}&{parameters}&after={after.replace('/', '%2F')}"
+        )
+        assert answer.status_code == 200, answer.text
+        page = answer.json(parse_float=Decimal)
+        assert (page["read_model"], page["version"], page["partition"]) == ("balance", 1, partition)
+        assert page["role"] == answer.headers["Foldlake-Role"]
+        found += page["records"]
+        after = page["next"]
+    return found
+
+
+def test_every_node_lists_every_record_that_it_holds(nodes: NodeStack) -> None:
+    expected = {key: str(amount) for key, amount in nodes.expected.items()}
+
+    def is_exact(port: int) -> bool:
+        records = [record for p in range(nodes.settings.partitions) for record in listed(nodes, port, p)]
+        assert len(records) == len(expected)
+        return {record["key"]: str(record["state"]["amount"]) for record in records} == expected
+
+    for port in nodes.ports:
+        # A standby may be a moment behind the owner, whom other tests waited for.
+        wait_until(partial(is_exact, port), f"{port} lists what was written", 60)
+
+
+def test_pages_are_in_the_order_of_keys(nodes: NodeStack) -> None:
+    keys = [record["key"].encode() for record in listed(nodes, nodes.ports[0], 0)]
+
+    assert keys == sorted(keys)
+    assert len(keys) > 7
+
+
+def test_one_node_lists_as_owner_and_the_other_as_standby(nodes: NodeStack) -> None:
+    def roles() -> list[str]:
+        return sorted(nodes.get(port, f"{PATH}?partition=1").json()["role"] for port in nodes.ports)
+
+    # Each node says what it knows itself to be, a moment before or after the table of all.
+    wait_until(lambda: roles() == ["owner", "standby"], "one is the owner", 60)
+
+
+def test_samples_are_parts_of_the_partition(nodes: NodeStack) -> None:
+    whole = listed(nodes, nodes.ports[0], 2)
+    parts = [listed(nodes, nodes.ports[0], 2, f"sample={bucket}/3") for bucket in range(3)]
+
+    assert sorted(r["key"] for part in parts for r in part) == sorted(r["key"] for r in whole)
+    assert all(len(part) < len(whole) for part in parts)
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "slug"),
+    [
+        ("", 400, "invalid-partition"),
+        ("partition=x", 400, "invalid-partition"),
+        ("partition=0&limit=0", 400, "invalid-limit"),
+        ("partition=0&limit=1001", 400, "invalid-limit"),
+        ("partition=0&sample=3/3", 400, "invalid-sample"),
+        ("partition=0&version=x", 400, "invalid-version"),
+        ("partition=0&after=" + "x" * 512, 400, "invalid-after"),
+        ("partition=0&key=1", 400, "unknown-parameter"),
+        ("partition=0&version=99", 404, "unknown-model"),
+        ("partition=99", 421, "not-owner"),
+    ],
+)
+def test_what_cannot_be_listed_says_why(nodes: NodeStack, query: str, status: int, slug: str) -> None:
+    answer = nodes.get(nodes.ports[0], f"{PATH}?{query}")
+
+    assert (answer.status_code, answer.json()["type"]) == (status, f"urn:foldlake:problem:{slug}")

@@ -1,0 +1,1 @@
+"""Tests of stream drivers, on a stack of their own."""

@@ -1,0 +1,109 @@
+"""A version is folded with the revision that it was built with: a new one is taken in by the running driver, an edited one refused."""
+
+from datetime import UTC, datetime
+from decimal import Decimal
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from include.events import FundsAdded
+from include.read_model import read_model
+from include.settings import Settings
+from include.version_changes import change, hand_over, register
+from include.versions import VersionRegistry
+from rebuild.driver_watch import query_status
+from stack.unsupervised_driver import stream_driver
+from tests.integration.stream_process import EventSource, states
+from tests.waiting import wait_until
+
+MODEL = "savings"
+MODULE = """
+from include.read_model import ReadModel, StateField, decimal_type
+
+def customer():
+    from pyspark.sql.functions import col
+    return col("customerId")
+
+def plain():
+    from pyspark.sql import functions as F
+    return {"amount": F.sum(PLAIN)}
+
+def with_bonus():
+    from pyspark.sql import functions as F
+    amount = F.col("amount")
+    return {"amount": F.sum(F.round(amount * F.lit("1.01").cast("decimal(3,2)"), 2)), "gifts": F.count(amount)}
+
+READ_MODEL = ReadModel(
+    name="savings", source_topic="savings", event_types=("FundsAdded",), key=customer,
+    state=STATE, folds=FOLDS,
+)
+"""
+AMOUNT = 'StateField("amount", decimal_type(38, 2), "What was saved.")'
+GIFTS = 'StateField("gifts", "long", "Number of gifts.", since=2)'
+
+
+def write_module(folder: Path, *, bonus: bool, plain: str = 'F.col("amount")') -> None:
+    state, folds = (
+        (f"({AMOUNT}, {GIFTS})", "{1: plain, 2: with_bonus}") if bonus else (f"({AMOUNT},)", "{1: plain}")
+    )
+    text = MODULE.replace("STATE", state).replace("FOLDS", folds).replace("PLAIN", plain)
+    (folder / "savings.py").write_text(text, encoding="utf-8")
+
+
+@pytest.fixture
+def settings(stream_stack: Settings, tmp_path: Path) -> Settings:
+    write_module(tmp_path, bonus=False)
+    return stream_stack.model_copy(update={"read_models_dir": tmp_path, "stream_spare_queries": 1})
+
+
+def phase(settings: Settings, number: int) -> str:
+    status = query_status(settings, MODEL, number)
+    return "unknown" if status is None else status.phase
+
+
+def amounts(settings: Settings, number: int) -> dict[str, Decimal]:
+    model = read_model(MODEL, settings.read_models_dir, again=True)
+    topic = f"{MODEL}.v{number}.changelog"
+    return {key: record.state["amount"] for key, record in states(settings, model, topic, number).items()}
+
+
+def test_new_revision_needs_no_restart_and_an_edited_one_is_refused(
+    settings: Settings, tmp_path: Path
+) -> None:
+    registry = VersionRegistry(settings.bootstrap_servers)
+    source = EventSource(settings, MODEL)
+
+    def append(count: int) -> None:
+        source.append(FundsAdded(customerId="you", amount=Decimal("10.00")) for _ in range(count))
+
+    with stream_driver(settings):
+        wait_until(lambda: phase(settings, 1) == "real time", "version 1 is folded")
+        append(3)
+        wait_until(lambda: amounts(settings, 1) == {"you": Decimal("30.00")}, "as revision 1 has it")
+        begin = partial(register, run_id="test", reason="bonus", fold_revision=2, now=datetime.now(UTC))
+        change(registry, MODEL, begin)
+        change(registry, MODEL, partial(hand_over, number=2))
+        wait_until(lambda: phase(settings, 2) == "refused", "the module has no revision 2 yet")
+        status = query_status(settings, MODEL, 2)
+        assert status is not None
+        assert "fold revision 2 of savings, and the module has only [1]: put it back" in status.last_error
+        write_module(tmp_path, bonus=True)
+        wait_until(lambda: phase(settings, 2) == "real time", "revision 2 is taken in")
+        append(1)
+        wait_until(lambda: amounts(settings, 2) == {"you": Decimal("40.40")}, "as revision 2 has it")
+        wait_until(lambda: amounts(settings, 1) == {"you": Decimal("40.00")}, "version 1 goes on as it was")
+
+    write_module(tmp_path, bonus=True, plain='F.col("amount") * 2')
+    with stream_driver(settings):
+        wait_until(lambda: phase(settings, 2) == "real time", "version 2 goes on")
+        append(1)
+        wait_until(lambda: amounts(settings, 2) == {"you": Decimal("50.50")}, "version 2 is folded")
+        status = query_status(settings, MODEL, 1)
+        assert status is not None
+        assert status.phase == "refused"
+        assert "undo the edit, and add the new fold as a new revision" in status.last_error
+        assert amounts(settings, 1) == {"you": Decimal("40.00")}, "no new code on old state"
+        write_module(tmp_path, bonus=True)
+        wait_until(lambda: amounts(settings, 1) == {"you": Decimal("50.00")}, "put back, it goes on")
+    registry.close()

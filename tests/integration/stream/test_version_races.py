@@ -1,0 +1,80 @@
+"""Changes of the version registry that race: of two promotions one loses and says so; whatever else happens is decided again."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from functools import partial
+
+import pytest
+
+from include.settings import Settings
+from include.version_changes import (
+    PromotionLostError,
+    change,
+    change_live,
+    hand_over,
+    promote,
+    register,
+    retire,
+    roll_back,
+)
+from include.versions import ReadModelVersions, VersionRegistry, first_version
+from tests.waiting import wait_until
+
+LATER = datetime.now(UTC) + timedelta(hours=1)
+
+
+@pytest.fixture
+def registry(stream_stack: Settings, request: pytest.FixtureRequest) -> Iterator[VersionRegistry]:
+    registry = VersionRegistry(stream_stack.bootstrap_servers)
+    registry.ensure_topic()
+    name = request.node.name
+    record = first_version(name, 1)
+    for number in (2, 3):
+        record = register(record, run_id=f"r{number}", reason="", fold_revision=1, now=datetime.now(UTC))
+        record = promote(hand_over(record, number), number, retire_live_after=LATER)
+    registry.compare_and_set(record, expected_revision=0)
+    # The broker answers a commit before its readers see it.
+    wait_until(lambda: name in registry.read(), "the record is there")
+    yield registry
+    registry.close()
+
+
+def test_of_two_rollbacks_at_once_the_later_one_loses(
+    registry: VersionRegistry, stream_stack: Settings, request: pytest.FixtureRequest
+) -> None:
+    name, other = request.node.name, VersionRegistry(stream_stack.bootstrap_servers)
+    first_try: list[ReadModelVersions] = []
+
+    def meanwhile(record: ReadModelVersions) -> ReadModelVersions:
+        if not first_try:
+            first_try.append(record)
+            change_live(other, name, partial(roll_back, number=1, retire_live_after=LATER))
+        return roll_back(record, 2, retire_live_after=LATER)
+
+    with pytest.raises(PromotionLostError, match=r"v1 of .* became live in the place of v3 meanwhile"):
+        change_live(registry, name, meanwhile)
+    live = registry.read()[name].live
+    other.close()
+    assert live is not None
+    assert live.number == 1
+
+
+def test_promotion_is_decided_again_when_something_else_changed(
+    registry: VersionRegistry, stream_stack: Settings, request: pytest.FixtureRequest
+) -> None:
+    name, other = request.node.name, VersionRegistry(stream_stack.bootstrap_servers)
+    first_try: list[ReadModelVersions] = []
+
+    def meanwhile(record: ReadModelVersions) -> ReadModelVersions:
+        if not first_try:
+            first_try.append(record)
+            change(other, name, partial(retire, number=1))
+        return roll_back(record, 2, retire_live_after=LATER)
+
+    record = change_live(registry, name, meanwhile)
+    other.close()
+    assert [(v.number, v.stage.value) for v in record.versions] == [
+        (1, "retired"),
+        (2, "live"),
+        (3, "previous"),
+    ]

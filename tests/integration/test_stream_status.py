@@ -1,0 +1,58 @@
+"""How far the stream is, measured on its topics: also where the newest record is far from a changelog's end."""
+
+from decimal import Decimal
+
+import pytest
+from confluent_kafka import Producer
+
+from include.read_model import read_model
+from include.settings import Settings
+from include.stream_status import LONG_TAIL_RECORDS, QUIET_S, TAIL_RECORDS, read_stream_status
+from tests.integration.changelog_writer import ChangelogWriter
+from tests.waiting import wait_until
+
+MODEL = "status-test"
+MODULE = f"""
+from dataclasses import replace
+
+from include.read_models.balance import READ_MODEL as BALANCE
+
+READ_MODEL = replace(BALANCE, name={MODEL!r}, source_topic={MODEL!r})
+"""
+CUSTOMER = "customer"
+EVENTS = TAIL_RECORDS + 200
+
+
+@pytest.fixture(scope="module")
+def measured(settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    """Settings under which there is one read model, whose topics are the test's own."""
+    folder = tmp_path_factory.mktemp("read_models")
+    (folder / "status_test.py").write_text(MODULE, encoding="utf-8")
+    return settings.model_copy(update={"read_models_dir": folder})
+
+
+def behind(settings: Settings) -> int:
+    (version,) = (v for v in read_stream_status(settings).versions if v.read_model == MODEL)
+    return version.events_behind
+
+
+def test_all_is_folded_though_older_records_were_written_last(measured: Settings) -> None:
+    writer = ChangelogWriter(measured, model=read_model(MODEL, measured.read_models_dir))
+    writer.make_topics()
+    writer.register_live()
+    producer = Producer({"bootstrap.servers": measured.bootstrap_servers, "partitioner": "murmur2_random"})
+    for _ in range(EVENTS):
+        producer.produce(MODEL, b"the status does not decode events", CUSTOMER)
+    assert producer.flush(30) == 0
+    assert behind(measured) == EVENTS
+
+    writer.write(CUSTOMER, Decimal("1.00"), source_offset=EVENTS - 51)
+    writer.flush()
+    assert behind(measured) == 50
+
+    for offset in [EVENTS - 1, *range(EVENTS - 1)]:
+        writer.write(CUSTOMER, Decimal("1.00"), source_offset=offset)
+    writer.flush()
+    assert behind(measured) in {0, 1}, "at once, the end of the changelog is all that is looked at"
+    wait_until(lambda: behind(measured) == 0, "the newest record is found", timeout_s=10 * QUIET_S)
+    assert EVENTS < LONG_TAIL_RECORDS

@@ -1,0 +1,1 @@
+"""Tests with Airflow and the query nodes up."""

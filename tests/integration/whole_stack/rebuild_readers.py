@@ -1,0 +1,76 @@
+"""Readers that ask every node all the time while versions come and go, and note whatever must never happen."""
+
+import itertools
+import json
+import threading
+import urllib.error
+import urllib.request
+from collections import Counter
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Self
+
+TIMEOUT_S = 10.0
+PAUSE_S = 0.02
+DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+
+class Readers:
+    """One thread for each node, asking for one key after the other from the moment the block begins until it ends.
+
+    faults: failed lookups, amounts that do not belong to their event_count, event counts that went backwards under one
+    version. versions: version -> answers.
+    """
+
+    def __init__(
+        self, ports: Sequence[int], read_model: str, keys: Sequence[str], cents_an_event: int
+    ) -> None:
+        self.faults: list[str] = []
+        self.versions: Counter[int] = Counter()
+        self._read_model = read_model
+        self._keys = keys
+        self._cents_an_event = cents_an_event
+        self._over = threading.Event()
+        self._threads = [threading.Thread(target=self._ask, args=(port,), daemon=True) for port in ports]
+
+    def __enter__(self) -> Self:
+        """Begin to ask."""
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Ask no more."""
+        self._over.set()
+        for thread in self._threads:
+            thread.join(TIMEOUT_S * 2)
+
+    def _ask(self, port: int) -> None:
+        newest: dict[tuple[str, int], int] = {}
+        for key in itertools.cycle(self._keys):
+            if self._over.wait(PAUSE_S):
+                return
+            url = f"http://127.0.0.1:{port}/api/read-models/{self._read_model}/records/{key}"
+            try:
+                with DIRECT.open(url, timeout=TIMEOUT_S) as response:
+                    answer = json.loads(response.read(), parse_float=str)
+            except (OSError, urllib.error.URLError) as error:
+                body = error.read() if isinstance(error, urllib.error.HTTPError) else b""
+                self.faults.append(f"{url}: {error} {body!r}")
+                continue
+            self._judge(answer, newest)
+
+    def _judge(self, answer: dict[str, object], newest: dict[tuple[str, int], int]) -> None:
+        version, count = int(str(answer["version"])), int(str(answer["event_count"]))
+        place = (str(answer["key"]), version)
+        self.versions[version] += 1
+        if count < newest.get(place, 0):
+            self.faults.append(f"{place}: event_count {count} after {newest[place]}")
+        newest[place] = max(count, newest.get(place, 0))
+        cents = count * self._cents_an_event
+        state = answer["state"]
+        assert isinstance(state, dict)
+        if state["amount"] != f"{cents // 100}.{cents % 100:02d}":
+            self.faults.append(f"{place}: {state} after {count} events")

@@ -1,0 +1,222 @@
+"""Each stage of a rebuild killed five times: readers see the old version or the new one, whole, and nothing is left over."""
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from decimal import Decimal
+from typing import BinaryIO
+
+import pytest
+
+from include.dag_defaults import RETIREMENT_DAG
+from include.events import FundsAdded
+from include.settings import CHECKOUT, Settings
+from include.versions import ReadModelVersions, Stage, VersionRegistry
+from rebuild.leftovers import still_there
+from spark_jobs.lake_config import lake_config
+from spark_jobs.stream_config import stream_config, stream_master
+from stack import airflow as airflow_stack
+from stack.settings_environment import settings_environment
+from tests.integration.stream_process import EventSource
+from tests.integration.whole_stack.rebuild_readers import Readers
+from tests.waiting import wait_until
+
+pytestmark = [pytest.mark.endurance, pytest.mark.timeout(3600)]
+
+MODEL = "balance"
+KEYS = [f"rebuilt-{number}" for number in range(20)]
+CENTS = 125
+PATIENCE_S = 240.0
+# Python's start takes half a second; what follows is over within two.
+QUICK_KILLS_S = (0.2, 0.8, 1.1, 1.4, 2.0)
+# Spark's session is up after about ten seconds.
+SPARK_KILLS_S = (2.0, 9.0, 12.0, 15.0, 18.0)
+
+
+def record(settings: Settings) -> ReadModelVersions:
+    registry = VersionRegistry(settings.bootstrap_servers)
+    found = registry.read()[MODEL]
+    registry.close()
+    return found
+
+
+def stage_of(settings: Settings, number: int) -> Stage | None:
+    version = record(settings).version(number)
+    return None if version is None else version.stage
+
+
+class Stages:
+    """Starts a stage's action as a process of its own, as Airflow would."""
+
+    def __init__(self, settings: Settings, log: BinaryIO) -> None:
+        self._settings = settings
+        self._environment = {
+            **os.environ,
+            **settings_environment(settings),
+            "FOLDLAKE_PYTHON": sys.executable,
+        }
+        self._log = log
+
+    def action(self, stage: str, *arguments: str) -> subprocess.Popen[bytes]:
+        """Start the action of a stage."""
+        return self._start(sys.executable, "-m", "rebuild", stage, "--read-model", MODEL, *arguments)
+
+    def stream_job(self, job: str, *arguments: str) -> subprocess.Popen[bytes]:
+        """Start a job of the stream's Spark."""
+        settings = self._settings
+        return self._submit(
+            "spark-submit-catch-up", stream_master(settings), stream_config(settings), job, *arguments
+        )
+
+    def lake_job(self, job: str, *arguments: str) -> subprocess.Popen[bytes]:
+        """Start a job of the lake's Spark."""
+        settings = self._settings
+        return self._submit("spark-submit-lake", settings.lake_master, lake_config(settings), job, *arguments)
+
+    def _submit(
+        self, binary: str, master: str, config: dict[str, str], job: str, *arguments: str
+    ) -> subprocess.Popen[bytes]:
+        return self._start(
+            str(CHECKOUT / "stack" / "bin" / binary),
+            *("--master", master),
+            *(f"--conf={name}={value}" for name, value in config.items()),
+            str(CHECKOUT / "spark_jobs" / f"{job}.py"),
+            *("--read-model", MODEL),
+            *arguments,
+        )
+
+    def _start(self, *command: str) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            command, cwd=CHECKOUT, env=self._environment, stdout=self._log, stderr=self._log
+        )
+
+    def killed_then_done(self, kind: str, name: str, *arguments: str, kills_s: tuple[float, ...]) -> None:
+        """Start a stage and kill it, once for each of these times after its start; then let it finish."""
+        start = getattr(self, kind)
+        for after_s in kills_s:
+            process: subprocess.Popen[bytes] = start(name, *arguments)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(after_s)
+            process.kill()
+            process.wait(30)
+        assert start(name, *arguments).wait(PATIENCE_S) == 0, f"{name}: see {self._log.name}"
+
+
+@pytest.fixture
+def stages(full_stack: Settings) -> Iterator[Stages]:
+    """The stages of a rebuild, all with one log."""
+    with (full_stack.home / "logs" / "killed-stages.log").open("ab") as log:
+        yield Stages(full_stack, log)
+
+
+@pytest.fixture(scope="module")
+def source(full_stack: Settings) -> Iterator[EventSource]:
+    """Events on some keys of our own all the time, and the sweep out of the way: it would abandon what no run makes."""
+    source = EventSource(full_stack, MODEL)
+    wait_until(lambda: MODEL in VersionRegistry(full_stack.bootstrap_servers).read(), "version 1", PATIENCE_S)
+    api = airflow_stack.api(full_stack)
+    api.set_paused(RETIREMENT_DAG, paused=True)
+    over = threading.Event()
+
+    def produce() -> None:
+        while not over.wait(0.1):
+            source.append(FundsAdded(customerId=key, amount=Decimal(CENTS) / 100) for key in KEYS)
+
+    thread = threading.Thread(target=produce, daemon=True)
+    thread.start()
+    yield source
+    over.set()
+    thread.join(30)
+    api.set_paused(RETIREMENT_DAG, paused=False)
+
+
+@contextmanager
+def readers(settings: Settings) -> Iterator[Readers]:
+    """Ask both nodes all the time; nothing they saw may have been wrong."""
+    with Readers(settings.query_ports, MODEL, KEYS, CENTS) as asking:
+        wait_until(lambda: asking.versions or asking.faults, "the first answers")
+        yield asking
+    assert asking.faults == []
+
+
+def next_number(settings: Settings) -> int:
+    return max(version.number for version in record(settings).versions) + 1
+
+
+def wait_for_keys(settings: Settings) -> None:
+    """Wait until each key has its first record."""
+
+    def answered() -> bool:
+        with Readers(settings.query_ports, MODEL, KEYS, CENTS) as asking:
+            wait_until(lambda: sum(asking.versions.values()) + len(asking.faults) > 2 * len(KEYS), "a round")
+        return not asking.faults
+
+    wait_until(answered, "all keys are folded", PATIENCE_S)
+
+
+def test_rebuild_with_every_stage_killed_is_promoted_and_comes_back(
+    full_stack: Settings, source: EventSource, stages: Stages
+) -> None:
+    assert source.topic == MODEL
+    wait_for_keys(full_stack)
+    number = next_number(full_stack)
+    live = record(full_stack).live
+    assert live is not None
+    version = ("--version", str(number))
+    check = ("--stores", "changelog,staging", "--mode", "full", "--run-id", f"killed-v{number}")
+    with readers(full_stack) as asking:
+        stages.killed_then_done(
+            "action",
+            "register_candidate",
+            *("--run-id", f"killed-{number}", "--reason", "to be killed"),
+            kills_s=QUICK_KILLS_S,
+        )
+        assert next_number(full_stack) == number + 1, "one version was registered, however often it was tried"
+        stages.killed_then_done("stream_job", "catch_up", *version, kills_s=SPARK_KILLS_S)
+        stages.killed_then_done("lake_job", "build_staging", *version, kills_s=SPARK_KILLS_S)
+        stages.killed_then_done("lake_job", "quality", *version, *check, kills_s=SPARK_KILLS_S)
+        stages.killed_then_done("action", "hand_over", *version, kills_s=QUICK_KILLS_S)
+        stages.killed_then_done("action", "hydrate", *version, kills_s=QUICK_KILLS_S)
+        assert set(asking.versions) == {live.number}, "nobody has seen the candidate"
+        stages.killed_then_done("action", "promote", *version, "--grace-hours", "1", kills_s=QUICK_KILLS_S)
+        wait_until(lambda: asking.versions[number] > 0, "readers get the new version", timeout_s=10)
+        stages.killed_then_done("lake_job", "promote_lake", kills_s=SPARK_KILLS_S)
+        stages.killed_then_done("action", "roll_back", "--version", str(live.number), kills_s=QUICK_KILLS_S)
+        before = asking.versions[live.number]
+        wait_until(lambda: asking.versions[live.number] > before + 50, "readers get the old version back", 20)
+        stages.killed_then_done("action", "retire", *version, kills_s=QUICK_KILLS_S)
+        assert set(asking.versions) == {live.number, number}
+    assert stage_of(full_stack, number) is Stage.RETIRED
+    assert_nothing_left(full_stack, number)
+
+
+def test_abandoned_rebuild_leaves_nothing_however_often_its_end_is_killed(
+    full_stack: Settings, source: EventSource, stages: Stages
+) -> None:
+    assert source.topic == MODEL
+    number = next_number(full_stack)
+    version = ("--version", str(number))
+    with readers(full_stack) as asking:
+        registering = stages.action(
+            "register_candidate", "--run-id", f"given-up-{number}", "--reason", "given up"
+        )
+        assert registering.wait(PATIENCE_S) == 0
+        # Without a catch-up: the stream driver folds it from the first event.
+        assert stages.action("hand_over", *version).wait(PATIENCE_S) == 0
+        stages.killed_then_done("action", "abandon", *version, kills_s=QUICK_KILLS_S)
+        assert stages.action("promote", *version).wait(PATIENCE_S) == 1, "what was abandoned is not promoted"
+        assert number not in asking.versions
+    assert stage_of(full_stack, number) is Stage.ABANDONED
+    assert_nothing_left(full_stack, number)
+
+
+def assert_nothing_left(settings: Settings, number: int) -> None:
+    assert still_there(settings, MODEL, number) == []
+    stores = [settings.home / "nodes" / f"node-{node}" for node in (1, 2)]
+    wait_until(
+        lambda: not any(path for store in stores for path in store.glob(f"**/*v{number}*")),
+        "both nodes have removed their stores",
+    )

@@ -1,0 +1,177 @@
+"""A rebuild as an operator begins it: by REST, under load, to its promotion; a second one refused; a rollback."""
+
+import threading
+import time
+from collections.abc import Iterator
+from decimal import Decimal
+
+import pytest
+
+from include.dag_defaults import QUALITY_DAG, REBUILD_DAG, ROLLBACK_DAG
+from include.events import FundsAdded, event_key
+from include.settings import Settings
+from include.versions import ReadModelVersions, Stage, VersionRegistry
+from rebuild.leftovers import still_there
+from rebuild.retiring import retire_version
+from stack import airflow as airflow_stack
+from stack.airflow_api import AirflowApi
+from tests.integration.stream_process import EventSource
+from tests.integration.whole_stack.rebuild_readers import Readers
+from tests.waiting import wait_until
+
+# A rebuild is five Spark jobs one after the other, here on a machine that has other things to do.
+pytestmark = pytest.mark.timeout(1200)
+
+MODEL = "balance"
+KEYS = [f"under-load-{number}" for number in range(50)]
+CENTS = 125
+EVENTS_A_SECOND = 500
+TICK_S = 0.1
+PATIENCE_S = 400.0
+THINKING_S = 5.0
+
+
+@pytest.fixture(scope="module")
+def stack(full_stack: Settings) -> Settings:
+    """The whole stack with version 1."""
+    wait_until(lambda: MODEL in VersionRegistry(full_stack.bootstrap_servers).read(), "version 1", PATIENCE_S)
+    return full_stack
+
+
+@pytest.fixture
+def under_load(stack: Settings) -> Iterator[Settings]:
+    """The same while events come in."""
+    source = EventSource(stack, MODEL)
+    events = [FundsAdded(customerId=key, amount=Decimal(CENTS) / 100) for key in KEYS]
+    values = [(event_key(event), source.serializer.serialize(event)) for event in events]
+    over = threading.Event()
+
+    def produce() -> None:
+        while not over.wait(TICK_S):
+            for number in range(int(EVENTS_A_SECOND * TICK_S)):
+                source.append_raw(*values[number % len(values)])
+
+    thread = threading.Thread(target=produce, daemon=True)
+    thread.start()
+
+    def answered() -> bool:
+        with Readers(stack.query_ports, MODEL, KEYS, CENTS) as asking:
+            wait_until(lambda: asking.versions.total() + len(asking.faults) > 2 * len(KEYS), "a round")
+        return not asking.faults
+
+    wait_until(answered, "all keys are folded", PATIENCE_S)
+    yield stack
+    over.set()
+    thread.join(30)
+
+
+@pytest.fixture(scope="module")
+def api(full_stack: Settings) -> AirflowApi:
+    return airflow_stack.api(full_stack)
+
+
+def record(settings: Settings) -> ReadModelVersions:
+    registry = VersionRegistry(settings.bootstrap_servers)
+    found = registry.read()[MODEL]
+    registry.close()
+    return found
+
+
+def states(api: AirflowApi, dag_id: str, run_id: str) -> dict[str, str | None]:
+    return {task.task_id: task.state for task in api.tasks(dag_id, run_id)}
+
+
+def wait_for(api: AirflowApi, dag_id: str, run_id: str, task_id: str, state: str) -> None:
+    """Wait for a task's state; fail at once when the run has failed."""
+
+    def reached() -> bool:
+        now = states(api, dag_id, run_id)
+        assert now.get(task_id) == state or api.run_state(dag_id, run_id) != "failed", now
+        return now.get(task_id) == state
+
+    wait_until(reached, f"{task_id} is {state}", PATIENCE_S)
+
+
+def said(api: AirflowApi, run_id: str, task_id: str) -> str:
+    return "\n".join(api.task_log(REBUILD_DAG, run_id, task_id, 1))
+
+
+def checks(api: AirflowApi) -> dict[str, str]:
+    """Return the runs of the quality check that an event of the lake's asset began, and their states."""
+    runs = api.runs(QUALITY_DAG, limit=50)
+    return {run_id: state for run_id, state in runs.items() if run_id.startswith("asset_triggered")}
+
+
+def answer(api: AirflowApi, run_id: str, option: str, state: str) -> None:
+    """Answer the question as a person would, not within the second in which it is asked (see ApprovalIfAsked)."""
+    asked_s = time.monotonic()
+    wait_until(lambda: time.monotonic() > asked_s + THINKING_S, "the question is read")
+    api.answer(REBUILD_DAG, run_id, "approve", option)
+    wait_until(
+        lambda: states(api, REBUILD_DAG, run_id)["approve"] == state, f"approve is {state}", PATIENCE_S
+    )
+
+
+def test_rebuild_under_load_is_approved_promoted_and_rolled_back(
+    under_load: Settings, api: AirflowApi
+) -> None:
+    before = record(under_load)
+    assert before.live is not None
+    old, number = before.live.number, max(v.number for v in before.versions) + 1
+    with Readers(under_load.query_ports, MODEL, KEYS, CENTS) as asking:
+        conf = {"read_model": MODEL, "reason": "under load", "approve": True, "grace_hours": 1}
+        run_id = api.trigger(REBUILD_DAG, conf)
+        wait_for(api, REBUILD_DAG, run_id, "register_candidate", "success")
+        second = api.trigger(REBUILD_DAG, conf | {"reason": "at the same time"})
+        wait_until(lambda: api.run_state(REBUILD_DAG, second) == "failed", "the second fails", PATIENCE_S)
+        assert f"The rebuild {run_id} is building v{number} of balance" in said(
+            api, second, "register_candidate"
+        )
+        assert states(api, REBUILD_DAG, second)["abandon"] == "skipped"
+        wait_for(api, REBUILD_DAG, run_id, "approve", "awaiting_input")
+        assert set(asking.versions) == {old}
+        answer(api, run_id, "Approve", "success")
+        wait_for(api, REBUILD_DAG, run_id, "promote", "success")
+        wait_until(lambda: asking.versions[number] > 0, "readers get the new version", timeout_s=10)
+        wait_for(api, REBUILD_DAG, run_id, "retire", "deferred")
+        after = record(under_load)
+        assert [v.stage for v in after.versions if v.number in (old, number)] == [Stage.PREVIOUS, Stage.LIVE]
+
+        rollback = api.trigger(ROLLBACK_DAG, {"read_model": MODEL, "reason": "back"})
+        wait_until(lambda: api.run_state(ROLLBACK_DAG, rollback) == "success", "rolled back", PATIENCE_S)
+        live = record(under_load).live
+        assert live is not None
+        assert live.number == old
+    assert asking.faults == []
+    retire_version(under_load, MODEL, number)
+    assert still_there(under_load, MODEL, number) == []
+
+
+def test_a_check_followed_the_change_of_the_lake(stack: Settings, api: AirflowApi) -> None:
+    assert record(stack).live is not None
+    wait_until(
+        lambda: "success" in checks(api).values(), "a check after the promotion has passed", PATIENCE_S
+    )
+
+
+def test_rejected_rebuild_is_abandoned(stack: Settings, api: AirflowApi) -> None:
+    conf = {"read_model": MODEL, "reason": "nobody wants it", "approve": True}
+    run_id = api.trigger(REBUILD_DAG, conf)
+    wait_for(api, REBUILD_DAG, run_id, "approve", "awaiting_input")
+    number = record(stack).versions[-1].number
+    answer(api, run_id, "Reject", "failed")
+    wait_until(lambda: api.run_state(REBUILD_DAG, run_id) == "failed", "the run ends", PATIENCE_S)
+    now = states(api, REBUILD_DAG, run_id)
+    assert (now["approve"], now["promote"], now["abandon"]) == ("failed", "upstream_failed", "success")
+    version = record(stack).version(number)
+    assert version is not None
+    assert version.stage is Stage.ABANDONED
+    assert still_there(stack, MODEL, number) == []
+
+
+def test_misspelt_field_is_refused_before_anything_is_begun(stack: Settings, api: AirflowApi) -> None:
+    before = record(stack)
+    run_id = api.trigger(REBUILD_DAG, {"read_model": MODEL, "reason": "x", "aprove": False})
+    wait_until(lambda: api.run_state(REBUILD_DAG, run_id) == "failed", "it fails", PATIENCE_S)
+    assert "Unknown: aprove" in said(api, run_id, "register_candidate")
+    assert record(stack) == before

@@ -1,0 +1,88 @@
+"""A failed check is told to a webhook, where one is set; one that does not take it hides nothing."""
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from include.settings import Settings
+from quality.alerts import alert
+from tests.unit.quality.test_report import FAILED
+
+
+class Webhook(HTTPServer):
+    """A server that takes alerts, or refuses them."""
+
+    def __init__(self) -> None:
+        self.received: list[dict[str, Any]] = []
+        self.status = 200
+        super().__init__(("127.0.0.1", 0), Handler)
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Takes one alert."""
+
+    server: Webhook
+
+    def do_POST(self) -> None:
+        """Keep the body."""
+        length = int(self.headers["Content-Length"])
+        self.server.received.append(json.loads(self.rfile.read(length)))
+        self.send_response(self.server.status)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def webhook() -> Iterator[Webhook]:
+    with Webhook() as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+def settings(home: Path, url: str = "") -> Settings:
+    return Settings(_env_file=None, home=home, alert_webhook_url=url)
+
+
+def test_webhook_gets_what_failed(webhook: Webhook, tmp_path: Path) -> None:
+    assert alert(settings(tmp_path, f"http://127.0.0.1:{webhook.server_port}/hook"), FAILED)
+
+    (body,) = webhook.received
+    assert (body["read_model"], body["version"]) == ("balance", 3)
+    assert body["text"].startswith("quality check FAILED: balance v3")
+    assert body["expectations"] == [
+        {"store": "lake", "expectation": "amount is what the events fold to", "failed": 1}
+    ]
+    assert {"place": "lake", "key": "gone"} in body["keys"]
+
+
+def test_webhook_that_refuses_is_said_so(
+    webhook: Webhook, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    webhook.status = 500
+
+    assert not alert(settings(tmp_path, f"http://127.0.0.1:{webhook.server_port}/hook"), FAILED)
+
+    assert "quality check FAILED" in caplog.text
+    assert "could not be delivered" in caplog.text
+
+
+def test_webhook_that_is_not_there_is_said_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    assert not alert(settings(tmp_path, "http://127.0.0.1:1/hook"), FAILED)
+
+    assert "quality check FAILED" in caplog.text
+
+
+def test_without_a_webhook_the_log_says_it(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    assert alert(settings(tmp_path), FAILED)
+
+    assert "quality check FAILED" in caplog.text

@@ -1,0 +1,127 @@
+"""The report is one page that needs nothing but itself, and says what failed, where, and what to do."""
+
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from include.settings import Settings
+from quality import report
+from quality.check import CheckRequest, CheckResult, ExpectationResult, FailingKey, Mode, StoreName
+
+REQUEST = CheckRequest(
+    "balance", (StoreName.LAKE, StoreName.NODES), Mode.FULL, "manual__2026-01-01T00:00:00+00:00"
+)
+PASSED = CheckResult(
+    request=REQUEST,
+    version=3,
+    fold_revision=2,
+    started_at="2026-01-01T00:00:00+00:00",
+    duration_s=12.3,
+    events=2_000_000,
+    keys=100_000,
+    expectations=(ExpectationResult(StoreName.LAKE, "no key is missing", 100_000, 0),),
+    failing_keys=(),
+    failing_keys_total=0,
+)
+FAILED = replace(
+    PASSED,
+    expectations=(
+        ExpectationResult(
+            StoreName.LAKE,
+            "amount is what the events fold to",
+            100_000,
+            1,
+            sample=({"place": "lake", "key": "7"},),
+        ),
+    ),
+    failing_keys=(
+        FailingKey(
+            StoreName.LAKE,
+            "lake",
+            "<script>alert(7)</script>",
+            ("amount is what the events fold to",),
+            {"amount": "15.01", "event_count": "5"},
+            {"amount": "15.00", "event_count": "5"},
+        ),
+        FailingKey(StoreName.LAKE, "lake", "gone", ("no key is missing",), {}, {"amount": "3.00"}),
+    ),
+    failing_keys_total=2,
+    findings=("not complete: nodes is behind by 5 events",),
+)
+
+
+class Page(HTMLParser):
+    """What a page is made of: its tags, and every address in them."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.addresses: list[str] = []
+        self.open: list[str] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note a tag."""
+        self.tags.append(tag)
+        self.addresses += [
+            value or "" for name, value in attrs if name in {"href", "src", "action", "srcset"}
+        ]
+
+
+@pytest.mark.parametrize("result", [PASSED, FAILED], ids=["passed", "failed"])
+def test_page_names_no_other_host_and_runs_nothing(result: CheckResult) -> None:
+    text = report.html(result)
+    page = Page(text)
+
+    assert page.addresses == ["data:,"]
+    assert "//" not in text.replace("127.0.0.1", "")
+    assert "@import" not in text
+    assert "url(" not in text
+    assert "script" not in page.tags
+
+
+def test_page_shows_both_values_of_a_failing_key() -> None:
+    text = report.html(FAILED)
+
+    assert "Failed." in text
+    assert "15.01" in text
+    assert "15.00" in text
+    assert "not complete: nodes is behind by 5 events" in text
+    assert "What to do next" in text
+
+
+def test_page_of_a_check_that_passed_has_no_failing_keys() -> None:
+    text = report.html(PASSED)
+
+    assert "Passed." in text
+    assert "2,000,000 events replayed" in text
+    assert "Failing keys" not in text
+
+
+def test_a_key_is_shown_as_text() -> None:
+    assert "&lt;script&gt;alert(7)&lt;/script&gt;" in report.html(FAILED)
+
+
+@pytest.mark.parametrize("run_id", ["../../etc/passwd", "a/b", "..", "", "manual__2026-01-01T00:00:00+00:00"])
+def test_a_report_stays_in_its_folder(tmp_path: Path, run_id: str) -> None:
+    settings = Settings(_env_file=None, home=tmp_path)
+
+    path = report.report_path(settings, run_id)
+
+    assert path.parent == tmp_path / "reports" / "quality"
+    assert path.stem.strip(".")
+
+
+def test_page_and_json_are_written_side_by_side(tmp_path: Path) -> None:
+    settings = Settings(_env_file=None, home=tmp_path)
+
+    path = report.write(settings, FAILED)
+
+    assert path.read_text(encoding="utf-8") == report.html(FAILED)
+    said = CheckResult.read(path.with_suffix(".json").read_text(encoding="utf-8"))
+    assert (said["passed"], said["verdict"]) == (False, FAILED.verdict)
+    report.forget(settings, REQUEST.run_id)
+    assert list(path.parent.iterdir()) == []
