@@ -37,8 +37,8 @@ def main() -> None:
         sys.stderr.write(f"{error}\n")
         sys.exit(EXIT_LOCKED if isinstance(error, stream_driver.DriverLockedError) else 1)
     # `exec` keeps the process, so what is true of it now stays true of the JVM.
-    started_at_s = psutil.Process().create_time()
-    stream_driver.announce(settings, stream_driver.Driver(os.getpid(), parent_pid, started_at_s, master))
+    started_s = stream_driver.started_s(psutil.Process())
+    stream_driver.announce(settings, stream_driver.Driver(os.getpid(), parent_pid, started_s, master))
     python = Tools(settings).stream_python
     environment = submit_environment(python, temporary_dir(settings), os.environ, master)
     # What a killed predecessor left; safe, for the lock is ours.

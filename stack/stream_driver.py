@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import time
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -14,8 +15,8 @@ from include.errors import FoldlakeError
 from include.settings import Settings
 
 POLL_INTERVAL_S = 0.1
-# A process's start time is derived from the time of boot, which moves a little when the clock is set.
-CLOCK_TOLERANCE_S = 2.0
+# Both times that a start time is made of are read one after the other, and in whole seconds the second of them.
+START_TOLERANCE_S = 2.0
 
 
 class DriverLockedError(FoldlakeError):
@@ -24,9 +25,7 @@ class DriverLockedError(FoldlakeError):
     @classmethod
     def held_by(cls, driver: "Driver | None", path: Path, waited_s: float) -> "DriverLockedError":
         """Name the holder: two drivers on one checkpoint must never write together."""
-        holder = (
-            f"process {driver.pid}, started at {driver.started_at_s:.0f}" if driver else "an unknown process"
-        )
+        holder = f"process {driver.pid}" if driver else "an unknown process"
         return cls(
             f"The lock {path} is still held by {holder} after {waited_s:.0f} s, so a second stream driver was not"
             " started. Hint: the next try succeeds once that process has ended; `./foldlake status` shows it."
@@ -35,18 +34,18 @@ class DriverLockedError(FoldlakeError):
 
 @dataclass(frozen=True)
 class Driver:
-    """A running driver: the JVM that holds the lock, and what launched it."""
+    """A running driver: the JVM that holds the lock, and what launched it; `started_s` as `started_s()` has it."""
 
     pid: int
     parent_pid: int
-    started_at_s: float
+    started_s: float
     master: str
 
     def process(self) -> psutil.Process | None:
         """Return this driver's JVM, or None when it has ended (process ids are used again)."""
         try:
             process = psutil.Process(self.pid)
-            same = abs(process.create_time() - self.started_at_s) < CLOCK_TOLERANCE_S
+            same = abs(started_s(process) - self.started_s) < START_TOLERANCE_S
         except psutil.NoSuchProcess:
             return None
         return process if same else None
@@ -59,16 +58,34 @@ class Driver:
     def python(self) -> psutil.Process | None:
         """Return the driver's Python process, the one that handles SIGTERM; None until the JVM has started it."""
         process = self.process()
-        children = process.children() if process else []
-        # What spark-submit's shell scripts left behind are zombies of the JVM that they became.
-        living = [child for child in children if child.status() != psutil.STATUS_ZOMBIE]
-        return min(living, key=lambda child: child.create_time(), default=None)
+        try:
+            children = process.children() if process else []
+        except psutil.NoSuchProcess:
+            return None
+        living: list[psutil.Process] = []
+        for child in children:
+            # The JVM runs short commands (chmod), so a child may be gone by now.
+            with suppress(psutil.NoSuchProcess):
+                # What spark-submit's shell scripts left behind are zombies of the JVM that they became.
+                if child.status() != psutil.STATUS_ZOMBIE:
+                    living.append(child)
+        # `children` has read these times already.
+        return min(living, key=psutil.Process.create_time, default=None)
 
     def kill(self) -> None:
         """End the JVM at once; its Python process ends with it."""
         process = self.process()
         if process is not None:
-            process.kill()
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+
+
+def started_s(process: psutil.Process) -> float:
+    """Return when a process was started, in seconds after boot: setting the clock changes the time of day, not this.
+
+    Raises psutil.NoSuchProcess when it has ended.
+    """
+    return process.create_time() - psutil.boot_time()
 
 
 def directory(settings: Settings) -> Path:
@@ -139,10 +156,10 @@ def stop(settings: Settings, *, timeout_s: float) -> bool:
     driver = running(settings)
     if driver is None:
         return True
-    try:
-        (driver.python() or psutil.Process(driver.pid)).send_signal(signal.SIGTERM)
-    except psutil.NoSuchProcess:
-        return True
+    receiver = driver.python() or driver.process()
+    if receiver is not None:
+        with suppress(psutil.NoSuchProcess):
+            receiver.send_signal(signal.SIGTERM)
     if _wait(settings, driver, time.monotonic() + timeout_s):
         return True
     driver.kill()

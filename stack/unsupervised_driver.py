@@ -10,7 +10,7 @@ from pathlib import Path
 from include.settings import CHECKOUT, Settings
 from spark_jobs.stream_config import stream_config, stream_master
 from stack.settings_environment import settings_environment
-from stack.stream_driver import stop
+from stack.stream_driver import running, stop
 
 STOP_TIMEOUT_S = 30
 
@@ -41,5 +41,10 @@ def stream_driver(settings: Settings) -> Iterator[subprocess.Popen[bytes]]:
     try:
         yield process
     finally:
-        stop(settings, timeout_s=STOP_TIMEOUT_S)
+        driver = running(settings)
+        if driver is None or driver.pid != process.pid:
+            # It has ended, or waits for the lock and has written nothing.
+            process.kill()
+        else:
+            stop(settings, timeout_s=STOP_TIMEOUT_S)
         process.wait(STOP_TIMEOUT_S)

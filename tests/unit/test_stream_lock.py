@@ -23,10 +23,19 @@ from include.settings import Settings
 from stack import stream_driver
 settings = Settings()
 stream_driver.acquire(settings, wait_s=0)
-started = psutil.Process().create_time()
+started = stream_driver.started_s(psutil.Process())
 stream_driver.announce(settings, stream_driver.Driver(os.getpid(), int(sys.argv[1]), started, "local[1]"))
 print("locked", flush=True)
 os.execvp("sleep", ["sleep", "600"])
+"""
+
+# As the JVM has them: one child that lives long, and others that come and go all the time.
+PARENT = """
+import subprocess, sys
+long_lived = subprocess.Popen(["sleep", "600"])
+print(long_lived.pid, flush=True)
+while True:
+    subprocess.run(["true"])
 """
 
 
@@ -83,6 +92,36 @@ def test_a_driver_that_nobody_supervises_any_more_is_ended(settings: Settings) -
         os.close(stream_driver.acquire(settings, wait_s=10))
 
         assert psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+
+
+def test_the_python_process_is_found_among_children_that_come_and_go() -> None:
+    with subprocess.Popen([sys.executable, "-c", PARENT], stdout=subprocess.PIPE, text=True) as parent:
+        try:
+            assert parent.stdout is not None
+            python = int(parent.stdout.readline())
+            started_s = stream_driver.started_s(psutil.Process(parent.pid))
+            driver = stream_driver.Driver(parent.pid, os.getpid(), started_s, "local[1]")
+
+            found = {process.pid if process else None for process in (driver.python() for _ in range(300))}
+
+            assert found == {python}
+        finally:
+            parent.kill()
+            psutil.Process(python).kill()
+
+
+def test_a_driver_is_the_same_after_the_clock_was_set(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with holder(settings, os.getpid()) as pid:
+        driver = stream_driver.running(settings)
+        assert driver is not None
+        boot_s, created_s = psutil.boot_time(), psutil.Process(pid).create_time()
+        # What the kernel tells after somebody set the clock an hour back: both move with it.
+        monkeypatch.setattr(psutil, "boot_time", lambda: boot_s - 3600)
+        monkeypatch.setattr(psutil.Process, "create_time", lambda _process: created_s - 3600)
+
+        assert driver.process() == psutil.Process(pid)
 
 
 def test_a_home_without_a_driver_has_none(settings: Settings) -> None:
