@@ -8,14 +8,13 @@ from typing import Any
 
 import fastavro
 from confluent_kafka import Message
-from confluent_kafka.admin import AdminClient
 
 from baskets.dataset import EVENT_ID_PREFIX
 from include.framing import split
 from include.kafka_log import log_consumer, read_tail
 from include.schema_registry import SchemaRegistry
 from include.settings import Settings
-from include.topics import partition_count
+from include.topics import admin_client, partition_count
 
 
 @dataclass
@@ -48,7 +47,7 @@ def read_ledger(settings: Settings, topic: str, on_record: Callable[[], None] = 
         RegistryUnavailableError: a schema could not be fetched.
     """
     ledger = Ledger()
-    admin = AdminClient({"bootstrap.servers": settings.bootstrap_servers, "log_level": 0})
+    admin = admin_client(settings.bootstrap_servers, log_level=0)
     partitions = partition_count(admin, topic)
     if partitions is None:
         return ledger

@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
-from confluent_kafka.admin import AdminClient
 
 from baskets.dataset import Basket
 from baskets.ledger import Ledger, read_ledger
@@ -14,7 +13,7 @@ from include.errors import FoldlakeError, KafkaUnavailableError
 from include.events import EventSerializer, event_key
 from include.schema_registry import SchemaRegistry
 from include.settings import Settings
-from include.topics import ensure_topics, source_topics
+from include.topics import admin_client, ensure_topics, source_topics
 
 FLUSH_TIMEOUT_S = 60.0
 # Delivery reports are taken in this often; the producer's own queue holds 100,000 records.
@@ -56,7 +55,7 @@ def load(
         KafkaUnavailableError: the broker did not acknowledge an event.
     """
     with _only_one(settings):
-        admin = AdminClient({"bootstrap.servers": settings.bootstrap_servers, "log_level": 0})
+        admin = admin_client(settings.bootstrap_servers, log_level=0)
         ensure_topics(admin, source_topics(topic, settings.partitions), settings.replication_factor)
         ledger = read_ledger(settings, topic)
         events = [

@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
@@ -24,7 +23,7 @@ from include.lake import table_path
 from include.read_model import read_model
 from include.schema_registry import SchemaRegistry
 from include.settings import Settings
-from include.topics import changelog, changelog_topic, ensure_topics, source_topics
+from include.topics import admin_client, changelog, changelog_topic, ensure_topics, source_topics
 from include.versions import VersionRegistry, first_version
 from spark_jobs.compaction import Compaction, compact
 from spark_jobs.lake_config import lake_config
@@ -77,7 +76,7 @@ class Balances:
         """Make topics and schema, and version 1, live."""
         self.model = replace(BALANCE, name=self.name)
         self._topic = changelog_topic(self.name, 1)
-        admin = AdminClient({"bootstrap.servers": self.settings.bootstrap_servers})
+        admin = admin_client(self.settings.bootstrap_servers)
         partitions = self.settings.partitions
         topics = [*source_topics(BALANCE.source_topic, partitions), changelog(self._topic, partitions)]
         ensure_topics(admin, topics, 1)

@@ -10,7 +10,6 @@ from decimal import Decimal
 
 import fastavro
 from confluent_kafka import Message, Producer
-from confluent_kafka.admin import AdminClient
 
 from include.avro_schemas import event_schema
 from include.changelog import decode_state_record
@@ -19,7 +18,7 @@ from include.kafka_log import log_consumer, read_tail
 from include.read_model import read_model
 from include.schema_registry import SchemaRegistry
 from include.settings import Settings
-from include.topics import ensure_topics, partition_count, source_topics
+from include.topics import admin_client, ensure_topics, partition_count, source_topics
 
 BALANCE = read_model("balance")
 CHANGELOG = "balance.v1.changelog"
@@ -29,7 +28,7 @@ class Deposits:
     """One deposit for each of `customers` customers, serialized, to be appended over and over."""
 
     def __init__(self, settings: Settings, customers: int, prefix: str = "customer-") -> None:
-        admin = AdminClient({"bootstrap.servers": settings.bootstrap_servers})
+        admin = admin_client(settings.bootstrap_servers)
         ensure_topics(
             admin, source_topics(BALANCE.source_topic, settings.partitions), settings.replication_factor
         )
@@ -97,7 +96,7 @@ def prompt_producer(bootstrap_servers: str) -> Producer:
 def changelog_messages(settings: Settings, topic: str = CHANGELOG) -> Iterator[Message]:
     """Yield every record of a changelog."""
     consumer = log_consumer(settings.bootstrap_servers)
-    partitions = partition_count(AdminClient({"bootstrap.servers": settings.bootstrap_servers}), topic) or 0
+    partitions = partition_count(admin_client(settings.bootstrap_servers), topic) or 0
     for partition in range(partitions):
         yield from read_tail(consumer, topic, partition)
     consumer.close()

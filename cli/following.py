@@ -56,6 +56,10 @@ class Following:
                     raise
             time.sleep(POLL_INTERVAL_S)
 
+    def has_done(self, task_id: str) -> bool:
+        """Tell whether a task had ended well when the run was last looked at."""
+        return self._seen.get(task_id, (None, 0))[0] == "success"
+
     def _show(self, task: TaskState) -> None:
         now = (task.state, task.try_number)
         if self._seen.get(task.task_id) != now:

@@ -55,6 +55,11 @@ def run(
         return
     following = Following(api, REBUILD_DAG, run_id, console, until="promote_lake")
     if not follow_or_leave(following, f"{url} shows it."):
-        console.print("[red]Not promoted.[/red] docs/operations.md says what to do when a stage fails.")
+        if following.has_done("promote"):
+            console.print(
+                "[yellow]Live for lookups, but the lake's table is not it yet.[/yellow] The next compaction brings it along."
+            )
+        else:
+            console.print("[red]Not promoted.[/red] docs/operations.md says what to do when a stage fails.")
         raise typer.Exit(1)
     console.print(f"[green]Promoted.[/green] `./foldlake rollback {read_model} --reason …` goes back.")

@@ -15,7 +15,8 @@ DOCS = """
 
 A version that was replaced is kept, folded and loaded for its grace time: going back to it is one record in the version
 registry, which the query nodes follow within a second; then one commit for the lake's table. The version that was live
-becomes the previous one: rolling back once more undoes it.
+becomes the previous one: rolling back once more undoes it. A run that had to wait while another version became live does
+nothing, unless it names its version.
 
 **Press Trigger**, say which read model and why. `./foldlake versions` lists the versions. A retired version cannot come back:
 rebuild with its fold revision instead.
@@ -31,7 +32,7 @@ FORM = {
         type=["null", "integer"],
         minimum=1,
         title="Version",
-        description="The version to be live again. Empty: the newest previous one.",
+        description="The version to be live again. Empty: the one that was live before.",
     ),
     "reason": Param(
         type="string", minLength=1, maxLength=500, title="Reason", description="Why: it is this run's note."
@@ -55,10 +56,10 @@ with DAG(
         dag_run: Any = None,  # noqa: ANN401 - Airflow's
         run_id: str | None = None,
     ) -> int:
-        """Check the form, and choose the version once: after the rollback, the newest previous one is another."""
+        """Check the form, and choose the version once: after the rollback, the one that was live before is another."""
         from rebuild.airflow_stages import choose
 
-        return choose(dag_run.conf or {}, params or {}, ROLLBACK_DAG, run_id or "")
+        return choose(dag_run, params or {}, ROLLBACK_DAG, run_id or "")
 
     @task(retries=3, execution_timeout=timedelta(minutes=5))
     def roll_back(read_model: str, number: int) -> None:

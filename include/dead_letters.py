@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from confluent_kafka import Message
-from confluent_kafka.admin import AdminClient
 
 from include.kafka_log import end_offsets, log_consumer, read_tail
-from include.topics import dead_letter_topic, partition_count
+from include.topics import admin_client, dead_letter_topic, partition_count
 
 
 @dataclass(frozen=True)
@@ -57,7 +56,7 @@ def read_dead_letters(bootstrap_servers: str, source_topic: str, limit: int) -> 
     Raises KafkaUnavailableError when no broker answers.
     """
     topic = dead_letter_topic(source_topic)
-    admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 3})
+    admin = admin_client(bootstrap_servers)
     partitions = partition_count(admin, topic)
     if partitions is None:
         return None

@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
-from confluent_kafka.admin import AdminClient
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
@@ -15,7 +14,7 @@ from include.kafka_log import end_offsets, log_consumer
 from include.lake import CommitTag, table_path
 from include.read_model import ReadModel
 from include.settings import Settings
-from include.topics import partition_count
+from include.topics import admin_client, partition_count
 
 
 @dataclass(frozen=True)
@@ -91,7 +90,7 @@ def _commit(entry: dict[str, Any]) -> LakeCommit:
 def _events_behind(settings: Settings, model: ReadModel, complete_up_to: Mapping[int, int]) -> int | None:
     consumer = log_consumer(settings.bootstrap_servers)
     try:
-        admin = AdminClient({"bootstrap.servers": settings.bootstrap_servers, "log_level": 3})
+        admin = admin_client(settings.bootstrap_servers)
         partitions = partition_count(admin, model.source_topic)
         ends = end_offsets(consumer, model.source_topic, partitions or 0)
     except KafkaUnavailableError:

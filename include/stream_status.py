@@ -20,7 +20,7 @@ from include.changelog import StateRecord, decode_state_record
 from include.kafka_log import end_offsets, log_consumer, read_tail
 from include.read_model import load_read_models, read_model
 from include.settings import Settings
-from include.topics import PROGRESS_TOPIC, dead_letter_topic, partition_count
+from include.topics import PROGRESS_TOPIC, admin_client, dead_letter_topic, partition_count
 from include.versions import VersionRegistry
 
 # Enough to hold the newest record of every source partition: those of one batch are written side by side.
@@ -91,7 +91,7 @@ def read_stream_status(settings: Settings) -> StreamStatus:
     Raises KafkaUnavailableError when no broker answers.
     """
     consumer = log_consumer(settings.bootstrap_servers)
-    admin = AdminClient({"bootstrap.servers": settings.bootstrap_servers, "log_level": 3})
+    admin = admin_client(settings.bootstrap_servers)
     try:
         queries = tuple(_queries(admin, consumer))
         versions = tuple(_versions(settings, admin, consumer, queries))
@@ -115,7 +115,7 @@ def read_queries(settings: Settings) -> tuple[QueryStatus, ...]:
     """Return what the driver last said of each query, however long ago; raises KafkaUnavailableError."""
     consumer = log_consumer(settings.bootstrap_servers)
     try:
-        admin = AdminClient({"bootstrap.servers": settings.bootstrap_servers, "log_level": 3})
+        admin = admin_client(settings.bootstrap_servers)
         return tuple(_queries(admin, consumer))
     finally:
         consumer.close()

@@ -32,6 +32,20 @@ class Topic:
     config: dict[str, str] = field(default_factory=dict)
 
 
+def admin_client(bootstrap_servers: str, *, log_level: int = 3) -> AdminClient:
+    """Return a client that asks and changes what a cluster has; to ask whether a topic exists does not make it.
+
+    librdkafka's admin client is a producer, whose questions make topics where the brokers' `auto.create.topics.enable` is on.
+    """
+    return AdminClient(
+        {
+            "bootstrap.servers": bootstrap_servers,
+            "log_level": log_level,
+            "allow.auto.create.topics": False,
+        }
+    )
+
+
 def changelog_topic(model_name: str, version: int) -> str:
     """Return the changelog topic of a version of a read model."""
     return f"{model_name}.v{version}.changelog"

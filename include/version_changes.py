@@ -94,49 +94,72 @@ def hand_over(record: ReadModelVersions, number: int) -> ReadModelVersions:
 
     Raises VersionAbandonedError or VersionRetiredError when it is gone.
     """
-    version = _living(record, number)
+    version = living(record, number)
     return (
         _with(record, replace(version, stage=Stage.CANDIDATE)) if version.stage is Stage.BUILDING else record
     )
 
 
-def promote(record: ReadModelVersions, number: int, *, retire_live_after: datetime) -> ReadModelVersions:
+def promote(
+    record: ReadModelVersions, number: int, *, now: datetime, retire_live_after: datetime
+) -> ReadModelVersions:
     """Make a candidate live, and what was live the previous version, kept until `retire_live_after`.
 
     Raises NotHandedOverError, VersionAbandonedError, VersionRetiredError, or VersionInUseError for a previous version,
     which comes back by `roll_back` alone.
     """
-    version = _living(record, number)
+    version = living(record, number)
     if version.stage is Stage.BUILDING:
         raise NotHandedOverError(f"{_name(record, version)} is still being built: hand it over first.")
     if version.stage is Stage.PREVIOUS:
         raise VersionInUseError(
             f"{_name(record, version)} was promoted and replaced since: roll back to it if it shall be live."
         )
-    return record if version.stage is Stage.LIVE else _make_live(record, version, retire_live_after)
+    return record if version.stage is Stage.LIVE else _make_live(record, version, now, retire_live_after)
 
 
-def newest_previous(record: ReadModelVersions) -> Version:
-    """Return the version that a rollback without a number goes to; raises NothingToRollBackToError."""
+def living(record: ReadModelVersions, number: int) -> Version:
+    """Return a version that is neither retired nor abandoned; raises VersionRetiredError, VersionAbandonedError, UnknownVersionError."""
+    version = _known(record, number)
+    if version.stage is Stage.RETIRED:
+        raise VersionRetiredError(
+            f"{_name(record, version)} is retired: its state is gone. A rebuild with fold revision {version.fold_revision} "
+            "makes a version like it."
+        )
+    if version.stage is Stage.ABANDONED:
+        raise VersionAbandonedError(f"{_name(record, version)} was abandoned: its state is gone.")
+    return version
+
+
+def replaced_last(record: ReadModelVersions) -> Version | None:
+    """Return the version that was live before the one that is, or None when that is gone, or never was."""
     previous = [v for v in record.versions if v.stage is Stage.PREVIOUS]
-    if not previous:
+    return max(previous, key=lambda v: (v.replaced_in, v.number), default=None)
+
+
+def rollback_target(record: ReadModelVersions) -> Version:
+    """Return the version that a rollback without a number goes to; raises NothingToRollBackToError."""
+    version = replaced_last(record)
+    if version is None:
         raise NothingToRollBackToError(
             f"{record.read_model} has no previous version to roll back to: it was never promoted, or its grace time is over."
         )
-    return previous[-1]
+    return version
 
 
-def roll_back(record: ReadModelVersions, number: int, *, retire_live_after: datetime) -> ReadModelVersions:
+def roll_back(
+    record: ReadModelVersions, number: int, *, now: datetime, retire_live_after: datetime
+) -> ReadModelVersions:
     """Make a previous version live again, and what was live the previous one.
 
     Raises VersionRetiredError, VersionAbandonedError, or NotHandedOverError for a version that was never live.
     """
-    version = _living(record, number)
+    version = living(record, number)
     if version.stage in UNFINISHED_STAGES:
         raise NotHandedOverError(
             f"{_name(record, version)} was never live: its rebuild promotes it, not a rollback."
         )
-    return record if version.stage is Stage.LIVE else _make_live(record, version, retire_live_after)
+    return record if version.stage is Stage.LIVE else _make_live(record, version, now, retire_live_after)
 
 
 def retire(record: ReadModelVersions, number: int) -> ReadModelVersions:
@@ -224,14 +247,23 @@ def _append(
     return record if changed is record else registry.compare_and_set(changed, record.revision)
 
 
-def _make_live(record: ReadModelVersions, version: Version, retire_live_after: datetime) -> ReadModelVersions:
+def _make_live(
+    record: ReadModelVersions, version: Version, now: datetime, retire_live_after: datetime
+) -> ReadModelVersions:
     old = record.live
     if old is not None:
-        record = _with(
-            record,
-            replace(old, stage=Stage.PREVIOUS, retire_after=retire_live_after.astimezone(UTC).isoformat()),
+        previous = replace(
+            old,
+            stage=Stage.PREVIOUS,
+            live_since="",
+            retire_after=retire_live_after.astimezone(UTC).isoformat(),
+            replaced_in=record.revision + 1,
         )
-    return _with(record, replace(version, stage=Stage.LIVE, retire_after=""))
+        record = _with(record, previous)
+    live_since = now.astimezone(UTC).isoformat()
+    return _with(
+        record, replace(version, stage=Stage.LIVE, live_since=live_since, retire_after="", replaced_in=0)
+    )
 
 
 def _with(record: ReadModelVersions, version: Version) -> ReadModelVersions:
@@ -250,18 +282,6 @@ def _known(record: ReadModelVersions, number: int) -> Version:
         raise UnknownVersionError(
             f"{record.read_model} has no version {number}: there are {', '.join(str(v.number) for v in record.versions)}."
         )
-    return version
-
-
-def _living(record: ReadModelVersions, number: int) -> Version:
-    version = _known(record, number)
-    if version.stage is Stage.RETIRED:
-        raise VersionRetiredError(
-            f"{_name(record, version)} is retired: its state is gone. A rebuild with fold revision {version.fold_revision} "
-            "makes a version like it."
-        )
-    if version.stage is Stage.ABANDONED:
-        raise VersionAbandonedError(f"{_name(record, version)} was abandoned: its state is gone.")
     return version
 
 

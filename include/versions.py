@@ -12,7 +12,6 @@ from enum import StrEnum
 from typing import Any
 
 from confluent_kafka import KafkaException, Producer
-from confluent_kafka.admin import AdminClient
 
 from include.errors import KafkaUnavailableError, RevisionConflictError
 from include.kafka_log import log_consumer, read_tail
@@ -20,6 +19,7 @@ from include.topics import (
     COMPACTED,
     VERSION_REGISTRY_TOPIC,
     Topic,
+    admin_client,
     changelog_topic,
     ensure_topics,
     partition_count,
@@ -49,7 +49,9 @@ class Version:
     """One version of a read model.
 
     run_id: the rebuild that makes it; empty for a first version.
+    live_since: ISO time since when a live version is live; empty while it is not live.
     retire_after: ISO time after which a previous version goes; empty while it is not previous.
+    replaced_in: revision of the record in which a previous version ceased to be live; 0 while it is not previous.
     """
 
     number: int
@@ -59,7 +61,9 @@ class Version:
     reason: str
     created_at: str
     run_id: str = ""
+    live_since: str = ""
     retire_after: str = ""
+    replaced_in: int = 0
 
     @property
     def is_active(self) -> bool:
@@ -115,7 +119,8 @@ class ReadModelVersions:
 def first_version(read_model: str, fold_revision: int) -> ReadModelVersions:
     """Return the record of a read model that starts its life: version 1, live at once."""
     now = datetime.now(UTC).isoformat()
-    version = Version(1, Stage.LIVE, fold_revision, changelog_topic(read_model, 1), "first start", now)
+    topic = changelog_topic(read_model, 1)
+    version = Version(1, Stage.LIVE, fold_revision, topic, "first start", now, live_since=now)
     return ReadModelVersions(read_model=read_model, revision=1, versions=(version,), updated_at=now)
 
 
@@ -126,7 +131,7 @@ class VersionRegistry:
         self._bootstrap_servers = bootstrap_servers
         self._replication_factor = replication_factor
         self._consumer = log_consumer(bootstrap_servers)
-        self._admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 3})
+        self._admin = admin_client(bootstrap_servers)
 
     def ensure_topic(self) -> None:
         """Make the topic when it does not exist."""

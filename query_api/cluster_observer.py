@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from confluent_kafka import KafkaException, TopicCollection, TopicPartition
-from confluent_kafka.admin import AdminClient
 
 from include.errors import KafkaUnavailableError
 from include.kafka_log import log_consumer
 from include.settings import Settings
+from include.topics import admin_client
 from include.versions import ReadModelVersions, VersionRegistry
 from query_api.group_members import RoutingTable, routing_table
 from query_api.membership import GROUP
@@ -46,7 +46,7 @@ class ClusterObserver:
         """Observe the read models whose names and source topics are given."""
         self._source_topics = source_topics
         self._versions = VersionRegistry(settings.bootstrap_servers, settings.replication_factor)
-        self._admin = AdminClient({"bootstrap.servers": settings.bootstrap_servers, "log_level": 3})
+        self._admin = admin_client(settings.bootstrap_servers)
         self._consumer = log_consumer(settings.bootstrap_servers)
         self._routing = RoutingTable()
         self._facts: dict[str, TopicFacts] = {}

@@ -9,7 +9,7 @@ from include.read_model import load_read_models
 from include.settings import Settings
 from rebuild.handing_over import hand_over_version
 from rebuild.hydrating import hydrate
-from rebuild.promoting import promote_version, roll_back_version
+from rebuild.promoting import make_sure, promote_version, roll_back_version
 from rebuild.registering import register_candidate
 from rebuild.request import rebuild_request
 from rebuild.retiring import abandon_version, retire_version
@@ -58,6 +58,7 @@ def _run(settings: Settings, arguments: argparse.Namespace) -> None:
     elif arguments.stage == "hydrate":
         hydrate(settings, model, number)
     elif arguments.stage == "promote":
+        make_sure(settings, model, number)
         promote_version(settings, model, number, grace_h)
     elif arguments.stage == "roll_back":
         roll_back_version(settings, model, number)

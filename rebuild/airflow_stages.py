@@ -11,10 +11,10 @@ from include.errors import FoldlakeError, KafkaUnavailableError, RegistryUnavail
 from include.read_model import ReadModel, load_read_models
 from include.settings import Settings
 from include.version_lock import VersionLockedError
-from rebuild.errors import RequestError, StageTimeoutError
+from rebuild.errors import NotTidiedUpError, RequestError, StageTimeoutError
 from rebuild.handing_over import hand_over_version
 from rebuild.hydrating import hydrate
-from rebuild.promoting import choose_rollback, promote_version, roll_back_version
+from rebuild.promoting import choose_rollback, make_sure, promote_version, roll_back_version
 from rebuild.proof import proof_summary
 from rebuild.registering import register_candidate
 from rebuild.request import rebuild_request, rollback_request
@@ -24,7 +24,13 @@ from stack.airflow_api import AirflowUnavailableError
 
 LOG = logging.getLogger(__name__)
 # Servers may be back, and locks free, at the next try; whatever else Foldlake decides, it would decide again.
-WORTH_ANOTHER_TRY = (KafkaUnavailableError, RegistryUnavailableError, VersionLockedError, StageTimeoutError)
+WORTH_ANOTHER_TRY = (
+    KafkaUnavailableError,
+    RegistryUnavailableError,
+    VersionLockedError,
+    StageTimeoutError,
+    NotTidiedUpError,
+)
 
 
 class Refusals:
@@ -70,8 +76,10 @@ def load_on_nodes(read_model: str, number: int, check_id: str) -> str:
 
 def promote(read_model: str, number: int, grace_h: float) -> int | None:
     """Make the version live; returns the number of the one that it replaced."""
+    settings = Settings()
     with Refusals():
-        replaced = promote_version(Settings(), read_model, number, grace_h)
+        make_sure(settings, read_model, number)
+        replaced = promote_version(settings, read_model, number, grace_h)
     return None if replaced is None else replaced.number
 
 
@@ -82,13 +90,13 @@ def abandon(read_model: str, run_id: str) -> None:
             raise AirflowSkipException("Nothing to abandon.")
 
 
-def choose(conf: Mapping[str, Any], params: Mapping[str, Any], dag_id: str, run_id: str) -> int:
+def choose(dag_run: Any, params: Mapping[str, Any], dag_id: str, run_id: str) -> int:  # noqa: ANN401 - Airflow's
     """Check the rollback's form, choose its version, and write the run's note."""
     settings = Settings()
     with Refusals():
-        _no_unknown(conf, params)
+        _no_unknown(dag_run.conf or {}, params)
         request = rollback_request(params, _models(settings))
-        number = choose_rollback(settings, request)
+        number = choose_rollback(settings, request, dag_run.run_after)
         note(settings, dag_id, run_id, f"{request.read_model} back to v{number}: {request.reason}")
     return number
 

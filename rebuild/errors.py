@@ -11,8 +11,16 @@ class NoSlotsError(FoldlakeError):
     """The stream driver has no task slots for one more version."""
 
 
+class AskedTooLateError(FoldlakeError):
+    """What was asked for was decided differently by somebody else before its turn came."""
+
+
 class StageTimeoutError(FoldlakeError):
     """What a stage waits for did not come in time."""
+
+
+class NotTidiedUpError(FoldlakeError):
+    """Some of the versions that are due could not be retired, abandoned or removed."""
 
 
 class QueryRefusedError(FoldlakeError):

@@ -6,7 +6,7 @@ from functools import partial
 
 from include.settings import Settings
 from include.stream_status import QueryStatus
-from include.version_changes import change, hand_over, record_of
+from include.version_changes import change, hand_over, living, record_of
 from include.version_lock import version_lock
 from include.versions import Stage, VersionRegistry
 from rebuild.driver_watch import query_status
@@ -27,7 +27,7 @@ def hand_over_version(settings: Settings, read_model: str, number: int) -> None:
     """Make the version a candidate and wait until the driver folds it in real time.
 
     Raises VersionLockedError while a catch-up still writes, QueryRefusedError when the driver lacks its fold,
-    StageTimeoutError when the driver does not get there in time.
+    StageTimeoutError when the driver does not get there in time, VersionAbandonedError when the version was given up meanwhile.
     """
     _make_candidate(settings, read_model, number)
     LOG.info("v%d of %s is a candidate: the stream driver takes it over", number, read_model)
@@ -49,6 +49,7 @@ def hand_over_version(settings: Settings, read_model: str, number: int) -> None:
             )
         if now_s - said_s >= SAY_SO_INTERVAL_S:
             said_s = now_s
+            _still_wanted(settings, read_model, number)
             LOG.info(
                 "progress: hand over of %s v%d: %.0f s, %s", read_model, number, now_s - began_s, _said(query)
             )
@@ -66,6 +67,14 @@ def _make_candidate(settings: Settings, read_model: str, number: int) -> None:
         # Under the lock: a catch-up that begins later finds a candidate, and leaves it alone.
         with version_lock(settings, read_model, number, wait_s=LOCK_WAIT_S):
             change(registry, read_model, partial(hand_over, number=number))
+    finally:
+        registry.close()
+
+
+def _still_wanted(settings: Settings, read_model: str, number: int) -> None:
+    registry = VersionRegistry(settings.bootstrap_servers, settings.replication_factor)
+    try:
+        living(record_of(registry, read_model), number)
     finally:
         registry.close()
 

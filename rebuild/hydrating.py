@@ -10,7 +10,8 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from include.settings import Settings
-from include.version_changes import record_of
+from include.topics import admin_client
+from include.version_changes import living, record_of
 from include.versions import Stage, VersionRegistry
 from include.work_progress import WorkProgress
 from query_api.group_members import routing_table
@@ -43,13 +44,13 @@ def hydrate(settings: Settings, read_model: str, number: int) -> None:
     Raises StageTimeoutError when that does not happen in time, VersionChangeError when the version is none to load.
     """
     registry = VersionRegistry(settings.bootstrap_servers, settings.replication_factor)
-    admin = AdminClient({"bootstrap.servers": settings.bootstrap_servers, "log_level": 3})
+    admin = admin_client(settings.bootstrap_servers)
     began_s = time.monotonic()
     progress = WorkProgress(f"loading of {read_model} v{number} on the query nodes", "records", 0)
     try:
         while True:
-            version = record_of(registry, read_model).version(number)
-            if version is not None and version.stage in (Stage.LIVE, Stage.PREVIOUS):
+            version = living(record_of(registry, read_model), number)
+            if version.stage in (Stage.LIVE, Stage.PREVIOUS):
                 LOG.info("v%d of %s is %s already", number, read_model, version.stage)
                 return
             found = hydration(reports(admin), read_model, number, settings.partitions)

@@ -13,16 +13,20 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from include.checkpoints import checkpoint_path, compaction_checkpoint, fold_rule_path
-from include.errors import KafkaUnavailableError
+from include.errors import FoldlakeError, KafkaUnavailableError
 from include.lake import staging_path
 from include.settings import Settings
-from include.topics import ADMIN_TIMEOUT_S, changelog_topic, partition_count
+from include.topics import ADMIN_TIMEOUT_S, admin_client, changelog_topic, partition_count
 from include.version_lock import version_lock
 
 LOG = logging.getLogger(__name__)
 # The driver stops a query within seconds of reading the registry; its state is large at most.
 LOCK_WAIT_S = 120.0
 GONE = "UNKNOWN_TOPIC_OR_PART"
+
+
+class PlaceNotReachedError(FoldlakeError):
+    """A file system that Spark reaches, and this process does not."""
 
 
 def remove_leftovers(settings: Settings, read_model: str, number: int) -> None:
@@ -63,7 +67,7 @@ def _locations(settings: Settings, read_model: str, number: int) -> list[str]:
 
 
 def _admin(settings: Settings) -> AdminClient:
-    return AdminClient({"bootstrap.servers": settings.bootstrap_servers, "log_level": 3})
+    return admin_client(settings.bootstrap_servers)
 
 
 def _delete_topic(settings: Settings, topic: str) -> None:
@@ -88,7 +92,15 @@ def _file_system(location: str) -> tuple[Any, str]:
     scheme = urlsplit(location).scheme
     if not scheme:
         location = Path(location).absolute().as_uri()
-    file_system, path = fs.FileSystem.from_uri(location)
+    # Hadoop's name of it, which Spark needs, and everybody else's.
+    location = location.replace("s3a://", "s3://", 1)
+    try:
+        file_system, path = fs.FileSystem.from_uri(location)
+    except (OSError, ValueError) as error:
+        raise PlaceNotReachedError(
+            f"What a version has left in {location} cannot be looked at or removed from here ({error}). Remove it by hand, or"
+            " use a file system that is mounted, or S3."
+        ) from error
     return file_system, path
 
 

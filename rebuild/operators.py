@@ -1,6 +1,6 @@
 """The Airflow tasks of a rebuild that wait without holding a worker: for a person, and for the end of the grace time."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from airflow.providers.standard.exceptions import HITLRejectException, HITLTimeoutError
@@ -10,6 +10,8 @@ from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException
 
 from include.settings import Settings
+
+LOOK_AGAIN = timedelta(minutes=15)
 
 
 class ApprovalIfAsked(ApprovalOperator):
@@ -68,7 +70,9 @@ class RetireAfterGrace(BaseOperator):
             self.log.info("v%d of %s is live again, or retired already", number, self.read_model)
             return
         moment = datetime.fromisoformat(version.retire_after)
-        if moment > datetime.now(UTC):
+        now = datetime.now(UTC)
+        if moment > now:
             self.log.info("v%d of %s is kept for a rollback until %s", number, self.read_model, moment)
-            self.defer(trigger=DateTimeTrigger(moment=moment), method_name="resume")
+            # Looks again now and then: it may be retired by hand before its time, and then this run is over.
+            self.defer(trigger=DateTimeTrigger(moment=min(moment, now + LOOK_AGAIN)), method_name="resume")
         retire_version(settings, self.read_model, number)

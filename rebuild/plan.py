@@ -6,7 +6,7 @@ Each stage is one Airflow task of the same name, idempotent. Stages with the sam
 from dataclasses import dataclass
 from typing import ClassVar
 
-from include.version_changes import newest_previous
+from include.version_changes import rollback_target
 from include.versions import ReadModelVersions
 from rebuild.request import RebuildRequest, RollbackRequest
 
@@ -138,7 +138,7 @@ def rebuild_plan(record: ReadModelVersions, request: RebuildRequest) -> tuple[Pl
 
 def rollback_plan(record: ReadModelVersions, request: RollbackRequest) -> tuple[PlanStage, ...]:
     """Return the stages of a rollback, in order; raises NothingToRollBackToError."""
-    number = newest_previous(record).number if request.version is None else request.version
+    number = rollback_target(record).number if request.version is None else request.version
     return (RollBack(request.read_model, number), PromoteLake(request.read_model, number))
 
 

@@ -1,16 +1,39 @@
 """The stages `promote` and `roll_back`: one record in the registry says which version is live."""
 
 import logging
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
 from include.settings import Settings
-from include.version_changes import change_live, promote, record_of, roll_back
+from include.version_changes import change_live, living, promote, record_of, replaced_last, roll_back
 from include.versions import ReadModelVersions, Stage, Version, VersionRegistry
+from rebuild.errors import AskedTooLateError
+from rebuild.handing_over import hand_over_version
+from rebuild.hydrating import hydrate
 from rebuild.plan import rollback_plan
 from rebuild.request import RollbackRequest
 
 LOG = logging.getLogger(__name__)
+# A node or the driver may be restarting just now.
+FIT_WITHIN_S = 60
+
+
+def make_sure(settings: Settings, read_model: str, number: int) -> None:
+    """Look once more at what the candidate's stages before have found: somebody may have taken days to say yes.
+
+    Raises QueryRefusedError, StageTimeoutError or VersionChangeError where the stream driver does not fold it any more, or a
+    query node does not hold it.
+    """
+    registry = VersionRegistry(settings.bootstrap_servers, settings.replication_factor)
+    try:
+        version = living(record_of(registry, read_model), number)
+    finally:
+        registry.close()
+    if version.stage is Stage.CANDIDATE:
+        soon = settings.model_copy(update={"rebuild_hydrate_timeout_s": FIT_WITHIN_S})
+        hand_over_version(soon, read_model, number)
+        hydrate(soon, read_model, number)
 
 
 def promote_version(settings: Settings, read_model: str, number: int, grace_h: float) -> Version | None:
@@ -18,8 +41,7 @@ def promote_version(settings: Settings, read_model: str, number: int, grace_h: f
 
     Raises PromotionLostError when somebody else changed the record meanwhile, VersionChangeError when it is no candidate.
     """
-    after = datetime.now(UTC) + timedelta(hours=grace_h)
-    return _make_live(settings, read_model, number, partial(promote, number=number, retire_live_after=after))
+    return _make_live(settings, read_model, number, promote, grace_h)
 
 
 def roll_back_version(settings: Settings, read_model: str, number: int) -> Version | None:
@@ -27,35 +49,51 @@ def roll_back_version(settings: Settings, read_model: str, number: int) -> Versi
 
     Raises PromotionLostError, VersionRetiredError, VersionAbandonedError, NotHandedOverError.
     """
-    after = datetime.now(UTC) + timedelta(hours=settings.rebuild_grace_h)
-    return _make_live(
-        settings, read_model, number, partial(roll_back, number=number, retire_live_after=after)
-    )
+    return _make_live(settings, read_model, number, roll_back, settings.rebuild_grace_h)
 
 
-def choose_rollback(settings: Settings, request: RollbackRequest) -> int:
-    """Return the version that a rollback goes to. Chosen once: where it is done, "the newest previous" is another one.
+def choose_rollback(settings: Settings, request: RollbackRequest, asked_at: datetime) -> int:
+    """Return the version that a rollback goes to. Chosen once: where it is done, the version replaced last is another one.
 
-    Raises NothingToRollBackToError, UnknownVersionError.
+    asked_at: when somebody asked for it. Without a version in the request, what was meant is the version before the one
+        that was live then.
+
+    Raises NothingToRollBackToError, UnknownVersionError, or AskedTooLateError where another version has become live since.
     """
     registry = VersionRegistry(settings.bootstrap_servers, settings.replication_factor)
     try:
-        return rollback_plan(record_of(registry, request.read_model), request)[0].version
+        record = record_of(registry, request.read_model)
     finally:
         registry.close()
+    number = rollback_plan(record, request)[0].version
+    live = record.live
+    if request.version is None and live is not None and live.live_since:
+        since = datetime.fromisoformat(live.live_since)
+        if since > asked_at:
+            raise AskedTooLateError(
+                f"Nothing was rolled back: v{live.number} of {request.read_model} became live at {since:%H:%M:%S} UTC, after this "
+                f"was asked for at {asked_at:%H:%M:%S}. Look at `./foldlake versions`; if it shall be v{number} now, name it."
+            )
+    return number
 
 
 def _make_live(
-    settings: Settings, read_model: str, number: int, transition: "partial[ReadModelVersions]"
+    settings: Settings,
+    read_model: str,
+    number: int,
+    transition: Callable[..., ReadModelVersions],
+    grace_h: float,
 ) -> Version | None:
+    now = datetime.now(UTC)
+    after = now + timedelta(hours=grace_h)
     registry = VersionRegistry(settings.bootstrap_servers, settings.replication_factor)
     try:
-        record = change_live(registry, read_model, transition)
+        record = change_live(
+            registry, read_model, partial(transition, number=number, now=now, retire_live_after=after)
+        )
     finally:
         registry.close()
-    replaced = max(
-        (v for v in record.versions if v.stage is Stage.PREVIOUS), key=lambda v: v.retire_after, default=None
-    )
+    replaced = replaced_last(record)
     LOG.info(
         "v%d of %s is live since revision %d of its record%s",
         number,

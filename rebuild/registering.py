@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 from include.read_model import load_read_models
 from include.settings import Settings
+from include.task_slots import most_queries
 from include.version_changes import change, register
 from include.versions import UNFINISHED_STAGES, ReadModelVersions, Stage, Version, VersionRegistry
 from rebuild.errors import NoSlotsError
@@ -63,7 +64,7 @@ def check_slots(settings: Settings, records: Iterable[ReadModelVersions], models
     queries = sum(
         len([v for v in record.versions if v.is_active or v.stage in UNFINISHED_STAGES]) for record in records
     )
-    slots = len(models) + settings.stream_spare_queries
+    slots = most_queries(settings, len(models))
     if queries < slots:
         return
     previous = [
@@ -73,7 +74,7 @@ def check_slots(settings: Settings, records: Iterable[ReadModelVersions], models
         if v.stage is Stage.PREVIOUS
     ]
     raise NoSlotsError(
-        f"The stream driver has task slots for {slots} queries, and {queries} versions use them: a further one would wait for "
-        f"ever. Retire a previous version first ({', '.join(previous) or 'there is none'}): ./foldlake retire, or raise "
+        f"The stream driver has task slots for {slots} queries, and {queries} versions use them: a further one would get "
+        f"none. Retire a previous version first ({', '.join(previous) or 'there is none'}): ./foldlake retire, or raise "
         "FOLDLAKE_STREAM_SPARE_QUERIES and run ./foldlake up."
     )

@@ -29,7 +29,7 @@ class RebuildRequest:
 
 @dataclass(frozen=True)
 class RollbackRequest:
-    """A rollback that can be begun; version None means the newest previous one."""
+    """A rollback that can be begun; version None means the one that was live before."""
 
     read_model: str
     version: int | None

@@ -5,9 +5,11 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
 
+from include.errors import FoldlakeError, KafkaUnavailableError
 from include.settings import Settings
 from include.version_changes import abandon, change, is_due, record_of, retire
 from include.versions import UNFINISHED_STAGES, Stage, Version, VersionRegistry
+from rebuild.errors import NotTidiedUpError
 from rebuild.leftovers import remove_leftovers, remove_staging, still_there
 
 LOG = logging.getLogger(__name__)
@@ -71,6 +73,8 @@ def sweep(settings: Settings, run_is_over: Callable[[str], bool], now: datetime 
     """Retire what is due, abandon what a run left behind, and remove leftovers; returns what was done, a line each.
 
     run_is_over: whether the rebuild with this run id has ended, or is unknown.
+
+    Raises NotTidiedUpError at the end where something could not be done.
     """
     registry = VersionRegistry(settings.bootstrap_servers, settings.replication_factor)
     try:
@@ -78,22 +82,43 @@ def sweep(settings: Settings, run_is_over: Callable[[str], bool], now: datetime 
     finally:
         registry.close()
     done: list[str] = []
+    failed: list[str] = []
     for record in records.values():
         for version in record.versions:
-            name = f"v{version.number} of {record.read_model}"
-            if is_due(version, now or datetime.now(UTC)):
-                retire_version(settings, record.read_model, version.number)
-                done.append(f"retired {name}: its grace time ended at {version.retire_after}")
-            elif version.stage in UNFINISHED_STAGES:
-                if version.run_id and run_is_over(version.run_id):
-                    abandon_version(settings, record.read_model, version.number)
-                    done.append(f"abandoned {name}: its run {version.run_id} has ended")
-            elif version.stage in (Stage.RETIRED, Stage.ABANDONED):
-                if left := still_there(settings, record.read_model, version.number):
-                    remove_leftovers(settings, record.read_model, version.number)
-                    done.append(f"removed what {name} ({version.stage}) had left: {', '.join(left)}")
-            elif remove_staging(settings, record.read_model, version.number):
-                done.append(f"removed the staging of {name}: it is {version.stage}")
-    for line in done:
-        LOG.info("%s", line)
+            try:
+                line = _tidy_up(settings, record.read_model, version, run_is_over, now or datetime.now(UTC))
+            except KafkaUnavailableError:
+                raise
+            except FoldlakeError as error:
+                # The others shall not wait for this one.
+                LOG.error("v%d of %s: %s", version.number, record.read_model, error)  # noqa: TRY400 - it says all
+                failed.append(f"v{version.number} of {record.read_model}: {error}")
+                continue
+            if line:
+                LOG.info("%s", line)
+                done.append(line)
+    if failed:
+        raise NotTidiedUpError(f"{len(failed)} could not be tidied up, all others are. " + " ".join(failed))
     return done
+
+
+def _tidy_up(
+    settings: Settings, read_model: str, version: Version, run_is_over: Callable[[str], bool], now: datetime
+) -> str | None:
+    """Do what is due for one version; returns what was done, None when nothing was."""
+    name = f"v{version.number} of {read_model}"
+    if is_due(version, now):
+        retire_version(settings, read_model, version.number)
+        return f"retired {name}: its grace time ended at {version.retire_after}"
+    if version.stage in UNFINISHED_STAGES:
+        if not version.run_id or not run_is_over(version.run_id):
+            return None
+        abandon_version(settings, read_model, version.number)
+        return f"abandoned {name}: its run {version.run_id} has ended"
+    if version.stage in (Stage.RETIRED, Stage.ABANDONED):
+        if left := still_there(settings, read_model, version.number):
+            remove_leftovers(settings, read_model, version.number)
+            return f"removed what {name} ({version.stage}) had left: {', '.join(left)}"
+    elif remove_staging(settings, read_model, version.number):
+        return f"removed the staging of {name}: it is {version.stage}"
+    return None

@@ -3,7 +3,6 @@
 import logging
 import time
 
-from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
 
 from include.checkpoints import query_name
@@ -17,15 +16,17 @@ from include.kafka_log import log_consumer
 from include.read_model import ReadModel, read_model
 from include.schema_registry import SchemaRegistry
 from include.settings import Settings
+from include.task_slots import most_queries, queries_with_slots
 from include.topics import (
     PROGRESS_TOPIC,
+    admin_client,
     changelog,
     dead_letter_topic,
     ensure_topics,
     partition_count,
     source_topics,
 )
-from include.versions import ReadModelVersions, Version, VersionRegistry, first_version
+from include.versions import ReadModelVersions, Stage, Version, VersionRegistry, first_version
 from spark_jobs.dead_letter_query import DeadLetterQuery
 from spark_jobs.known_schemas import RegistrySchemas
 from spark_jobs.supervised_query import Phase, SupervisedQuery
@@ -36,6 +37,10 @@ from spark_jobs.version_query import VersionQuery
 LOG = logging.getLogger(__name__)
 # A version that was refused is looked at again this often: its fold may be there by now.
 REFUSED_RETRY_S = 5.0
+NO_SLOTS = (
+    "there are no task slots left for it: retire a previous version (`./foldlake versions` lists them), or raise "
+    "FOLDLAKE_STREAM_SPARE_QUERIES and run `./foldlake up`"
+)
 
 
 class ActiveVersions:
@@ -45,13 +50,13 @@ class ActiveVersions:
         self._spark = spark
         self._settings = settings
         self._models = models
-        self._admin = AdminClient({"bootstrap.servers": settings.bootstrap_servers, "log_level": 3})
+        self._admin = admin_client(settings.bootstrap_servers)
         self._consumer = log_consumer(settings.bootstrap_servers)
         self._registry = SchemaRegistry(settings.registry_url)
         self._versions = VersionRegistry(settings.bootstrap_servers, settings.replication_factor)
         self._schemas: dict[str, RegistrySchemas] = {}
         self._queries = VersionQueries(spark, settings, self._admin, self._consumer, self._registry)
-        self._look_again_s = 0.0
+        self._look_again_s: dict[str, float] = {}  # by query name, of those that were refused
 
     def prepare(self) -> None:
         """Make the topics of every read model, register its event types, and make its first version where it has none.
@@ -76,18 +81,29 @@ class ActiveVersions:
         except KafkaUnavailableError as error:
             LOG.warning("the version registry cannot be read, so nothing is changed: %s", error)
             return running
+        versions = {
+            query_name(model.name, version.number): (model, version)
+            for model in self._models.values()
+            if model.name in records
+            for version in records[model.name].active
+        }
+        slots = queries_with_slots(
+            {name: version for name, (_, version) in versions.items()},
+            {name for name, query in running.items() if query.phase is not Phase.REFUSED},
+            most_queries(self._settings, len(self._models)),
+        )
         wanted: dict[str, SupervisedQuery] = {}
-        for model in list(self._models.values()):
-            record = records.get(model.name)
-            for version in () if record is None else record.active:
-                name = query_name(model.name, version.number)
-                try:
-                    wanted[name] = self._query(running.get(name), model, version)
-                except (KafkaUnavailableError, RegistryUnavailableError) as error:
-                    # The others go on meanwhile.
-                    LOG.warning("query %s cannot be begun yet: %s", name, error)
-                    if name in running:
-                        wanted[name] = running[name]
+        for name, (model, version) in versions.items():
+            try:
+                query = self._query(running.get(name), model, version, has_slots=name in slots)
+            except (KafkaUnavailableError, RegistryUnavailableError) as error:
+                # The others go on meanwhile.
+                LOG.warning("query %s cannot be begun yet: %s", name, error)
+                if name in running:
+                    wanted[name] = running[name]
+                continue
+            query.is_essential = version.stage is Stage.LIVE
+            wanted[name] = query
         return wanted
 
     def dead_letter_queries(self) -> list[DeadLetterQuery]:
@@ -108,17 +124,27 @@ class ActiveVersions:
             )
         return queries
 
-    def _query(self, running: SupervisedQuery | None, model: ReadModel, version: Version) -> SupervisedQuery:
+    def _query(
+        self, running: SupervisedQuery | None, model: ReadModel, version: Version, *, has_slots: bool
+    ) -> SupervisedQuery:
         """Return the query of a version: the running one, unless it was refused and no longer need be."""
         if running is not None and running.phase is not Phase.REFUSED:
             return running
+        if not has_slots:
+            query = running or self._new_query(model, version)
+            if query.last_error != NO_SLOTS:
+                query.refuse(NO_SLOTS)
+            return query
         if running is None and version.fold_revision in model.folds:
             return self._new_query(model, version)
-        if running is not None and time.monotonic() < self._look_again_s:
+        name = query_name(model.name, version.number)
+        if running is not None and time.monotonic() < self._look_again_s.get(name, 0.0):
             return running
-        self._look_again_s = time.monotonic() + REFUSED_RETRY_S
+        self._look_again_s[name] = time.monotonic() + REFUSED_RETRY_S
         newest = self._imported_again(model)
-        if running is not None and self._queries.why_refused(newest, version):
+        if running is not None and (reason := self._queries.why_refused(newest, version)):
+            if reason != running.last_error:
+                running.refuse(reason)
             return running
         return self._new_query(newest, version)
 
@@ -129,12 +155,14 @@ class ActiveVersions:
         """Return a read model as its module is on disk now; queries that run keep the one that they began with."""
         try:
             newest = read_model(model.name, self._settings.read_models_dir, again=True)
+            self._register_event_types(newest)
+        except (KafkaUnavailableError, RegistryUnavailableError):
+            raise
         except Exception:
             # Whatever an edited module raises: the queries of the other versions must go on.
-            LOG.exception("the module of %s cannot be imported again", model.name)
+            LOG.exception("the module of %s cannot be taken in again", model.name)
             return model
         self._models[model.name] = newest
-        self._register_event_types(newest)
         # A query that begins has to know the ids of all its event types.
         self._schemas[newest.source_topic] = RegistrySchemas(self._registry, newest.source_topic)
         return newest

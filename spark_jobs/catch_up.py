@@ -9,7 +9,6 @@ import logging
 import sys
 import time
 
-from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -19,7 +18,8 @@ from include.parent_death import die_with_parent
 from include.read_model import read_model
 from include.schema_registry import SchemaRegistry
 from include.settings import Settings
-from include.version_changes import UnknownVersionError, VersionAbandonedError, record_of
+from include.topics import admin_client
+from include.version_changes import UnknownVersionError, living, record_of
 from include.versions import Stage, Version, VersionRegistry
 from include.work_progress import WorkProgress
 from spark_jobs.known_schemas import RegistrySchemas
@@ -70,7 +70,7 @@ def catch_up(settings: Settings, name: str, number: int) -> None:
     Raises VersionAbandonedError as soon as the version is given up, QueryFailedError when the query fails for good.
     """
     versions = VersionRegistry(settings.bootstrap_servers, settings.replication_factor)
-    version = _version(versions, name, number)
+    version = living(record_of(versions, name), number)
     if version.stage is not Stage.BUILDING:
         LOG.info(
             "v%d of %s is %s: the stream driver folds it, nothing is left to do", number, name, version.stage
@@ -85,7 +85,7 @@ def catch_up(settings: Settings, name: str, number: int) -> None:
         queries = VersionQueries(
             spark,
             settings.model_copy(update={"stream_catch_up_batch_events": settings.rebuild_batch_events}),
-            AdminClient({"bootstrap.servers": settings.bootstrap_servers, "log_level": 3}),
+            admin_client(settings.bootstrap_servers),
             log_consumer(settings.bootstrap_servers),
             registry,
         )
@@ -112,10 +112,7 @@ def _follow(
             progress.reached(_reached(listener, query.name, already))
             if time.monotonic() >= next_check_s:
                 next_check_s = time.monotonic() + STAGE_CHECK_INTERVAL_S
-                if _version(versions, name, version.number).stage is Stage.ABANDONED:
-                    raise VersionAbandonedError(
-                        f"v{version.number} of {name} was abandoned: the catch-up ends."
-                    )
+                living(record_of(versions, name), version.number)
             time.sleep(POLL_INTERVAL_S)
     finally:
         query.stop()
@@ -127,13 +124,6 @@ def _follow(
 def _reached(listener: ProgressListener, query_name: str, already: int) -> int:
     batch = listener.by_query.get(query_name)
     return max(already, sum(batch.end_offsets.values()) if batch else 0)
-
-
-def _version(versions: VersionRegistry, name: str, number: int) -> Version:
-    version = record_of(versions, name).version(number)
-    if version is None:
-        raise UnknownVersionError(f"{name} has no version {number}: register a rebuild first.")
-    return version
 
 
 if __name__ == "__main__":

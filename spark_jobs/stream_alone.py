@@ -10,16 +10,15 @@ import sys
 from pathlib import Path
 from typing import TextIO
 
-from confluent_kafka.admin import AdminClient
-
 from include.avro_schemas import RecordSchema, schema_file
 from include.errors import FoldlakeError, SettingsError
 from include.kafka_log import log_consumer
 from include.read_model import ReadModel, read_model
 from include.settings import Settings
 from include.task_slots import task_slots
-from include.topics import Topic, changelog, dead_letter_topic, ensure_topics, partition_count
+from include.topics import Topic, admin_client, changelog, dead_letter_topic, ensure_topics, partition_count
 from spark_jobs.dead_letter_query import DeadLetterQuery
+from spark_jobs.fold_rule import why_not
 from spark_jobs.known_schemas import FixedSchemas
 from spark_jobs.session import spark_session
 from spark_jobs.stream_config import stream_config, stream_master
@@ -77,7 +76,7 @@ def _run(arguments: argparse.Namespace) -> None:
     settings = Settings(partitions=partitions, stream_spare_queries=0, stream_master=arguments.master)
     model = read_model(arguments.read_model, settings.read_models_dir)
     schemas = FixedSchemas(_writers(arguments.schema, model))
-    admin = AdminClient({"bootstrap.servers": arguments.bootstrap, "log_level": 3})
+    admin = admin_client(arguments.bootstrap)
     topics = [
         changelog(arguments.changelog_topic, partitions),
         Topic(dead_letter_topic(arguments.source_topic), partitions),
@@ -88,6 +87,12 @@ def _run(arguments: argparse.Namespace) -> None:
     master = stream_master(settings.model_copy(update={"stream_master": arguments.master}))
     spark = spark_session("foldlake-stream", config, master, jars)
     wait_for_slots(spark, task_slots(settings))
+    checkpoint = str(arguments.state_dir.absolute() / "checkpoint")
+    if why_not(spark, checkpoint, model, model.newest_fold_revision):
+        raise SettingsError(
+            f"--state-dir {arguments.state_dir} holds a state of {model.name} that was folded with another fold than its newest,"
+            f" revision {model.newest_fold_revision}: give another folder for this one, or put the other back."
+        )
     consumer = log_consumer(arguments.bootstrap)
 
     def place(sink_topic: str, checkpoint: str) -> Place:
@@ -120,7 +125,7 @@ def _run(arguments: argparse.Namespace) -> None:
 
 
 def _partitions(bootstrap: str, topic: str) -> int:
-    found = partition_count(AdminClient({"bootstrap.servers": bootstrap, "log_level": 3}), topic)
+    found = partition_count(admin_client(bootstrap), topic)
     if found is None:
         raise SettingsError(
             f"There is no topic {topic!r} at {bootstrap}: create it, or correct --source-topic."

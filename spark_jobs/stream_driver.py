@@ -3,7 +3,6 @@
 import logging
 import os
 import signal
-import threading
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -48,12 +47,14 @@ class StreamDriver:
         self._dead_letters = list(dead_letter_queries)
         self._publisher = publisher
         self._queries: dict[str, SupervisedQuery] = {}
-        self._stop = threading.Event()
+        self._stop_signal: int | None = None
 
     def request_stop(self, signal_number: int, _frame: FrameType | None) -> None:
-        """Handle SIGTERM and SIGINT: leave the loop."""
-        LOG.info("signal %s: stopping the queries", signal.Signals(signal_number).name)
-        self._stop.set()
+        """Handle SIGTERM and SIGINT: leave the loop.
+
+        Takes no lock, so neither an event nor a log line: the thread that it interrupts may hold that very lock.
+        """
+        self._stop_signal = signal_number
 
     def run(self) -> None:
         """Run until told to stop, then stop the queries and the session.
@@ -64,22 +65,24 @@ class StreamDriver:
             self._loop()
         except Py4JError:
             # A signal to the whole process group ends the JVM under our hands.
-            if not self._stop.is_set():
+            if self._stop_signal is None:
                 raise
         finally:
+            if self._stop_signal is not None:
+                LOG.info("signal %s: stopping the queries", signal.Signals(self._stop_signal).name)
             with suppress(Py4JError, OSError):
                 self._stop_all()
 
     def _loop(self) -> None:
         reconcile_at_s = 0.0
-        while not self._stop.is_set():
+        while self._stop_signal is None:
             if time.monotonic() >= reconcile_at_s:
                 self._apply(self._reconcile(self._queries))
                 reconcile_at_s = time.monotonic() + RECONCILE_INTERVAL_S
             for query in self._due():
                 query.poll()
             self._publish()
-            self._stop.wait(POLL_INTERVAL_S)
+            time.sleep(POLL_INTERVAL_S)
 
     def _apply(self, wanted: dict[str, SupervisedQuery]) -> None:
         for name in self._queries.keys() - wanted.keys():
@@ -90,7 +93,10 @@ class StreamDriver:
     def _due(self) -> list[SupervisedQuery]:
         folds = list(self._queries.values())
         running = any(query.phase is not Phase.STARTING for query in self._dead_letters)
-        caught_up = all(query.phase in CAUGHT_UP for query in folds)
+        caught_up = all(
+            query.phase in CAUGHT_UP or (query.phase is Phase.FAILED and not query.is_essential)
+            for query in folds
+        )
         return folds + (self._dead_letters if running or caught_up else [])
 
     def _publish(self, *, now: bool = False) -> None:

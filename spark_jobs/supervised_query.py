@@ -50,11 +50,16 @@ class Place:
 
 
 class SupervisedQuery(ABC):
-    """A streaming query that outlives its failures. `poll` does all the work: call it about every second."""
+    """A streaming query that outlives its failures. `poll` does all the work: call it about every second.
+
+    is_essential: whether the driver shall end where this query fails again and again. One that readers do not depend on is
+        tried again and again instead: the others must go on.
+    """
 
     def __init__(self, name: str, spark: SparkSession, place: Place, schemas: KnownSchemas) -> None:
         self.name = name
         self.phase = Phase.STARTING
+        self.is_essential = True
         self.failures_in_a_row = 0
         self.restarts = 0
         self.last_error = ""
@@ -74,7 +79,7 @@ class SupervisedQuery(ABC):
     def poll(self) -> None:
         """Start the query when it is not running and its time has come; look after it when it has ended.
 
-        Raises QueryFailedError when it fails again and again.
+        Raises QueryFailedError when it is essential and fails again and again.
         """
         if self.phase in (Phase.REFUSED, Phase.STOPPED):
             return
@@ -146,9 +151,10 @@ class SupervisedQuery(ABC):
         self.phase = Phase.FAILED
         self.failures_in_a_row += 1
         self.last_error = str(error).splitlines()[0][:500] if str(error) else repr(error)
-        if self.failures_in_a_row > MAX_FAILURES_IN_A_ROW:
+        if self.is_essential and self.failures_in_a_row > MAX_FAILURES_IN_A_ROW:
             message = f"Query {self.name} failed {self.failures_in_a_row} times in a row, last with: {self.last_error}"
             raise QueryFailedError(message) from error
-        delay_s = min(LONGEST_BACKOFF_S, FIRST_BACKOFF_S * 2 ** (self.failures_in_a_row - 1))
+        doublings = min(self.failures_in_a_row - 1, MAX_FAILURES_IN_A_ROW)
+        delay_s = min(LONGEST_BACKOFF_S, FIRST_BACKOFF_S * 2**doublings)
         self._not_before_s = time.monotonic() + delay_s
         LOG.warning("query %s failed, next try in %.0f s: %s", self.name, delay_s, self.last_error)

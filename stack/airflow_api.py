@@ -1,6 +1,8 @@
 """A small client of Airflow's REST API: what the command line and the stack ask of it."""
 
+import time
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Any, Literal
 from urllib.parse import quote
@@ -12,6 +14,8 @@ from include.errors import FoldlakeError
 REQUEST_TIMEOUT_S = 5.0
 # Readiness is asked for again and again and must be answered within 2 s.
 HEALTH_TIMEOUT_S = 1.8
+# How long after an unanswered call its effect may be seen.
+LATE_ANSWER_S = 20.0
 MAX_NOTE_CHARACTERS = 1000
 
 # How a run can be ended from outside.
@@ -74,9 +78,30 @@ class AirflowApi:
         return bool(self._call("GET", f"dags/{dag_id}")["is_paused"])
 
     def trigger(self, dag_id: str, conf: dict[str, Any] | None = None, note: str | None = None) -> str:
-        """Start a run with these parameters and return its run id. Airflow accepts unknown ones: check them before."""
-        body = {"logical_date": None, "conf": conf or {}, "note": note}
-        return str(self._call("POST", f"dags/{dag_id}/dagRuns", json=body)["dag_run_id"])
+        """Start a run with these parameters and return its run id. Airflow accepts unknown ones: check them before.
+
+        A busy Airflow may begin a run and answer too late: then it is asked whether it has, rather than told twice.
+        """
+        run_id = f"manual__{datetime.now(UTC).isoformat()}"
+        body = {"dag_run_id": run_id, "logical_date": None, "conf": conf or {}, "note": note}
+        try:
+            self._call("POST", f"dags/{dag_id}/dagRuns", json=body)
+        except AirflowUnavailableError as error:
+            if not isinstance(error.__cause__, requests.ReadTimeout) or not self._has_begun(dag_id, run_id):
+                raise
+        return run_id
+
+    def _has_begun(self, dag_id: str, run_id: str) -> bool:
+        deadline_s = time.monotonic() + LATE_ANSWER_S
+        while True:
+            try:
+                if self.run_state(dag_id, run_id) is not None:
+                    return True
+            except AirflowUnavailableError:
+                pass
+            if time.monotonic() > deadline_s:
+                return False
+            time.sleep(1)
 
     def set_note(self, dag_id: str, run_id: str, note: str) -> None:
         """Write a run's note, as the list of runs shows it; cut at what Airflow keeps."""
@@ -130,13 +155,13 @@ class AirflowApi:
 
     def running_tasks(self, dag_id: str, run_id: str) -> list[str]:
         """Return the ids of a run's tasks that are queued or running."""
-        answer = self._call("GET", f"dags/{dag_id}/dagRuns/{run_id}/taskInstances")
+        answer = self._call("GET", f"dags/{dag_id}/dagRuns/{quote(run_id)}/taskInstances")
         active = ("queued", "running", "restarting")
         return [str(task["task_id"]) for task in answer["task_instances"] if task["state"] in active]
 
     def mark_run(self, dag_id: str, run_id: str, state: RunState) -> None:
         """End a run; tasks of it that still run are ended within seconds."""
-        self._call("PATCH", f"dags/{dag_id}/dagRuns/{run_id}", json={"state": state})
+        self._call("PATCH", f"dags/{dag_id}/dagRuns/{quote(run_id)}", json={"state": state})
 
     def _call(self, method: str, path: str, **arguments: Any) -> Any:  # noqa: ANN401 - JSON in, JSON out
         url = f"{self._base_url}/api/v2/{path}"

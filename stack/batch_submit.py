@@ -15,13 +15,13 @@ from include.errors import FoldlakeError
 from include.parent_death import die_with_parent
 from include.settings import Settings
 from stack.priority import give_way
-from stack.spark_submit import master_of, spark_home, submit_environment
+from stack.spark_submit import launcher_pid, master_of, spark_home, submit_environment
 from stack.tools import Tools
 
 
 def main() -> None:
     """Become spark-submit, or say why not."""
-    die_with_parent(os.getppid())
+    die_with_parent(launcher_pid())
     settings = Settings()
     environment_name, arguments = sys.argv[1], sys.argv[2:]
     tools = Tools(settings)

@@ -20,13 +20,15 @@ from stack.tools import Tools
 
 # A killed JVM lets go of its lock within a second; a driver that stops its queries in good order may take this long.
 LOCK_WAIT_S = 30.0
+# Set by the scripts in stack/bin.
+LAUNCHER = "FOLDLAKE_LAUNCHER_PID"
 # EX_TEMPFAIL of sysexits.h: try again later.
 EXIT_LOCKED = 75
 
 
 def main() -> None:
     """Become the one stream driver, or say why not."""
-    parent_pid = os.getppid()
+    parent_pid = launcher_pid()
     die_with_parent(parent_pid)
     settings = Settings()
     arguments = sys.argv[1:]
@@ -47,6 +49,11 @@ def main() -> None:
     submit = spark_home(python) / "bin" / "spark-submit"
     jars = ",".join(str(jar) for jar in Tools(settings).jars("stream"))
     os.execve(submit, [str(submit), "--jars", jars, *arguments], environment)  # noqa: S606
+
+
+def launcher_pid() -> int:
+    """Return the process that ran the script in stack/bin: the parent that this process must not outlive."""
+    return int(os.environ.pop(LAUNCHER, os.getppid()))
 
 
 def master_of(arguments: list[str]) -> str:

@@ -53,7 +53,10 @@ class Driver:
     def is_orphan(self) -> bool:
         """Tell whether this driver runs while what launched it is gone, so that nobody supervises it any more."""
         process = self.process()
-        return process is not None and process.ppid() != self.parent_pid
+        try:
+            return process is not None and process.ppid() != self.parent_pid
+        except psutil.NoSuchProcess:
+            return False
 
     def python(self) -> psutil.Process | None:
         """Return the driver's Python process, the one that handles SIGTERM; None until the JVM has started it."""

@@ -32,7 +32,7 @@ FIRST = first_version("balance", 1)
 
 def two_versions() -> ReadModelVersions:
     building = register(FIRST, run_id="run-a", reason="", fold_revision=1, now=NOW)
-    return promote(hand_over(building, 2), 2, retire_live_after=NOW)
+    return promote(hand_over(building, 2), 2, now=NOW, retire_live_after=NOW)
 
 
 def test_rebuild_of_a_first_version() -> None:
@@ -80,7 +80,7 @@ def test_stages_of_one_step_may_run_side_by_side() -> None:
     assert [stage.name for stage in plan if stage.step == CatchUp.step] == ["catch_up", "build_staging"]
 
 
-def test_rollback_to_the_newest_previous_version_or_to_the_one_named() -> None:
+def test_rollback_to_the_version_replaced_last_or_to_the_one_named() -> None:
     record = two_versions()
     assert rollback_plan(record, RollbackRequest("balance", None, "")) == (
         RollBack("balance", 1),

@@ -1,6 +1,7 @@
 """One stream driver to a home: the second waits, then says who is in its way."""
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -127,6 +128,28 @@ def test_a_driver_is_the_same_after_the_clock_was_set(
 def test_a_home_without_a_driver_has_none(settings: Settings) -> None:
     assert stream_driver.running(settings) is None
     assert stream_driver.stop(settings, timeout_s=1)
+
+
+def test_nothing_is_started_for_a_launcher_that_was_killed_meanwhile(settings: Settings) -> None:
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    environment = {**os.environ, **settings_environment(settings), spark_submit.LAUNCHER: str(gone.pid)}
+    command = [sys.executable, "-m", "stack.spark_submit", "--master", "local[1]", "app.py"]
+
+    assert subprocess.run(command, cwd=CHECKOUT, env=environment, check=False).returncode == -signal.SIGKILL
+    assert stream_driver.running(settings) is None
+
+
+@pytest.mark.parametrize(
+    "script", sorted((CHECKOUT / "stack" / "bin").iterdir(), key=str), ids=lambda p: p.name
+)
+def test_the_scripts_say_who_launched_them(script: Path, tmp_path: Path) -> None:
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\necho "${spark_submit.LAUNCHER}"\n')
+    python.chmod(0o755)
+    environment = {**os.environ, "FOLDLAKE_PYTHON": str(python)}
+
+    assert subprocess.check_output([script], env=environment, text=True) == f"{os.getpid()}\n"
 
 
 @pytest.mark.parametrize("arguments", [["--master", "yarn", "app.py"], ["app.py"], ["--master"]])

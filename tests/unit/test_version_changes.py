@@ -18,11 +18,11 @@ from include.version_changes import (
     abandon,
     hand_over,
     is_due,
-    newest_previous,
     promote,
     register,
     retire,
     roll_back,
+    rollback_target,
 )
 from include.versions import ReadModelVersions, Stage, first_version
 
@@ -41,8 +41,8 @@ def stages(record: ReadModelVersions) -> dict[int, str]:
 FIRST = first_version("balance", fold_revision=1)
 BUILDING = registered(FIRST)
 CANDIDATE = hand_over(BUILDING, 2)
-PROMOTED = promote(CANDIDATE, 2, retire_live_after=LATER)
-ROLLED_BACK = roll_back(PROMOTED, 1, retire_live_after=LATER)
+PROMOTED = promote(CANDIDATE, 2, now=NOW, retire_live_after=LATER)
+ROLLED_BACK = roll_back(PROMOTED, 1, now=NOW, retire_live_after=LATER)
 RETIRED = retire(PROMOTED, 1)
 ABANDONED = abandon(CANDIDATE, 2)
 
@@ -88,8 +88,8 @@ def test_version_that_comes_back_is_kept_for_good() -> None:
         (PROMOTED, registered),
         (CANDIDATE, lambda r: hand_over(r, 2)),
         (PROMOTED, lambda r: hand_over(r, 2)),
-        (PROMOTED, lambda r: promote(r, 2, retire_live_after=LATER)),
-        (ROLLED_BACK, lambda r: roll_back(r, 1, retire_live_after=LATER)),
+        (PROMOTED, lambda r: promote(r, 2, now=NOW, retire_live_after=LATER)),
+        (ROLLED_BACK, lambda r: roll_back(r, 1, now=NOW, retire_live_after=LATER)),
         (RETIRED, lambda r: retire(r, 1)),
         (ABANDONED, lambda r: abandon(r, 2)),
     ],
@@ -117,14 +117,14 @@ def test_next_rebuild_gets_a_number_that_was_never_used(record: ReadModelVersion
         (lambda: registered(ABANDONED), VersionAbandonedError),
         (lambda: hand_over(ABANDONED, 2), VersionAbandonedError),
         (lambda: hand_over(RETIRED, 1), VersionRetiredError),
-        (lambda: promote(BUILDING, 2, retire_live_after=LATER), NotHandedOverError),
-        (lambda: promote(ABANDONED, 2, retire_live_after=LATER), VersionAbandonedError),
-        (lambda: promote(RETIRED, 1, retire_live_after=LATER), VersionRetiredError),
-        (lambda: promote(PROMOTED, 1, retire_live_after=LATER), VersionInUseError),
-        (lambda: promote(FIRST, 9, retire_live_after=LATER), UnknownVersionError),
-        (lambda: roll_back(CANDIDATE, 2, retire_live_after=LATER), NotHandedOverError),
-        (lambda: roll_back(RETIRED, 1, retire_live_after=LATER), VersionRetiredError),
-        (lambda: roll_back(ABANDONED, 2, retire_live_after=LATER), VersionAbandonedError),
+        (lambda: promote(BUILDING, 2, now=NOW, retire_live_after=LATER), NotHandedOverError),
+        (lambda: promote(ABANDONED, 2, now=NOW, retire_live_after=LATER), VersionAbandonedError),
+        (lambda: promote(RETIRED, 1, now=NOW, retire_live_after=LATER), VersionRetiredError),
+        (lambda: promote(PROMOTED, 1, now=NOW, retire_live_after=LATER), VersionInUseError),
+        (lambda: promote(FIRST, 9, now=NOW, retire_live_after=LATER), UnknownVersionError),
+        (lambda: roll_back(CANDIDATE, 2, now=NOW, retire_live_after=LATER), NotHandedOverError),
+        (lambda: roll_back(RETIRED, 1, now=NOW, retire_live_after=LATER), VersionRetiredError),
+        (lambda: roll_back(ABANDONED, 2, now=NOW, retire_live_after=LATER), VersionAbandonedError),
         (lambda: retire(FIRST, 1), VersionInUseError),
         (lambda: retire(CANDIDATE, 2), NotHandedOverError),
         (lambda: abandon(PROMOTED, 2), VersionInUseError),
@@ -138,12 +138,28 @@ def test_what_is_not_allowed_is_refused_by_name(
         change()
 
 
-def test_rollback_without_a_number_goes_to_the_newest_previous_version() -> None:
-    assert newest_previous(PROMOTED).number == 1
-    third = hand_over(registered(PROMOTED, "run-b"), 3)
-    assert newest_previous(promote(third, 3, retire_live_after=LATER)).number == 2
+def appended(record: ReadModelVersions) -> ReadModelVersions:
+    """Return a record as the registry gives it back."""
+    return replace(record, revision=record.revision + 1)
+
+
+def test_rollback_without_a_number_goes_to_the_version_replaced_last() -> None:
+    assert rollback_target(PROMOTED).number == 1
     with pytest.raises(NothingToRollBackToError):
-        newest_previous(FIRST)
+        rollback_target(FIRST)
+    # Version 2 was wrong, so 1 came back; then 3 was promoted, and is wrong too.
+    record = appended(roll_back(appended(PROMOTED), 1, now=NOW, retire_live_after=LATER))
+    third = appended(hand_over(appended(registered(record, "run-b")), 3))
+    record = appended(promote(third, 3, now=NOW, retire_live_after=LATER))
+    assert rollback_target(record).number == 1
+    for number, next_number in ((2, 3), (3, 2)):
+        record = appended(roll_back(record, number, now=NOW, retire_live_after=LATER))
+        assert rollback_target(record).number == next_number, "rolling back once more undoes it"
+
+
+def test_live_version_says_since_when() -> None:
+    assert [v.live_since for v in PROMOTED.versions] == ["", NOW.isoformat()]
+    assert [v.live_since for v in ROLLED_BACK.versions] == [NOW.isoformat(), ""]
 
 
 def test_records_written_before_there_were_rebuilds_can_be_read() -> None:
@@ -154,15 +170,15 @@ def test_records_written_before_there_were_rebuilds_can_be_read() -> None:
     )
     record = ReadModelVersions.from_json(old)
     assert record.live is not None
-    assert (record.live.run_id, record.live.retire_after) == ("", "")
+    assert (record.live.run_id, record.live.retire_after, record.live.replaced_in) == ("", "", 0)
 
 
 def test_only_one_version_is_live_after_any_promotion() -> None:
-    for record in (PROMOTED, ROLLED_BACK, roll_back(ROLLED_BACK, 2, retire_live_after=LATER)):
+    for record in (PROMOTED, ROLLED_BACK, roll_back(ROLLED_BACK, 2, now=NOW, retire_live_after=LATER)):
         assert [v.stage for v in record.versions].count(Stage.LIVE) == 1
 
 
 def test_transition_leaves_the_record_it_was_given_alone() -> None:
     before = replace(CANDIDATE)
-    promote(CANDIDATE, 2, retire_live_after=LATER)
+    promote(CANDIDATE, 2, now=NOW, retire_live_after=LATER)
     assert before == CANDIDATE

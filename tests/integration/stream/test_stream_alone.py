@@ -23,9 +23,8 @@ from tests.waiting import wait_until
 SCHEMA_IDS = {"FundsAdded": 41, "FundsWithdrawn": 42}
 
 
-@pytest.fixture
-def alone(stream_stack: Settings, tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """The driver alone on the topic `alone`, in a process group of its own."""
+def launch(stream_stack: Settings, tmp_path: Path) -> subprocess.Popen[bytes]:
+    """Start the driver alone on the topic `alone`, in a process group of its own."""
     admin = AdminClient({"bootstrap.servers": stream_stack.bootstrap_servers})
     ensure_topics(admin, [Topic("alone", 3)], 1)
     schemas = [f"--schema={number}={EVENT_SCHEMAS / name}.avsc" for name, number in SCHEMA_IDS.items()]
@@ -36,8 +35,14 @@ def alone(stream_stack: Settings, tmp_path: Path) -> Iterator[subprocess.Popen[b
         *schemas,
     ]
     environment = {**os.environ, **settings_environment(stream_stack), "PYTHONPATH": str(CHECKOUT)}
-    with (tmp_path / "alone.log").open("wb") as log:
-        process = subprocess.Popen(command, env=environment, stdout=log, stderr=log, start_new_session=True)
+    with (tmp_path / "alone.log").open("ab") as log:
+        return subprocess.Popen(command, env=environment, stdout=log, stderr=log, start_new_session=True)
+
+
+@pytest.fixture
+def alone(stream_stack: Settings, tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """The driver alone; ended with its test."""
+    process = launch(stream_stack, tmp_path)
     yield process
     if process.poll() is None:
         os.killpg(process.pid, signal.SIGKILL)
@@ -45,7 +50,7 @@ def alone(stream_stack: Settings, tmp_path: Path) -> Iterator[subprocess.Popen[b
 
 
 def test_alone_folds_without_registry_and_stops_on_sigterm(
-    stream_stack: Settings, alone: subprocess.Popen[bytes]
+    stream_stack: Settings, alone: subprocess.Popen[bytes], tmp_path: Path
 ) -> None:
     ledger = Ledger()
     source = EventSource(stream_stack, "alone")
@@ -67,3 +72,10 @@ def test_alone_folds_without_registry_and_stops_on_sigterm(
 
     alone.send_signal(signal.SIGTERM)
     assert alone.wait(30) == 0
+
+    # As if the module's fold had been another one then.
+    rule = tmp_path / "state" / "checkpoint.fold"
+    rule.with_name(f".{rule.name}.crc").unlink()
+    rule.write_text(rule.read_text().replace("sum(", "max("))
+    assert launch(stream_stack, tmp_path).wait(90) == 1
+    assert "was folded with another fold than its newest" in (tmp_path / "alone.log").read_text()

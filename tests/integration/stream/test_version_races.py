@@ -20,7 +20,8 @@ from include.version_changes import (
 from include.versions import ReadModelVersions, VersionRegistry, first_version
 from tests.waiting import wait_until
 
-LATER = datetime.now(UTC) + timedelta(hours=1)
+NOW = datetime.now(UTC)
+LATER = NOW + timedelta(hours=1)
 
 
 @pytest.fixture
@@ -30,8 +31,8 @@ def registry(stream_stack: Settings, request: pytest.FixtureRequest) -> Iterator
     name = request.node.name
     record = first_version(name, 1)
     for number in (2, 3):
-        record = register(record, run_id=f"r{number}", reason="", fold_revision=1, now=datetime.now(UTC))
-        record = promote(hand_over(record, number), number, retire_live_after=LATER)
+        record = register(record, run_id=f"r{number}", reason="", fold_revision=1, now=NOW)
+        record = promote(hand_over(record, number), number, now=NOW, retire_live_after=LATER)
     registry.compare_and_set(record, expected_revision=0)
     # The broker answers a commit before its readers see it.
     wait_until(lambda: name in registry.read(), "the record is there")
@@ -48,8 +49,8 @@ def test_of_two_rollbacks_at_once_the_later_one_loses(
     def meanwhile(record: ReadModelVersions) -> ReadModelVersions:
         if not first_try:
             first_try.append(record)
-            change_live(other, name, partial(roll_back, number=1, retire_live_after=LATER))
-        return roll_back(record, 2, retire_live_after=LATER)
+            change_live(other, name, partial(roll_back, number=1, now=NOW, retire_live_after=LATER))
+        return roll_back(record, 2, now=NOW, retire_live_after=LATER)
 
     with pytest.raises(PromotionLostError, match=r"v1 of .* became live in the place of v3 meanwhile"):
         change_live(registry, name, meanwhile)
@@ -69,7 +70,7 @@ def test_promotion_is_decided_again_when_something_else_changed(
         if not first_try:
             first_try.append(record)
             change(other, name, partial(retire, number=1))
-        return roll_back(record, 2, retire_live_after=LATER)
+        return roll_back(record, 2, now=NOW, retire_live_after=LATER)
 
     record = change_live(registry, name, meanwhile)
     other.close()
