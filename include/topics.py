@@ -1,9 +1,10 @@
 """Names and settings of the topics that Foldlake makes, and making them."""
 
+import time
 from dataclasses import dataclass, field
 
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # not in its __all__
+from confluent_kafka.admin import AdminClient, NewTopic, TopicMetadata  # type: ignore[attr-defined]  # not in its __all__
 
 from include.errors import KafkaUnavailableError
 
@@ -11,6 +12,7 @@ VERSION_REGISTRY_TOPIC = "read-models"
 PROGRESS_TOPIC = "stream-progress"
 
 ADMIN_TIMEOUT_S = 15.0
+POLL_INTERVAL_S = 0.05
 ALREADY_EXISTS = "TOPIC_ALREADY_EXISTS"
 
 FOREVER = {"retention.ms": "-1", "retention.bytes": "-1", "cleanup.policy": "delete"}
@@ -61,6 +63,11 @@ def partition_count(admin: AdminClient, topic: str) -> int | None:
 
     Raises KafkaUnavailableError when no broker answers.
     """
+    metadata = _metadata(admin, topic)
+    return None if metadata is None else len(metadata.partitions)
+
+
+def _metadata(admin: AdminClient, topic: str) -> TopicMetadata | None:
     try:
         metadata = admin.list_topics(topic, timeout=ADMIN_TIMEOUT_S).topics.get(topic)
     except KafkaException as error:
@@ -68,16 +75,15 @@ def partition_count(admin: AdminClient, topic: str) -> int | None:
             f"Kafka does not say which topics it has ({error}): is the broker up, and the address right?"
         )
         raise KafkaUnavailableError(message) from error
-    if metadata is None or metadata.error is not None:
-        return None
-    return len(metadata.partitions)
+    return metadata if metadata is not None and metadata.error is None else None
 
 
 def ensure_topics(admin: AdminClient, topics: list[Topic], replication_factor: int) -> None:
-    """Make those topics that do not exist yet; leave the others as they are.
+    """Make those topics that do not exist yet; leave the others as they are. All can be used when this returns.
 
     Raises KafkaUnavailableError when the broker does not do it in time.
     """
+    made = {topic.name for topic in topics}
     new = [NewTopic(t.name, t.partitions, replication_factor, config=t.config) for t in topics]
     for name, future in admin.create_topics(new, operation_timeout=ADMIN_TIMEOUT_S).items():
         try:
@@ -86,9 +92,26 @@ def ensure_topics(admin: AdminClient, topics: list[Topic], replication_factor: i
             if error.args[0].name() != ALREADY_EXISTS:
                 message = f"Topic {name} could not be made ({error}): check the broker's log."
                 raise KafkaUnavailableError(message) from error
+            made.remove(name)
         except TimeoutError as error:
             message = f"Topic {name} could not be made: no answer from the broker in time."
             raise KafkaUnavailableError(message) from error
+    for topic in topics:
+        _wait_until_known(admin, topic.name, with_leaders=topic.name in made)
+
+
+def _wait_until_known(admin: AdminClient, topic: str, *, with_leaders: bool) -> None:
+    # That a topic is made is answered by the controller; the brokers hear of it later, a throttled one seconds later.
+    deadline_s = time.monotonic() + ADMIN_TIMEOUT_S
+    while True:
+        found = _metadata(admin, topic)
+        if found is not None and not (with_leaders and any(p.leader < 0 for p in found.partitions.values())):
+            return
+        if time.monotonic() > deadline_s:
+            raise KafkaUnavailableError(
+                f"Topic {topic} was made, and no broker leads it after {ADMIN_TIMEOUT_S:.0f} s: check the brokers' logs."
+            )
+        time.sleep(POLL_INTERVAL_S)
 
 
 def source_topics(source_topic: str, partitions: int) -> list[Topic]:

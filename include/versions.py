@@ -6,6 +6,8 @@ whoever read the record before us and has not appended yet cannot append any mor
 """
 
 import json
+import time
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -27,6 +29,7 @@ from include.topics import (
 
 TRANSACTIONAL_ID = "foldlake-version-registry"
 TRANSACTION_TIMEOUT_S = 10.0
+READABLE_WITHIN_S = 10.0
 
 
 class Stage(StrEnum):
@@ -159,6 +162,8 @@ class VersionRegistry:
     def compare_and_set(self, record: ReadModelVersions, expected_revision: int) -> ReadModelVersions:
         """Append `record` as revision `expected_revision + 1` and return it as appended (0 expects that none exists).
 
+        Every reader sees it when this returns.
+
         Raises RevisionConflictError when the record is at another revision, or another writer came first;
         KafkaUnavailableError when the broker does not answer.
         """
@@ -186,7 +191,18 @@ class VersionRegistry:
                 raise RevisionConflictError(message) from error
             message = f"The version registry could not be written ({error}): is the broker up?"
             raise KafkaUnavailableError(message) from error
+        self._wait_until_readable(appended)
         return appended
+
+    def _wait_until_readable(self, appended: ReadModelVersions) -> None:
+        # A commit is answered before its marker is in the log, up to which others read.
+        deadline_s = time.monotonic() + READABLE_WITHIN_S
+        with suppress(KafkaUnavailableError):  # it is appended, whoever can read it now
+            while time.monotonic() < deadline_s:
+                found = self.read().get(appended.read_model)
+                if found is not None and found.revision >= appended.revision:
+                    return
+                time.sleep(0.01)
 
     def _expect(self, read_model: str, expected_revision: int) -> None:
         current = self.read().get(read_model)

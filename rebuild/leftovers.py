@@ -5,6 +5,7 @@ of its state records stay in the schema registry: a schema's id may be shared by
 """
 
 import logging
+import time
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -16,7 +17,7 @@ from include.checkpoints import checkpoint_path, compaction_checkpoint, fold_rul
 from include.errors import FoldlakeError, KafkaUnavailableError
 from include.lake import staging_path
 from include.settings import Settings
-from include.topics import ADMIN_TIMEOUT_S, admin_client, changelog_topic, partition_count
+from include.topics import ADMIN_TIMEOUT_S, POLL_INTERVAL_S, admin_client, changelog_topic, partition_count
 from include.version_lock import version_lock
 
 LOG = logging.getLogger(__name__)
@@ -83,6 +84,10 @@ def _delete_topic(settings: Settings, topic: str) -> None:
             ) from error
         except TimeoutError as error:
             raise KafkaUnavailableError(f"Topic {topic} could not be deleted: no answer in time.") from error
+        # The brokers hear of it after the controller has answered.
+        deadline_s = time.monotonic() + ADMIN_TIMEOUT_S
+        while partition_count(admin, topic) is not None and time.monotonic() < deadline_s:
+            time.sleep(POLL_INTERVAL_S)
         LOG.info("deleted topic %s", topic)
 
 

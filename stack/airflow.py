@@ -26,6 +26,8 @@ DRIVER_STOP_TIMEOUT_S = 20.0
 # Its task is over within this time.
 RUN_END_TIMEOUT_S = 15.0
 POLL_INTERVAL_S = 0.2
+# Airflow's API server stops answering for seconds when the first task of its life asks for something.
+FIRST_ANSWER_S = 60.0
 
 
 class AirflowSetupError(FoldlakeError):
@@ -151,10 +153,22 @@ def processes(settings: Settings) -> list[Process]:
 
 
 def after_start(settings: Settings) -> None:
-    """Let the stream run again after `before_stop`; the first start needs nothing."""
-    client = api(settings)
-    if client.dag_exists(STREAM_DAG):
-        client.set_paused(STREAM_DAG, paused=False)
+    """Let the stream run again after `before_stop`; the first start needs nothing.
+
+    Waits for an Airflow that has just begun to answer and is busy with its first task: it may be silent for many seconds.
+    """
+    deadline_s = time.monotonic() + FIRST_ANSWER_S
+    while True:
+        try:
+            client = api(settings)
+            if client.dag_exists(STREAM_DAG):
+                client.set_paused(STREAM_DAG, paused=False)
+        except AirflowUnavailableError as error:
+            if error.status is not None or time.monotonic() > deadline_s:
+                raise
+            time.sleep(POLL_INTERVAL_S)
+        else:
+            return
 
 
 def before_stop(settings: Settings) -> None:

@@ -14,10 +14,23 @@ KILL_TIMEOUT_S = 5.0
 
 def find_leftovers(home: Path) -> list[psutil.Process]:
     """List the processes that carry the marker of this home, without the caller and its parents."""
-    own = {os.getpid(), *(parent.pid for parent in psutil.Process().parents())}
+    own = {os.getpid(), *_ancestors()}
     return [
         process for process in psutil.process_iter() if process.pid not in own and _belongs(process, home)
     ]
+
+
+def _ancestors() -> set[int]:
+    """Return the ids of the caller's parents, up to the first that ends while they are looked at."""
+    pids: set[int] = set()
+    process: psutil.Process | None = psutil.Process()
+    while process is not None:
+        pids.add(process.pid)
+        try:
+            process = process.parent()
+        except psutil.NoSuchProcess:
+            break
+    return pids
 
 
 def end_leftovers(home: Path) -> int:

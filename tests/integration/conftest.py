@@ -28,5 +28,7 @@ def settings(request: pytest.FixtureRequest) -> Iterator[Settings]:
         keep_home=lambda: session.testsfailed > 0,
         # No compaction but the tests' own.
         compaction_interval_s=0,
+        # The load that a job of the lake gives way to never ends here.
+        lake_niceness=0,
     ) as running:
         yield running

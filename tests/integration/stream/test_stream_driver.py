@@ -99,13 +99,16 @@ def test_killed_driver_is_exact_after_its_restart_and_writes_no_dead_letter_twic
     before = len(records_of(stream_stack, LETTERS))
     for _ in range(2):
         process = launch(stream_stack)
-        source.append(ledger.random_events(1_500))
-        wait_until(
-            lambda: event_counts(stream_stack, BALANCE, CHANGELOG) >= ledger.events - 1_000, "some are folded"
-        )
-        source.append_raw(None, b"rubbish")
-        source.append(ledger.random_events(500))
-        kill_jvm(stream_stack, process)
+        try:
+            source.append(ledger.random_events(1_500))
+            wait_until(
+                lambda: event_counts(stream_stack, BALANCE, CHANGELOG) >= ledger.events - 1_000,
+                "some are folded",
+            )
+            source.append_raw(None, b"rubbish")
+            source.append(ledger.random_events(500))
+        finally:
+            kill_jvm(stream_stack, process)
     with stream_driver(stream_stack):
         source.append(ledger.random_events(500))
         wait_until(lambda: ledger.is_folded(stream_stack), "all folded again")

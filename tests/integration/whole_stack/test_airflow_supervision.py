@@ -69,7 +69,10 @@ def victims(settings: Settings, what: str) -> list[psutil.Process]:
 
 
 def is_gone(process: psutil.Process) -> bool:
-    return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+    try:
+        return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
 
 
 @pytest.mark.parametrize("what", ["JVM", "Python driver", "task runner", "scheduler", "all of Airflow"])

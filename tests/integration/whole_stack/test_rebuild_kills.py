@@ -127,10 +127,12 @@ def source(full_stack: Settings) -> Iterator[EventSource]:
 
     thread = threading.Thread(target=produce, daemon=True)
     thread.start()
-    yield source
-    over.set()
-    thread.join(30)
-    api.set_paused(RETIREMENT_DAG, paused=False)
+    try:
+        yield source
+    finally:
+        over.set()
+        thread.join(30)
+        api.set_paused(RETIREMENT_DAG, paused=False)
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from decimal import Decimal
 
 import pytest
@@ -14,20 +15,20 @@ from include.versions import ReadModelVersions, Stage, VersionRegistry
 from rebuild.leftovers import still_there
 from rebuild.retiring import retire_version
 from stack import airflow as airflow_stack
-from stack.airflow_api import AirflowApi
+from stack.airflow_api import AirflowApi, AirflowUnavailableError
 from tests.integration.stream_process import EventSource
 from tests.integration.whole_stack.rebuild_readers import Readers
 from tests.waiting import wait_until
 
 # A rebuild is five Spark jobs one after the other, here on a machine that has other things to do.
-pytestmark = pytest.mark.timeout(1200)
+pytestmark = pytest.mark.timeout(2400)
 
 MODEL = "balance"
 KEYS = [f"under-load-{number}" for number in range(50)]
 CENTS = 125
 EVENTS_A_SECOND = 500
 TICK_S = 0.1
-PATIENCE_S = 400.0
+PATIENCE_S = 900.0
 THINKING_S = 5.0
 
 
@@ -59,10 +60,12 @@ def under_load(stack: Settings) -> Iterator[Settings]:
             wait_until(lambda: asking.versions.total() + len(asking.faults) > 2 * len(KEYS), "a round")
         return not asking.faults
 
-    wait_until(answered, "all keys are folded", PATIENCE_S)
-    yield stack
-    over.set()
-    thread.join(30)
+    try:
+        wait_until(answered, "all keys are folded", PATIENCE_S)
+        yield stack
+    finally:
+        over.set()
+        thread.join(30)
 
 
 @pytest.fixture(scope="module")
@@ -103,13 +106,20 @@ def checks(api: AirflowApi) -> dict[str, str]:
 
 
 def answer(api: AirflowApi, run_id: str, option: str, state: str) -> None:
-    """Answer the question as a person would, not within the second in which it is asked (see ApprovalIfAsked)."""
-    asked_s = time.monotonic()
-    wait_until(lambda: time.monotonic() > asked_s + THINKING_S, "the question is read")
-    api.answer(REBUILD_DAG, run_id, "approve", option)
-    wait_until(
-        lambda: states(api, REBUILD_DAG, run_id)["approve"] == state, f"approve is {state}", PATIENCE_S
-    )
+    """Answer the question as a person would, not within the second in which it is asked, and again when it is asked again.
+
+    See ApprovalIfAsked.
+    """
+
+    def answered() -> bool:
+        now = states(api, REBUILD_DAG, run_id)["approve"]
+        if now == "awaiting_input":
+            time.sleep(THINKING_S)
+            with suppress(AirflowUnavailableError):  # it has been answered meanwhile
+                api.answer(REBUILD_DAG, run_id, "approve", option)
+        return now == state
+
+    wait_until(answered, f"approve is {state}", PATIENCE_S)
 
 
 def test_rebuild_under_load_is_approved_promoted_and_rolled_back(
@@ -132,7 +142,7 @@ def test_rebuild_under_load_is_approved_promoted_and_rolled_back(
         assert set(asking.versions) == {old}
         answer(api, run_id, "Approve", "success")
         wait_for(api, REBUILD_DAG, run_id, "promote", "success")
-        wait_until(lambda: asking.versions[number] > 0, "readers get the new version", timeout_s=10)
+        wait_until(lambda: asking.versions[number] > 0, "readers get the new version")
         wait_for(api, REBUILD_DAG, run_id, "retire", "deferred")
         after = record(under_load)
         assert [v.stage for v in after.versions if v.number in (old, number)] == [Stage.PREVIOUS, Stage.LIVE]
@@ -152,11 +162,23 @@ def test_a_check_followed_the_change_of_the_lake(stack: Settings, api: AirflowAp
     wait_until(
         lambda: "success" in checks(api).values(), "a check after the promotion has passed", PATIENCE_S
     )
+    assert "failed" not in checks(api).values(), "no false alarm while the lake follows"
+
+
+def skip(api: AirflowApi, run_id: str, task_id: str) -> None:
+    """Take a task for done, as an operator may in Airflow's page."""
+    api._call(
+        "PATCH", f"dags/{REBUILD_DAG}/dagRuns/{run_id}/taskInstances/{task_id}", json={"new_state": "success"}
+    )
 
 
 def test_rejected_rebuild_is_abandoned(stack: Settings, api: AirflowApi) -> None:
     conf = {"read_model": MODEL, "reason": "nobody wants it", "approve": True}
     run_id = api.trigger(REBUILD_DAG, conf)
+    wait_for(api, REBUILD_DAG, run_id, "register_candidate", "success")
+    # The stream driver folds the candidate from the first event then: no need to prove what will be rejected.
+    for task_id in ("catch_up", "build_staging", "verify"):
+        skip(api, run_id, task_id)
     wait_for(api, REBUILD_DAG, run_id, "approve", "awaiting_input")
     number = record(stack).versions[-1].number
     answer(api, run_id, "Reject", "failed")
