@@ -62,5 +62,7 @@ def _register_errors(app: Flask, node_name: str) -> None:
 
 def create_wsgi(settings: Settings) -> HotPath:
     """Return the whole application; call it in the worker process, after any fork."""
-    lookups = Lookups(LocalLookup(settings), Peers())
+    local = LocalLookup(settings)
+    local.watch()
+    lookups = Lookups(local, Peers())
     return HotPath(lookups, create_app(settings, lookups))

@@ -13,8 +13,19 @@ class StoreMissingError(QueryNodeError):
     """There is no store for a version of a read model on this node, or not yet."""
 
 
-class StoreDamagedError(QueryNodeError):
-    """A store holds something that was never written to it."""
+class StoreUnusableError(QueryNodeError):
+    """A store has to be replaced by an empty one."""
+
+    @classmethod
+    def of_another_changelog(cls, path: Path, held: object, found: object) -> "StoreUnusableError":
+        """Return the error for the store at `path` that was filled from `held`; the changelog is `found`."""
+        return cls(
+            f"The store at {path} was filled from {held}, the changelog is now {found}: it is rebuilt from the changelog."
+        )
+
+
+class StoreDamagedError(StoreUnusableError):
+    """A store holds something that was never written to it, or is gone."""
 
     @classmethod
     def at(cls, path: Path, finding: str) -> "StoreDamagedError":
@@ -31,8 +42,12 @@ class StoreFullError(QueryNodeError):
     def at(cls, path: Path, reason: str) -> "StoreFullError":
         """Return the error for the store at `path`."""
         return cls(
-            f"The store at {path} cannot grow ({reason}): free space on its disk, then start the node again."
+            f"The store at {path} cannot grow ({reason}): free space on its disk; a node that has ended is then started again."
         )
+
+
+class FollowingStoppedError(QueryNodeError):
+    """Following a changelog was told to stop while it was waiting for something."""
 
 
 class StoreLockedError(QueryNodeError):

@@ -1,6 +1,7 @@
 """Follows one version's changelog into its store: the data path of the materializer."""
 
 import logging
+import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -9,6 +10,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, Top
 
 from include.errors import RegistryUnavailableError
 from include.schema_registry import SchemaRegistry
+from query_api.errors import FollowingStoppedError
 from query_api.node_state import HeldPartition
 from query_api.state_position import RawDecoder, UndecodableError
 from query_api.store.base import Change, Position, WritableStore
@@ -113,6 +115,7 @@ class Follower:
         self._registry = registry
         self._release_grace_s = release_grace_s
         self._on_change = on_change
+        self._stopping = threading.Event()
         self._schemas = store.schemas()
         self._new_schemas: dict[int, str] = {}
         self._decoder = RawDecoder(self._schema_text)
@@ -127,6 +130,10 @@ class Follower:
         """Say which partitions to hold from now on."""
         self._wanted = partitions
 
+    def stop(self) -> None:
+        """Say that nothing is to be waited for any more."""
+        self._stopping.set()
+
     def partitions(self) -> dict[int, HeldPartition]:
         """Return every partition held and whether it is ready."""
         return {p: HeldPartition(held.is_ready, self._end_offset(p)) for p, held in dict(self._held).items()}
@@ -136,7 +143,10 @@ class Follower:
         return -1 if watermarks is None else int(watermarks[1])
 
     def run_once(self) -> None:
-        """Apply what has arrived, or wait a moment for something to arrive."""
+        """Apply what has arrived, or wait a moment for something to arrive.
+
+        Raises FollowingStoppedError when it is stopped while the schema registry is away.
+        """
         self._adopt()
         if not self._held:
             time.sleep(POLL_S)  # an unassigned consumer's poll returns at once
@@ -246,7 +256,8 @@ class Follower:
                 return self._decoder.fields(value)
             except RegistryUnavailableError as error:
                 log.warning("%s waits: %s", self._topic, error)
-                time.sleep(REGISTRY_RETRY_S)
+                if self._stopping.wait(REGISTRY_RETRY_S):
+                    raise FollowingStoppedError(f"{self._topic} is no longer followed.") from error
 
     def _schema_text(self, schema_id: int) -> str | None:
         if schema_id not in self._schemas:

@@ -11,10 +11,10 @@ from flask import Blueprint, Response, request
 
 from query_api import balance_lookup
 from query_api.json_text import dumps
-from query_api.local_lookup import LocalLookup, Place
+from query_api.local_lookup import LocalLookup, LocalPage
 from query_api.problems import ProblemError
 from query_api.reads import record_fields, version_number
-from query_api.store.base import Page, Sample
+from query_api.store.base import Sample
 from query_api.store.lmdb_layout import MAX_KEY_BYTES
 
 PARAMETERS = frozenset({"partition", "version", "after", "limit", "sample"})
@@ -45,19 +45,20 @@ def listing_blueprint(local: LocalLookup) -> Blueprint:
             )
         sample = _sample(given.get("sample"))
         place = local.partition_place(name, partition, version_number(given.get("version")))
-        page = local.page(place, after, limit, sample)
+        found = local.page(place, after, limit, sample)
         headers = {
             "Cache-Control": "no-store",
             "Foldlake-Node": place.state.node,
             "Foldlake-Role": place.role.value,
         }
-        return Response(_json(local, place, page), content_type="application/json", headers=headers)
+        return Response(_json(local, found), content_type="application/json", headers=headers)
 
     return blueprint
 
 
-def _json(local: LocalLookup, place: Place, page: Page) -> str:
-    decode = local.decoder(place)
+def _json(local: LocalLookup, found: LocalPage) -> str:
+    place, page = found.place, found.page
+    decode = local.decoder(found)
     return dumps(
         {
             "read_model": place.model.name,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from include.avro_schemas import RecordSchema
 from include.changelog import StateRecord, decode_state_record
@@ -15,13 +15,14 @@ from query_api.bound import MAX_WAIT_S, PositionBound
 from query_api.errors import StoreDamagedError, StoreMissingError
 from query_api.failures import FailureReason, LookupFailedError
 from query_api.node_state import ModelState, NodeState, NodeStateWatch
+from query_api.open_stores import OpenStore, OpenStores
 from query_api.routing import partition_of
-from query_api.state_position import RawDecoder
 from query_api.store.base import HeldRecord, Page, Position, ReadableStore, Sample
 from query_api.store.directory import StoreDirectory
-from query_api.store.lmdb_reader import LmdbReader
 
 BOUND_POLL_S = 0.002
+# A removed store's place on the disk is given back by every worker after so long at most.
+WATCH_INTERVAL_S = 5.0
 
 
 class Role(StrEnum):
@@ -57,14 +58,23 @@ class Place:
         return Role.OWNER if self.is_owned_here else Role.STANDBY
 
 
-@dataclass(frozen=True)
-class LocalAnswer:
-    """A record found here: the changelog's value and its fields without logical types."""
+class LocalAnswer(NamedTuple):
+    """A record found here: the changelog's value, its fields without logical types, and the store it was read from."""
 
     place: Place
     role: Role
     record: HeldRecord
     raw: dict[str, Any]
+    store: ReadableStore
+
+
+@dataclass(frozen=True)
+class LocalPage:
+    """Some records of a partition, and the store they were read from."""
+
+    place: Place
+    page: Page
+    store: ReadableStore
 
 
 class LocalLookup:
@@ -74,13 +84,32 @@ class LocalLookup:
         self.node_name = settings.node_name
         self._watch = NodeStateWatch(settings.store_dir)
         self._max_age_s = float(settings.node_session_timeout_s)
-        self._directory = StoreDirectory(settings.store_dir, settings.node_store_map_size_mb * 1024 * 1024)
-        self._readers: dict[tuple[str, int], tuple[LmdbReader, RawDecoder]] = {}
-        self._opening = threading.Lock()
+        self._stores = OpenStores(
+            StoreDirectory(settings.store_dir, settings.node_store_map_size_mb * 1024 * 1024)
+        )
+        self._state: NodeState | None = None
 
     def state(self) -> NodeState | None:
-        """Return what the materializer said last; None when it has never said anything."""
-        return self._watch.current()
+        """Return what the materializer said last; None when it has never said anything.
+
+        With each new state, stores that are gone are let go.
+        """
+        state = self._watch.current()
+        if state is not self._state:
+            self._state = state
+            self._stores.keep(
+                {(m.name, number) for m in state.models.values() for number in m.versions} if state else set()
+            )
+        return state
+
+    def watch(self) -> None:
+        """Ask for the state now and then, for a worker that nobody asks for anything."""
+        threading.Thread(target=self._watch_on, name="node state", daemon=True).start()
+
+    def _watch_on(self) -> None:
+        while True:
+            time.sleep(WATCH_INTERVAL_S)
+            self.state()
 
     def place(self, model_name: str, key: bytes, version: int | None = None) -> Place:
         """Return where a key lives; raises LookupFailedError when nobody can say."""
@@ -96,7 +125,7 @@ class LocalLookup:
         return Place(state, model, number, b"", partition)
 
     def _version(self, model_name: str, version: int | None) -> tuple[NodeState, ModelState, int]:
-        state = self._watch.current()
+        state = self.state()
         if state is None:
             raise LookupFailedError(
                 FailureReason.NOT_READY, "The materializer of this node has not started yet."
@@ -139,59 +168,35 @@ class LocalLookup:
             raise LookupFailedError(FailureReason.UNKNOWN_KEY, detail)
         return answer
 
-    def page(self, place: Place, after: bytes, limit: int, sample: Sample) -> Page:
+    def page(self, place: Place, after: bytes, limit: int, sample: Sample) -> LocalPage:
         """Return some of the partition's records from this node's store; raises LookupFailedError."""
         if not self.is_ready(place):
             raise LookupFailedError(FailureReason.NOT_READY, self._why_not_ready(place))
         try:
-            return self._reader(place)[0].page(place.partition, after, limit, sample)
-        except StoreDamagedError as error:
-            self._report(place, error)
-            raise LookupFailedError(FailureReason.NOT_READY, str(error)) from error
-        except StoreMissingError as error:
-            raise LookupFailedError(FailureReason.NOT_READY, str(error)) from error
+            store, _ = self._store(place)
+            return LocalPage(place, store.page(place.partition, after, limit, sample), store)
+        except (StoreDamagedError, StoreMissingError) as error:
+            raise self._not_readable(place, error) from error
 
     def _read(self, place: Place) -> LocalAnswer | None:
         try:
-            store, decoder = self._reader(place)
+            store, decoder = self._store(place)
             record = store.get(place.partition, place.key)
             if record is None:
                 return None
             raw = decoder.fields(record.value)
-        except StoreDamagedError as error:
-            self._report(place, error)
-            raise LookupFailedError(FailureReason.NOT_READY, str(error)) from error
-        except StoreMissingError as error:
-            raise LookupFailedError(FailureReason.NOT_READY, str(error)) from error
-        return LocalAnswer(place, place.role, record, raw)
+        except (StoreDamagedError, StoreMissingError) as error:
+            raise self._not_readable(place, error) from error
+        return LocalAnswer(place, place.role, record, raw, store)
 
-    def _reader(self, place: Place) -> tuple[LmdbReader, RawDecoder]:
-        name = (place.model.name, place.version)
-        opened = self._readers.get(name)
-        if opened is None or opened[0].is_replaced():
-            opened = self._open(place, opened)
-        return opened
+    def _store(self, place: Place) -> OpenStore:
+        return self._stores.get(place.model.name, place.version, place.model.partition_count)
 
-    def _open(
-        self, place: Place, stale: tuple[LmdbReader, RawDecoder] | None
-    ) -> tuple[LmdbReader, RawDecoder]:
-        name = (place.model.name, place.version)
-        with self._opening:
-            if self._readers.get(name) is stale:
-                # The old environment is closed when the last thread that still reads from it has finished.
-                self._readers.pop(name, None)
-                reader = self._directory.open_reader(
-                    place.model.name, place.version, place.model.partition_count
-                )
-                self._readers[name] = (reader, RawDecoder(reader.schema_text))
-            return self._readers[name]
-
-    def _report(self, place: Place, error: StoreDamagedError) -> None:
-        self._readers.pop((place.model.name, place.version), None)
-        try:
-            self._directory.report_damage(place.model.name, place.version, error)
-        except StoreMissingError:
-            return
+    def _not_readable(self, place: Place, error: StoreDamagedError | StoreMissingError) -> LookupFailedError:
+        """Return what a lookup has to say of a store that cannot be read; leaves word of damage."""
+        if isinstance(error, StoreDamagedError):
+            self._stores.report_damage(place.model.name, place.version, error)
+        return LookupFailedError(FailureReason.NOT_READY, str(error))
 
     def _why_not_ready(self, place: Place) -> str:
         age_s = place.state.age_s()
@@ -203,29 +208,31 @@ class LocalLookup:
         return f"{self.node_name} is still reading {where} from its changelog."
 
     def decode(self, answer: LocalAnswer) -> StateRecord:
-        """Return the whole state record of an answer, with its logical types."""
-        return self.decoder(answer.place)(answer.record)
+        """Return the whole state record of an answer, with its logical types; raises LookupFailedError."""
+        return self.decoder(answer)(answer.record)
 
-    def decoder(self, place: Place) -> Callable[[HeldRecord], StateRecord]:
-        """Return what decodes the records of a version's store, each schema read once."""
-        store, _ = self._reader(place)
+    def decoder(self, found: LocalAnswer | LocalPage) -> Callable[[HeldRecord], StateRecord]:
+        """Return what decodes records with the schemas of the store they were read from, each schema read once.
+
+        Another store may have taken that one's place meanwhile, and be empty. What is returned raises LookupFailedError.
+        """
 
         @cache
         def schema_of(schema_id: int) -> RecordSchema:
-            return RecordSchema.parse(store.schema_text(schema_id) or "", f"schema {schema_id} in the store")
+            try:
+                text = found.store.schema_text(schema_id)
+            except (StoreDamagedError, StoreMissingError) as error:
+                raise self._not_readable(found.place, error) from error
+            return RecordSchema.parse(text or "", f"schema {schema_id} in the store")
 
         return lambda record: decode_state_record(record.value, schema_of)
 
     def positions(self, model: ModelState, version: int) -> dict[int, Position]:
         """Return the stored position of every partition held here; empty when there is no store yet."""
         try:
-            store: ReadableStore = self._reader(Place(_NO_STATE, model, version, b"", 0))[0]
-            return store.positions()
+            return self._stores.get(model.name, version, model.partition_count)[0].positions()
         except (StoreMissingError, StoreDamagedError):
             return {}
-
-
-_NO_STATE = NodeState(node="", url="")
 
 
 def _behind(bound: PositionBound, answer: LocalAnswer | None) -> str:

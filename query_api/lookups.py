@@ -57,7 +57,8 @@ class Lookups:
             except LookupFailedError as error:
                 if error.reason not in TRY_ELSEWHERE:
                     raise
-                failure = error
+                # Not the error itself: its traceback would keep the store open that it tells of.
+                failure = LookupFailedError(error.reason, error.detail)
         if failure is not None and place.is_owned_here:
             raise failure
         owner = place.owner or "nobody yet"

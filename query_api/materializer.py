@@ -15,21 +15,18 @@ from dataclasses import replace
 from include.errors import FoldlakeError, KafkaUnavailableError
 from include.read_model import load_read_models
 from include.settings import Settings
-from include.versions import Stage
 from query_api import node_state
 from query_api.cluster_observer import ClusterObserver, ClusterView
-from query_api.errors import StoreDamagedError
 from query_api.followed_version import FollowedVersion, VersionReference
+from query_api.followed_versions import FollowedVersions, Key
 from query_api.membership import Membership
 from query_api.node_state import HeldPartition, NodeState
-from query_api.reconcile import build_state, followed, wanted_partitions
+from query_api.reconcile import build_state, state_before, wanted_partitions
 from query_api.registry_watch import RegistryWatch
 from query_api.store.directory import StoreDirectory
 
 OBSERVE_INTERVAL_S = 1.0
 HEARTBEAT_S = 1.0
-# Readiness outlives a restart of this length: what was complete a moment ago is at most so much behind.
-RESTART_GRACE_S = 15.0
 # Threads that hold the interpreter for long would delay the one that follows the live version.
 SWITCH_INTERVAL_S = 0.001
 
@@ -45,7 +42,7 @@ class Materializer:
         self._source_topics = {name: model.source_topic for name, model in models.items()}
         self._directory = StoreDirectory(settings.store_dir, settings.node_store_map_size_mb * 1024 * 1024)
         self._directory.lock()
-        self._before = self._state_before()
+        self._is_told_to_stop = False
         self._changed = threading.Event()
         self._stopping = threading.Event()
         self._look_again = threading.Event()
@@ -54,16 +51,16 @@ class Materializer:
         self._registry_watch = RegistryWatch(settings, self._look_again.set)
         self._view: ClusterView | None = None
         self._waiting_for = "Kafka"
-        self._versions: dict[tuple[str, int], FollowedVersion] = {}
+        self._versions = FollowedVersions(self._directory, self._begin, self._forget)
         self._threads: list[_WatchedThread] = []
+        self._before = self._state_before()
 
     def _state_before(self) -> NodeState:
-        """Return what the process before this one wrote last; its readiness only if that was a moment ago."""
+        """Return what the process before this one wrote last; its readiness only if nobody has answered in its place."""
         empty = NodeState(node=self._settings.node_name, url=self._settings.advertised_url)
-        before = node_state.read(self._settings.store_dir)
-        if before is None or before.url != empty.url or before.age_s() > RESTART_GRACE_S:
-            return empty
-        return before
+        # The workers call a state too old after the session timeout; this process needs a moment to write its own.
+        max_age_s = self._settings.node_session_timeout_s - HEARTBEAT_S
+        return state_before(node_state.read(self._settings.store_dir), empty, max_age_s)
 
     def run(self) -> None:
         """Work until `stop`; raises whatever ended one of the threads."""
@@ -75,24 +72,26 @@ class Materializer:
         for thread in self._threads:
             thread.start()
         try:
-            while not self._stopping.is_set():
+            while not self._is_told_to_stop:
+                self._step()
                 self._changed.wait(HEARTBEAT_S)
                 self._changed.clear()
-                self._step()
+            log.info("stops, as it was told to")
         finally:
             self._shut_down()
 
     def stop(self) -> None:
-        """End `run` soon."""
-        self._stopping.set()
-        self._changed.set()
-        self._look_again.set()
+        """End `run` within a heartbeat.
+
+        Signal handlers call it: it does nothing but set an attribute. An event's lock or a log's stream may be held
+        by the very code that the signal has interrupted.
+        """
+        self._is_told_to_stop = True
 
     def _shut_down(self) -> None:
         self._stopping.set()
         self._look_again.set()
-        for version in self._versions.values():
-            version.stop()
+        self._versions.stop()
         for thread in self._threads:
             thread.join(OBSERVE_INTERVAL_S * 2)
         self._membership.close()
@@ -122,17 +121,16 @@ class Materializer:
         view = self._view
         if view is not None:
             self._membership.subscribe(t for t in set(self._source_topics.values()) if t in view.topics)
-            self._end_versions(view)
-            self._begin_versions(view)
+            self._versions.step(view)
         state = build_state(
             self._before,
             view,
             self._source_topics,
             self._owned(),
-            self._versions,
+            self._versions.running,
             self._settings.node_standby_replicas,
         )
-        for (model, number), version in self._versions.items():
+        for (model, number), version in self._versions.running.items():
             version.hold(wanted_partitions(state, model, number))
         node_state.write(
             self._settings.store_dir,
@@ -143,15 +141,10 @@ class Materializer:
                 waiting_for=self._waiting_for,
             ),
         )
+        self._versions.told()
 
     def _owned(self) -> frozenset[tuple[str, int]] | None:
         return self._membership.assigned if self._membership.has_joined else None
-
-    def _begin_versions(self, view: ClusterView) -> None:
-        for reference in followed(view):
-            key = (reference.model, reference.number)
-            if key not in self._versions:
-                self._versions[key] = self._begin(reference)
 
     def _begin(self, reference: VersionReference) -> FollowedVersion:
         version = FollowedVersion(
@@ -164,34 +157,13 @@ class Materializer:
         version.start()
         return version
 
+    def _forget(self, key: Key) -> None:
+        self._before = self._before.holding_nothing(key)
+
     def _held_before(self, reference: VersionReference) -> dict[int, HeldPartition]:
         model = self._before.models.get(reference.model)
         version = None if model is None else model.versions.get(reference.number)
         return {} if version is None else version.partitions
-
-    def _end_versions(self, view: ClusterView) -> None:
-        """Stop what failed or was replaced (it begins again), and remove what was retired."""
-        wanted = {(r.model, r.number): r for r in followed(view)}
-        for key, version in list(self._versions.items()):
-            model, number = key
-            if version.failure is not None and not isinstance(version.failure, StoreDamagedError):
-                raise version.failure
-            is_damaged = version.failure is not None or (
-                version.partitions() is not None and self._directory.is_reported_damaged(model, number)
-            )
-            if is_damaged:
-                log.warning("the store of %s v%d is damaged: it is rebuilt", model, number)
-            if is_damaged or wanted.get(key) != version.reference:
-                version.stop()
-                del self._versions[key]
-                self._before = replace(self._before, models={})
-            if is_damaged:
-                self._directory.discard(model, number)
-        for model, number in self._directory.held():
-            stage = _stage(view, model, number)
-            if stage in {Stage.RETIRED, Stage.ABANDONED} and (model, number) not in self._versions:
-                log.info("%s v%d is %s: its store is removed", model, number, stage)
-                self._directory.discard(model, number)
 
 
 class _WatchedThread(threading.Thread):
@@ -213,11 +185,6 @@ class _WatchedThread(threading.Thread):
         except Exception as error:  # noqa: BLE001 - the main loop raises it again
             self.failure = error
             self._on_failure()
-
-
-def _stage(view: ClusterView, model: str, number: int) -> Stage | None:
-    record = view.versions.get(model)
-    return next((v.stage for v in record.versions if v.number == number), None) if record else None
 
 
 def main() -> int:

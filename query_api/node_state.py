@@ -5,7 +5,7 @@ One JSON file, replaced whole: a worker reads the old one or the new one. It als
 
 import threading
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
@@ -73,6 +73,20 @@ class NodeState:
     def age_s(self) -> float:
         """Return how long ago the materializer wrote it."""
         return time.time() - self.written_at
+
+    def holding_nothing(self, of: tuple[str, int] | None = None) -> "NodeState":
+        """Return the same state with no partition held of the version (model, number) `of`; of any, when it is None."""
+        return replace(
+            self, models={name: _holding_nothing(model, of) for name, model in self.models.items()}
+        )
+
+
+def _holding_nothing(model: ModelState, of: tuple[str, int] | None) -> ModelState:
+    versions = {
+        number: replace(version, partitions={}) if of in {None, (model.name, number)} else version
+        for number, version in model.versions.items()
+    }
+    return replace(model, versions=versions)
 
 
 _ADAPTER = TypeAdapter(NodeState)

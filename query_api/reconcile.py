@@ -24,6 +24,18 @@ class FollowedPartitions(Protocol):
         """Return every partition held; None while the store is being opened."""
 
 
+def state_before(found: NodeState | None, empty: NodeState, max_age_s: float) -> NodeState:
+    """Return what the state that was found on disk is still good for, at the start of a materializer.
+
+    empty: this node's state while it knows nothing.
+    max_age_s: beyond it the state's routing stays in force, but nothing counts as held: other nodes have answered
+        meanwhile, and what is stored here may be older than what they said.
+    """
+    if found is None or found.url != empty.url:
+        return empty
+    return found if found.age_s() <= max_age_s else found.holding_nothing()
+
+
 def followed(view: ClusterView) -> list[VersionReference]:
     """Return the versions to follow: active ones whose changelog exists."""
     references = []

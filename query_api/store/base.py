@@ -123,5 +123,5 @@ class WritableStore(ReadableStore, Protocol):
     def housekeep(self) -> None:
         """Do what has to be done now and then."""
 
-    def close(self) -> None:
-        """Close it cleanly; the store is whole on disk afterwards."""
+    def close(self, *, sync: bool = True) -> None:
+        """Close it; the store is whole on disk afterwards, unless it is not worth the waiting (`sync` False)."""

@@ -1,4 +1,4 @@
-"""The stores of one node on its disk: one directory for each version, opened whole or replaced by an empty one.
+"""The stores of one node on its disk: one directory for each version, opened whole or not at all.
 
 <store_dir>/writer.lock          held by the materializer for as long as it lives
 <store_dir>/<model>.v<N>/        LMDB's files
@@ -8,13 +8,12 @@
 """
 
 import fcntl
-import logging
 import shutil
 import time
 from pathlib import Path
 from typing import IO
 
-from query_api.errors import StoreDamagedError, StoreLockedError, StoreMissingError
+from query_api.errors import StoreDamagedError, StoreLockedError, StoreMissingError, StoreUnusableError
 from query_api.store import integrity
 from query_api.store.base import Binding
 from query_api.store.lmdb_layout import DATA_FILE
@@ -25,11 +24,9 @@ BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 # A store that takes its writer down three times in a row is not worth a fourth.
 MAX_ATTEMPTS = 3
 
-log = logging.getLogger(__name__)
-
 
 class StoreDirectory:
-    """Opens, replaces and removes the stores below `root`."""
+    """Opens and removes the stores below `root`."""
 
     def __init__(self, root: Path, map_size_bytes: int) -> None:
         self._root = root
@@ -67,28 +64,36 @@ class StoreDirectory:
                 found.append((model, int(version)))
         return sorted(found)
 
-    def open_writer(self, model: str, version: int, partitions: int, binding: Binding | None) -> LmdbWriter:
-        """Open a version's store for writing; one that is damaged or of another changelog is replaced by an empty one.
+    def open_writer(
+        self, model: str, version: int, partitions: int, binding: Binding | None, *, may_be_new: bool = True
+    ) -> LmdbWriter:
+        """Open a version's store for writing; makes an empty one where there is none.
 
-        `binding` None (Kafka does not answer): the store is taken as it is.
+        binding: what the store has to be filled from; None (Kafka does not answer): it is taken as it is.
+        may_be_new: whether there may be none. Where readers take it to be complete, an empty one would be wrong.
+        Raises StoreUnusableError when it is damaged, gone, or of another changelog: whoever discards it has to see
+        to it first that nobody answers from what takes its place.
         """
         path = self.path(model, version)
-        finding = self._finding(path)
+        finding = self._finding(path) if path.exists() or may_be_new else "it is gone"
         if finding:
-            log.warning("%s: %s. It is rebuilt from the changelog.", path, finding)
-            self.discard(model, version)
+            raise StoreDamagedError.at(path, finding)
         store = self._open(path, partitions)
-        held = store.binding()
-        if binding is not None and held != binding:
-            if held is not None:
-                log.warning(
-                    "%s was filled from %s, the changelog is now %s: it is rebuilt.", path, held, binding
-                )
-                store.close()
-                self.discard(model, version)
-                store = self._open(path, partitions)
-            store.bind(binding)
+        try:
+            self._bind(store, path, binding)
+        except Exception:
+            store.close(sync=False)
+            raise
         return store
+
+    @staticmethod
+    def _bind(store: LmdbWriter, path: Path, binding: Binding | None) -> None:
+        held = store.binding()
+        if binding is None or held == binding:
+            return
+        if held is not None:
+            raise StoreUnusableError.of_another_changelog(path, held, binding)
+        store.bind(binding)
 
     def _open(self, path: Path, partitions: int) -> LmdbWriter:
         path.mkdir(parents=True, exist_ok=True)

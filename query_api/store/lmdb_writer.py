@@ -159,10 +159,13 @@ class LmdbWriter:
         """Free the slots of readers that were killed: each would keep old pages from being used again."""
         self._environment.reader_check()
 
-    def close(self) -> None:
-        """Close it cleanly; the store is whole on disk afterwards."""
-        self._environment.sync(True)  # noqa: FBT003 - the parameter has no name of its own in every version
-        self._environment.close()
+    def close(self, *, sync: bool = True) -> None:
+        """Close it; the store is whole on disk afterwards, unless it is not worth the waiting (`sync` False)."""
+        try:
+            if sync:
+                self._environment.sync(True)  # noqa: FBT003 - the parameter has no name of its own in every version
+        finally:
+            self._environment.close()
 
 
 def _newest(changes: Iterable[Change]) -> tuple[dict[bytes, Change], set[bytes]]:

@@ -112,7 +112,7 @@ def test_without_a_broker_a_command_is_refused_in_time_and_lookups_go_on(nodes: 
         os.kill(broker, signal.SIGCONT)
 
     assert (answer.status_code, answer.json()["type"]) == (503, "urn:foldlake:problem:log-unavailable")
-    assert took_s < 5
+    assert took_s < 10, "far from the minutes that a producer would wait by default"
     assert "Retry-After" in answer.headers
     wait_until(
         lambda: post(nodes, ADD, {"customerId": "1", "amount": "1.00"}).status_code == 202, "it is back"

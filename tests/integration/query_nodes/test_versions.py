@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from decimal import Decimal
+from pathlib import Path
 
 from include.versions import ReadModelVersions, Stage, Version, VersionRegistry
 from tests.integration.changelog_writer import ChangelogWriter
@@ -36,6 +37,18 @@ def test_version_is_hydrated_promoted_and_the_old_one_retired(nodes: NodeStack) 
         lambda: not any(store.exists() for store in old_stores), "the retired version's stores are gone"
     )
     assert nodes.wrong() == []
+    wait_until(lambda: not _still_open(nodes, "balance.v1"), "their place on the disk is given back")
+
+
+def _still_open(nodes: NodeStack, store: str) -> list[str]:
+    """Return what the HTTP workers have mapped of a store, also after it was removed."""
+    found = []
+    for node in ("node-1", "node-2"):
+        server = nodes.pid(f"{node}-http")
+        workers = Path(f"/proc/{server}/task/{server}/children").read_text().split()
+        maps = "".join(Path(f"/proc/{worker}/maps").read_text() for worker in workers)
+        found += [line for line in maps.splitlines() if f"/{store}" in line]
+    return found
 
 
 def _append(registry: VersionRegistry, version: Version) -> None:

@@ -1,12 +1,14 @@
 """What a node tells its workers and what it follows, from what it knows of the cluster."""
 
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, replace
+from typing import Any
 
 from include.versions import Stage, Version, first_version
 from query_api.cluster_observer import ClusterView, TopicFacts
 from query_api.group_members import RoutingTable
 from query_api.node_state import HeldPartition, HeldVersion, ModelState, NodeState
-from query_api.reconcile import build_state, followed, wanted_partitions
+from query_api.reconcile import build_state, followed, state_before, wanted_partitions
 from query_api.store.base import Binding
 
 ME, OTHER = "http://me", "http://other"
@@ -86,11 +88,35 @@ def test_held_partitions_are_told() -> None:
     assert version == HeldVersion(1, "live", "balance.v1.changelog", held, bad_records=1, records=3)
 
 
+def state_with(held: dict[int, HeldPartition], **fields: Any) -> NodeState:  # noqa: ANN401 - a state's own fields
+    version = HeldVersion(1, "live", "balance.v1.changelog", held)
+    models = {"balance": ModelState("balance", "balance", 4, 1, 1, {1: version}, owners={0: ME, 1: OTHER})}
+    return NodeState("me", ME, models=models, **fields)
+
+
+def test_state_of_a_moment_ago_stays_in_force_and_of_an_older_one_only_the_routing() -> None:
+    held = {0: HeldPartition(is_ready=True, end_offset=9)}
+    recent = state_with(held, written_at=time.time() - 2)
+    old = replace(recent, written_at=time.time() - 8)
+
+    assert state_before(recent, BEFORE, max_age_s=5) == recent
+    assert state_before(old, BEFORE, max_age_s=5) == state_with({}, written_at=old.written_at)
+
+
+def test_state_of_another_node_or_none_is_no_state() -> None:
+    elsewhere = NodeState("me", OTHER, written_at=time.time())
+
+    assert state_before(elsewhere, BEFORE, max_age_s=5) == BEFORE
+    assert state_before(None, BEFORE, max_age_s=5) == BEFORE
+
+
 def test_while_the_store_is_opened_the_state_before_stays_in_force() -> None:
     held = {0: HeldPartition(is_ready=True, end_offset=9)}
-    version = HeldVersion(1, "live", "balance.v1.changelog", held)
-    before = NodeState("me", ME, models={"balance": ModelState("balance", "balance", 4, 1, 1, {1: version})})
+    before = state_with(held)
 
     assert state_of(view=None, before=before) == before
     opening = state_of(before=before, following=Following(None))
     assert opening.models["balance"].versions[1].partitions == held
+    anew = state_of(before=before.holding_nothing(("balance", 1)), following=Following(None))
+    assert anew.models["balance"].versions[1].partitions == {}
+    assert before.holding_nothing(("balance", 2)) == before

@@ -1,11 +1,11 @@
-"""A node's stores on its disk: carried on when they are whole and of the same changelog, replaced otherwise."""
+"""A node's stores on its disk: carried on when they are whole and of the same changelog, refused otherwise."""
 
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from query_api.errors import StoreLockedError
+from query_api.errors import StoreLockedError, StoreUnusableError
 from query_api.store import directory as directory_module
 from query_api.store.base import Binding, Change, Position
 from query_api.store.directory import MAX_ATTEMPTS, StoreDirectory
@@ -28,7 +28,12 @@ def fill(directory: StoreDirectory, *, cleanly: bool = True) -> None:
 
 
 def is_carried_on(directory: StoreDirectory, binding: Binding | None = BINDING) -> bool:
-    store = directory.open_writer("balance", 1, 1, binding)
+    """Whether the store is opened as it was; one that is refused is left as it is, for whoever discards it."""
+    try:
+        store = directory.open_writer("balance", 1, 1, binding)
+    except StoreUnusableError:
+        assert directory.held() == [("balance", 1)]
+        return False
     carried_on = store.get(0, b"k") is not None
     directory.close_writer(store, "balance", 1)
     return carried_on
@@ -42,7 +47,7 @@ def test_store_of_the_same_changelog_is_carried_on(directory: StoreDirectory) ->
 
 
 @pytest.mark.parametrize("other", [replace(BINDING, topic_id="other"), replace(BINDING, cluster_id="other")])
-def test_store_of_another_incarnation_of_the_changelog_is_replaced(
+def test_store_of_another_incarnation_of_the_changelog_is_refused(
     directory: StoreDirectory, other: Binding
 ) -> None:
     fill(directory)
@@ -50,13 +55,27 @@ def test_store_of_another_incarnation_of_the_changelog_is_replaced(
     assert not is_carried_on(directory, other)
 
 
-def test_store_reported_damaged_is_replaced(directory: StoreDirectory) -> None:
+def test_store_reported_damaged_is_refused(directory: StoreDirectory) -> None:
     fill(directory)
     (directory.path("balance", 1) / "damaged").write_text("found by a reader")
     assert directory.is_reported_damaged("balance", 1)
 
     assert not is_carried_on(directory)
+    directory.discard("balance", 1)
+    fill(directory)
     assert not directory.is_reported_damaged("balance", 1)
+
+
+def test_store_that_is_gone_is_made_anew_only_where_nobody_takes_it_to_be_complete(
+    directory: StoreDirectory,
+) -> None:
+    with pytest.raises(StoreUnusableError, match="gone"):
+        directory.open_writer("balance", 1, 1, BINDING, may_be_new=False)
+    assert directory.held() == []
+
+    fill(directory)
+
+    directory.open_writer("balance", 1, 1, BINDING, may_be_new=False).close()
 
 
 def test_store_that_was_open_when_the_machine_went_down_is_replaced(
@@ -81,7 +100,7 @@ def test_store_closed_before_the_machine_went_down_is_carried_on(
     assert is_carried_on(directory)
 
 
-def test_store_whose_writer_dies_again_and_again_is_replaced(directory: StoreDirectory) -> None:
+def test_store_whose_writer_dies_again_and_again_is_refused(directory: StoreDirectory) -> None:
     for _ in range(MAX_ATTEMPTS):
         fill(directory, cleanly=False)
 
