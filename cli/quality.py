@@ -26,7 +26,7 @@ def run(
     """Check a read model's stored records against the events in the log, folded again.
 
     Starts a run of Airflow's DAG `quality` and follows it. The exit code is 0 when the check passed, 1 when it failed,
-    75 when it could not be made. docs/quality.md says what is checked and what to do.
+    75 when it could not be made, 69 when it never can be. docs/quality.md says what is checked and what to do.
 
     Examples:
       ./foldlake quality
@@ -112,6 +112,9 @@ def _show(console: "Console", settings: "Settings", name: str) -> int:
     except OSError:
         console.print("[red]The check could not be made.[/red] What is printed above says why.")
         return 75
+    if result["passed"] is None:
+        console.print(result["verdict"], style="yellow", highlight=False, markup=False, soft_wrap=True)
+        return 69
     color = "green" if result["passed"] else "red"
     console.print(result["verdict"], style=color, highlight=False, markup=False, soft_wrap=True)
     for key in result["failing_keys"][:SHOWN_KEYS]:

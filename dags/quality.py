@@ -26,7 +26,7 @@ It runs
 
 A task that failed has found something: its button **Report** opens a page that names the keys, with stored and replayed
 values. `docs/quality.md` says what to do. It is not tried again, for it would find the same. A task that is up for retry
-could not ask: Kafka, the schema registry or the nodes did not answer.
+could not ask: Kafka, the schema registry or the nodes did not answer. A task that was skipped says why in its log.
 
 A failed check posts to the webhook of `FOLDLAKE_ALERT_WEBHOOK_URL`, where one is set.
 """

@@ -9,6 +9,7 @@ from include.dag_defaults import REBUILD_DAG, REBUILD_POOL, dag_arguments
 from include.read_model import load_read_models
 from include.settings import Settings
 from include.spark_tasks import lake_task, promote_lake_task, stream_task
+from quality.operators import ProveVersion
 from rebuild.operators import ApprovalIfAsked, RetireAfterGrace
 
 DOCS = """
@@ -133,6 +134,8 @@ with DAG(
         "verify",
         "quality",
         [*JOB, "--stores", "changelog,staging", "--mode", "full", "--run-id", CHECK],
+        operator_class=ProveVersion,
+        check=CHECK,
         **{**LONG, "retries": 2},
     )
     handed_over = hand_over(MODEL, VERSION)

@@ -4,6 +4,7 @@ No Spark here: the same words are read by the jobs that write the tables, by the
 """
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -42,6 +43,8 @@ class CommitTag:
     changelog_offsets: partition of that version's changelog -> offset of the first record that is not in the table.
     complete_up_to: partition of the source -> offset; every event below it that the version folds is in the table.
     promotion_id: names the overwrite that the content goes on from, and compaction's checkpoint.
+    topic_id: Kafka's id of the changelog topic that the offsets are of: one that was made anew under the same name has
+        another. Empty in tags of releases that did not write it.
     """
 
     read_model: str
@@ -51,6 +54,7 @@ class CommitTag:
     changelog_offsets: dict[int, int] = field(default_factory=dict)
     complete_up_to: dict[int, int] = field(default_factory=dict)
     promotion_id: str = ""
+    topic_id: str = ""
 
     def to_json(self) -> str:
         """Return the tag as Delta keeps it."""
@@ -66,3 +70,8 @@ class CommitTag:
             return cls(**fields)
         except (ValueError, TypeError, KeyError, AttributeError):
             return None
+
+
+def furthest(known: Mapping[int, int], found: Mapping[int, int]) -> dict[int, int]:
+    """Return the higher offset of each partition: what a table was once complete up to, it stays complete up to."""
+    return {p: max(known.get(p, 0), found.get(p, 0)) for p in sorted(known.keys() | found.keys())}

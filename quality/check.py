@@ -1,6 +1,7 @@
 """What a quality check is asked, and what it found, as values."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -13,6 +14,20 @@ LISTED_KEYS = 1_000
 
 class QualityError(FoldlakeError):
     """A check that could not be made: nothing is known of the records, right or wrong."""
+
+
+class UncheckableError(QualityError):
+    """A check that can never be made of this read model: trying again would find the same."""
+
+    @classmethod
+    def of_several_partitions(
+        cls, read_model: str, key: str, partitions: Sequence[int]
+    ) -> "UncheckableError":
+        """Return the error for a key with events in several source partitions: one offset does not say which are in."""
+        return cls(
+            f"{read_model} cannot be checked: key {key!r} has events in source partitions {list(partitions)}, and a record "
+            "with one offset does not say which of them are in it (docs/quality.md, Not checked)."
+        )
 
 
 class StoreName(StrEnum):

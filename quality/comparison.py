@@ -7,10 +7,11 @@ and which keys there must be.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql.functions import col, lit
 
+from quality.check import UncheckableError
 from quality.key_partition import partition_of_key
 from quality.stores.base import POSITION, Place, Sample, Target
 from spark_jobs.fold_query import state_columns
@@ -46,6 +47,7 @@ def fold_again(
     """Fold the log again for every (key, position) in `positions`, all of it or `only` the keys of a frame.
 
     `positions`: one row a key with `positions`, an array of source offsets in ascending order.
+    Raises UncheckableError when a key that is not the source's has events in several source partitions.
     """
     spark, model = target.spark, target.model
     with session_settings(spark, DECODE_ONCE):
@@ -66,9 +68,14 @@ def fold_again(
             F.array(*(F.max(F.when(_below(cut), col("offset"))) for cut in cuts)).alias("last"),
             F.array(*(F.count_if(is_first & _below(cut)) for cut in cuts)).alias("count"),
             F.count_if(is_first).alias("events"),
+            F.min("partition").alias("other_partition"),
+            F.bool_and(F.decode("key", "UTF-8") == col("model_key")).alias("is_source_key"),
         )
         target.kept.keep(grouped)
-        total = grouped.agg(F.sum("events")).first()
+        total = grouped.agg(F.sum("events").alias("events"), F.min(_in_several()).alias("mixed")).first()
+    if total is not None and total.mixed is not None:
+        key, *partitions = total.mixed
+        raise UncheckableError.of_several_partitions(model.name, key, partitions)
     record = F.struct(_state(target).alias("state"), *_position(target)).alias("record")
     groups = grouped.select("key", "position", "last", "count", record)
     by_cut = range(len(cuts))
@@ -79,7 +86,7 @@ def fold_again(
         F.max_by("record", F.coalesce(col("position"), lit(-1))).alias("newest"),
     )
     records = groups.where(col("position").isNotNull())
-    return Replay(keys, records.select("key", "position", "record"), int((total and total[0]) or 0))
+    return Replay(keys, records.select("key", "position", "record"), int((total and total.events) or 0))
 
 
 def keys_by_place(target: Target, places: Sequence[Place], replay: Replay) -> DataFrame:
@@ -112,7 +119,8 @@ def compare(
     """Return one row for each place and key that is stored there or must be.
 
     Columns: place, key, partition, stored and replayed (structs of text by field; null where there is no such record),
-    stored_offset, required_offset and required_count (of the key's newest event below the place's cut; null: none).
+    stored_offset, required_offset and required_count (of the key's newest event below the place's cut; null: none),
+    copy (1 for a key's record, 2 and so on where it has further ones in the same place).
     """
     required = sample.of(keys_by_place(target, places, replay))
     known = required.where(col("required_offset").isNotNull())
@@ -121,6 +129,7 @@ def compare(
         "key",
         F.struct("state", *POSITION).alias("stored"),
         col("source_offset").alias("stored_offset"),
+        F.row_number().over(Window.partitionBy("place", "key").orderBy("source_offset")).alias("copy"),
     )
     both = stored_rows.join(known, ["place", "key"], "full_outer").join(
         replay.records.select("key", col("position").alias("stored_offset"), col("record").alias("replayed")),
@@ -138,6 +147,7 @@ def compare(
         "required_offset",
         "required_count",
         col("stored.event_count").alias("stored_count"),
+        "copy",
     )
 
 
@@ -153,6 +163,15 @@ def distinct_cuts(places: Sequence[Place]) -> list[Offsets]:
         if dict(place.cut) not in found:
             found.append(dict(place.cut))
     return found
+
+
+def _in_several() -> Column:
+    """Return key and partitions where a group's events come from more than one partition as the read model has it, else null.
+
+    Not where a producer put an event of the source's own key elsewhere: the check goes on.
+    """
+    both = F.struct("key", "other_partition", "source_partition")
+    return F.when(~col("is_source_key") & (col("other_partition") != col("source_partition")), both)
 
 
 def _below(cut: Offsets) -> Column:

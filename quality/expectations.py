@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 NO_MISSING_KEY = "no key is missing"
 NO_EXTRA_KEY = "no key without events"
 COMPLETE = "complete up to the cut"
+ONCE = "each key stands once"
 WHOLE_PARTITIONS = "no partition is truncated"
 FRESH = "fresh"
 WHOLE_LOG = "the log is whole"
@@ -71,6 +72,7 @@ def judged_columns(comparison: DataFrame, fields: Sequence[str]) -> DataFrame:
         F.when(col("stored").isNull(), NO_MISSING_KEY),
         F.when(extra, NO_EXTRA_KEY),
         F.when(behind, COMPLETE),
+        F.when(col("copy") > 1, ONCE),
     ]
     return comparison.select(
         "*",
@@ -109,6 +111,7 @@ def of_keys(fields: Sequence[str]) -> list[Stated]:
                 ignore_row_if="either_value_is_missing",
             ),
         ),
+        Stated(ONCE, gxe.ExpectColumnValuesToBeBetween(column="copy", max_value=1)),
     ]
 
 

@@ -9,10 +9,10 @@ from urllib.parse import quote
 
 import requests
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient
 
 from include.errors import KafkaUnavailableError
 from include.settings import Settings
+from include.topics import admin_client
 from quality.check import QualityError
 from quality.stores.base import Sample
 from query_api.group_members import RoutingTable, routing_table
@@ -83,10 +83,11 @@ class NodeClient:
                 return found, unowned, silent
             time.sleep(RETRY_S)
 
-    def pages(self, held: HeldPartition, sample: Sample, deadline_s: float) -> Iterator[str]:
+    def pages(self, held: HeldPartition, sample: Sample, wait_s: float) -> Iterator[str]:
         """Yield each page of a partition as JSON text.
 
-        Raises NotHeldError when the node does not answer for it by the deadline.
+        Raises NotHeldError when the node does not answer for one of them within `wait_s`: that is for each page, for how
+        many there are depends on the partition.
         """
         after: str | None = ""
         while after is not None:
@@ -98,7 +99,7 @@ class NodeClient:
             }
             if sample.buckets > 1:
                 parameters["sample"] = f"{sample.bucket}/{sample.buckets}"
-            answer = self._get(held, self._records, parameters, deadline_s)
+            answer = self._get(held, self._records, parameters, time.monotonic() + wait_s)
             yield answer.text
             after = answer.json()["next"]
 
@@ -157,7 +158,7 @@ class NodeClient:
             time.sleep(RETRY_S)
 
     def _routing(self) -> RoutingTable:
-        admin = AdminClient({"bootstrap.servers": self._settings.bootstrap_servers, "log_level": 3})
+        admin = admin_client(self._settings.bootstrap_servers)
         try:
             return routing_table(admin, GROUP, REQUEST_TIMEOUT_S) or RoutingTable()
         except KafkaException as error:

@@ -1,7 +1,7 @@
-"""The Airflow task that checks one read model: says which check is due, runs the Spark job, links its report."""
+"""The Airflow tasks that run a quality check's Spark job, link its report, and take its verdict: of one read model, of a rebuild."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
@@ -12,15 +12,16 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from include.dag_defaults import COMPACTION_DAG, lake_asset
 from include.lake import table_path
 from include.settings import Settings
-from quality.check import CheckRequest, CheckResult, Mode, StoreName
+from quality.check import CheckRequest, Mode, StoreName
 from quality.command import arguments
 from quality.names import check_id
-from quality.report import forget, report_url, summary_path
+from quality.report import forget, report_url
 from quality.resting import rest_left_s
+from quality.verdict import Outcome, Verdict, verdict_of
 
 BOTH = (StoreName.LAKE, StoreName.NODES)
 # Airflow's names of the kinds of runs.
-ASSET_TRIGGERED, MANUAL, SCHEDULED = "asset_triggered", "manual", "scheduled"
+ASSET_TRIGGERED, MANUAL = "asset_triggered", "manual"
 
 
 class ReportLink(BaseOperatorLink):
@@ -30,13 +31,14 @@ class ReportLink(BaseOperatorLink):
 
     def get_link(self, operator: Any, *, ti_key: Any) -> str:  # noqa: ANN401 - Airflow's
         """Return where the report of this run is."""
-        return report_url(Settings(), check_id(ti_key.run_id, operator.read_model))
+        return report_url(Settings(), operator.check_of(ti_key.run_id))
 
 
 class CheckStores(SparkSubmitOperator):
     """Runs spark_jobs/quality.py for one read model: as the form says, after a compaction a sample, by the clock everything.
 
-    A check that fails, fails the task for good. A check that could not be made is tried again.
+    A check that fails, fails the task for good. A check that could not be made is tried again; one that never can be is
+    skipped.
     """
 
     operator_extra_links = (ReportLink(),)
@@ -44,6 +46,10 @@ class CheckStores(SparkSubmitOperator):
     def __init__(self, *, read_model: str, **operator: Any) -> None:  # noqa: ANN401 - Airflow's
         super().__init__(**operator)
         self.read_model = read_model
+
+    def check_of(self, run_id: str) -> str:
+        """Return the id of the check that a run of the DAG makes."""
+        return check_id(run_id, self.read_model)
 
     def execute(self, context: Any) -> None:  # noqa: ANN401 - Airflow's
         """Run the check that is due."""
@@ -53,11 +59,10 @@ class CheckStores(SparkSubmitOperator):
         if due is None:
             raise AirflowSkipException(f"This run is not about {self.read_model}.")
         mode, stores = due
-        name = check_id(run.run_id, self.read_model)
         settings = Settings()
-        if run_type == SCHEDULED and not _has_lake(settings, self.read_model):
+        if run_type != MANUAL and not has_lake(settings, self.read_model):
             raise AirflowSkipException(
-                "Nothing has been compacted yet: the first compaction is followed by a check."
+                "Nothing has been compacted yet: the first compaction that makes a table is followed by a check."
             )
         if run_type == ASSET_TRIGGERED and _only_compacted(context):
             left_s = rest_left_s(settings, self.read_model, time.time())
@@ -65,16 +70,59 @@ class CheckStores(SparkSubmitOperator):
                 raise AirflowSkipException(
                     f"The last check was a long one for checks to follow every compaction: they rest for {left_s:.0f} s yet."
                 )
+        name = self.check_of(run.run_id)
         self.application_args = arguments(CheckRequest(self.read_model, stores, mode, name))
-        forget(settings, name)
+        self.log.info("report: %s", judged(settings, name, lambda: super(CheckStores, self).execute(context)))
+
+
+class ProveVersion(SparkSubmitOperator):
+    """Runs spark_jobs/quality.py for the candidate of a rebuild, as its arguments say; `check` is their run id.
+
+    Without a proof there is no promotion: a check that fails, and one that can never be made, fail the task for good.
+    """
+
+    operator_extra_links = (ReportLink(),)
+    template_fields = (*SparkSubmitOperator.template_fields, "check")
+
+    def __init__(self, *, check: str, **operator: Any) -> None:  # noqa: ANN401 - Airflow's
+        super().__init__(**operator)
+        self.check = check
+
+    def check_of(self, _run_id: str) -> str:
+        """Return the id of the check: it is the version's, whichever run builds it."""
+        return self.check
+
+    def execute(self, context: Any) -> None:  # noqa: ANN401 - Airflow's
+        """Run the check."""
         try:
-            super().execute(context)
-        except AirflowException as error:
-            verdict = verdict_of(settings, name)
-            if verdict is None:
+            link = judged(Settings(), self.check, lambda: super(ProveVersion, self).execute(context))
+        except AirflowSkipException as error:
+            raise AirflowFailException(
+                f"The rebuild cannot be proved, and is not promoted: {error}"
+            ) from error
+        self.log.info("report: %s", link)
+
+
+def judged(settings: Settings, name: str, job: Callable[[], object]) -> str:
+    """Run a check's job and return the address of its report; raise what Airflow makes of any other verdict than a pass.
+
+    Raises AirflowFailException where the check failed: it would find the same again. AirflowSkipException where it cannot
+    be made of this read model. The job's own error, which is tried again, where there is no verdict, or where the job
+    failed after it had passed: then it was stopped, and not everything may be done.
+    """
+    forget(settings, name)
+    try:
+        job()
+    except AirflowException as error:
+        verdict = verdict_of(settings, name)
+        match verdict:
+            case Verdict(Outcome.FAILED, words):
+                raise AirflowFailException(f"{words}. Report: {report_url(settings, name)}") from error
+            case Verdict(Outcome.UNCHECKABLE, words):
+                raise AirflowSkipException(words) from error
+            case _:
                 raise
-            raise AirflowFailException(f"{verdict}. Report: {report_url(settings, name)}") from error
-        self.log.info("report: %s", report_url(settings, name))
+    return report_url(settings, name)
 
 
 def due_check(
@@ -95,15 +143,8 @@ def kind_of(run_type: object) -> str:
     return str(getattr(run_type, "value", run_type))
 
 
-def verdict_of(settings: Settings, name: str) -> str | None:
-    """Return what a check came to, or None when it came to nothing."""
-    try:
-        return str(CheckResult.read(summary_path(settings, name).read_text(encoding="utf-8"))["verdict"])
-    except (OSError, ValueError, KeyError):
-        return None
-
-
-def _has_lake(settings: Settings, read_model: str) -> bool:
+def has_lake(settings: Settings, read_model: str) -> bool:
+    """Return whether there is a table yet: a compaction before the first live version makes none."""
     from deltalake import DeltaTable  # noqa: PLC0415 - not when DAGs are parsed
 
     return bool(DeltaTable.is_deltatable(table_path(settings, read_model)))

@@ -1,12 +1,14 @@
 """The report of a check: one HTML page that needs nothing but itself, and the same as JSON for programs."""
 
+import json
 import re
+from dataclasses import asdict
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, select_autoescape
 
 from include.settings import Settings
-from quality.check import CheckResult, FailingKey
+from quality.check import CheckRequest, CheckResult, FailingKey
 
 TEMPLATES = Path(__file__).resolve().parent / "templates"
 UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
@@ -45,13 +47,22 @@ def forget(settings: Settings, run_id: str) -> None:
     summary_path(settings, run_id).unlink(missing_ok=True)
 
 
-def write(settings: Settings, result: CheckResult) -> Path:
-    """Write page and JSON, each whole or not at all; returns the page's path."""
+def write_page(settings: Settings, result: CheckResult) -> Path:
+    """Write the page, whole or not at all; returns its path."""
     path = report_path(settings, result.request.run_id)
-    path.parent.mkdir(parents=True, exist_ok=True)
     _replace(path, html(result))
-    _replace(summary_path(settings, result.request.run_id), result.to_json())
     return path
+
+
+def write_summary(settings: Settings, result: CheckResult) -> None:
+    """Write the JSON, which is the verdict: only when all else is done, for nobody does it again."""
+    _replace(summary_path(settings, result.request.run_id), result.to_json())
+
+
+def write_refusal(settings: Settings, request: CheckRequest, words: str, duration_s: float) -> None:
+    """Write the JSON of a check that cannot be made of this read model; it has no page."""
+    said = {"request": asdict(request), "passed": None, "verdict": words, "duration_s": duration_s}
+    _replace(summary_path(settings, request.run_id), json.dumps(said, indent=1))
 
 
 def html(result: CheckResult) -> str:
@@ -71,6 +82,7 @@ def differs(key: FailingKey, field: str) -> bool:
 
 
 def _replace(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
     new = path.with_name(f".{path.name}.new")
     new.write_text(text, encoding="utf-8")
     new.replace(path)

@@ -19,8 +19,8 @@ COLUMNS = (
 TIDY_EVERY_COMMITS = 50
 
 
-def append(spark: SparkSession, settings: Settings, result: CheckResult) -> None:
-    """Append a check's rows in one commit; now and then, gather the small files."""
+def record(spark: SparkSession, settings: Settings, result: CheckResult) -> None:
+    """Write a check's rows in one commit, in place of those of an earlier try of its run; now and then, gather small files."""
     request = result.request
     rows: list[tuple[Any, ...]] = [
         (
@@ -42,8 +42,26 @@ def append(spark: SparkSession, settings: Settings, result: CheckResult) -> None
     ]
     path = quality_path(settings)
     frame = spark.createDataFrame(rows, COLUMNS).withColumn("checked_at", current_timestamp()).coalesce(1)
-    frame.write.format("delta").mode("append").option("mergeSchema", "true").save(path)
+    writer = frame.write.format("delta").option("mergeSchema", "true")
+    earlier = _rows_of(request.run_id)
+    if _has(spark, path, earlier):
+        writer.mode("overwrite").option("replaceWhere", earlier).save(path)
+    else:
+        # Nothing is read for it, so it conflicts with no other check.
+        writer.mode("append").save(path)
     _tidy(spark, settings, path)
+
+
+def _rows_of(run_id: str) -> str:
+    """Return the condition that a run's rows meet, in SQL."""
+    escaped = run_id.replace("\\", "\\\\").replace("'", "\\'")
+    return f"run_id = '{escaped}'"
+
+
+def _has(spark: SparkSession, path: str, condition: str) -> bool:
+    if not DeltaTable.isDeltaTable(spark, path):
+        return False
+    return not DeltaTable.forPath(spark, path).toDF().where(condition).isEmpty()
 
 
 def _tidy(spark: SparkSession, settings: Settings, path: str) -> None:

@@ -1,6 +1,6 @@
 """A check from its beginning to its verdict.
 
-1. The cut: where the source ends now. 2. Each store is read; a record is judged by its own position, so nothing has to
+1. The cut: where the source ends now. The stores are opened, once the lake holds the live version. 2. Each store is read; a record is judged by its own position, so nothing has to
 stand still meanwhile. 3. The log is folded again up to each stored position. 4. Keys of a live store that have not got
 to the cut yet are asked for again until they have, or the time is over: an event on its way is no fault.
 5. Great Expectations judges, and what failed is listed.
@@ -29,10 +29,10 @@ from quality.judging import (
     place_words,
     whole_log,
 )
+from quality.opening import opened
 from quality.sampling import Sampling
 from quality.stores.base import Sample, Store, Target
-from quality.stores.factory import store_of
-from quality.target import lost_events, target_of
+from quality.target import lost_events
 from spark_jobs.replay import source_ends
 
 LOG = logging.getLogger("foldlake.quality")
@@ -42,10 +42,12 @@ POLL_S = 0.5
 def run_check(spark: SparkSession, settings: Settings, request: CheckRequest) -> CheckResult:
     """Check, and return what was found; nothing is written.
 
-    Raises FoldlakeError when the check cannot be made: QualityError, KafkaUnavailableError, RegistryUnavailableError.
+    Raises FoldlakeError when the check cannot be made: QualityError, KafkaUnavailableError, RegistryUnavailableError; and
+    UncheckableError when it never can.
     """
     began_s, started_at = time.monotonic(), datetime.now(UTC).isoformat(timespec="seconds")
-    target = target_of(spark, settings, request)
+    found = opened(spark, settings, request)
+    target = found.target
     LOG.info(
         "%s v%d, %s: %s, up to offsets %s",
         target.model.name,
@@ -54,14 +56,10 @@ def run_check(spark: SparkSession, settings: Settings, request: CheckRequest) ->
         ", ".join(request.stores),
         dict(target.cut),
     )
-    stores: list[Store] = []
     try:
-        stores.extend(store_of(name, target) for name in request.stores)
-        return _checked(target, request, stores, began_s, started_at)
+        return _checked(target, request, found.stores, began_s, started_at)
     finally:
-        for store in stores:
-            store.close()
-        target.kept.release()
+        found.close()
 
 
 def _checked(

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field, replace
 
 from pyspark.sql import DataFrame, SparkSession
 
+from include.changelog_topic import changelog_now
 from include.checkpoints import compaction_checkpoint
-from include.lake import CommitTag
+from include.lake import CommitTag, furthest
 from include.lake_lock import lake_lock
 from include.read_model import ReadModel, load_read_models, read_model
 from include.schema_registry import SchemaRegistry
@@ -22,7 +23,6 @@ from spark_jobs.lake_job import run_lake_job
 from spark_jobs.lake_maintenance import Maintenance, Usage, maintain, usage
 from spark_jobs.promote_lake import (
     LiveLake,
-    changelog_ends,
     folded_up_to,
     hold_live_version,
     report_unreadable,
@@ -110,8 +110,11 @@ def compact(
 
 
 def _merge_what_is_new(spark: SparkSession, settings: Settings, model: ReadModel, lake: LiveLake) -> _Merging:
-    complete_up_to = folded_up_to(spark, settings, model, lake.version)
-    ends = changelog_ends(settings, lake.version) or {}
+    # A checkpoint that was removed begins anew, and says less than the table is known to hold.
+    folded = folded_up_to(spark, settings, model, lake.version)
+    complete_up_to = furthest(lake.tag.complete_up_to, folded)
+    changelog = changelog_now(settings.bootstrap_servers, lake.version.changelog_topic)
+    ends = {} if changelog is None else changelog.ends
     merging = _Merging(lake.tag)
     if not _covers(lake.tag.changelog_offsets, ends):
         _run_merges(spark, settings, model, lake, ends, complete_up_to, merging)

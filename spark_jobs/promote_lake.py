@@ -4,24 +4,23 @@ import argparse
 import logging
 import time
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
 
+from include.changelog_topic import changelog_now
 from include.checkpoints import checkpoint_path
-from include.kafka_log import end_offsets, log_consumer
 from include.lake import CommitTag, table_path
 from include.lake_lock import lake_lock
 from include.read_model import ReadModel, read_model
 from include.schema_registry import SchemaRegistry
 from include.settings import Settings
-from include.topics import changelog_topic, partition_count
+from include.topics import changelog_topic
 from include.versions import Version, VersionRegistry
 from spark_jobs.changelog_batch import RecordCounts, count_records, newest_records, readable
 from spark_jobs.checkpoint import committed_offsets
 from spark_jobs.lake_job import run_lake_job
-from spark_jobs.lake_table import LakeTable
+from spark_jobs.lake_table import LakeTable, TaggedCommit
 from spark_jobs.replay import topic_records
 
 LOG = logging.getLogger(__name__)
@@ -32,8 +31,8 @@ OPERATION = "promotion"
 class LiveLake:
     """A table that holds the live version.
 
-    tag: of its newest commit. counts: of the changelog records that it was made from just now, None when it held the
-    version already.
+    tag: of its newest commit, with the changelog's id. counts: of the changelog records that it was made from just now,
+    None when it held the version already.
     """
 
     version: Version
@@ -55,19 +54,6 @@ def live_version(settings: Settings, model: ReadModel) -> Version | None:
     finally:
         registry.close()
     return None if record is None else record.live
-
-
-def changelog_ends(settings: Settings, version: Version) -> dict[int, int] | None:
-    """Return partition -> end offset of a version's changelog now, or None when there is no such topic yet."""
-    admin = AdminClient({"bootstrap.servers": settings.bootstrap_servers, "log_level": 3})
-    partitions = partition_count(admin, version.changelog_topic)
-    if partitions is None:
-        return None
-    consumer = log_consumer(settings.bootstrap_servers)
-    try:
-        return dict(enumerate(end_offsets(consumer, version.changelog_topic, partitions)))
-    finally:
-        consumer.close()
 
 
 def folded_up_to(
@@ -98,33 +84,41 @@ def hold_live_version(spark: SparkSession, settings: Settings, model: ReadModel)
         LOG.info("%s has no live version yet: nothing to do", model.name)
         return None
     complete_up_to = folded_up_to(spark, settings, model, version)
-    ends = changelog_ends(settings, version)
-    if ends is None:
+    changelog = changelog_now(settings.bootstrap_servers, version.changelog_topic)
+    if changelog is None:
         LOG.info("%s has no topic %s yet: nothing to do", model.name, version.changelog_topic)
         return None
     table = lake_table(spark, settings, model)
     table.ensure()
     newest = table.newest_commit()
-    if newest is not None and newest.tag.version == version.number and not newest.overwritten_by:
-        LOG.info("lake/%s holds version %d", model.name, version.number)
-        return LiveLake(version, table, newest.tag, None)
-    if newest is not None and newest.overwritten_by:
-        LOG.warning(
-            "lake/%s was changed by somebody else (%s): its content is taken from the changelog anew",
-            model.name,
-            newest.overwritten_by,
-        )
+    if newest is not None and newest.tag.version == version.number:
+        why = void_because(newest, changelog.topic_id)
+        if not why:
+            LOG.info("lake/%s holds version %d", model.name, version.number)
+            # A tag of an earlier release has no id: the next commit writes it.
+            return LiveLake(version, table, replace(newest.tag, topic_id=changelog.topic_id), None)
+        LOG.warning("lake/%s: %s: its content is taken from the changelog anew", model.name, why)
     tag = CommitTag(
         model.name,
         version.number,
         version.fold_revision,
         OPERATION,
-        ends,
+        changelog.ends,
         complete_up_to,
         uuid.uuid4().hex[:12],
+        changelog.topic_id,
     )
     counts = _overwrite(spark, settings, model, table, tag)
     return LiveLake(version, table, tag, counts)
+
+
+def void_because(newest: TaggedCommit, topic_id: str) -> str:
+    """Return why a table's content no longer is what its newest tag says; empty when it is."""
+    if newest.overwritten_by:
+        return f"somebody else changed the table ({newest.overwritten_by})"
+    if newest.tag.topic_id not in {"", topic_id}:
+        return f"the changelog was made anew (its topic's id was {newest.tag.topic_id}, and is {topic_id})"
+    return ""
 
 
 def _overwrite(

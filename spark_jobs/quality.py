@@ -1,8 +1,12 @@
-"""Application: checks stored records against the log. Exit status 0: passed, 1: failed, 75: the check could not be made."""
+"""Application: checks stored records against the log.
+
+Exit status 0: passed, 1: failed, 69: a check cannot be made of this read model, 75: it could not be made now.
+"""
 
 import argparse
 import logging
 import sys
+import time
 from dataclasses import replace
 
 from pyspark.sql import SparkSession
@@ -10,7 +14,7 @@ from pyspark.sql import SparkSession
 from include.parent_death import die_with_parent
 from include.settings import Settings
 from quality import alerts, report, results
-from quality.check import CheckRequest, CheckResult, Mode, StoreName
+from quality.check import CheckRequest, CheckResult, Mode, StoreName, UncheckableError
 from quality.run import run_check
 from spark_jobs.lake_config import lake_config
 from spark_jobs.session import spark_session
@@ -18,6 +22,8 @@ from spark_jobs.stream_driver import log_driver
 
 LOG = logging.getLogger("foldlake.quality")
 PASSED, FAILED = 0, 1
+# EX_UNAVAILABLE of sysexits.h: there is no such check.
+UNCHECKABLE = 69
 # EX_TEMPFAIL of sysexits.h: nothing is known, try again later.
 NO_VERDICT = 75
 
@@ -32,6 +38,9 @@ def main() -> None:
     try:
         spark = spark_session("foldlake-quality", lake_config(settings))
         status = PASSED if check(spark, settings, request).passed else FAILED
+    except UncheckableError as error:
+        LOG.error("%s", error)  # noqa: TRY400 - its message is all that is to be said
+        status = UNCHECKABLE
     except Exception as error:
         # An uncaught exception would end with status 1, as a failed check does.
         LOG.exception("the check could not be made: %s", error)  # noqa: TRY401 - Spark's say it in their first line
@@ -64,21 +73,31 @@ def parse(arguments: list[str]) -> CheckRequest:
 
 
 def check(spark: SparkSession, settings: Settings, request: CheckRequest) -> CheckResult:
-    """Check; write report and results; tell of a failure. Returns the result.
+    """Check; write page and results; tell of a failure; last, give the verdict. Returns the result.
 
-    Raises FoldlakeError when the check cannot be made.
+    May be killed and repeated at any point: without a verdict all of it is done again, and the results replace those of
+    the run's earlier try. Raises UncheckableError, with a verdict that says so; FoldlakeError when it could not be made.
     """
+    began_s = time.monotonic()
     report.forget(settings, request.run_id)
-    result = run_check(spark, settings, request)
+    try:
+        result = run_check(spark, settings, request)
+    except UncheckableError as error:
+        report.write_refusal(settings, request, str(error), time.monotonic() - began_s)
+        raise
     result = replace(
         result,
         report=str(report.report_path(settings, request.run_id)),
         report_url=report.report_url(settings, request.run_id),
     )
-    report.write(settings, result)
-    results.append(spark, settings, result)
-    if not result.passed:
-        alerts.alert(settings, result)
+    report.write_page(settings, result)
+    try:
+        results.record(spark, settings, result)
+    finally:
+        # Told also where the lake's storage is away.
+        if not result.passed:
+            alerts.alert(settings, result)
+    report.write_summary(settings, result)
     LOG.info("%s. Report: %s (%s)", result.verdict, result.report, result.report_url)
     return result
 

@@ -4,7 +4,6 @@ import json
 import logging
 from collections.abc import Mapping
 
-from confluent_kafka.admin import AdminClient
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col, substring
 
@@ -14,7 +13,7 @@ from include.kafka_log import end_offsets, log_consumer
 from include.read_model import ReadModel
 from include.schema_registry import SchemaRegistry
 from include.settings import Settings
-from include.topics import partition_count
+from include.topics import admin_client, partition_count
 from spark_jobs.decode import EventColumns, SchemaIds, good_events
 from spark_jobs.known_schemas import RegistrySchemas
 
@@ -31,7 +30,7 @@ def source_ends(settings: Settings, topic: str) -> dict[int, int]:
     """
     consumer = log_consumer(settings.bootstrap_servers)
     try:
-        admin = AdminClient({"bootstrap.servers": settings.bootstrap_servers, "log_level": 3})
+        admin = admin_client(settings.bootstrap_servers)
         partitions = partition_count(admin, topic)
         if partitions is None:
             message = f"There is no topic {topic}: has the stream ever run on this Kafka?"
@@ -41,15 +40,20 @@ def source_ends(settings: Settings, topic: str) -> dict[int, int]:
         consumer.close()
 
 
-def topic_records(spark: SparkSession, settings: Settings, topic: str, until: Offsets) -> DataFrame:
-    """Return a topic's records from the first one up to these end offsets, as Spark's Kafka source has them."""
+def topic_records(
+    spark: SparkSession, settings: Settings, topic: str, until: Offsets, since: Offsets | None = None
+) -> DataFrame:
+    """Return a topic's records up to these end offsets, as Spark's Kafka source has them.
+
+    From the first one, or from the offsets in `since`, which may lie beyond the end: then nothing of that partition.
+    """
     # Spark asks for each partition's end when it is planned; `until` keeps what comes later out.
     ends = json.dumps({topic: {str(partition): offset for partition, offset in until.items()}})
     return (
         spark.read.format("kafka")
         .option("kafka.bootstrap.servers", settings.bootstrap_servers)
         .option("subscribe", topic)
-        .option("startingOffsets", "earliest")
+        .option("startingOffsets", "earliest" if since is None else _starts(topic, since, until))
         .option("endingOffsets", ends)
         .option("failOnDataLoss", "true")
         # More, smaller tasks: their number is what progress is told by, and no core waits for a long one.
@@ -59,13 +63,25 @@ def topic_records(spark: SparkSession, settings: Settings, topic: str, until: Of
     )
 
 
-def replayed_events(spark: SparkSession, settings: Settings, model: ReadModel, until: Offsets) -> DataFrame:
-    """Return the events that a read model folds, from the first one up to these end offsets.
+def _starts(topic: str, since: Offsets, until: Offsets) -> str:
+    """Return the offsets to begin at as Spark's Kafka source wants them: one for each partition, none beyond its end."""
+    starts = {str(partition): min(since.get(partition, 0), end) for partition, end in until.items()}
+    return json.dumps({topic: starts})
+
+
+def replayed_events(
+    spark: SparkSession,
+    settings: Settings,
+    model: ReadModel,
+    until: Offsets,
+    since: Offsets | None = None,
+) -> DataFrame:
+    """Return the events that a read model folds, up to these end offsets, from the first one or from `since`.
 
     Columns as for the stream: key, partition, offset, event_type, each event type's struct, and their shared fields.
     Every schema id in the log is asked for first, as the stream does.
     """
-    records = topic_records(spark, settings, model.source_topic, until)
+    records = topic_records(spark, settings, model.source_topic, until, since)
     ids = known_schema_ids(settings, model.source_topic, records)
     return good_events(EventColumns(model.event_schemas, ids).of(records))
 

@@ -25,7 +25,7 @@ class Place:
 
     cut: source partition -> offset; what lies below it must be in the records.
     key_partition: the changelog partition whose keys it holds; None: all keys.
-    lag_s: age of the oldest event that lies beyond the cut; 0 when there is none.
+    lag_s: age of the oldest event that it lacks, at most; 0 when it lacks none.
     """
 
     name: str

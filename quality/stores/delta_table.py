@@ -1,6 +1,5 @@
 """A Delta table as a store: one version of the table is read, and its newest commit's tag says up to where it is complete."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from delta.tables import DeltaTable
@@ -10,6 +9,7 @@ from pyspark.sql.functions import col, lit
 from include.kafka_log import log_consumer
 from include.lake import CommitTag
 from quality.check import QualityError, StoreName
+from quality.lacking import first_lacking
 from quality.log_ends import age_beyond_s
 from quality.stores.base import Place, Reading, Sample, Target, state_records
 from spark_jobs.lake_table import NEWEST_COMMITS
@@ -49,6 +49,11 @@ class DeltaStore:
         raise QualityError(message)
 
     @property
+    def version(self) -> int:
+        """The version of the read model that the table says it holds."""
+        return self._tag.version
+
+    @property
     def may_catch_up(self) -> bool:
         """False: the version of the table that is checked stays as it is."""
         return False
@@ -60,8 +65,8 @@ class DeltaStore:
     def read(self, sample: Sample) -> Reading:
         """Return the table's rows as the records of one place, complete up to what its tag says."""
         target, tag = self._target, self._tag
-        place = Place(str(self.name), tag.complete_up_to, lag_s=self._lag_s(tag.complete_up_to))
         rows = self._table()
+        place = Place(str(self.name), tag.complete_up_to, lag_s=self._lag_s(rows))
         records = state_records(target, lit(place.name), rows)
         faults: tuple[str, ...] = ()
         if tag.version != target.version.number:
@@ -81,10 +86,22 @@ class DeltaStore:
         reader = self._target.spark.read.format("delta").option("versionAsOf", self._version)
         return reader.load(self._path)
 
-    def _lag_s(self, complete_up_to: Mapping[int, int]) -> float:
-        target = self._target
+    def _lag_s(self, rows: DataFrame) -> float:
+        """Return how long ago the oldest event was appended that the table lacks.
+
+        What lies beyond the tag is lacking at most: the tag says what the stream had committed, which it does now and then
+        only, and not when it is stopped. So the rows are asked where that would be too long ago.
+        """
+        if self.name is not StoreName.LAKE:
+            return 0.0  # nobody expects a staging to follow the log
+        target, since = self._target, self._tag.complete_up_to
+        topic, cut = target.model.source_topic, target.cut
         consumer = log_consumer(target.settings.bootstrap_servers)
         try:
-            return age_beyond_s(consumer, target.model.source_topic, complete_up_to, target.cut)
+            at_most_s = age_beyond_s(consumer, topic, since, cut)
+            if at_most_s <= target.settings.quality_max_lake_age_s:
+                return at_most_s
+            lacking = first_lacking(target, consumer, rows, since)
+            return age_beyond_s(consumer, topic, lacking, {p: cut[p] for p in lacking})
         finally:
             consumer.close()

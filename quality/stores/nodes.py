@@ -17,6 +17,7 @@ from pyspark.sql.types import ArrayType, StringType, StructField, StructType
 
 from quality.check import QualityError, StoreName
 from quality.node_client import HeldPartition, NodeClient, NotHeldError
+from quality.spool import spool_folder
 from quality.stores.base import POSITION, Place, Reading, Sample, Target
 
 # Few, for the nodes have lookups to answer.
@@ -43,7 +44,7 @@ class NodesStore:
             hint = "./foldlake status says whether they run"
             message = f"No query node holds {model.name} v{target.version.number}: {self._silent or hint}."
             raise QualityError(message)
-        self._spool = settings.home / "quality-spool" / str(time.time_ns())
+        self._spool = spool_folder()
         self._listings = 0
 
     @property
@@ -122,7 +123,7 @@ class NodesStore:
     def _spool_pages(self, path: Path, held: HeldPartition, sample: Sample) -> None:
         """Write a place's pages to a file, a line each."""
         with path.open("w", encoding="utf-8") as file:
-            for page in self._client.pages(held, sample, self._deadline_s()):
+            for page in self._client.pages(held, sample, self._target.settings.quality_wait_s):
                 file.write(page + "\n")
 
     def _columns(self, pages: DataFrame) -> DataFrame:

@@ -16,6 +16,7 @@ from include.schema_registry import SchemaRegistry
 from include.settings import Settings
 from include.topics import COMPACTED, FOREVER, Topic, changelog_topic, ensure_topics
 from include.versions import VersionRegistry, first_version
+from tests.waiting import wait_until
 
 FLUSH_TIMEOUT_S = 60
 OCCURRED_ON = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -51,6 +52,11 @@ class ChangelogWriter:
             Topic(self.topic, self.settings.partitions, COMPACTED),
         ]
         ensure_topics(self._admin, topics, 1)
+
+    def delete_topic(self) -> None:
+        """Delete the changelog, and wait until it is gone."""
+        self._admin.delete_topics([self.topic])[self.topic].result(FLUSH_TIMEOUT_S)
+        wait_until(lambda: self.topic not in self._admin.list_topics(timeout=10).topics, "the topic is gone")
 
     def register_live(self) -> None:
         """Append the first record of the version registry."""

@@ -29,7 +29,7 @@ json.dump({
             "doc": dag.doc_md, "tags": sorted(dag.tags), "owner": dag.owner, "description": dag.description,
             "start": str(dag.start_date), "active_runs": dag.max_active_runs,
             "tasks": {task.task_id: {
-                "retries": task.retries, "pool": task.pool, "outlets": [asset.name for asset in task.outlets],
+                "operator": task.task_type, "retries": task.retries, "pool": task.pool, "outlets": [asset.name for asset in task.outlets],
             } for task in dag.tasks},
         } for dag in bag.dags.values()
     },
@@ -97,7 +97,12 @@ def test_the_stream_is_tried_again_when_its_driver_ends(loaded: dict[str, Any]) 
 
 def test_compaction_has_a_task_for_each_read_model_with_its_own_asset(loaded: dict[str, Any]) -> None:
     assert loaded["dags"]["compaction"]["tasks"]["compact_balance"] == {
+        "operator": "SparkSubmitOperator",
         "retries": 3,
         "outlets": ["lake/balance"],
         "pool": "lake",
     }
+
+
+def test_a_rebuild_is_proved_by_a_task_that_takes_a_failed_check_as_final(loaded: dict[str, Any]) -> None:
+    assert loaded["dags"]["rebuild"]["tasks"]["verify"]["operator"] == "ProveVersion"

@@ -1,15 +1,18 @@
 """What a commit of `lake/<model>` says of itself, which columns a table has, and how the command line shows it."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
 from cli.lake import to_lines
-from include.lake import CommitTag, table_fields
+from include.lake import CommitTag, furthest, table_fields
 from include.lake_status import LakeCommit, LakeStatus
 from include.read_model import read_model
+from spark_jobs.lake_table import TaggedCommit
+from spark_jobs.promote_lake import void_because
 
-TAG = CommitTag("balance", 3, 2, "compaction", {0: 17, 1: 0}, {0: 40, 1: 2}, "5f0c")
+TAG = CommitTag("balance", 3, 2, "compaction", {0: 17, 1: 0}, {0: 40, 1: 2}, "5f0c", "i_Pm")
 
 
 def test_a_tag_is_read_as_it_was_written() -> None:
@@ -25,6 +28,35 @@ def test_what_is_no_tag_is_not_taken_for_one(text: str | None) -> None:
 
 def test_a_tag_with_a_field_that_is_not_known_is_not_taken_for_one() -> None:
     assert CommitTag.from_json(TAG.to_json().replace("version", "edition")) is None
+
+
+def test_a_tag_of_a_release_without_topic_ids_is_read() -> None:
+    text = TAG.to_json().replace(',"topic_id":"i_Pm"', "")
+
+    assert CommitTag.from_json(text) == replace(TAG, topic_id="")
+
+
+def test_what_a_table_is_complete_up_to_never_falls() -> None:
+    assert furthest({0: 40, 1: 2}, {}) == {0: 40, 1: 2}
+    assert furthest({0: 40, 1: 2}, {1: 3, 2: 7}) == {0: 40, 1: 3, 2: 7}
+
+
+@pytest.mark.parametrize(
+    ("newest_id", "overwritten_by", "topic_id", "why"),
+    [
+        ("i_Pm", "", "i_Pm", ""),
+        ("", "", "i_Pm", ""),
+        ("i_Pm", "", "other", "the changelog was made anew (its topic's id was i_Pm, and is other)"),
+        ("i_Pm", "DELETE in version 4", "i_Pm", "somebody else changed the table (DELETE in version 4)"),
+    ],
+)
+def test_a_table_is_taken_anew_where_its_offsets_mean_nothing(
+    newest_id: str, overwritten_by: str, topic_id: str, why: str
+) -> None:
+    at = datetime(2026, 11, 21, tzinfo=UTC)
+    newest = TaggedCommit(replace(TAG, topic_id=newest_id), 3, at, overwritten_by)
+
+    assert void_because(newest, topic_id) == why
 
 
 def test_a_table_has_key_state_and_position() -> None:

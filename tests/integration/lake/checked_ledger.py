@@ -17,7 +17,7 @@ from include.read_model import ReadModel, read_model
 from include.schema_registry import SchemaRegistry
 from include.settings import Settings
 from include.topics import changelog, changelog_topic, ensure_topics
-from include.versions import VersionRegistry, first_version
+from include.versions import Stage, Version, VersionRegistry, first_version
 from quality.check import CheckRequest, CheckResult, Mode, StoreName
 from spark_jobs.lake_table import LakeTable
 from spark_jobs.quality import check
@@ -28,8 +28,11 @@ from tests.integration.stream_process import EventSource, make_topics
 MODULE = """
 from dataclasses import replace
 from include.read_models import balance
-READ_MODEL = replace(balance.READ_MODEL, name={name!r}, source_topic={name!r})
+from pyspark.sql.functions import lit
+READ_MODEL = replace(balance.READ_MODEL, name={name!r}, source_topic={name!r}, key={key})
 """
+# How a read model's module says what its key is.
+CUSTOMER, ONE_FOR_ALL = "balance.customer", 'lambda: lit("all")'
 
 
 @dataclass(frozen=True)
@@ -56,18 +59,19 @@ class Record:
 class CheckedLedger:
     """The events of some customers, and what they fold to.
 
-    history: key -> its right record after each of its events.
+    key: the read model's. history: key -> its right record after each of its events.
     """
 
     settings: Settings
     name: str
+    key: str = CUSTOMER
     history: dict[str, list[Record]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Make the read model: its module, topics and first version."""
         folder = self.settings.home / f"models-of-{self.name}"
         folder.mkdir()
-        (folder / f"{self.name.replace('-', '_')}.py").write_text(MODULE.format(name=self.name))
+        (folder / f"{self.name.replace('-', '_')}.py").write_text(MODULE.format(name=self.name, key=self.key))
         self.settings = self.settings.model_copy(update={"read_models_dir": folder, "quality_wait_s": 2.0})
         self.model: ReadModel = read_model(self.name, folder)
         make_topics(self.settings, self.name)
@@ -103,6 +107,16 @@ class CheckedLedger:
         """The right record of each key now."""
         return {key: records[-1] for key, records in self.history.items()}
 
+    def promote_another(self) -> None:
+        """Make version 2 live in the registry, and nothing else."""
+        versions = VersionRegistry(self.settings.bootstrap_servers)
+        record = versions.read()[self.name]
+        (old,) = record.versions
+        new = Version(2, Stage.LIVE, 1, changelog_topic(self.name, 2), "test", "")
+        both = (replace(old, stage=Stage.PREVIOUS), new)
+        versions.compare_and_set(replace(record, versions=both), record.revision)
+        versions.close()
+
     def write_changelog(self, records: Iterable[Record]) -> None:
         """Append state records to the changelog."""
         schema = self.model.state_schema
@@ -134,15 +148,22 @@ class CheckedLedger:
         records: Iterable[Record],
         store: StoreName = StoreName.LAKE,
         version: int = 1,
+        complete_up_to: dict[int, int] | None = None,
     ) -> None:
-        """Make the lake's or the staging's table hold these records, complete up to where the source ends now."""
+        """Make the lake's or the staging's table hold these records, and say up to where: the source's end if not said."""
         path = table_path(self.settings, self.name)
         if store is StoreName.STAGING:
             path = staging_path(self.settings, self.name, version)
         table = LakeTable(spark, self.model, path, self.settings.lake_retention_h)
         table.ensure()
         ends = source_ends(self.settings, self.name)
-        tag = CommitTag(self.name, version, 1, "promotion", complete_up_to=ends)
+        tag = CommitTag(
+            self.name,
+            version,
+            1,
+            "promotion",
+            complete_up_to=ends if complete_up_to is None else complete_up_to,
+        )
         rows = [{"key": r.key, **self.fields(r), "occurred_on": OCCURRED_ON} for r in records]
         table.overwrite(spark.createDataFrame(rows, table.columns), tag, 1)
 

@@ -67,6 +67,12 @@ class LakeLedger:
         self.writer = self._writer(number)
         self.expected = {}
 
+    def make_changelog_anew(self) -> None:
+        """Delete the live version's topic and make it again, empty."""
+        self.writer.delete_topic()
+        self.writer = self._writer(self.writer.version)
+        self.expected = {}
+
     def go_back_to(self, number: int) -> None:
         """Make an earlier version live again."""
         record = self.versions.read()[self.name]

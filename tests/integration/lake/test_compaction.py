@@ -2,6 +2,7 @@
 
 import json
 import random
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from include.checkpoints import checkpoint_path, compaction_checkpoint
 from include.lake import CommitTag
 from include.lake_lock import LakeLockedError, lake_lock
 from include.settings import Settings
-from spark_jobs import compaction
+from spark_jobs import compaction, promote_lake
 from spark_jobs.changelog_batch import RecordCounts
 from spark_jobs.compaction import Compaction, compact
 from spark_jobs.promote_lake import promote
@@ -105,6 +106,40 @@ def test_the_table_says_up_to_where_it_is_complete(settings: Settings, lake_spar
     assert (done.commits, done.tag.complete_up_to) == (1, {0: 7, 1: 6})
     assert set(Path(ledger.table).glob("*.parquet")) == before
     assert tags(lake_spark, ledger)[-1] == done.tag
+
+    # Its checkpoint removed, the stream begins anew: the table holds what it held.
+    shutil.rmtree(checkpoint_path(settings, ledger.name, 1))
+    pretend_folded(ledger, 0, {"0": 3, "1": 9})
+    assert compacted(ledger, lake_spark).tag.complete_up_to == {0: 7, 1: 9}
+
+
+def test_a_changelog_that_is_made_anew_is_taken_anew(
+    settings: Settings, lake_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = LakeLedger(settings, "compacted-replaced")
+    with monkeypatch.context() as earlier:
+        # A release that knew nothing of topics' ids.
+        earlier.setattr(promote_lake, "CommitTag", lambda *fields: CommitTag(*fields[:-1]))
+        earlier.setattr(promote_lake, "replace", lambda tag, **_: tag)
+        ledger.put("a", 1, 1)
+        ledger.put("gone", 1, 1)
+        assert compacted(ledger, lake_spark).tag.topic_id == ""
+    ledger.put("a", 2, 2)
+    first = compacted(ledger, lake_spark)
+    assert first.counts.records == 1
+    assert first.tag.topic_id
+    pretend_folded(ledger, 0, {"0": 7})
+
+    ledger.make_changelog_anew()
+    for number in range(100):
+        ledger.put(f"key {number}", number, 1)
+    ledger.put("a", 1, 1)
+
+    second = compacted(ledger, lake_spark)
+
+    assert second.counts.records == 101
+    assert second.tag.topic_id not in {"", first.tag.topic_id}
+    assert second.tag.promotion_id != first.tag.promotion_id
 
 
 def test_a_lost_checkpoint_costs_nothing_the_table_says_from_where_on(

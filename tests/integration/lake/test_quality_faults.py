@@ -11,17 +11,20 @@ from pyspark.sql import SparkSession
 
 from include.lake import quality_path
 from include.settings import Settings
-from quality.check import Mode, StoreName
+from quality.check import Mode, StoreName, UncheckableError
 from quality.expectations import (
     COMPLETE,
+    FRESH,
     KEY_COUNT,
     NO_EXTRA_KEY,
     NO_MISSING_KEY,
+    ONCE,
     RIGHT_STORE,
     WHOLE_PARTITIONS,
     folds_to,
 )
-from tests.integration.lake.checked_ledger import CheckedLedger, Record, failed, named
+from quality.verdict import Outcome, verdict_of
+from tests.integration.lake.checked_ledger import ONE_FOR_ALL, CheckedLedger, Record, failed, named
 
 KEY = "customer 7/é"
 CUSTOMERS, EVENTS_EACH = 40, 5
@@ -83,6 +86,7 @@ def test_right_records_pass(ledger: CheckedLedger, lake_spark: SparkSession) -> 
             None,
             id="extra key",
         ),
+        pytest.param(lambda right: [right[-1]] * 2, KEY, {ONCE}, "15.00", "15.00", id="key twice"),
     ],
 )
 def test_a_fault_in_the_lake_is_named(
@@ -126,6 +130,57 @@ def test_a_table_of_another_version_is_named(ledger: CheckedLedger, lake_spark: 
 
     assert failed(result) == {RIGHT_STORE: 1}
     assert "the lake holds version 2, not version 1" in result.verdict
+
+
+def test_a_promotion_on_its_way_to_the_lake_is_waited_for(
+    settings: Settings, lake_spark: SparkSession
+) -> None:
+    ledger = CheckedLedger(settings, "promoted-meanwhile")
+    ledger.settings = ledger.settings.model_copy(update={"quality_wait_s": 60.0})
+    ledger.append(3, 2)
+    ledger.write_lake(lake_spark, ledger.records.values(), version=2)
+    late = threading.Timer(4.0, ledger.promote_another)
+    late.start()
+
+    result = ledger.check(lake_spark, StoreName.LAKE)
+
+    late.join()
+    assert result.passed, result.verdict
+    assert result.version == 2
+
+
+def test_a_table_is_as_old_as_the_first_event_that_it_lacks(
+    ledger: CheckedLedger, lake_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    impatient = ledger.settings.model_copy(update={"quality_max_lake_age_s": 1e-6})
+    monkeypatch.setattr(ledger, "settings", impatient)
+    # What is known of the table lies far behind what is in it: the stream was stopped before it noted how far it was.
+    ledger.write_lake(lake_spark, ledger.records.values(), complete_up_to={})
+    whole = ledger.check(lake_spark, StoreName.LAKE)
+    others = [record for record in ledger.records.values() if record.key != KEY]
+    ledger.write_lake(lake_spark, [*others, ledger.history[KEY][-2]], complete_up_to={})
+    lacking = ledger.check(lake_spark, StoreName.LAKE)
+
+    assert whole.passed, whole.verdict
+    assert failed(lacking) == {FRESH: 1}
+
+
+def test_keys_of_several_partitions_are_said_to_be_uncheckable(
+    settings: Settings, lake_spark: SparkSession
+) -> None:
+    ledger = CheckedLedger(settings, "mixed", key=ONE_FOR_ALL)
+    ledger.append(10, 2)
+    newest = max(ledger.records.values(), key=lambda record: record.source_offset)
+    ledger.write_changelog([replace(newest, key="all")])
+
+    with pytest.raises(
+        UncheckableError, match="mixed cannot be checked: key 'all' has events in source part"
+    ):
+        ledger.check(lake_spark, StoreName.CHANGELOG, run_id="mixed")
+
+    verdict = verdict_of(settings, "mixed")
+    assert verdict is not None
+    assert verdict.outcome is Outcome.UNCHECKABLE
 
 
 def test_a_stream_that_stopped_is_said_to_be_behind(settings: Settings, lake_spark: SparkSession) -> None:
@@ -175,6 +230,8 @@ def test_results_are_kept_and_the_report_shows_both_values(
     records[KEY] = records[KEY].plus(cents=1)
     ledger.write_lake(lake_spark, records.values())
 
+    # The first try of the run was killed before its verdict: the second one's results replace its own.
+    ledger.check(lake_spark, StoreName.LAKE, run_id="manual__2026-01-01T00:00:00+00:00")
     result = ledger.check(lake_spark, StoreName.LAKE, run_id="manual__2026-01-01T00:00:00+00:00")
 
     page = Path(result.report).read_text(encoding="utf-8")

@@ -151,9 +151,9 @@ def test_a_stale_value_in_one_node_is_named(
     event = random_event()
     source.append([type(event)(customerId=key.decode(), amount=event.amount)])
     newer = run(lake_spark, nodes, StoreName.NODES)
-    assert newer.passed, newer.verdict
     stale = store.right[key]
     store.right[key] = store.held(key)
+    assert newer.passed, newer.verdict
     store.put(key, stale)
 
     result = run(lake_spark, store.settings, StoreName.NODES)

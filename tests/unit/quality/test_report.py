@@ -9,6 +9,7 @@ import pytest
 from include.settings import Settings
 from quality import report
 from quality.check import CheckRequest, CheckResult, ExpectationResult, FailingKey, Mode, StoreName
+from quality.verdict import verdict_of
 
 REQUEST = CheckRequest(
     "balance", (StoreName.LAKE, StoreName.NODES), Mode.FULL, "manual__2026-01-01T00:00:00+00:00"
@@ -115,12 +116,14 @@ def test_a_report_stays_in_its_folder(tmp_path: Path, run_id: str) -> None:
     assert path.stem.strip(".")
 
 
-def test_page_and_json_are_written_side_by_side(tmp_path: Path) -> None:
+def test_the_page_is_written_first_and_the_verdict_beside_it_last(tmp_path: Path) -> None:
     settings = Settings(_env_file=None, home=tmp_path)
 
-    path = report.write(settings, FAILED)
+    path = report.write_page(settings, FAILED)
 
+    assert verdict_of(settings, REQUEST.run_id) is None
     assert path.read_text(encoding="utf-8") == report.html(FAILED)
+    report.write_summary(settings, FAILED)
     said = CheckResult.read(path.with_suffix(".json").read_text(encoding="utf-8"))
     assert (said["passed"], said["verdict"]) == (False, FAILED.verdict)
     report.forget(settings, REQUEST.run_id)

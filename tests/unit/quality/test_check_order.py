@@ -1,0 +1,90 @@
+"""The verdict comes last: whoever is killed before has given none, and all of it is done again."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from include.settings import Settings
+from quality import alerts, report, results
+from quality.check import CheckResult, UncheckableError
+from quality.verdict import Outcome, verdict_of
+from spark_jobs import quality
+from tests.unit.quality.test_report import FAILED, PASSED, REQUEST
+
+NO_SPARK: Any = None
+
+
+class Steps:
+    """What a check does beside its files, in their order, and whether there was a verdict yet."""
+
+    def __init__(self, settings: Settings, monkeypatch: pytest.MonkeyPatch, result: CheckResult) -> None:
+        self.taken: list[tuple[str, bool, bool]] = []
+        self._settings = settings
+        monkeypatch.setattr(quality, "run_check", lambda *_: result)
+        monkeypatch.setattr(results, "record", lambda *_: self.take("record"))
+        monkeypatch.setattr(alerts, "alert", lambda *_: self.take("alert"))
+
+    def take(self, name: str) -> None:
+        """Note a step, whether the page is there, and whether there is a verdict."""
+        page = report.report_path(self._settings, REQUEST.run_id).exists()
+        self.taken.append((name, page, verdict_of(self._settings, REQUEST.run_id) is not None))
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(_env_file=None, home=tmp_path)
+
+
+def test_page_results_alert_verdict(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = Steps(settings, monkeypatch, FAILED)
+
+    quality.check(NO_SPARK, settings, REQUEST)
+
+    assert steps.taken == [("record", True, False), ("alert", True, False)]
+    verdict = verdict_of(settings, REQUEST.run_id)
+    assert verdict is not None
+    assert verdict.outcome is Outcome.FAILED
+
+
+def test_a_check_that_passed_alerts_nobody(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = Steps(settings, monkeypatch, PASSED)
+
+    quality.check(NO_SPARK, settings, REQUEST)
+
+    assert steps.taken == [("record", True, False)]
+
+
+def test_results_that_cannot_be_kept_leave_no_verdict(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Steps(settings, monkeypatch, FAILED)
+
+    def refuse(*_: object) -> None:
+        raise OSError("no space left")
+
+    monkeypatch.setattr(results, "record", refuse)
+
+    with pytest.raises(OSError, match="no space left"):
+        quality.check(NO_SPARK, settings, REQUEST)
+
+    assert verdict_of(settings, REQUEST.run_id) is None
+
+
+def test_a_check_that_can_never_be_made_says_why(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = Steps(settings, monkeypatch, replace(PASSED))
+    error = UncheckableError.of_several_partitions("balance", "k", (0, 3))
+
+    def refuse(*_: object) -> CheckResult:
+        raise error
+
+    monkeypatch.setattr(quality, "run_check", refuse)
+
+    with pytest.raises(UncheckableError, match=r"key 'k' has events in source partitions \[0, 3\]"):
+        quality.check(NO_SPARK, settings, REQUEST)
+
+    verdict = verdict_of(settings, REQUEST.run_id)
+    assert verdict is not None
+    assert (verdict.outcome, verdict.words) == (Outcome.UNCHECKABLE, str(error))
+    assert steps.taken == []

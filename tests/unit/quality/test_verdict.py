@@ -1,0 +1,154 @@
+"""What a check's task makes of its verdict: a failure is final, no verdict is tried again, what cannot be checked is said."""
+
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.providers.common.compat.sdk import AirflowException
+from airflow.sdk import Asset
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+from rich.console import Console
+
+from cli.quality import _show
+from include.settings import Settings
+from quality import report
+from quality.operators import CheckStores, ProveVersion, judged
+from quality.verdict import Outcome, Verdict, verdict_of
+from tests.unit.quality.test_report import FAILED, PASSED, REQUEST
+
+NAME = REQUEST.run_id
+JOB_FAILED = AirflowException("the job ended with status 1")
+Writes = Callable[[Settings], object]
+
+
+@pytest.fixture
+def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    monkeypatch.setenv("FOLDLAKE_HOME", str(tmp_path))
+    return Settings(_env_file=None)
+
+
+def passed(settings: Settings) -> None:
+    report.write_summary(settings, PASSED)
+
+
+def failed(settings: Settings) -> None:
+    report.write_summary(settings, FAILED)
+
+
+def refused(settings: Settings) -> None:
+    report.write_refusal(settings, REQUEST, "it cannot be checked", 12.0)
+
+
+def job(settings: Settings, writes: Writes | None, error: Exception | None) -> Callable[..., None]:
+    """Return a job that writes a verdict, or none, and fails, or does not."""
+
+    def run(*_: object) -> None:
+        if writes is not None:
+            writes(settings)
+        if error is not None:
+            raise error
+
+    return run
+
+
+def test_verdict_is_none_before_all_is_done(settings: Settings) -> None:
+    assert verdict_of(settings, NAME) is None
+    report.write_page(settings, FAILED)
+    assert verdict_of(settings, NAME) is None
+    failed(settings)
+    assert verdict_of(settings, NAME) == Verdict(Outcome.FAILED, FAILED.verdict)
+    passed(settings)
+    assert verdict_of(settings, NAME) == Verdict(Outcome.PASSED, PASSED.verdict)
+    refused(settings)
+    assert verdict_of(settings, NAME) == Verdict(Outcome.UNCHECKABLE, "it cannot be checked")
+
+
+def test_a_check_that_passed_gives_its_report(settings: Settings) -> None:
+    assert judged(settings, NAME, job(settings, passed, None)) == report.report_url(settings, NAME)
+
+
+@pytest.mark.parametrize(
+    ("writes", "raised"),
+    [
+        (failed, AirflowFailException),
+        (refused, AirflowSkipException),
+        # No verdict, or one behind which the job was killed: it is tried again.
+        (None, AirflowException),
+        (passed, AirflowException),
+    ],
+)
+def test_a_job_that_failed_is_judged_by_its_verdict(
+    settings: Settings, writes: Writes | None, raised: type[Exception]
+) -> None:
+    with pytest.raises(AirflowException) as error:
+        judged(settings, NAME, job(settings, writes, JOB_FAILED))
+
+    assert type(error.value) is raised
+
+
+def test_an_earlier_verdict_of_the_run_is_not_taken_for_this_one(settings: Settings) -> None:
+    failed(settings)
+
+    with pytest.raises(AirflowException) as error:
+        judged(settings, NAME, job(settings, None, JOB_FAILED))
+
+    assert error.value is JOB_FAILED
+
+
+@pytest.mark.parametrize(
+    ("writes", "raised", "words"),
+    [
+        (failed, AirflowFailException, "quality check FAILED: balance v3"),
+        (
+            refused,
+            AirflowFailException,
+            "The rebuild cannot be proved, and is not promoted: it cannot be checked",
+        ),
+        (None, AirflowException, "the job ended with status 1"),
+    ],
+)
+def test_a_candidate_without_a_proof_is_given_up(
+    settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+    writes: Writes | None,
+    raised: type[Exception],
+    words: str,
+) -> None:
+    monkeypatch.setattr(SparkSubmitOperator, "execute", job(settings, writes, JOB_FAILED))
+    task = ProveVersion(task_id="verify", check=NAME)
+
+    with pytest.raises(AirflowException, match=words) as error:
+        task.execute({})
+
+    assert type(error.value) is raised
+    assert task.check_of("any run") == NAME
+
+
+@pytest.mark.parametrize("run_type", ["asset_triggered", "scheduled", "manual"])
+def test_without_a_table_only_a_check_by_hand_is_made(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, run_type: str
+) -> None:
+    monkeypatch.setattr(SparkSubmitOperator, "execute", job(settings, None, JOB_FAILED))
+    context: dict[str, Any] = {
+        "dag_run": SimpleNamespace(run_type=run_type, run_id=NAME),
+        "params": {"read_model": "balance", "mode": "full", "stores": ["lake"]},
+        "triggering_asset_events": {Asset("lake/balance"): []} if run_type == "asset_triggered" else {},
+    }
+
+    with pytest.raises(AirflowException) as error:
+        CheckStores(task_id="check_balance", read_model="balance").execute(context)
+
+    skipped = isinstance(error.value, AirflowSkipException)
+    assert skipped == (run_type != "manual"), error.value
+
+
+@pytest.mark.parametrize(("writes", "code"), [(passed, 0), (failed, 1), (refused, 69), (None, 75)])
+def test_the_command_line_ends_with_the_verdicts_code(
+    settings: Settings, writes: Writes | None, code: int
+) -> None:
+    job(settings, writes, None)()
+
+    assert _show(Console(), settings, NAME) == code
