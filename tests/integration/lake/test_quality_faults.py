@@ -123,7 +123,11 @@ def test_a_truncated_partition_is_named(ledger: CheckedLedger, lake_spark: Spark
     assert truncated.sample == ({"place": "lake", "partition": "2"},)
 
 
-def test_a_table_of_another_version_is_named(ledger: CheckedLedger, lake_spark: SparkSession) -> None:
+def test_a_table_of_another_version_is_named(
+    ledger: CheckedLedger, lake_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As if version 1 had been live for long: it is given more time after a promotion.
+    monkeypatch.setattr("quality.opening.LAKE_FOLLOWS_WITHIN_S", 0.0)
     ledger.write_lake(lake_spark, ledger.records.values(), version=2)
 
     result = ledger.check(lake_spark, StoreName.LAKE)
