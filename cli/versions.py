@@ -26,11 +26,8 @@ def run(
     from include.settings import Settings
     from include.versions import VersionRegistry
 
-    registry = VersionRegistry(Settings().bootstrap_servers)
-    try:
+    with VersionRegistry(Settings().bootstrap_servers) as registry:
         records = registry.read()
-    finally:
-        registry.close()
     if as_json:
         print(json.dumps({name: asdict(record) for name, record in records.items()}, indent=2))
         return

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, Self
 
 from confluent_kafka import KafkaException, Producer
 
@@ -139,6 +139,14 @@ class VersionRegistry:
     def ensure_topic(self) -> None:
         """Make the topic when it does not exist."""
         ensure_topics(self._admin, [Topic(VERSION_REGISTRY_TOPIC, 1, COMPACTED)], self._replication_factor)
+
+    def __enter__(self) -> Self:
+        """Return it; it is closed at the end of the block."""
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        """Close it."""
+        self.close()
 
     def close(self) -> None:
         """Close the connection that reads."""

@@ -44,11 +44,8 @@ def lost_events(target: Target) -> dict[int, int]:
 
 
 def _version(settings: Settings, request: CheckRequest) -> Version:
-    registry = VersionRegistry(settings.bootstrap_servers)
-    try:
+    with VersionRegistry(settings.bootstrap_servers) as registry:
         record = registry.read().get(request.read_model)
-    finally:
-        registry.close()
     if record is None:
         message = (
             f"The version registry has no {request.read_model!r}: has the stream ever run on this Kafka?"

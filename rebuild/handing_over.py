@@ -57,8 +57,7 @@ def hand_over_version(settings: Settings, read_model: str, number: int) -> None:
 
 
 def _make_candidate(settings: Settings, read_model: str, number: int) -> None:
-    registry = VersionRegistry(settings.bootstrap_servers, settings.replication_factor)
-    try:
+    with VersionRegistry(settings.bootstrap_servers, settings.replication_factor) as registry:
         version = record_of(registry, read_model).version(number)
         if version is None or version.stage is not Stage.BUILDING:
             # Handed over at an earlier try (the driver has the lock by now), or not to be handed over.
@@ -67,16 +66,11 @@ def _make_candidate(settings: Settings, read_model: str, number: int) -> None:
         # Under the lock: a catch-up that begins later finds a candidate, and leaves it alone.
         with version_lock(settings, read_model, number, wait_s=LOCK_WAIT_S):
             change(registry, read_model, partial(hand_over, number=number))
-    finally:
-        registry.close()
 
 
 def _still_wanted(settings: Settings, read_model: str, number: int) -> None:
-    registry = VersionRegistry(settings.bootstrap_servers, settings.replication_factor)
-    try:
+    with VersionRegistry(settings.bootstrap_servers, settings.replication_factor) as registry:
         living(record_of(registry, read_model), number)
-    finally:
-        registry.close()
 
 
 def _said(query: QueryStatus | None) -> str:

@@ -25,11 +25,8 @@ def make_sure(settings: Settings, read_model: str, number: int) -> None:
     Raises QueryRefusedError, StageTimeoutError or VersionChangeError where the stream driver does not fold it any more, or a
     query node does not hold it.
     """
-    registry = VersionRegistry(settings.bootstrap_servers, settings.replication_factor)
-    try:
+    with VersionRegistry(settings.bootstrap_servers, settings.replication_factor) as registry:
         version = living(record_of(registry, read_model), number)
-    finally:
-        registry.close()
     if version.stage is Stage.CANDIDATE:
         soon = settings.model_copy(update={"rebuild_hydrate_timeout_s": FIT_WITHIN_S})
         hand_over_version(soon, read_model, number)
@@ -60,11 +57,8 @@ def choose_rollback(settings: Settings, request: RollbackRequest, asked_at: date
 
     Raises NothingToRollBackToError, UnknownVersionError, or AskedTooLateError where another version has become live since.
     """
-    registry = VersionRegistry(settings.bootstrap_servers, settings.replication_factor)
-    try:
+    with VersionRegistry(settings.bootstrap_servers, settings.replication_factor) as registry:
         record = record_of(registry, request.read_model)
-    finally:
-        registry.close()
     number = rollback_plan(record, request)[0].version
     live = record.live
     if request.version is None and live is not None and live.live_since:
@@ -86,13 +80,10 @@ def _make_live(
 ) -> Version | None:
     now = datetime.now(UTC)
     after = now + timedelta(hours=grace_h)
-    registry = VersionRegistry(settings.bootstrap_servers, settings.replication_factor)
-    try:
+    with VersionRegistry(settings.bootstrap_servers, settings.replication_factor) as registry:
         record = change_live(
             registry, read_model, partial(transition, number=number, now=now, retire_live_after=after)
         )
-    finally:
-        registry.close()
     replaced = replaced_last(record)
     LOG.info(
         "v%d of %s is live since revision %d of its record%s",

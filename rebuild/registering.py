@@ -21,8 +21,7 @@ def register_candidate(settings: Settings, request: RebuildRequest, run_id: str)
 
     Raises RebuildRunningError, VersionAbandonedError, NoSlotsError, UnknownVersionError.
     """
-    registry = VersionRegistry(settings.bootstrap_servers, settings.replication_factor)
-    try:
+    with VersionRegistry(settings.bootstrap_servers, settings.replication_factor) as registry:
         plan: tuple[PlanStage, ...] = ()
 
         def decide(record: ReadModelVersions) -> ReadModelVersions:
@@ -42,8 +41,6 @@ def register_candidate(settings: Settings, request: RebuildRequest, run_id: str)
             return changed
 
         record = change(registry, request.read_model, decide)
-    finally:
-        registry.close()
     version = next(v for v in record.versions if v.run_id == run_id)
     LOG.info(
         "registered v%d of %s for run %s; the plan:\n%s",

@@ -68,11 +68,8 @@ def build_staging(spark: SparkSession, settings: Settings, model: ReadModel, num
 
 
 def _version(settings: Settings, model: ReadModel, number: int) -> Version:
-    registry = VersionRegistry(settings.bootstrap_servers)
-    try:
+    with VersionRegistry(settings.bootstrap_servers) as registry:
         version = record_of(registry, model.name).version(number)
-    finally:
-        registry.close()
     if version is None:
         raise UnknownVersionError(f"{model.name} has no version {number}: register a rebuild first.")
     if version.stage is Stage.ABANDONED:

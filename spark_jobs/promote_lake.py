@@ -48,11 +48,8 @@ def lake_table(spark: SparkSession, settings: Settings, model: ReadModel) -> Lak
 
 def live_version(settings: Settings, model: ReadModel) -> Version | None:
     """Return the version that readers get, or None when there is none yet."""
-    registry = VersionRegistry(settings.bootstrap_servers)
-    try:
+    with VersionRegistry(settings.bootstrap_servers) as registry:
         record = registry.read().get(model.name)
-    finally:
-        registry.close()
     return None if record is None else record.live
 
 
