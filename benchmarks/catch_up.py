@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from benchmarks.deposits import Deposits, folded
 from benchmarks.report import print_circumstances, resident_mb
 from include.settings import Settings
-from stack.temporary import temporary_stack
-from stack.unsupervised_driver import log_path, stream_driver
+from tests.support.temporary_stack import temporary_stack
+from tests.support.unsupervised_driver import log_path, stream_driver
 
 CUSTOMERS = 100_000
 CATCHING_UP = re.compile(r"^(\S+ \S+)Z .* events behind: catching up", re.MULTILINE)

@@ -18,18 +18,18 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from benchmarks.report import print_circumstances
-from include.framing import header
-from include.lake import table_path
-from include.read_model import read_model
-from include.schema_registry import SchemaRegistry
+from include.declarations.read_model import read_model
+from include.kafka.schema_registry import SchemaRegistry
+from include.kafka.topics import admin_client, changelog, changelog_topic, ensure_topics, source_topics
+from include.kafka.wire_format import header
+from include.lake.tables import table_path
 from include.settings import Settings
-from include.topics import admin_client, changelog, changelog_topic, ensure_topics, source_topics
-from include.versions import VersionRegistry, first_version
+from include.spark.lake_config import lake_config
+from include.versions.registry import VersionRegistry, first_version
 from spark_jobs.compaction import Compaction, compact
-from spark_jobs.lake_config import lake_config
-from spark_jobs.session import spark_session
-from stack.temporary import temporary_stack
+from spark_jobs.runtime.session import spark_session
 from stack.tools import Tools
+from tests.support.temporary_stack import temporary_stack
 
 BALANCE = read_model("balance")
 CHANGED_SHARE = 0.01

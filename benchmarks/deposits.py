@@ -11,14 +11,14 @@ from decimal import Decimal
 import fastavro
 from confluent_kafka import Message, Producer
 
-from include.avro_schemas import event_schema
-from include.changelog import decode_state_record
-from include.framing import header
-from include.kafka_log import log_consumer, read_tail
-from include.read_model import read_model
-from include.schema_registry import SchemaRegistry
+from include.declarations.read_model import read_model
+from include.kafka.log_reading import log_consumer, read_tail
+from include.kafka.record_schema import event_schema
+from include.kafka.schema_registry import SchemaRegistry
+from include.kafka.state_record import decode_state_record
+from include.kafka.topics import admin_client, ensure_topics, partition_count, source_topics
+from include.kafka.wire_format import header
 from include.settings import Settings
-from include.topics import admin_client, ensure_topics, partition_count, source_topics
 
 BALANCE = read_model("balance")
 CHANGELOG = "balance.v1.changelog"

@@ -13,12 +13,12 @@ from confluent_kafka import OFFSET_END, Consumer, Message, Producer, TopicPartit
 
 from benchmarks.deposits import BALANCE, CHANGELOG, Deposits, folded, prompt_producer
 from benchmarks.report import latency_line, print_circumstances
-from include.changelog import decode_state_record
+from include.kafka.state_record import decode_state_record
 from include.settings import Settings
-from include.stream_status import read_stream_status
-from stack.stack import start
-from stack.temporary import temporary_stack
-from stack.unsupervised_driver import stream_driver
+from include.stream.status import read_stream_status
+from stack.lifecycle import start
+from tests.support.temporary_stack import temporary_stack
+from tests.support.unsupervised_driver import stream_driver
 
 EVENTS_PER_S = 1_000
 CUSTOMERS = 10_000

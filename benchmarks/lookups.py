@@ -11,16 +11,16 @@ from pathlib import Path
 from benchmarks.deposits import prompt_producer
 from benchmarks.lookup_client import Answered, ask
 from benchmarks.report import latency_line, percentile, print_circumstances
+from include.kafka.schema_registry import SchemaRegistry
 from include.read_models.balance import READ_MODEL
-from include.schema_registry import SchemaRegistry
 from include.settings import Settings
-from query_api.follower import Follower, follower_consumer
-from query_api.partitions import PartitionReport
-from query_api.routing import partition_of
-from query_api.store.lmdb_writer import LmdbWriter
-from stack.stack import start
-from stack.temporary import temporary_stack
-from tests.integration.changelog_writer import ChangelogWriter
+from query_api.lookup.partition_status import PartitionReport
+from query_api.lookup.routing import partition_of
+from query_api.materializer.changelog_follower import Follower, follower_consumer
+from query_api.store.lmdb.writer import LmdbWriter
+from stack.lifecycle import start
+from tests.support.changelog_writer import ChangelogWriter
+from tests.support.temporary_stack import temporary_stack
 
 CONNECTIONS = 32
 WARM_UP_S = 3.0

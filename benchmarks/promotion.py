@@ -13,21 +13,21 @@ from collections.abc import Mapping, Sequence
 from benchmarks.deposits import BALANCE, Deposits, folded
 from benchmarks.latency import Load, Probes, wait_for_real_time
 from benchmarks.report import latency_line, percentile, print_circumstances
-from include.kafka_log import log_consumer, read_tail
+from include.kafka.log_reading import log_consumer, read_tail
+from include.kafka.topics import VERSION_REGISTRY_TOPIC, changelog_topic
+from include.nodes.peers import HOP_HEADER
+from include.rebuild.handover import hand_over_version
+from include.rebuild.hydration import hydrate
+from include.rebuild.promotion import promote_version, roll_back_version
+from include.rebuild.registration import register_candidate
+from include.rebuild.request import RebuildRequest
 from include.settings import CHECKOUT, Settings
-from include.topics import VERSION_REGISTRY_TOPIC, changelog_topic
-from query_api.lookups import HOP_OWNER
-from query_api.peers import HOP_HEADER
-from rebuild.handing_over import hand_over_version
-from rebuild.hydrating import hydrate
-from rebuild.promoting import promote_version, roll_back_version
-from rebuild.registering import register_candidate
-from rebuild.request import RebuildRequest
-from spark_jobs.lake_config import lake_config
-from spark_jobs.stream_config import stream_config, stream_master
+from include.spark.lake_config import lake_config
+from include.spark.stream_config import stream_config, stream_master
+from query_api.lookup.lookups import HOP_OWNER
 from stack.settings_environment import settings_environment
-from stack.temporary import temporary_stack
-from stack.unsupervised_driver import stream_driver
+from tests.support.temporary_stack import temporary_stack
+from tests.support.unsupervised_driver import stream_driver
 
 EVENTS_PER_S = 500
 SWITCH_TIMEOUT_S = 30.0

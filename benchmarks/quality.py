@@ -7,14 +7,14 @@ import time
 from benchmarks.deposits import BALANCE, Deposits
 from benchmarks.rebuild import PeakMemory
 from benchmarks.report import print_circumstances
+from include.quality.check import CheckRequest, Mode, StoreName
+from include.quality.job_arguments import arguments as command_line
+from include.quality.report import summary_path
 from include.settings import Settings
-from include.stream_status import read_stream_status
-from quality.check import CheckRequest, Mode, StoreName
-from quality.command import arguments as command_line
-from quality.report import summary_path
-from stack.direct_submit import run
-from stack.temporary import temporary_stack
-from stack.unsupervised_driver import log_path, stream_driver
+from include.stream.status import read_stream_status
+from stack.launchers.direct_submit import run
+from tests.support.temporary_stack import temporary_stack
+from tests.support.unsupervised_driver import log_path, stream_driver
 
 POLL_S = 1.0
 STORES = (StoreName.LAKE, StoreName.NODES)

@@ -11,13 +11,13 @@ import psutil
 
 from benchmarks.deposits import BALANCE, Deposits, folded
 from benchmarks.report import print_circumstances
-from include.dag_defaults import REBUILD_DAG
+from include.airflow.client import AirflowApi
+from include.airflow.names import REBUILD_DAG
+from include.kafka.topics import changelog_topic
 from include.settings import Settings
-from include.stream_status import read_stream_status
-from include.topics import changelog_topic
-from stack import airflow
-from stack.airflow_api import AirflowApi
-from stack.temporary import temporary_stack
+from include.stream.status import read_stream_status
+from stack.components import airflow
+from tests.support.temporary_stack import temporary_stack
 
 CUSTOMERS = 100_000
 START_TIMEOUT_S = 600.0
@@ -27,7 +27,7 @@ KINDS = {
     "spark_jobs/stream.py": "stream driver",
     "spark_jobs/catch_up.py": "catch-up",
     "spark_jobs/build_staging.py": "staging",
-    "spark_jobs/quality.py": "verify",
+    "spark_jobs/quality_check.py": "verify",
     "spark_jobs/promote_lake.py": "promotion of the lake",
     "query_api.materializer": "materializers",
     "query_api.server": "HTTP servers",

@@ -22,7 +22,7 @@ from cli import (
     up,
     versions,
 )
-from cli.names import ABOUT, COMMANDS
+from stack.provisioning.command_names import ABOUT, COMMANDS
 
 MODULES = {
     "prepare": prepare,

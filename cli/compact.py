@@ -21,12 +21,12 @@ def run(
     """
     from rich.console import Console
 
-    from cli.following import Following, follow_or_leave
-    from include.dag_defaults import COMPACTION_DAG
-    from include.read_model import load_read_models
-    from include.read_model import read_model as declared
+    from cli.display.run_follower import Following, follow_or_leave
+    from include.airflow.names import COMPACTION_DAG
+    from include.declarations.read_model import load_read_models
+    from include.declarations.read_model import read_model as declared
     from include.settings import Settings
-    from stack import airflow
+    from stack.components import airflow
 
     settings, console = Settings(), Console()
     models = load_read_models(settings.read_models_dir)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from include.dead_letters import DeadLetters
+    from include.kafka.dead_letters import DeadLetters
     from include.settings import Settings
 
 PREVIEW_CHARACTERS = 32
@@ -43,9 +43,9 @@ def run(
 
 
 def _read(settings: "Settings", topic: str, newest: int) -> "list[DeadLetters]":
-    from include.dead_letters import DeadLetters, read_dead_letters
+    from include.declarations.read_model import load_read_models
     from include.errors import SettingsError
-    from include.read_model import load_read_models
+    from include.kafka.dead_letters import DeadLetters, read_dead_letters
 
     models = load_read_models(settings.read_models_dir)
     topics = sorted({model.source_topic for model in models.values()})

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from baskets.comparison import NodeComparison
-    from baskets.ledger import Account
+    from demo.baskets.comparison import NodeComparison
+    from demo.baskets.ledger import Account
     from include.settings import Settings
 
 # From a cold start: the driver's JVM, its first batch, and the year's events, on a busy machine.
@@ -37,14 +37,14 @@ def run() -> None:
     """
     from rich.console import Console
 
-    from baskets.comparison import expected_accounts
-    from baskets.dataset import read_baskets
-    from baskets.ledger import read_ledger
+    from cli.display.endpoints import places
+    from cli.display.start_display import ProgressDisplay
     from cli.load import TOPIC, load_with_progress
-    from cli.places import places
-    from cli.progress import ProgressDisplay
+    from demo.baskets.comparison import expected_accounts
+    from demo.baskets.dataset import read_baskets
+    from demo.baskets.ledger import read_ledger
     from include.settings import Settings
-    from stack.stack import start
+    from stack.lifecycle import start
 
     console = Console()
     settings = Settings()
@@ -99,7 +99,7 @@ def wait_until_folded(console: "Console", settings: "Settings", total: int) -> N
     """
     from rich.progress import Progress
 
-    from include.stream_status import read_stream_status
+    from include.stream.status import read_stream_status
 
     least_behind = total + 1
     moved_at = time.monotonic()
@@ -132,7 +132,7 @@ def compare(
     """Compare every household on every node; what differs at first is asked again until the last records are there."""
     from rich.progress import Progress
 
-    from baskets.comparison import compare_node
+    from demo.baskets.comparison import compare_node
 
     nodes = [f"http://127.0.0.1:{port}" for port in settings.query_ports]
     comparisons = []

@@ -11,9 +11,9 @@ def run() -> None:
     """
     from rich.console import Console
 
-    from cli.progress import ProgressDisplay
+    from cli.display.start_display import ProgressDisplay
     from include.settings import Settings
-    from stack.stack import stop
+    from stack.lifecycle import stop
 
     console = Console()
     settings = Settings()

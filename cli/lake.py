@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from include.lake_status import LakeCommit, LakeStatus
+    from include.lake.status import LakeCommit, LakeStatus
 
 MEGABYTE = 1e6
 
@@ -30,10 +30,10 @@ def run(
     import json
     from dataclasses import asdict
 
-    from include.lake import table_path
-    from include.lake_status import lake_status
-    from include.read_model import load_read_models
-    from include.read_model import read_model as declared
+    from include.declarations.read_model import load_read_models
+    from include.declarations.read_model import read_model as declared
+    from include.lake.status import lake_status
+    from include.lake.tables import table_path
     from include.settings import Settings
 
     settings = Settings()

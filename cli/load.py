@@ -7,8 +7,8 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from baskets.dataset import Baskets
-    from baskets.loading import LoadResult
+    from demo.baskets.dataset import Baskets
+    from demo.baskets.loading import LoadResult
     from include.settings import Settings
 
 TOPIC = "balance"
@@ -31,7 +31,7 @@ def run(
     """
     from rich.console import Console
 
-    from baskets.dataset import Baskets, read_baskets
+    from demo.baskets.dataset import Baskets, read_baskets
     from include.settings import Settings
 
     console = Console()
@@ -45,7 +45,7 @@ def load_with_progress(console: "Console", settings: "Settings", baskets: "Baske
     """Load the baskets with a progress bar, and say what came of it."""
     from rich.progress import Progress
 
-    from baskets.loading import load
+    from demo.baskets.loading import load
 
     with Progress(console=console) as progress:
         task = progress.add_task("Loading events", total=len(baskets.events))

@@ -7,8 +7,8 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from include.quality.check import CheckRequest
     from include.settings import Settings
-    from quality.check import CheckRequest
 
 SHOWN_KEYS = 20
 
@@ -39,9 +39,9 @@ def run(
     """
     from rich.console import Console
 
-    from include.read_model import read_model as declared
+    from include.declarations.read_model import read_model as declared
+    from include.quality.check import CheckRequest, Mode
     from include.settings import Settings
-    from quality.check import CheckRequest, Mode
 
     settings, console = Settings(), Console()
     if listing:
@@ -56,7 +56,7 @@ def run(
 
 def _stores(text: str) -> "tuple[Any, ...]":
     from include.errors import SettingsError
-    from quality.check import StoreName
+    from include.quality.check import StoreName
 
     try:
         return tuple(StoreName(name.strip()) for name in text.split(","))
@@ -69,8 +69,8 @@ def _now(settings: "Settings", request: "CheckRequest") -> str:
     from dataclasses import replace
     from datetime import UTC, datetime
 
-    from quality.command import arguments
-    from stack.direct_submit import run as run_job
+    from include.quality.job_arguments import arguments
+    from stack.launchers.direct_submit import run as run_job
 
     name = f"now-{datetime.now(UTC):%Y-%m-%dT%H-%M-%S}-{request.read_model}"
     run_job(settings, "quality", arguments(replace(request, run_id=name)))
@@ -79,11 +79,11 @@ def _now(settings: "Settings", request: "CheckRequest") -> str:
 
 def _by_airflow(console: "Console", settings: "Settings", request: "CheckRequest") -> str:
     """Have Airflow run it, follow, and return the name of its report."""
-    from cli.following import Following, follow_or_leave
-    from include.dag_defaults import QUALITY_DAG
+    from cli.display.run_follower import Following, follow_or_leave
+    from include.airflow.names import QUALITY_DAG
     from include.errors import SettingsError
-    from quality.names import check_id
-    from stack import airflow
+    from include.quality.run_ids import check_id
+    from stack.components import airflow
 
     if request.version is not None:
         raise SettingsError("Airflow checks the live version: to check another one, add --now.")
@@ -104,8 +104,8 @@ def _by_airflow(console: "Console", settings: "Settings", request: "CheckRequest
 
 def _show(console: "Console", settings: "Settings", name: str) -> int:
     """Print what a check came to, and return its exit code."""
-    from quality.check import CheckResult
-    from quality.report import summary_path
+    from include.quality.check import CheckResult
+    from include.quality.report import summary_path
 
     try:
         result = CheckResult.read(summary_path(settings, name).read_text(encoding="utf-8"))
@@ -138,7 +138,7 @@ def _list(console: "Console", settings: "Settings") -> None:
     """Show the newest runs, the newest last."""
     from rich.table import Table
 
-    from quality.history import last_runs
+    from include.quality.history import last_runs
 
     table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
     for column in ("when (UTC)", "read model", "stores", "mode", "outcome", "run"):

@@ -29,12 +29,12 @@ def run(
     """
     from rich.console import Console
 
-    from cli.following import Following, follow_or_leave
-    from include.dag_defaults import REBUILD_DAG
-    from include.read_model import load_read_models
+    from cli.display.run_follower import Following, follow_or_leave
+    from include.airflow.names import REBUILD_DAG
+    from include.declarations.read_model import load_read_models
+    from include.rebuild.request import rebuild_request
     from include.settings import Settings
-    from rebuild.request import rebuild_request
-    from stack import airflow
+    from stack.components import airflow
 
     settings = Settings()
     conf: dict[str, Any] = {

@@ -16,8 +16,8 @@ def run(
     """
     import logging
 
+    from include.rebuild.retirement import retire_version
     from include.settings import Settings
-    from rebuild.retiring import retire_version
 
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     retire_version(Settings(), read_model, version)

@@ -26,13 +26,13 @@ def run(
 
     from rich.console import Console
 
-    from cli.following import Following, follow_or_leave
-    from include.dag_defaults import ROLLBACK_DAG
-    from include.read_model import load_read_models
+    from cli.display.run_follower import Following, follow_or_leave
+    from include.airflow.names import ROLLBACK_DAG
+    from include.declarations.read_model import load_read_models
+    from include.rebuild.promotion import choose_rollback
+    from include.rebuild.request import rollback_request
     from include.settings import Settings
-    from rebuild.promoting import choose_rollback
-    from rebuild.request import rollback_request
-    from stack import airflow
+    from stack.components import airflow
 
     settings = Settings()
     asked_at = datetime.now(UTC)

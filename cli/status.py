@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from include.settings import Settings
-    from stack.status import ProcessStatus
+    from stack.supervision.status import ProcessStatus
 
 COLORS = {"ready": "green", "not ready": "yellow", "starting": "yellow", "stopped": "dim"}
 SECONDS_PER_MINUTE = 60
@@ -36,7 +36,7 @@ def run(
     from rich.console import Console
 
     from include.settings import Settings
-    from stack.status import process_statuses
+    from stack.supervision.status import process_statuses
 
     settings = Settings()
     processes = process_statuses(settings)
@@ -54,7 +54,7 @@ def run(
 
 def _stream(settings: "Settings", processes: list["ProcessStatus"]) -> dict[str, Any]:
     from include.errors import FoldlakeError
-    from include.stream_status import read_stream_status
+    from include.stream.status import read_stream_status
 
     if any(process.name == "kafka" and process.pid is None for process in processes):
         return {"state": "unknown", "reason": "Kafka is not up"}

@@ -21,4 +21,4 @@ def run(context: typer.Context) -> None:
     # Not the main environment's Spark, should the user have set one.
     environment = {name: value for name, value in os.environ.items() if name != "SPARK_HOME"}
     environment["PYTHONPATH"] = str(CHECKOUT)
-    os.execve(python, [python, "-m", "spark_jobs.stream_alone", *context.args], environment)  # noqa: S606
+    os.execve(python, [python, "-m", "spark_jobs.standalone_stream", *context.args], environment)  # noqa: S606

@@ -25,11 +25,11 @@ def run(
     """
     from rich.console import Console
 
-    from cli.places import places
-    from cli.progress import ProgressDisplay
+    from cli.display.endpoints import places
+    from cli.display.start_display import ProgressDisplay
     from include.errors import SettingsError
     from include.settings import Settings
-    from stack.stack import COMPONENTS, start
+    from stack.lifecycle import COMPONENTS, start
 
     settings = Settings()
     wanted = [name.strip() for name in only.split(",") if name.strip()]

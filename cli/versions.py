@@ -24,7 +24,7 @@ def run(
     from rich.table import Table
 
     from include.settings import Settings
-    from include.versions import VersionRegistry
+    from include.versions.registry import VersionRegistry
 
     with VersionRegistry(Settings().bootstrap_servers) as registry:
         records = registry.read()

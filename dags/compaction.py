@@ -4,10 +4,10 @@ from datetime import timedelta
 
 from airflow.sdk import DAG, Asset, Param
 
-from include.dag_defaults import COMPACTION_DAG, LAKE_POOL, changelog_asset, dag_arguments, lake_asset
-from include.read_model import load_read_models
+from include.airflow.names import COMPACTION_DAG, LAKE_POOL, changelog_asset, dag_arguments, lake_asset
+from include.airflow.spark_tasks import lake_task, skip_unless_asked_for
+from include.declarations.read_model import load_read_models
 from include.settings import Settings
-from include.spark_tasks import lake_task, skip_unless_asked_for
 
 DOCS = """
 ### Keeps the tables in the lake up to date

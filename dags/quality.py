@@ -4,11 +4,11 @@ from datetime import timedelta
 
 from airflow.sdk import DAG, Asset, AssetAny, AssetOrTimeSchedule, CronTriggerTimetable, Param
 
-from include.dag_defaults import QUALITY_DAG, QUALITY_POOL, dag_arguments, lake_asset, quality_asset
-from include.read_model import load_read_models
+from include.airflow.names import QUALITY_DAG, QUALITY_POOL, dag_arguments, lake_asset, quality_asset
+from include.airflow.quality_operators import CheckStores
+from include.airflow.spark_tasks import lake_task
+from include.declarations.read_model import load_read_models
 from include.settings import Settings
-from include.spark_tasks import lake_task
-from quality.operators import CheckStores
 
 DOCS = """
 ### Checks whether the numbers are right

@@ -5,12 +5,12 @@ from typing import Any
 
 from airflow.sdk import DAG, Param, task
 
-from include.dag_defaults import REBUILD_DAG, REBUILD_POOL, dag_arguments
-from include.read_model import load_read_models
+from include.airflow.names import REBUILD_DAG, REBUILD_POOL, dag_arguments
+from include.airflow.quality_operators import VerifyVersion
+from include.airflow.rebuild_operators import ApprovalIfAsked, RetireAfterGrace
+from include.airflow.spark_tasks import lake_task, promote_lake_task, stream_task
+from include.declarations.read_model import load_read_models
 from include.settings import Settings
-from include.spark_tasks import lake_task, promote_lake_task, stream_task
-from quality.operators import ProveVersion
-from rebuild.operators import ApprovalIfAsked, RetireAfterGrace
 
 DOCS = """
 ### Builds a new version of a read model and puts it in the live one's place
@@ -95,35 +95,35 @@ with DAG(
         run_id: str | None = None,
     ) -> dict[str, Any]:
         """Check the form, and enter the new version in the version registry."""
-        from rebuild.airflow_stages import register
+        from include.airflow.rebuild_actions import register
 
         return register(dag_run.conf or {}, params or {}, run_id or "")
 
     @task(retries=3, execution_timeout=timedelta(hours=2))
     def hand_over(read_model: str, number: str) -> None:
         """Give the version to the stream driver, and wait until it folds it in real time."""
-        from rebuild.airflow_stages import hand_over as action
+        from include.airflow.rebuild_actions import hand_over as action
 
         action(read_model, int(number))
 
     @task(retries=3, execution_timeout=timedelta(hours=2))
     def hydrate(read_model: str, number: str, check: str) -> str:
         """Wait until every query node has loaded the version; return the proof for the approval."""
-        from rebuild.airflow_stages import load_on_nodes
+        from include.airflow.rebuild_actions import load_on_nodes
 
         return load_on_nodes(read_model, int(number), check)
 
     @task(retries=3, execution_timeout=SHORT)
     def promote(read_model: str, number: str, grace_h: str) -> int | None:
         """Make the version live; return the number of the one that it replaces."""
-        from rebuild.airflow_stages import promote as action
+        from include.airflow.rebuild_actions import promote as action
 
         return action(read_model, int(number), float(grace_h))
 
     @task(trigger_rule="all_done", retries=3, execution_timeout=SHORT)
     def abandon(read_model: str, run_id: str | None = None) -> None:
         """Give up what is not promoted and remove what it leaves; skipped where all is well."""
-        from rebuild.airflow_stages import abandon as action
+        from include.airflow.rebuild_actions import abandon as action
 
         action(read_model, run_id or "")
 
@@ -134,7 +134,7 @@ with DAG(
         "verify",
         "quality",
         [*JOB, "--stores", "changelog,staging", "--mode", "full", "--run-id", CHECK],
-        operator_class=ProveVersion,
+        operator_class=VerifyVersion,
         check=CHECK,
         **{**LONG, "retries": 2},
     )

@@ -5,7 +5,7 @@ from typing import Any
 
 from airflow.sdk import DAG, Param, task
 
-from include.dag_defaults import RETIREMENT_DAG, dag_arguments
+from include.airflow.names import RETIREMENT_DAG, dag_arguments
 
 DOCS = """
 ### Retires what is due, and tidies up
@@ -44,7 +44,7 @@ with DAG(
     @task(retries=2, execution_timeout=timedelta(minutes=10))
     def retire_due(params: dict[str, Any] | None = None) -> list[str]:
         """Retire, abandon and remove what is due, or retire the version named."""
-        from rebuild.airflow_stages import sweep_all
+        from include.airflow.rebuild_actions import sweep_all
 
         form = params or {}
         return sweep_all(form.get("read_model"), form.get("version"))

@@ -5,10 +5,10 @@ from typing import Any
 
 from airflow.sdk import DAG, Param, task
 
-from include.dag_defaults import ROLLBACK_DAG, dag_arguments
-from include.read_model import load_read_models
+from include.airflow.names import ROLLBACK_DAG, dag_arguments
+from include.airflow.spark_tasks import promote_lake_task
+from include.declarations.read_model import load_read_models
 from include.settings import Settings
-from include.spark_tasks import promote_lake_task
 
 DOCS = """
 ### Makes a previous version live again
@@ -57,14 +57,14 @@ with DAG(
         run_id: str | None = None,
     ) -> int:
         """Check the form, and choose the version once: after the rollback, the one that was live before is another."""
-        from rebuild.airflow_stages import choose
+        from include.airflow.rebuild_actions import choose
 
         return choose(dag_run, params or {}, ROLLBACK_DAG, run_id or "")
 
     @task(retries=3, execution_timeout=timedelta(minutes=5))
     def roll_back(read_model: str, number: int) -> None:
         """Make the version live."""
-        from rebuild.airflow_stages import roll_back as action
+        from include.airflow.rebuild_actions import roll_back as action
 
         action(read_model, number)
 

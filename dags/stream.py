@@ -3,10 +3,10 @@
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk import DAG, Asset
 
-from include.dag_defaults import SPARK_STREAM_CONNECTION, STREAM_DAG, changelog_asset, dag_arguments
-from include.read_model import load_read_models
+from include.airflow.names import SPARK_STREAM_CONNECTION, STREAM_DAG, changelog_asset, dag_arguments
+from include.declarations.read_model import load_read_models
 from include.settings import CHECKOUT, Settings
-from spark_jobs.stream_config import stream_config
+from include.spark.stream_config import stream_config
 
 DOCS = """
 ### Keeps the stream driver running

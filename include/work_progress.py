@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass
 
 LOG = logging.getLogger("foldlake.work")
-SAY_SO_INTERVAL_S = 2.0
+LOG_INTERVAL_S = 2.0
 # What `line` writes; the command line looks for it in the logs of tasks.
 PATTERN = re.compile(r"progress: .*")
 
@@ -32,7 +32,7 @@ class WorkProgress:
         now_s = time.monotonic()
         if self._began_with is None:
             self._began_with = done
-        if done < self.total and now_s - self._said_s < SAY_SO_INTERVAL_S:
+        if done < self.total and now_s - self._said_s < LOG_INTERVAL_S:
             return
         self._said_s = now_s
         LOG.info("%s", self.line(done, now_s - self._began_s, done - self._began_with) + note)

@@ -26,7 +26,7 @@ def main() -> None:
     metrics.mkdir(parents=True)
     os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(metrics)
     Granian(
-        "query_api.wsgi:application",
+        "query_api.http.wsgi:application",
         address=settings.node_bind,
         port=settings.node_port,
         interface=Interfaces.WSGI,

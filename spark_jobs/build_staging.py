@@ -13,17 +13,17 @@ from contextlib import contextmanager
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col, lit
 
-from include.lake import CommitTag, staging_path
-from include.read_model import ReadModel, read_model
+from include.declarations.read_model import ReadModel, read_model
+from include.lake.tables import CommitTag, staging_path
 from include.settings import Settings
-from include.version_changes import UnknownVersionError, VersionAbandonedError, record_of
-from include.versions import UNFINISHED_STAGES, Stage, Version, VersionRegistry
+from include.spark.lake_config import DECODE_ONCE
+from include.versions.registry import UNFINISHED_STAGES, Stage, Version, VersionRegistry
+from include.versions.transitions import UnknownVersionError, VersionAbandonedError, record_of
 from include.work_progress import WorkProgress
-from spark_jobs.fold_query import fold
-from spark_jobs.lake_config import DECODE_ONCE
-from spark_jobs.lake_job import run_lake_job
-from spark_jobs.lake_table import LakeTable, session_settings
-from spark_jobs.replay import replayed_events, source_ends
+from spark_jobs.folding.fold_query import fold
+from spark_jobs.folding.replay import replayed_events, source_ends
+from spark_jobs.lake.lake_table import LakeTable, session_settings
+from spark_jobs.runtime.lake_job import run_lake_job
 
 LOG = logging.getLogger("foldlake.build_staging")
 OPERATION = "staging"

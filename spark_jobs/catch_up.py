@@ -12,24 +12,24 @@ import time
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from include.declarations.read_model import read_model
 from include.errors import FoldlakeError
-from include.kafka_log import log_consumer
+from include.kafka.log_reading import log_consumer
+from include.kafka.schema_registry import SchemaRegistry
+from include.kafka.topics import admin_client
 from include.parent_death import die_with_parent
-from include.read_model import read_model
-from include.schema_registry import SchemaRegistry
 from include.settings import Settings
-from include.topics import admin_client
-from include.version_changes import UnknownVersionError, living, record_of
-from include.versions import Stage, Version, VersionRegistry
+from include.spark.stream_config import stream_config
+from include.versions.registry import Stage, Version, VersionRegistry
+from include.versions.transitions import UnknownVersionError, record_of, require_not_ended
 from include.work_progress import WorkProgress
-from spark_jobs.known_schemas import RegistrySchemas
-from spark_jobs.progress import ProgressListener
-from spark_jobs.session import spark_session
-from spark_jobs.stream_config import stream_config
-from spark_jobs.stream_driver import listen, log_driver
-from spark_jobs.supervised_query import Phase
-from spark_jobs.version_queries import VersionQueries
-from spark_jobs.version_query import VersionQuery
+from spark_jobs.folding.schema_cache import RegistrySchemas
+from spark_jobs.runtime.session import spark_session
+from spark_jobs.streaming.progress import ProgressListener
+from spark_jobs.streaming.stream_driver import listen, log_driver
+from spark_jobs.streaming.supervised_query import Phase
+from spark_jobs.streaming.version_query import VersionQuery
+from spark_jobs.streaming.version_query_factory import VersionQueries
 
 LOG = logging.getLogger("foldlake.catch_up")
 POLL_INTERVAL_S = 0.5
@@ -70,7 +70,7 @@ def catch_up(settings: Settings, name: str, number: int) -> None:
     Raises VersionAbandonedError as soon as the version is given up, QueryFailedError when the query fails for good.
     """
     versions = VersionRegistry(settings.bootstrap_servers, settings.replication_factor)
-    version = living(record_of(versions, name), number)
+    version = require_not_ended(record_of(versions, name), number)
     if version.stage is not Stage.BUILDING:
         LOG.info(
             "v%d of %s is %s: the stream driver folds it, nothing is left to do", number, name, version.stage
@@ -112,7 +112,7 @@ def _follow(
             progress.reached(_reached(listener, query.name, already))
             if time.monotonic() >= next_check_s:
                 next_check_s = time.monotonic() + STAGE_CHECK_INTERVAL_S
-                living(record_of(versions, name), version.number)
+                require_not_ended(record_of(versions, name), version.number)
             time.sleep(POLL_INTERVAL_S)
     finally:
         query.stop()

@@ -9,24 +9,24 @@ from dataclasses import dataclass, field, replace
 
 from pyspark.sql import DataFrame, SparkSession
 
-from include.changelog_topic import changelog_now
-from include.checkpoints import compaction_checkpoint
-from include.lake import CommitTag, furthest
-from include.lake_lock import lake_lock
-from include.read_model import ReadModel, load_read_models, read_model
-from include.schema_registry import SchemaRegistry
+from include.declarations.read_model import ReadModel, load_read_models, read_model
+from include.kafka.changelog_topic import changelog_now
+from include.kafka.schema_registry import SchemaRegistry
+from include.lake.table_lock import lake_lock
+from include.lake.tables import CommitTag, merge_offsets
 from include.settings import Settings
-from spark_jobs.changelog_batch import RecordCounts, count_records, newest_records, readable
-from spark_jobs.checkpoint import batch_offsets, child_names, goes_on_from, remove_checkpoint
-from spark_jobs.fold_query import KafkaSource
-from spark_jobs.lake_job import run_lake_job
-from spark_jobs.lake_maintenance import Maintenance, Usage, maintain, usage
+from include.stream.checkpoints import compaction_checkpoint
+from spark_jobs.folding.fold_query import KafkaSource
+from spark_jobs.lake.changelog_batch import RecordCounts, count_records, newest_records, readable
+from spark_jobs.lake.maintenance import Maintenance, Usage, maintain, usage
 from spark_jobs.promote_lake import (
     LiveLake,
     folded_up_to,
     hold_live_version,
     report_unreadable,
 )
+from spark_jobs.runtime.checkpoint import batch_offsets, child_names, continues_from, remove_checkpoint
+from spark_jobs.runtime.lake_job import run_lake_job
 
 LOG = logging.getLogger(__name__)
 OPERATION = "compaction"
@@ -112,7 +112,7 @@ def compact(
 def _merge_what_is_new(spark: SparkSession, settings: Settings, model: ReadModel, lake: LiveLake) -> _Merging:
     # A checkpoint that was removed begins anew, and says less than the table is known to hold.
     folded = folded_up_to(spark, settings, model, lake.version)
-    complete_up_to = furthest(lake.tag.complete_up_to, folded)
+    complete_up_to = merge_offsets(lake.tag.complete_up_to, folded)
     changelog = changelog_now(settings.bootstrap_servers, lake.version.changelog_topic)
     ends = {} if changelog is None else changelog.ends
     merging = _Merging(lake.tag)
@@ -186,7 +186,7 @@ def _checkpoint(spark: SparkSession, settings: Settings, lake: LiveLake) -> str:
     current = f"{folder}/{lake.tag.promotion_id}"
     topic = lake.version.changelog_topic
     for checkpoint in [f"{folder}/{name}" for name in child_names(spark, folder)]:
-        if checkpoint != current or not goes_on_from(spark, current, topic, lake.tag.changelog_offsets):
+        if checkpoint != current or not continues_from(spark, current, topic, lake.tag.changelog_offsets):
             remove_checkpoint(spark, checkpoint)
     return current
 

@@ -8,20 +8,20 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
 
-from include.changelog_topic import changelog_now
-from include.checkpoints import checkpoint_path
-from include.lake import CommitTag, table_path
-from include.lake_lock import lake_lock
-from include.read_model import ReadModel, read_model
-from include.schema_registry import SchemaRegistry
+from include.declarations.read_model import ReadModel, read_model
+from include.kafka.changelog_topic import changelog_now
+from include.kafka.schema_registry import SchemaRegistry
+from include.kafka.topics import changelog_topic
+from include.lake.table_lock import lake_lock
+from include.lake.tables import CommitTag, table_path
 from include.settings import Settings
-from include.topics import changelog_topic
-from include.versions import Version, VersionRegistry
-from spark_jobs.changelog_batch import RecordCounts, count_records, newest_records, readable
-from spark_jobs.checkpoint import committed_offsets
-from spark_jobs.lake_job import run_lake_job
-from spark_jobs.lake_table import LakeTable, TaggedCommit
-from spark_jobs.replay import topic_records
+from include.stream.checkpoints import checkpoint_path
+from include.versions.registry import Version, VersionRegistry
+from spark_jobs.folding.replay import topic_records
+from spark_jobs.lake.changelog_batch import RecordCounts, count_records, newest_records, readable
+from spark_jobs.lake.lake_table import LakeTable, TaggedCommit
+from spark_jobs.runtime.checkpoint import committed_offsets
+from spark_jobs.runtime.lake_job import run_lake_job
 
 LOG = logging.getLogger(__name__)
 OPERATION = "promotion"
@@ -89,7 +89,7 @@ def hold_live_version(spark: SparkSession, settings: Settings, model: ReadModel)
     table.ensure()
     newest = table.newest_commit()
     if newest is not None and newest.tag.version == version.number:
-        why = void_because(newest, changelog.topic_id)
+        why = invalid_reason(newest, changelog.topic_id)
         if not why:
             LOG.info("lake/%s holds version %d", model.name, version.number)
             # A tag of an earlier release has no id: the next commit writes it.
@@ -109,7 +109,7 @@ def hold_live_version(spark: SparkSession, settings: Settings, model: ReadModel)
     return LiveLake(version, table, tag, counts)
 
 
-def void_because(newest: TaggedCommit, topic_id: str) -> str:
+def invalid_reason(newest: TaggedCommit, topic_id: str) -> str:
     """Return why a table's content no longer is what its newest tag says; empty when it is."""
     if newest.overwritten_by:
         return f"somebody else changed the table ({newest.overwritten_by})"

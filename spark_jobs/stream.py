@@ -4,16 +4,22 @@ import logging
 import sys
 import time
 
+from include.declarations.read_model import load_read_models
 from include.errors import FoldlakeError, KafkaUnavailableError, RegistryUnavailableError
 from include.parent_death import die_with_parent
-from include.read_model import load_read_models
 from include.settings import Settings
-from include.task_slots import task_slots
-from spark_jobs.active_versions import ActiveVersions
-from spark_jobs.progress import ProgressPublisher
-from spark_jobs.session import spark_session
-from spark_jobs.stream_config import stream_config
-from spark_jobs.stream_driver import StreamDriver, listen, log_driver, stop_on_signals, wait_for_slots
+from include.spark.stream_config import stream_config
+from include.stream.slot_planning import task_slots
+from spark_jobs.runtime.session import spark_session
+from spark_jobs.streaming.active_versions import ActiveVersions
+from spark_jobs.streaming.progress import ProgressPublisher
+from spark_jobs.streaming.stream_driver import (
+    StreamDriver,
+    listen,
+    log_driver,
+    stop_on_signals,
+    wait_for_slots,
+)
 
 LOG = logging.getLogger("foldlake.stream")
 

@@ -12,9 +12,9 @@ from types import FrameType
 
 from include.errors import SettingsError
 from include.settings import CHECKOUT, Settings
-from stack.process import Process
+from stack.lifecycle import component_modules
 from stack.settings_environment import settings_environment
-from stack.stack import component_modules
+from stack.supervision.process import Process
 
 POLL_INTERVAL_S = 0.5
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from include.read_model import ReadModel, StateField, decimal_type
+from include.declarations.read_model import ReadModel, StateField, decimal_type
 
 if TYPE_CHECKING:
     from pyspark.sql import Column

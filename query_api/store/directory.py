@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import IO
 
 from query_api.errors import StoreDamagedError, StoreLockedError, StoreMissingError, StoreUnusableError
-from query_api.store import integrity
 from query_api.store.base import Binding
-from query_api.store.lmdb_layout import DATA_FILE
-from query_api.store.lmdb_reader import LmdbReader
-from query_api.store.lmdb_writer import LmdbWriter
+from query_api.store.lmdb import integrity
+from query_api.store.lmdb.layout import DATA_FILE
+from query_api.store.lmdb.reader import LmdbReader
+from query_api.store.lmdb.writer import LmdbWriter
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 # A store that takes its writer down three times in a row is not worth a fourth.
@@ -55,7 +55,7 @@ class StoreDirectory:
         """Return the directory of a version's store."""
         return self._root / f"{model}.v{version}"
 
-    def held(self) -> list[tuple[str, int]]:
+    def stored_versions(self) -> list[tuple[str, int]]:
         """Return (model, version) of every store on the disk."""
         found = []
         for path in self._root.glob("*.v*"):

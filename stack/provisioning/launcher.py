@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NoReturn
 
-from cli.names import overview
+from stack.provisioning.command_names import overview
 from stack.provisioning.java import JavaNotFoundError, candidates, find_java
 from stack.provisioning.layout import CHECKOUT, PARTS, REQUIREMENTS, Layout, write_whole
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from include.settings import Settings
-from stack.temporary import temporary_stack
+from tests.support.temporary_stack import temporary_stack
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -6,12 +6,12 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
-from baskets.dataset import Basket, read_baskets
-from baskets.ledger import read_ledger
-from baskets.loading import load
-from include.kafka_log import log_consumer, read_tail
+from demo.baskets.dataset import Basket, read_baskets
+from demo.baskets.ledger import read_ledger
+from demo.baskets.loading import load
+from include.kafka.log_reading import log_consumer, read_tail
 from include.settings import Settings
-from tests.waiting import wait_until
+from tests.support.waiting import wait_until
 
 
 @pytest.fixture(scope="module")

@@ -5,11 +5,11 @@ from decimal import Decimal
 import pytest
 from confluent_kafka import Producer
 
-from include.read_model import read_model
+from include.declarations.read_model import read_model
 from include.settings import Settings
-from include.stream_status import LONG_TAIL_RECORDS, QUIET_S, TAIL_RECORDS, read_stream_status
-from tests.integration.changelog_writer import ChangelogWriter
-from tests.waiting import wait_until
+from include.stream.status import LONG_TAIL_RECORDS, QUIET_S, TAIL_RECORDS, read_stream_status
+from tests.support.changelog_writer import ChangelogWriter
+from tests.support.waiting import wait_until
 
 MODEL = "status-test"
 MODULE = f"""

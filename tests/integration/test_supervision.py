@@ -14,19 +14,19 @@ import requests
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
-from include.kafka_log import log_consumer, read_tail
+from include.kafka.log_reading import log_consumer, read_tail
+from include.kafka.topics import Topic, ensure_topics
 from include.settings import CHECKOUT, Settings
-from include.topics import Topic, ensure_topics
-from stack.guard import guarded
-from stack.leftovers import find_leftovers
-from stack.ports import PortTakenError
-from stack.process import Process
+from stack.lifecycle import BusyError, all_processes, start, stop
 from stack.settings_environment import settings_environment
-from stack.stack import BusyError, all_processes, start, stop
-from stack.status import process_statuses
-from stack.supervisor import Supervisor, socket_path
-from stack.temporary import temporary_settings
-from tests.waiting import wait_until
+from stack.supervision.ports import PortTakenError
+from stack.supervision.process import Process
+from stack.supervision.stack_guard import guarded
+from stack.supervision.status import process_statuses
+from stack.supervision.stray_processes import find_leftovers
+from stack.supervision.supervisor import Supervisor, socket_path
+from tests.support.temporary_stack import temporary_settings
+from tests.support.waiting import wait_until
 
 SERVERS = ("kafka", "registry")
 
@@ -130,7 +130,7 @@ def test_a_stop_that_fails_leaves_no_process_all_the_same(
     def fail(_settings: Settings) -> list[Process]:
         raise ImportError("a component's module is broken")
 
-    monkeypatch.setattr("stack.stack.all_processes", fail)
+    monkeypatch.setattr("stack.lifecycle.all_processes", fail)
 
     with pytest.raises(ImportError):
         stop(running)
@@ -230,7 +230,7 @@ def test_a_home_with_a_long_path_works(tmp_path: Path) -> None:
 
 def test_a_killed_test_run_leaves_no_process() -> None:
     script = (
-        "import sys, time; from stack.temporary import temporary_stack\n"
+        "import sys, time; from tests.support.temporary_stack import temporary_stack\n"
         "with temporary_stack(('registry',)) as settings:\n"
         "    print(settings.home, flush=True); time.sleep(600)\n"
     )

@@ -7,10 +7,10 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from include.settings import Settings
-from spark_jobs.lake_config import lake_config
-from spark_jobs.session import spark_session
-from stack.temporary import temporary_stack
+from include.spark.lake_config import lake_config
+from spark_jobs.runtime.session import spark_session
 from stack.tools import Tools
+from tests.support.temporary_stack import temporary_stack
 
 
 @pytest.fixture(scope="package")

@@ -10,15 +10,15 @@ import pytest
 from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 
-from include.checkpoints import checkpoint_path, compaction_checkpoint
-from include.lake import CommitTag
-from include.lake_lock import LakeLockedError, lake_lock
+from include.lake.table_lock import LakeLockedError, lake_lock
+from include.lake.tables import CommitTag
 from include.settings import Settings
+from include.stream.checkpoints import checkpoint_path, compaction_checkpoint
 from spark_jobs import compaction, promote_lake
-from spark_jobs.changelog_batch import RecordCounts
 from spark_jobs.compaction import Compaction, compact
+from spark_jobs.lake.changelog_batch import RecordCounts
 from spark_jobs.promote_lake import promote
-from tests.integration.lake.lake_ledger import LakeLedger
+from tests.support.lake_ledger import LakeLedger
 
 RANDOM = random.Random(20261121)
 
@@ -250,7 +250,7 @@ def test_a_second_writer_is_refused(
     settings: Settings, lake_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ledger = LakeLedger(settings, "compacted-locked")
-    monkeypatch.setattr("include.lake_lock.LOCK_WAIT_S", 0.0)
+    monkeypatch.setattr("include.lake.table_lock.LOCK_WAIT_S", 0.0)
 
     with lake_lock(settings, ledger.name), pytest.raises(LakeLockedError, match="by another process"):
         compact(lake_spark, settings, ledger.model)

@@ -7,12 +7,12 @@ import psutil
 import pytest
 from pyspark.sql import SparkSession
 
-from include.checkpoints import compaction_checkpoint
 from include.settings import Settings
-from stack.direct_submit import launch
-from tests.integration.lake.lake_ledger import LakeLedger
+from include.stream.checkpoints import compaction_checkpoint
+from stack.launchers.direct_submit import launch
 from tests.integration.lake.test_compaction import tags
-from tests.waiting import wait_until
+from tests.support.lake_ledger import LakeLedger
+from tests.support.waiting import wait_until
 
 MODEL = """
 from dataclasses import replace

@@ -5,7 +5,7 @@ import random
 from confluent_kafka import murmur2
 from pyspark.sql import SparkSession
 
-from quality.key_partition import partition_of_key
+from spark_jobs.folding.key_partition import partition_of_key
 
 
 def test_partitions_are_those_of_the_client(lake_spark: SparkSession) -> None:

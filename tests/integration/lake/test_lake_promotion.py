@@ -9,13 +9,13 @@ from delta.tables import DeltaTable
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
-from include.read_model import StateField
+from include.declarations.read_model import StateField
 from include.read_models.balance import READ_MODEL
 from include.settings import Settings
-from spark_jobs.changelog_batch import RecordCounts
-from spark_jobs.lake_table import LakeTableError, newest_commit
+from spark_jobs.lake.changelog_batch import RecordCounts
+from spark_jobs.lake.lake_table import LakeTableError, newest_commit
 from spark_jobs.promote_lake import promote
-from tests.integration.lake.lake_ledger import LakeLedger
+from tests.support.lake_ledger import LakeLedger
 
 
 def commits(spark: SparkSession, path: str) -> int:

@@ -15,11 +15,11 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from cli.lake import to_lines
-from include.lake_status import lake_status
+from include.lake.status import lake_status
 from include.settings import CHECKOUT, Settings
 from spark_jobs.compaction import compact
-from spark_jobs.lake_table import LakeTable
-from tests.integration.lake.lake_ledger import LakeLedger
+from spark_jobs.lake.lake_table import LakeTable
+from tests.support.lake_ledger import LakeLedger
 
 DOCUMENTED_PATH = ".foldlake/lake/balance"
 EXAMPLES = re.findall(

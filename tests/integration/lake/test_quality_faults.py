@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from include.lake import quality_path
+from include.lake.tables import quality_path
+from include.quality.check import Mode, StoreName, UncheckableError
+from include.quality.verdict import Outcome, verdict_of
 from include.settings import Settings
-from quality.check import Mode, StoreName, UncheckableError
-from quality.expectations import (
+from spark_jobs.quality.expectations import (
     COMPLETE,
     FRESH,
     KEY_COUNT,
@@ -23,8 +24,7 @@ from quality.expectations import (
     WHOLE_PARTITIONS,
     folds_to,
 )
-from quality.verdict import Outcome, verdict_of
-from tests.integration.lake.checked_ledger import ONE_FOR_ALL, CheckedLedger, Record, failed, named
+from tests.support.checked_ledger import ONE_FOR_ALL, CheckedLedger, Record, failed, named
 
 KEY = "customer 7/é"
 CUSTOMERS, EVENTS_EACH = 40, 5
@@ -127,7 +127,7 @@ def test_a_table_of_another_version_is_named(
     ledger: CheckedLedger, lake_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # As if version 1 had been live for long: it is given more time after a promotion.
-    monkeypatch.setattr("quality.opening.LAKE_FOLLOWS_WITHIN_S", 0.0)
+    monkeypatch.setattr("spark_jobs.quality.check_setup.LAKE_FOLLOWS_WITHIN_S", 0.0)
     ledger.write_lake(lake_spark, ledger.records.values(), version=2)
 
     result = ledger.check(lake_spark, StoreName.LAKE)

@@ -8,18 +8,18 @@ from contextlib import contextmanager
 import pytest
 from pyspark.sql import SparkSession
 
+from include.quality.check import CheckRequest, CheckResult, Mode, StoreName
 from include.settings import Settings
-from quality.check import CheckRequest, CheckResult, Mode, StoreName
-from quality.expectations import COMPLETE, NO_MISSING_KEY, WHOLE_PARTITIONS
-from quality.run import run_check
-from query_api.store import lmdb_layout as layout
+from query_api.store.lmdb import layout
 from spark_jobs.promote_lake import promote
-from stack.temporary import temporary_stack
-from stack.unsupervised_driver import stream_driver
-from tests.integration.lake.checked_ledger import failed
-from tests.integration.stream_events import BALANCE, Ledger, random_event
-from tests.integration.stream_process import EventSource, make_topics
-from tests.waiting import wait_until
+from spark_jobs.quality.expectations import COMPLETE, NO_MISSING_KEY, WHOLE_PARTITIONS
+from spark_jobs.quality.run import run_check
+from tests.support.checked_ledger import failed
+from tests.support.stream_events import BALANCE, Ledger, random_event
+from tests.support.stream_process import EventSource, make_topics
+from tests.support.temporary_stack import temporary_stack
+from tests.support.unsupervised_driver import stream_driver
+from tests.support.waiting import wait_until
 
 RUNS = int(os.environ.get("FOLDLAKE_TEST_QUALITY_RUNS", "4"))
 EVENTS_PER_BURST, PAUSE_S = 60, 0.2

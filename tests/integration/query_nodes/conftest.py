@@ -5,10 +5,10 @@ from decimal import Decimal
 
 import pytest
 
-from stack.temporary import temporary_stack
-from tests.integration.changelog_writer import ChangelogWriter
-from tests.integration.query_nodes.node_stack import NodeStack
-from tests.waiting import wait_until
+from tests.support.changelog_writer import ChangelogWriter
+from tests.support.node_stack import NodeStack
+from tests.support.temporary_stack import temporary_stack
+from tests.support.waiting import wait_until
 
 CUSTOMERS = 200
 

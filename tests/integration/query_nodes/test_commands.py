@@ -11,11 +11,11 @@ import pytest
 import requests
 from confluent_kafka import TopicPartition, murmur2
 
-from include.avro_schemas import event_schema
-from include.framing import split
-from include.kafka_log import end_offsets, log_consumer
-from tests.integration.query_nodes.node_stack import NodeStack
-from tests.waiting import wait_until
+from include.kafka.log_reading import end_offsets, log_consumer
+from include.kafka.record_schema import event_schema
+from include.kafka.wire_format import split
+from tests.support.node_stack import NodeStack
+from tests.support.waiting import wait_until
 
 ADD = "/api/balance.addFunds"
 WITHDRAW = "/api/balance.withdrawFunds"

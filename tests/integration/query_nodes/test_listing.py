@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.integration.query_nodes.node_stack import NodeStack
-from tests.waiting import wait_until
+from tests.support.node_stack import NodeStack
+from tests.support.waiting import wait_until
 
 PATH = "/api/read-models/balance/records"
 

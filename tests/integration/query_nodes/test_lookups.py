@@ -7,8 +7,8 @@ from urllib.parse import quote
 import pytest
 import requests
 
-from tests.integration.query_nodes.node_stack import NodeStack
-from tests.waiting import wait_until
+from tests.support.node_stack import NodeStack
+from tests.support.waiting import wait_until
 
 CUSTOMER = "customer 7/é"
 

@@ -1,8 +1,8 @@
 """Nodes come, go and die while lookups go on."""
 
-from stack.temporary import free_ports
-from tests.integration.query_nodes.node_stack import ExtraNode, NodeStack
-from tests.waiting import wait_until
+from tests.support.node_stack import ExtraNode, NodeStack
+from tests.support.temporary_stack import free_ports
+from tests.support.waiting import wait_until
 
 
 def test_lookups_go_on_while_an_owner_is_killed(nodes: NodeStack) -> None:

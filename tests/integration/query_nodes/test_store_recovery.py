@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from query_api.store.record_format import HEADER_BYTES
-from tests.integration.query_nodes.node_stack import NodeStack
-from tests.waiting import wait_until
+from query_api.store.lmdb.record_format import HEADER_BYTES
+from tests.support.node_stack import NodeStack
+from tests.support.waiting import wait_until
 
 PAGE_BYTES = 4096
 

@@ -4,10 +4,10 @@ from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
-from include.versions import ReadModelVersions, Stage, Version, VersionRegistry
-from tests.integration.changelog_writer import ChangelogWriter
-from tests.integration.query_nodes.node_stack import NodeStack
-from tests.waiting import wait_until
+from include.versions.registry import ReadModelVersions, Stage, Version, VersionRegistry
+from tests.support.changelog_writer import ChangelogWriter
+from tests.support.node_stack import NodeStack
+from tests.support.waiting import wait_until
 
 
 def test_version_is_hydrated_promoted_and_the_old_one_retired(nodes: NodeStack) -> None:

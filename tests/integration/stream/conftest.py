@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 from include.settings import Settings
-from stack.temporary import temporary_stack
-from tests.integration.stream_process import make_topics
+from tests.support.stream_process import make_topics
+from tests.support.temporary_stack import temporary_stack
 
 
 @pytest.fixture(scope="package")

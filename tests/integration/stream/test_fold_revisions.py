@@ -7,19 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from include.events import FundsAdded
-from include.read_model import read_model
+from include.declarations.read_model import read_model
+from include.kafka.events import FundsAdded
+from include.rebuild.query_status import query_status
 from include.settings import Settings
-from include.version_changes import change, hand_over, register
-from include.versions import VersionRegistry
-from rebuild.driver_watch import query_status
-from stack.unsupervised_driver import stream_driver
-from tests.integration.stream_process import EventSource, states
-from tests.waiting import wait_until
+from include.versions.registry import VersionRegistry
+from include.versions.transitions import change, hand_over, register
+from tests.support.stream_process import EventSource, states
+from tests.support.unsupervised_driver import stream_driver
+from tests.support.waiting import wait_until
 
 MODEL = "savings"
 MODULE = """
-from include.read_model import ReadModel, StateField, decimal_type
+from include.declarations.read_model import ReadModel, StateField, decimal_type
 
 def customer():
     from pyspark.sql.functions import col
@@ -65,7 +65,7 @@ def phase(settings: Settings, number: int) -> str:
 
 
 def amounts(settings: Settings, number: int) -> dict[str, Decimal]:
-    model = read_model(MODEL, settings.read_models_dir, again=True)
+    model = read_model(MODEL, settings.read_models_dir, reload=True)
     topic = f"{MODEL}.v{number}.changelog"
     return {key: record.state["amount"] for key, record in states(settings, model, topic, number).items()}
 

@@ -4,16 +4,16 @@ from collections import Counter
 from decimal import Decimal
 from pathlib import Path
 
-from include.events import FundsAdded
-from include.read_model import read_model
+from include.declarations.read_model import read_model
+from include.kafka.events import FundsAdded
 from include.settings import Settings
-from include.versions import VersionRegistry
-from stack.unsupervised_driver import stream_driver
-from tests.integration.stream_events import BALANCE, Ledger
-from tests.integration.stream_process import EventSource, states
-from tests.waiting import wait_until
+from include.versions.registry import VersionRegistry
+from tests.support.stream_events import BALANCE, Ledger
+from tests.support.stream_process import EventSource, states
+from tests.support.unsupervised_driver import stream_driver
+from tests.support.waiting import wait_until
 
-READ_MODELS = Path(__file__).parents[1] / "read_models"
+READ_MODELS = Path(__file__).parents[2] / "support" / "read_models"
 CHANGELOG = "deposits-per-day.v1.changelog"
 
 

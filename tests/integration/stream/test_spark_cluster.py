@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from include.settings import Settings
-from stack.spark_submit import spark_home
-from stack.temporary import free_ports
+from stack.launchers.spark_submit import spark_home
 from stack.tools import Tools
-from stack.unsupervised_driver import log_path, stream_driver
-from tests.integration.stream_events import BALANCE, Ledger
-from tests.integration.stream_process import EventSource
-from tests.waiting import wait_until
+from tests.support.stream_events import BALANCE, Ledger
+from tests.support.stream_process import EventSource
+from tests.support.temporary_stack import free_ports
+from tests.support.unsupervised_driver import log_path, stream_driver
+from tests.support.waiting import wait_until
 
 LOOPBACK = "127.0.0.1"
 CORES_PER_WORKER = 6

@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from include.avro_schemas import EVENT_SCHEMAS
-from include.changelog import event_count_and_amount
-from include.framing import header
+from include.kafka.record_schema import EVENT_SCHEMAS
+from include.kafka.state_record import event_count_and_amount
+from include.kafka.topics import Topic, ensure_topics
+from include.kafka.wire_format import header
 from include.settings import CHECKOUT, Settings
-from include.topics import Topic, ensure_topics
 from stack.settings_environment import settings_environment
 from stack.tools import Tools
-from tests.integration.stream_events import Ledger
-from tests.integration.stream_process import EventSource, records_of
-from tests.waiting import wait_until
+from tests.support.stream_events import Ledger
+from tests.support.stream_process import EventSource, records_of
+from tests.support.waiting import wait_until
 
 SCHEMA_IDS = {"FundsAdded": 41, "FundsWithdrawn": 42}
 
@@ -29,7 +29,7 @@ def launch(stream_stack: Settings, tmp_path: Path) -> subprocess.Popen[bytes]:
     ensure_topics(admin, [Topic("alone", 3)], 1)
     schemas = [f"--schema={number}={EVENT_SCHEMAS / name}.avsc" for name, number in SCHEMA_IDS.items()]
     command = [
-        *(str(Tools(stream_stack).stream_python), "-m", "spark_jobs.stream_alone"),
+        *(str(Tools(stream_stack).stream_python), "-m", "spark_jobs.standalone_stream"),
         f"--bootstrap={stream_stack.bootstrap_servers}",
         *("--source-topic=alone", "--changelog-topic=alone.out", f"--state-dir={tmp_path / 'state'}"),
         *schemas,

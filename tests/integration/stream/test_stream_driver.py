@@ -7,21 +7,21 @@ from pathlib import Path
 
 import pytest
 
-from include.avro_schemas import RecordSchema, event_schema
-from include.events import FundsAdded
-from include.framing import header
+from include.kafka.events import FundsAdded
+from include.kafka.record_schema import RecordSchema, event_schema
+from include.kafka.wire_format import header
 from include.settings import Settings
-from include.stream_status import read_stream_status
-from include.versions import Stage, VersionRegistry
-from stack.unsupervised_driver import launch, stream_driver
-from tests.integration.stream_events import BALANCE, CHANGELOG, RANDOM, Ledger, random_event
-from tests.integration.stream_process import (
+from include.stream.status import read_stream_status
+from include.versions.registry import Stage, VersionRegistry
+from tests.support.stream_events import BALANCE, CHANGELOG, RANDOM, Ledger, random_event
+from tests.support.stream_process import (
     EventSource,
     event_counts,
     kill_jvm,
     records_of,
 )
-from tests.waiting import wait_until
+from tests.support.unsupervised_driver import launch, stream_driver
+from tests.support.waiting import wait_until
 
 LETTERS = f"{BALANCE.source_topic}.dead-letter"
 

@@ -7,7 +7,8 @@ from functools import partial
 import pytest
 
 from include.settings import Settings
-from include.version_changes import (
+from include.versions.registry import ReadModelVersions, VersionRegistry, first_version
+from include.versions.transitions import (
     PromotionLostError,
     change,
     change_live,
@@ -17,8 +18,7 @@ from include.version_changes import (
     retire,
     roll_back,
 )
-from include.versions import ReadModelVersions, VersionRegistry, first_version
-from tests.waiting import wait_until
+from tests.support.waiting import wait_until
 
 NOW = datetime.now(UTC)
 LATER = NOW + timedelta(hours=1)

@@ -8,7 +8,7 @@ import pytest
 
 from include.errors import RevisionConflictError
 from include.settings import Settings
-from include.versions import VersionRegistry, first_version
+from include.versions.registry import VersionRegistry, first_version
 
 MODEL = "registry-test"
 

@@ -3,7 +3,7 @@
 import pytest
 
 from include.settings import Settings
-from stack.stack import start
+from stack.lifecycle import start
 
 
 @pytest.fixture(scope="session")

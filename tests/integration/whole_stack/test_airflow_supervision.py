@@ -4,16 +4,16 @@ import psutil
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from include.dag_defaults import STREAM_DAG
+from include.airflow.names import STREAM_DAG
+from include.kafka.topics import partition_count
 from include.settings import Settings
-from include.topics import partition_count
-from stack import airflow as airflow_stack
-from stack import stream_driver
-from stack.stream_driver import Driver
-from stack.supervisor import Supervisor
-from tests.integration.stream_events import Ledger
-from tests.integration.stream_process import EventSource
-from tests.waiting import wait_until
+from stack.components import airflow as airflow_stack
+from stack.launchers import stream_driver
+from stack.launchers.stream_driver import Driver
+from stack.supervision.supervisor import Supervisor
+from tests.support.stream_events import Ledger
+from tests.support.stream_process import EventSource
+from tests.support.waiting import wait_until
 
 # A busy machine of two cores takes a minute to start Airflow, and another to start Spark.
 PATIENCE_S = 240

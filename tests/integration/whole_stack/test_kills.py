@@ -10,11 +10,11 @@ import pytest
 import requests
 
 from include.settings import Settings
-from stack import stream_driver
-from stack.supervisor import Supervisor
-from tests.integration.stream_events import Ledger
-from tests.integration.stream_process import EventSource
-from tests.waiting import wait_until
+from stack.launchers import stream_driver
+from stack.supervision.supervisor import Supervisor
+from tests.support.stream_events import Ledger
+from tests.support.stream_process import EventSource
+from tests.support.waiting import wait_until
 
 RECOVERY_TIMEOUT_S = 180
 SERVERS = ("kafka", "registry", "node-1-materializer", "node-2-http", "airflow-scheduler")

@@ -11,18 +11,18 @@ from typing import BinaryIO
 
 import pytest
 
-from include.dag_defaults import RETIREMENT_DAG
-from include.events import FundsAdded
+from include.airflow.names import RETIREMENT_DAG
+from include.kafka.events import FundsAdded
+from include.rebuild.version_cleanup import still_there
 from include.settings import CHECKOUT, Settings
-from include.versions import ReadModelVersions, Stage, VersionRegistry
-from rebuild.leftovers import still_there
-from spark_jobs.lake_config import lake_config
-from spark_jobs.stream_config import stream_config, stream_master
-from stack import airflow as airflow_stack
+from include.spark.lake_config import lake_config
+from include.spark.stream_config import stream_config, stream_master
+from include.versions.registry import ReadModelVersions, Stage, VersionRegistry
+from stack.components import airflow as airflow_stack
 from stack.settings_environment import settings_environment
-from tests.integration.stream_process import EventSource
-from tests.integration.whole_stack.rebuild_readers import Readers
-from tests.waiting import wait_until
+from tests.support.rebuild_readers import Readers
+from tests.support.stream_process import EventSource
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.endurance, pytest.mark.timeout(3600)]
 
@@ -62,7 +62,9 @@ class Stages:
 
     def action(self, stage: str, *arguments: str) -> subprocess.Popen[bytes]:
         """Start the action of a stage."""
-        return self._start(sys.executable, "-m", "rebuild", stage, "--read-model", MODEL, *arguments)
+        return self._start(
+            sys.executable, "-m", "tests.support.run_stage", stage, "--read-model", MODEL, *arguments
+        )
 
     def stream_job(self, job: str, *arguments: str) -> subprocess.Popen[bytes]:
         """Start a job of the stream's Spark."""

@@ -8,17 +8,17 @@ from decimal import Decimal
 
 import pytest
 
-from include.dag_defaults import QUALITY_DAG, REBUILD_DAG, ROLLBACK_DAG
-from include.events import FundsAdded, event_key
+from include.airflow.client import AirflowApi, AirflowUnavailableError
+from include.airflow.names import QUALITY_DAG, REBUILD_DAG, ROLLBACK_DAG
+from include.kafka.events import FundsAdded, event_key
+from include.rebuild.retirement import retire_version
+from include.rebuild.version_cleanup import still_there
 from include.settings import Settings
-from include.versions import ReadModelVersions, Stage, VersionRegistry
-from rebuild.leftovers import still_there
-from rebuild.retiring import retire_version
-from stack import airflow as airflow_stack
-from stack.airflow_api import AirflowApi, AirflowUnavailableError
-from tests.integration.stream_process import EventSource
-from tests.integration.whole_stack.rebuild_readers import Readers
-from tests.waiting import wait_until
+from include.versions.registry import ReadModelVersions, Stage, VersionRegistry
+from stack.components import airflow as airflow_stack
+from tests.support.rebuild_readers import Readers
+from tests.support.stream_process import EventSource
+from tests.support.waiting import wait_until
 
 # A rebuild is five Spark jobs one after the other, here on a machine that has other things to do.
 pytestmark = pytest.mark.timeout(2400)

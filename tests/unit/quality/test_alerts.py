@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from include.quality.alerts import alert
 from include.settings import Settings
-from quality.alerts import alert
 from tests.unit.quality.test_report import FAILED
 
 

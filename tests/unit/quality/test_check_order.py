@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
+from include.quality import alerts, report
+from include.quality.check import CheckResult, UncheckableError
+from include.quality.verdict import Outcome, verdict_of
 from include.settings import Settings
-from quality import alerts, report, results
-from quality.check import CheckResult, UncheckableError
-from quality.verdict import Outcome, verdict_of
-from spark_jobs import quality
+from spark_jobs import quality_check as quality
+from spark_jobs.quality import results
 from tests.unit.quality.test_report import FAILED, PASSED, REQUEST
 
 NO_SPARK: Any = None

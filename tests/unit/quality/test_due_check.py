@@ -2,8 +2,8 @@
 
 from enum import Enum
 
-from quality.check import Mode, StoreName
-from quality.operators import due_check, kind_of
+from include.airflow.quality_operators import due_check, kind_of
+from include.quality.check import Mode, StoreName
 
 FORM = {"read_model": "balance", "mode": "full", "stores": ["lake", "changelog"]}
 BOTH = (StoreName.LAKE, StoreName.NODES)

@@ -6,9 +6,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from quality import expectations
-from quality.check import QualityError, StoreName
-from quality.expectations import FRESH, KEY_COUNT, WHOLE_PARTITIONS, judge
+from include.quality.check import QualityError, StoreName
+from spark_jobs.quality import expectations
+from spark_jobs.quality.expectations import FRESH, KEY_COUNT, WHOLE_PARTITIONS, judge
 
 LAGS = pd.DataFrame([{"place": name, "lag_s": lag} for name, lag in (("a", 1.0), ("b", 9.0), ("c", 5.0))])
 

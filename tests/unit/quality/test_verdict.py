@@ -13,10 +13,10 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from rich.console import Console
 
 from cli.quality import _show
+from include.airflow.quality_operators import CheckStores, VerifyVersion, run_check_job
+from include.quality import report
+from include.quality.verdict import Outcome, Verdict, verdict_of
 from include.settings import Settings
-from quality import report
-from quality.operators import CheckStores, ProveVersion, judged
-from quality.verdict import Outcome, Verdict, verdict_of
 from tests.unit.quality.test_report import FAILED, PASSED, REQUEST
 
 NAME = REQUEST.run_id
@@ -67,7 +67,7 @@ def test_verdict_is_none_before_all_is_done(settings: Settings) -> None:
 
 
 def test_a_check_that_passed_gives_its_report(settings: Settings) -> None:
-    assert judged(settings, NAME, job(settings, passed, None)) == report.report_url(settings, NAME)
+    assert run_check_job(settings, NAME, job(settings, passed, None)) == report.report_url(settings, NAME)
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_a_job_that_failed_is_judged_by_its_verdict(
     settings: Settings, writes: Writes | None, raised: type[Exception]
 ) -> None:
     with pytest.raises(AirflowException) as error:
-        judged(settings, NAME, job(settings, writes, JOB_FAILED))
+        run_check_job(settings, NAME, job(settings, writes, JOB_FAILED))
 
     assert type(error.value) is raised
 
@@ -93,7 +93,7 @@ def test_an_earlier_verdict_of_the_run_is_not_taken_for_this_one(settings: Setti
     failed(settings)
 
     with pytest.raises(AirflowException) as error:
-        judged(settings, NAME, job(settings, None, JOB_FAILED))
+        run_check_job(settings, NAME, job(settings, None, JOB_FAILED))
 
     assert error.value is JOB_FAILED
 
@@ -118,7 +118,7 @@ def test_a_candidate_without_a_proof_is_given_up(
     words: str,
 ) -> None:
     monkeypatch.setattr(SparkSubmitOperator, "execute", job(settings, writes, JOB_FAILED))
-    task = ProveVersion(task_id="verify", check=NAME)
+    task = VerifyVersion(task_id="verify", check=NAME)
 
     with pytest.raises(AirflowException, match=words) as error:
         task.execute({})

@@ -1,0 +1,110 @@
+"""What the log holds of the baskets: which are there already, and what other events say of the same customers."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from decimal import Decimal
+from io import BytesIO
+from typing import Any
+
+import fastavro
+from confluent_kafka import Message
+
+from demo.baskets.dataset import EVENT_ID_PREFIX
+from include.kafka.log_reading import log_consumer, read_tail
+from include.kafka.schema_registry import SchemaRegistry
+from include.kafka.topics import admin_client, partition_count
+from include.kafka.wire_format import split
+from include.settings import Settings
+
+
+@dataclass
+class Account:
+    """Sum and number of some events of one customer."""
+
+    amount: Decimal = Decimal("0.00")
+    event_count: int = 0
+
+    def add(self, amount: Decimal) -> None:
+        """Count one event."""
+        self.amount += amount
+        self.event_count += 1
+
+
+@dataclass
+class Ledger:
+    """The log's events, told apart: ids of the baskets, and the other events' accounts by customer."""
+
+    basket_ids: set[str] = field(default_factory=set)
+    repeated: int = 0
+    others: dict[str, Account] = field(default_factory=dict)
+
+
+def read_ledger(settings: Settings, topic: str, on_record: Callable[[], None] = lambda: None) -> Ledger:
+    """Read the whole topic once; a topic that does not exist is an empty ledger.
+
+    Raises:
+        KafkaUnavailableError: the broker does not answer.
+        RegistryUnavailableError: a schema could not be fetched.
+    """
+    ledger = Ledger()
+    admin = admin_client(settings.bootstrap_servers, log_level=0)
+    partitions = partition_count(admin, topic)
+    if partitions is None:
+        return ledger
+    decoder = _Decoder(SchemaRegistry(settings.registry_url))
+    consumer = log_consumer(settings.bootstrap_servers)
+    try:
+        for partition in range(partitions):
+            for message in read_tail(consumer, topic, partition):
+                on_record()
+                _enter(ledger, decoder, message)
+    finally:
+        consumer.close()
+    return ledger
+
+
+def _enter(ledger: Ledger, decoder: "_Decoder", message: Message) -> None:
+    event = decoder.decode(message.value())
+    if event is None:
+        # A dead letter: the stream does not count it either.
+        return
+    name, fields = event
+    event_id = str(fields["id"])
+    if event_id.startswith(EVENT_ID_PREFIX):
+        ledger.repeated += event_id in ledger.basket_ids
+        ledger.basket_ids.add(event_id)
+    else:
+        amount = -fields["amount"] if name == "FundsWithdrawn" else fields["amount"]
+        ledger.others.setdefault(str(fields["customerId"]), Account()).add(amount)
+
+
+class _Decoder:
+    """Decodes events with the schema that each was written with."""
+
+    def __init__(self, registry: SchemaRegistry) -> None:
+        self._registry = registry
+        self._schemas: dict[int, tuple[str, object] | None] = {}
+
+    def decode(self, value: bytes | None) -> tuple[str, dict[str, Any]] | None:
+        """Return the event type and its fields; nothing for what is no event."""
+        try:
+            schema_id, payload = split(value or b"")
+        except ValueError:
+            return None
+        if schema_id not in self._schemas:
+            schema = self._registry.schema_by_id(schema_id)
+            self._schemas[schema_id] = (
+                (schema.name, fastavro.parse_schema(schema.parsed())) if schema else None
+            )
+        known = self._schemas[schema_id]
+        if known is None:
+            return None
+        try:
+            fields = fastavro.schemaless_reader(BytesIO(payload), known[1], None)  # type: ignore[arg-type]
+        except (EOFError, ValueError, IndexError, UnicodeDecodeError, OverflowError):
+            return None
+        return (
+            (known[0], fields)
+            if isinstance(fields, dict) and {"id", "customerId", "amount"} <= fields.keys()
+            else None
+        )

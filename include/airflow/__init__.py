@@ -1,0 +1,1 @@
+"""What the DAGs and the command line share of Airflow: names, tasks, operators, and a client of its REST API."""

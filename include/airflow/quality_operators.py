@@ -1,0 +1,162 @@
+"""The Airflow tasks that run a quality check's Spark job, link its report, and take its verdict: of one read model, of a rebuild."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.providers.common.compat.sdk import AirflowException
+from airflow.sdk import BaseOperatorLink
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+
+from include.airflow.names import COMPACTION_DAG, lake_asset
+from include.lake.tables import table_path
+from include.quality.check import CheckRequest, Mode, StoreName
+from include.quality.check_throttle import rest_left_s
+from include.quality.job_arguments import arguments
+from include.quality.report import forget, report_url
+from include.quality.run_ids import check_id
+from include.quality.verdict import Outcome, Verdict, verdict_of
+from include.settings import Settings
+
+BOTH = (StoreName.LAKE, StoreName.NODES)
+# Airflow's names of the kinds of runs.
+ASSET_TRIGGERED, MANUAL = "asset_triggered", "manual"
+
+
+class ReportLink(BaseOperatorLink):
+    """The button on the task that opens its report, as a query node serves it."""
+
+    name = "Report"
+
+    def get_link(self, operator: Any, *, ti_key: Any) -> str:  # noqa: ANN401 - Airflow's
+        """Return where the report of this run is."""
+        return report_url(Settings(), operator.check_of(ti_key.run_id))
+
+
+class CheckStores(SparkSubmitOperator):
+    """Runs spark_jobs/quality_check.py for one read model: as the form says, after a compaction a sample, by the clock everything.
+
+    A check that fails, fails the task for good. A check that could not be made is tried again; one that never can be is
+    skipped.
+    """
+
+    operator_extra_links = (ReportLink(),)
+
+    def __init__(self, *, read_model: str, **operator: Any) -> None:  # noqa: ANN401 - Airflow's
+        super().__init__(**operator)
+        self.read_model = read_model
+
+    def check_of(self, run_id: str) -> str:
+        """Return the id of the check that a run of the DAG makes."""
+        return check_id(run_id, self.read_model)
+
+    def execute(self, context: Any) -> None:  # noqa: ANN401 - Airflow's
+        """Run the check that is due."""
+        run = context["dag_run"]
+        run_type = kind_of(run.run_type)
+        due = due_check(self.read_model, run_type, context["params"], _assets(context))
+        if due is None:
+            raise AirflowSkipException(f"This run is not about {self.read_model}.")
+        mode, stores = due
+        settings = Settings()
+        if run_type != MANUAL and not has_lake(settings, self.read_model):
+            raise AirflowSkipException(
+                "Nothing has been compacted yet: the first compaction that makes a table is followed by a check."
+            )
+        if run_type == ASSET_TRIGGERED and _only_compacted(context):
+            left_s = rest_left_s(settings, self.read_model, time.time())
+            if left_s:
+                raise AirflowSkipException(
+                    f"The last check was a long one for checks to follow every compaction: they rest for {left_s:.0f} s yet."
+                )
+        name = self.check_of(run.run_id)
+        self.application_args = arguments(CheckRequest(self.read_model, stores, mode, name))
+        self.log.info(
+            "report: %s", run_check_job(settings, name, lambda: super(CheckStores, self).execute(context))
+        )
+
+
+class VerifyVersion(SparkSubmitOperator):
+    """Runs spark_jobs/quality_check.py for the candidate of a rebuild, as its arguments say; `check` is their run id.
+
+    Without a proof there is no promotion: a check that fails, and one that can never be made, fail the task for good.
+    """
+
+    operator_extra_links = (ReportLink(),)
+    template_fields = (*SparkSubmitOperator.template_fields, "check")
+
+    def __init__(self, *, check: str, **operator: Any) -> None:  # noqa: ANN401 - Airflow's
+        super().__init__(**operator)
+        self.check = check
+
+    def check_of(self, _run_id: str) -> str:
+        """Return the id of the check: it is the version's, whichever run builds it."""
+        return self.check
+
+    def execute(self, context: Any) -> None:  # noqa: ANN401 - Airflow's
+        """Run the check."""
+        try:
+            link = run_check_job(Settings(), self.check, lambda: super(VerifyVersion, self).execute(context))
+        except AirflowSkipException as error:
+            raise AirflowFailException(
+                f"The rebuild cannot be proved, and is not promoted: {error}"
+            ) from error
+        self.log.info("report: %s", link)
+
+
+def run_check_job(settings: Settings, name: str, job: Callable[[], object]) -> str:
+    """Run a check's job and return the address of its report; raise what Airflow makes of any other verdict than a pass.
+
+    Raises AirflowFailException where the check failed: it would find the same again. AirflowSkipException where it cannot
+    be made of this read model. The job's own error, which is tried again, where there is no verdict, or where the job
+    failed after it had passed: then it was stopped, and not everything may be done.
+    """
+    forget(settings, name)
+    try:
+        job()
+    except AirflowException as error:
+        verdict = verdict_of(settings, name)
+        match verdict:
+            case Verdict(Outcome.FAILED, words):
+                raise AirflowFailException(f"{words}. Report: {report_url(settings, name)}") from error
+            case Verdict(Outcome.UNCHECKABLE, words):
+                raise AirflowSkipException(words) from error
+            case _:
+                raise
+    return report_url(settings, name)
+
+
+def due_check(
+    read_model: str, run_type: str, params: Mapping[str, Any], assets: Sequence[str]
+) -> tuple[Mode, tuple[StoreName, ...]] | None:
+    """Return the mode and the stores of the check that a run makes of a read model; None when it makes none."""
+    if run_type == ASSET_TRIGGERED:
+        return (Mode.SAMPLE, BOTH) if lake_asset(read_model) in assets else None
+    if run_type == MANUAL:
+        if params["read_model"] != read_model:
+            return None
+        return Mode(params["mode"]), tuple(StoreName(store) for store in params["stores"])
+    return Mode.FULL, BOTH
+
+
+def kind_of(run_type: object) -> str:
+    """Return the name of a kind of runs: Airflow gives an enumeration's member."""
+    return str(getattr(run_type, "value", run_type))
+
+
+def has_lake(settings: Settings, read_model: str) -> bool:
+    """Return whether there is a table yet: a compaction before the first live version makes none."""
+    from deltalake import DeltaTable  # noqa: PLC0415 - not when DAGs are parsed
+
+    return bool(DeltaTable.is_deltatable(table_path(settings, read_model)))
+
+
+def _only_compacted(context: Any) -> bool:  # noqa: ANN401 - Airflow's
+    """Return whether compactions alone began the run: a promotion or a rollback is always checked."""
+    events = context.get("triggering_asset_events") or {}
+    return all(event.source_dag_id == COMPACTION_DAG for asset in events for event in events[asset])
+
+
+def _assets(context: Any) -> list[str]:  # noqa: ANN401 - Airflow's
+    return [asset.name for asset in context.get("triggering_asset_events") or {}]

@@ -1,0 +1,103 @@
+"""Airflow's tasks that run a Spark job of ours and end when it does."""
+
+from collections.abc import Callable
+from typing import Any
+
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.sdk import Asset, AssetAlias, Context
+from airflow.sdk.exceptions import AirflowSkipException
+
+from include.airflow.names import (
+    LAKE_ALIAS,
+    LAKE_POOL,
+    SPARK_LAKE_CONNECTION,
+    SPARK_STREAM_CONNECTION,
+    lake_asset,
+)
+from include.settings import CHECKOUT, Settings
+from include.spark.lake_config import lake_config
+from include.spark.stream_config import stream_config
+
+
+def lake_task(
+    task_id: str,
+    job: str,
+    arguments: list[str],
+    *,
+    operator_class: type[SparkSubmitOperator] = SparkSubmitOperator,
+    **operator: Any,  # noqa: ANN401
+) -> SparkSubmitOperator:
+    """Return a task that runs `spark_jobs/<job>.py` with the lake's Spark; `arguments` may hold Jinja templates."""
+    config = lake_config(Settings())
+    binary, connection = "spark-submit-lake", SPARK_LAKE_CONNECTION
+    return _task(operator_class, task_id, job, arguments, binary, connection, config, operator)
+
+
+def promote_lake_task() -> SparkSubmitOperator:
+    """Return the task that makes `lake/<model>` the live version's, for the read model in the run's form.
+
+    The table is another one then: an event of its asset says so, and the quality check follows.
+    """
+    alias = AssetAlias(LAKE_ALIAS)
+
+    def announce(context: Context, _result: object = None) -> None:
+        context["outlet_events"][alias].add(Asset(lake_asset(context["params"]["read_model"])))
+
+    return lake_task(
+        "promote_lake",
+        "promote_lake",
+        ["--read-model", "{{ params.read_model }}"],
+        pool=LAKE_POOL,
+        retries=5,
+        outlets=[alias],
+        post_execute=announce,
+    )
+
+
+def stream_task(task_id: str, job: str, arguments: list[str], **operator: Any) -> SparkSubmitOperator:  # noqa: ANN401
+    """Return a task that runs `spark_jobs/<job>.py` with the stream driver's Spark, whose checkpoints it shares.
+
+    On a cluster it takes as many cores as the source has partitions, beside those of the stream driver.
+    """
+    settings = Settings()
+    config = stream_config(settings) | {"spark.cores.max": str(settings.partitions)}
+    binary, connection = "spark-submit-catch-up", SPARK_STREAM_CONNECTION
+    return _task(SparkSubmitOperator, task_id, job, arguments, binary, connection, config, operator)
+
+
+def skip_unless_asked_for(read_model: str, everything: str) -> Callable[[Context], None]:
+    """Return a task's `pre_execute` that skips it where the run's parameter `read_model` names another one.
+
+    `everything` is the parameter's value that means all read models.
+    """
+
+    def skip(context: Context) -> None:
+        asked_for = context["params"]["read_model"]
+        if asked_for not in (everything, read_model):
+            raise AirflowSkipException(f"This run is about {asked_for}.")
+
+    return skip
+
+
+def _task(  # noqa: PLR0913, PLR0917 - all that a task is made of
+    operator_class: type[SparkSubmitOperator],
+    task_id: str,
+    job: str,
+    arguments: list[str],
+    binary: str,
+    connection: str,
+    config: dict[str, str],
+    operator: dict[str, Any],
+) -> SparkSubmitOperator:
+    return operator_class(
+        task_id=task_id,
+        conn_id=connection,
+        spark_binary=str(CHECKOUT / "stack" / "bin" / binary),
+        application=str(CHECKOUT / "spark_jobs" / f"{job}.py"),
+        application_args=arguments,
+        name=f"foldlake-{task_id}",
+        conf=config,
+        # Nothing to reconnect to: in client mode the job ends with its task.
+        durable=False,
+        **operator,
+    )

@@ -1,0 +1,174 @@
+"""What a read model is: the declarative value that each module of `include/read_models/` gives, and how they are found."""
+
+import importlib.util
+import json
+import pkgutil
+import re
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+import include.read_models
+from include.errors import ReadModelError, UnknownReadModelError
+from include.kafka.record_schema import RecordSchema, event_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+NAME_PATTERN = re.compile(r"[a-z][a-z0-9-]*")
+
+
+@dataclass(frozen=True)
+class StateField:
+    """One field of a read model's state: an Avro type, what it means, and the first fold revision that gives it."""
+
+    name: str
+    avro_type: str | dict[str, Any]
+    doc: str = ""
+    since: int = 1
+
+
+def decimal_type(precision: int, scale: int) -> dict[str, Any]:
+    """Return Avro's decimal over bytes: `precision` digits in all, `scale` of them after the point."""
+    return {"type": "bytes", "logicalType": "decimal", "precision": precision, "scale": scale}
+
+
+TIMESTAMP_MILLIS: dict[str, Any] = {"type": "long", "logicalType": "timestamp-millis"}
+
+POSITION_FIELDS = (
+    StateField("event_count", "long", "Events folded into this record."),
+    StateField("source_partition", "int", "Partition of the newest event folded in."),
+    StateField("source_offset", "long", "Offset of the newest event folded in."),
+    StateField("occurred_on", TIMESTAMP_MILLIS, "Newest occurredOn among the events folded in."),
+)
+
+
+@dataclass(frozen=True)
+class ReadModel:
+    """A read model as data.
+
+    name: lower case, digits and dashes; names its topics and API paths.
+    source_topic: the topic of its events.
+    event_types: names of the event schemas in `include/schemas/` that it folds; other record types on the topic are passed over.
+    key: builds the column of the read model's key (a string) from an event's columns.
+    state: the fields that the fold produces.
+    folds: revision -> fold. A fold builds one aggregate column for each state field that its revision has. An old
+        revision stays for as long as a version built with it is not retired; the highest is what a new version gets.
+    key_doc: what the key is, for readers of the tables.
+
+    An event's columns, for key and fold: `event_type` (the record's name), every field that all event types share,
+    and `<EventType>.<field>` for each type's own (null where the event is of another type).
+    """
+
+    name: str
+    source_topic: str
+    event_types: tuple[str, ...]
+    key: "Callable[[], Column]"
+    state: tuple[StateField, ...]
+    folds: "Mapping[int, Callable[[], Mapping[str, Column]]]"
+    key_doc: str = "Key of the read model."
+
+    def __post_init__(self) -> None:  # noqa: D105 - checks what the class says of its fields
+        if not NAME_PATTERN.fullmatch(self.name):
+            message = (
+                f"Read model name {self.name!r} is not valid: use lower-case letters, digits and dashes."
+            )
+            raise ReadModelError(message)
+        if not self.folds or min(self.folds) < 1:
+            message = f"Read model {self.name} has no fold: give `folds={{1: fold}}`."
+            raise ReadModelError(message)
+        reserved = {field.name for field in POSITION_FIELDS} & {field.name for field in self.state}
+        if reserved:
+            message = f"Read model {self.name} declares {sorted(reserved)}, which every state record has: rename them."
+            raise ReadModelError(message)
+
+    @property
+    def newest_fold_revision(self) -> int:
+        """The revision of the fold that a new version is built with."""
+        return max(self.folds)
+
+    @cached_property
+    def event_schemas(self) -> tuple[RecordSchema, ...]:
+        """The reader's schema of each event type, in the order of `event_types`."""
+        return tuple(event_schema(name) for name in self.event_types)
+
+    @property
+    def state_schema(self) -> RecordSchema:
+        """Avro schema of the newest revision's state record."""
+        return self.state_schema_of(self.newest_fold_revision)
+
+    def state_fields(self, revision: int) -> tuple[StateField, ...]:
+        """Return the fields that a revision's fold gives."""
+        return tuple(field for field in self.state if field.since <= revision)
+
+    def state_schema_of(self, revision: int) -> RecordSchema:
+        """Return the Avro schema of a revision's state record: its state fields, then the position's."""
+        words = "".join(word.capitalize() for word in self.name.split("-"))
+        record = {
+            "type": "record",
+            "name": words,
+            "namespace": "foldlake.state",
+            "doc": f"State record of the read model {self.name}.",
+            "fields": [
+                {"name": field.name, "type": field.avro_type, "doc": field.doc}
+                for field in (*self.state_fields(revision), *POSITION_FIELDS)
+            ],
+        }
+        return RecordSchema.parse(json.dumps(record), f"state schema of {self.name}")
+
+
+def load_read_models(extra_directory: Path | None = None, *, reload: bool = False) -> dict[str, ReadModel]:
+    """Return every declared read model by name: the `READ_MODEL` of each module in `include/read_models/`.
+
+    `extra_directory` holds further modules of the same kind (setting `read_models_dir`). With `again`, modules that this
+    process has imported are imported again, as they are on disk now; what was made from them before stays as it was.
+    Raises ReadModelError when a module declares none, or two declare the same name.
+    """
+    directories = [*include.read_models.__path__, *([str(extra_directory)] if extra_directory else [])]
+    models: dict[str, ReadModel] = {}
+    for directory in directories:
+        if not Path(directory).is_dir():
+            message = f"There is no folder {directory} of read models: correct FOLDLAKE_READ_MODELS_DIR."
+            raise ReadModelError(message)
+    for module_info in pkgutil.iter_modules(directories):
+        module = _module(module_info, reload=reload)
+        model = getattr(module, "READ_MODEL", None)
+        if not isinstance(model, ReadModel):
+            message = (
+                f"Module {module_info.name} of include/read_models has no READ_MODEL: assign it a ReadModel."
+            )
+            raise ReadModelError(message)
+        if model.name in models:
+            message = f"Two modules of include/read_models are named {model.name!r}: rename one."
+            raise ReadModelError(message)
+        models[model.name] = model
+    return models
+
+
+def _module(module_info: pkgutil.ModuleInfo, *, reload: bool) -> ModuleType:
+    """Import a module of read models from where it was found, which need not be on the package's path."""
+    name = f"{include.read_models.__name__}.{module_info.name}"
+    spec = module_info.module_finder.find_spec(name, None)
+    if spec is None or spec.loader is None:
+        message = f"Read-model module {module_info.name} cannot be imported: is it a Python file?"
+        raise ReadModelError(message)
+    known = None if reload else sys.modules.get(name)
+    if known is not None and known.__spec__ is not None and known.__spec__.origin == spec.origin:
+        return known
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def read_model(name: str, extra_directory: Path | None = None, *, reload: bool = False) -> ReadModel:
+    """Return one read model, imported `again` if so asked; raises UnknownReadModelError when none has this name."""
+    models = load_read_models(extra_directory, reload=reload)
+    if name not in models:
+        message = f"There is no read model {name!r}: known are {', '.join(sorted(models))}."
+        raise UnknownReadModelError(message)
+    return models[name]

@@ -1,0 +1,96 @@
+"""The schema registry: registering our schemas, fetching those of others by id."""
+
+import warnings
+from functools import lru_cache
+
+from include.errors import RegistryUnavailableError, SchemaError
+from include.kafka.record_schema import RecordSchema
+
+# The client's optional OAuth support warns on import about a library that Foldlake does not use, and switches its
+# warning on again first: recorded, it is not shown.
+with warnings.catch_warnings(record=True):
+    from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
+    from confluent_kafka.schema_registry.error import SchemaRegistryError
+
+REQUEST_TIMEOUT_S = 5
+NOT_FOUND = 404
+SERVER_ERRORS = 500
+
+
+class SchemaRegistry:
+    """Schemas by id and subject, through Confluent's API.
+
+    A schema never changes under its id, so what was fetched is kept for ever.
+    """
+
+    def __init__(self, url: str, timeout_s: float = REQUEST_TIMEOUT_S) -> None:
+        self.url = url
+        self._client = SchemaRegistryClient({"url": url, "timeout": timeout_s, "max.retries": 0})
+        self._fetch_cached = lru_cache(maxsize=None)(self._fetch)
+
+    def register(self, topic: str, schema: RecordSchema) -> int:
+        """Register a schema for a topic (TopicRecordNameStrategy) and return its id; the same schema gives the same id.
+
+        Raises SchemaError when the registry finds it incompatible, RegistryUnavailableError when it does not answer.
+        """
+        subject = f"{topic}-{schema.full_name}"
+        try:
+            return int(self._client.register_schema(subject, Schema(schema.text, "AVRO")))
+        except SchemaRegistryError as error:
+            if error.http_status_code < SERVER_ERRORS:
+                message = f"The registry refuses the schema for subject {subject}: {error.error_message}"
+                raise SchemaError(message) from error
+            raise self._unavailable(error) from error
+        except Exception as error:
+            raise self._unavailable(error) from error
+
+    def schema_by_id(self, schema_id: int) -> RecordSchema | None:
+        """Return the record schema with this id, or None when the registry says that there is none (or no record).
+
+        Raises RegistryUnavailableError when the registry does not answer: nothing is known of the id then.
+        """
+        schema = self._fetch_cached(schema_id)
+        if schema is None:
+            self._fetch_cached.cache_clear()  # an id that is free today may be taken tomorrow
+        return schema
+
+    def _fetch(self, schema_id: int) -> RecordSchema | None:
+        try:
+            fetched = self._client.get_schema(schema_id)
+        except SchemaRegistryError as error:
+            if error.http_status_code == NOT_FOUND:
+                return None
+            raise self._unavailable(error) from error
+        except Exception as error:
+            raise self._unavailable(error) from error
+        try:
+            return RecordSchema.parse(fetched.schema_str or "", f"schema {schema_id}")
+        except SchemaError:
+            return None
+
+    def schema_ids(self, topic: str) -> dict[int, RecordSchema]:
+        """Return every schema registered for a topic's records, by id.
+
+        Raises RegistryUnavailableError when the registry does not answer.
+        """
+        prefix = f"{topic}-"
+        found: dict[int, RecordSchema] = {}
+        try:
+            for subject in self._client.get_subjects():
+                if not subject.startswith(prefix):
+                    continue
+                for number in self._client.get_versions(subject):
+                    schema_id = self._client.get_version(subject, number).schema_id
+                    schema = None if schema_id is None else self.schema_by_id(schema_id)
+                    if schema is not None and schema_id is not None:
+                        found[schema_id] = schema
+        except (RegistryUnavailableError, SchemaError):
+            raise
+        except Exception as error:
+            raise self._unavailable(error) from error
+        return found
+
+    def _unavailable(self, error: Exception) -> RegistryUnavailableError:
+        return RegistryUnavailableError(
+            f"The schema registry at {self.url} does not answer ({error}): is it up, and the address right?"
+        )

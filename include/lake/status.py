@@ -1,0 +1,100 @@
+"""How the tables in the lake are: size, history, how far behind the events. Read with delta-rs, without a JVM."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
+
+from include.declarations.read_model import ReadModel
+from include.errors import KafkaUnavailableError
+from include.kafka.log_reading import end_offsets, log_consumer
+from include.kafka.topics import admin_client, partition_count
+from include.lake.tables import CommitTag, table_path
+from include.settings import Settings
+
+
+@dataclass(frozen=True)
+class LakeCommit:
+    """One commit of a table; `tag` is None where it is not ours."""
+
+    delta_version: int
+    committed_at: datetime
+    operation: str
+    tag: CommitTag | None
+
+
+@dataclass(frozen=True)
+class LakeStatus:
+    """One table.
+
+    version: of the read model, which the table holds; None before the first promotion.
+    events_behind: events of the source beyond what the table is known to be complete up to; None where Kafka does not
+        answer.
+    newest_age_s: how long ago the newest commit of ours was.
+    history: newest first.
+    """
+
+    read_model: str
+    path: str
+    rows: int
+    files: int
+    bytes: int
+    delta_version: int
+    version: int | None
+    complete_up_to: Mapping[int, int]
+    events_behind: int | None
+    newest_age_s: float | None
+    history: tuple[LakeCommit, ...]
+
+
+def lake_status(settings: Settings, model: ReadModel, commits: int) -> LakeStatus | None:
+    """Return how a read model's table is, with its newest `commits` commits, or None when there is no table yet."""
+    path = table_path(settings, model.name)
+    try:
+        table = DeltaTable(path)
+    except TableNotFoundError:
+        return None
+    files = pa.table(table.get_add_actions(flatten=True)).to_pydict()
+    history = tuple(map(_commit, table.history()))
+    newest = next((commit for commit in history if commit.tag is not None), None)
+    tag = None if newest is None else newest.tag
+    complete_up_to = {} if tag is None else tag.complete_up_to
+    return LakeStatus(
+        read_model=model.name,
+        path=path,
+        rows=sum(files["num_records"]),
+        files=len(files["path"]),
+        bytes=sum(files["size_bytes"]),
+        delta_version=table.version(),
+        version=None if tag is None else tag.version,
+        complete_up_to=complete_up_to,
+        events_behind=_events_behind(settings, model, complete_up_to),
+        newest_age_s=None if newest is None else (datetime.now(UTC) - newest.committed_at).total_seconds(),
+        history=history[:commits],
+    )
+
+
+def _commit(entry: dict[str, Any]) -> LakeCommit:
+    return LakeCommit(
+        delta_version=entry["version"],
+        committed_at=datetime.fromtimestamp(entry["timestamp"] / 1000, UTC),
+        operation=entry["operation"],
+        tag=CommitTag.from_json(entry.get("userMetadata")),
+    )
+
+
+def _events_behind(settings: Settings, model: ReadModel, complete_up_to: Mapping[int, int]) -> int | None:
+    consumer = log_consumer(settings.bootstrap_servers)
+    try:
+        admin = admin_client(settings.bootstrap_servers)
+        partitions = partition_count(admin, model.source_topic)
+        ends = end_offsets(consumer, model.source_topic, partitions or 0)
+    except KafkaUnavailableError:
+        return None
+    finally:
+        consumer.close()
+    return sum(max(0, end - complete_up_to.get(partition, 0)) for partition, end in enumerate(ends))

@@ -1,0 +1,77 @@
+"""Where the Delta tables are, and what each commit of `lake/<model>` says of itself.
+
+No Spark here: the same words are read by the jobs that write the tables, by the command line and by tests.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from include.declarations.read_model import POSITION_FIELDS, ReadModel, StateField
+from include.settings import Settings
+
+KEY_COLUMN = "key"
+
+
+def table_path(settings: Settings, model: str) -> str:
+    """Return the table that analysts read."""
+    return f"{settings.lake}/{model}"
+
+
+def staging_path(settings: Settings, model: str, version: int) -> str:
+    """Return the table of a rebuild that is not promoted yet."""
+    return f"{settings.lake}/_staging/{model}/v{version}"
+
+
+def quality_path(settings: Settings) -> str:
+    """Return the table of the quality checks' results."""
+    return f"{settings.lake}/_quality"
+
+
+def table_fields(model: ReadModel) -> tuple[StateField, ...]:
+    """Return the columns of a read model's table: its key, every field any revision has, the position."""
+    return (StateField(KEY_COLUMN, "string", model.key_doc), *model.state, *POSITION_FIELDS)
+
+
+@dataclass(frozen=True)
+class CommitTag:
+    """What a commit of `lake/<model>` says of itself, as JSON in Delta's `userMetadata`.
+
+    version, fold_revision: of the read model; the table holds that version from this commit on.
+    operation: compaction, promotion, optimize or vacuum.
+    changelog_offsets: partition of that version's changelog -> offset of the first record that is not in the table.
+    complete_up_to: partition of the source -> offset; every event below it that the version folds is in the table.
+    promotion_id: names the overwrite that the content goes on from, and compaction's checkpoint.
+    topic_id: Kafka's id of the changelog topic that the offsets are of: one that was made anew under the same name has
+        another. Empty in tags of releases that did not write it.
+    """
+
+    read_model: str
+    version: int
+    fold_revision: int
+    operation: str
+    changelog_offsets: dict[int, int] = field(default_factory=dict)
+    complete_up_to: dict[int, int] = field(default_factory=dict)
+    promotion_id: str = ""
+    topic_id: str = ""
+
+    def to_json(self) -> str:
+        """Return the tag as Delta keeps it."""
+        return json.dumps(asdict(self), separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str | None) -> "CommitTag | None":
+        """Read a commit's `userMetadata`; None when it is not a tag."""
+        try:
+            fields: dict[str, Any] = json.loads(text or "")
+            for name in ("changelog_offsets", "complete_up_to"):
+                fields[name] = {int(partition): offset for partition, offset in fields[name].items()}
+            return cls(**fields)
+        except (ValueError, TypeError, KeyError, AttributeError):
+            return None
+
+
+def merge_offsets(known: Mapping[int, int], found: Mapping[int, int]) -> dict[int, int]:
+    """Return the higher offset of each partition: what a table was once complete up to, it stays complete up to."""
+    return {p: max(known.get(p, 0), found.get(p, 0)) for p in sorted(known.keys() | found.keys())}

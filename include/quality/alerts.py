@@ -1,0 +1,43 @@
+"""Telling somebody of a failed check: in the log always, and by a webhook where one is set."""
+
+import logging
+
+import requests
+
+from include.quality.check import CheckResult
+from include.settings import Settings
+
+LOG = logging.getLogger(__name__)
+TIMEOUT_S = 10.0
+KEYS_IN_ALERT = 20
+
+
+def alert(settings: Settings, result: CheckResult) -> bool:
+    """Tell of a failed check; returns whether the webhook, if there is one, took it. Never raises.
+
+    The webhook gets a POST of JSON: text (one line, as chat systems show it), read_model, version, run_id, report,
+    expectations (those that failed: store, expectation, failed) and keys (some of those that failed: place, key).
+    """
+    LOG.error("%s", result.verdict)
+    if not settings.alert_webhook_url:
+        return True
+    body = {
+        "text": f"{result.verdict}. Report: {result.report_url}",
+        "read_model": result.request.read_model,
+        "version": result.version,
+        "run_id": result.request.run_id,
+        "report": result.report_url,
+        "expectations": [
+            {"store": e.store, "expectation": e.expectation, "failed": e.failed}
+            for e in result.expectations
+            if not e.passed
+        ],
+        "keys": [{"place": k.place, "key": k.key} for k in result.failing_keys[:KEYS_IN_ALERT]],
+    }
+    try:
+        requests.post(settings.alert_webhook_url, json=body, timeout=TIMEOUT_S).raise_for_status()
+    except requests.RequestException as error:
+        # The failure itself is what matters: it stands in the log, the table and the task's state.
+        LOG.error("the alert could not be delivered to FOLDLAKE_ALERT_WEBHOOK_URL: %s", error)  # noqa: TRY400
+        return False
+    return True

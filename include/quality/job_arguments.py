@@ -1,0 +1,15 @@
+"""The command line of spark_jobs/quality_check.py, from a request."""
+
+from include.quality.check import CheckRequest
+
+
+def arguments(request: CheckRequest) -> list[str]:
+    """Return the arguments that say what a request says."""
+    version = [] if request.version is None else ["--version", str(request.version)]
+    return [
+        *("--read-model", request.read_model),
+        *version,
+        *("--mode", request.mode.value),
+        *("--stores", ",".join(request.stores)),
+        *("--run-id", request.run_id),
+    ]

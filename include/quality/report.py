@@ -1,0 +1,88 @@
+"""The report of a check: one HTML page that needs nothing but itself, and the same as JSON for programs."""
+
+import json
+import re
+from dataclasses import asdict
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, select_autoescape
+
+from include.quality.check import CheckRequest, CheckResult, FailingKey
+from include.settings import Settings
+
+TEMPLATES = Path(__file__).resolve().parent / "templates"
+UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+URL_PATH = "/reports/quality/"
+
+
+def reports_directory(settings: Settings) -> Path:
+    """Return where the reports are."""
+    return settings.home / "reports" / "quality"
+
+
+def report_path(settings: Settings, run_id: str) -> Path:
+    """Return the HTML page of a run; its JSON lies beside it."""
+    return reports_directory(settings) / f"{file_stem(run_id)}.html"
+
+
+def summary_path(settings: Settings, run_id: str) -> Path:
+    """Return the JSON of a run."""
+    return report_path(settings, run_id).with_suffix(".json")
+
+
+def report_url(settings: Settings, run_id: str) -> str:
+    """Return where a query node serves the page."""
+    base = settings.reports_url or f"http://127.0.0.1:{settings.query_ports[0]}"
+    return f"{base.rstrip('/')}{URL_PATH}{file_stem(run_id)}.html"
+
+
+def file_stem(run_id: str) -> str:
+    """Return a run id as a file name: Airflow's have colons and plus signs."""
+    return UNSAFE.sub("-", run_id).strip(".-") or "run"
+
+
+def forget(settings: Settings, run_id: str) -> None:
+    """Remove what an earlier try of the same run left: it must not be taken for this one's."""
+    report_path(settings, run_id).unlink(missing_ok=True)
+    summary_path(settings, run_id).unlink(missing_ok=True)
+
+
+def write_page(settings: Settings, result: CheckResult) -> Path:
+    """Write the page, whole or not at all; returns its path."""
+    path = report_path(settings, result.request.run_id)
+    _replace(path, html(result))
+    return path
+
+
+def write_summary(settings: Settings, result: CheckResult) -> None:
+    """Write the JSON, which is the verdict: only when all else is done, for nobody does it again."""
+    _replace(summary_path(settings, result.request.run_id), result.to_json())
+
+
+def write_refusal(settings: Settings, request: CheckRequest, words: str, duration_s: float) -> None:
+    """Write the JSON of a check that cannot be made of this read model; it has no page."""
+    said = {"request": asdict(request), "passed": None, "verdict": words, "duration_s": duration_s}
+    _replace(summary_path(settings, request.run_id), json.dumps(said, indent=1))
+
+
+def html(result: CheckResult) -> str:
+    """Return the page."""
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=select_autoescape(("html",)),
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("report.html").render(result=result, differs=differs)
+
+
+def differs(key: FailingKey, field: str) -> bool:
+    """Whether stored and replayed disagree on a field."""
+    return key.stored.get(field) != key.replayed.get(field)
+
+
+def _replace(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    new = path.with_name(f".{path.name}.new")
+    new.write_text(text, encoding="utf-8")
+    new.replace(path)

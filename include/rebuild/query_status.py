@@ -1,0 +1,17 @@
+"""What the stream driver says of one version's query, as the stages that hand over and retire need it."""
+
+from include.settings import Settings
+from include.stream.checkpoints import query_name
+from include.stream.status import FRESH_S, QueryStatus, read_queries
+
+
+def query_status(settings: Settings, read_model: str, number: int) -> QueryStatus | None:
+    """Return what a running driver last said of a version's query; None when it says nothing of it.
+
+    Raises KafkaUnavailableError when no broker answers.
+    """
+    name = query_name(read_model, number)
+    return next(
+        (query for query in read_queries(settings) if query.query == name and query.reported_age_s < FRESH_S),
+        None,
+    )

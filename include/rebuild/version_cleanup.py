@@ -1,0 +1,136 @@
+"""What a version leaves behind, and removing it: topic, checkpoints, staging. May be killed and repeated at any point.
+
+The nodes remove their stores by themselves as soon as they read that a version is retired or abandoned. The schemas
+of its state records stay in the schema registry: a schema's id may be shared by other versions, and nothing reuses it.
+"""
+
+import logging
+import time
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from include.errors import FoldlakeError, KafkaUnavailableError
+from include.kafka.topics import (
+    ADMIN_TIMEOUT_S,
+    POLL_INTERVAL_S,
+    admin_client,
+    changelog_topic,
+    partition_count,
+)
+from include.lake.tables import staging_path
+from include.settings import Settings
+from include.stream.checkpoints import checkpoint_path, compaction_checkpoint, fold_rule_path
+from include.versions.version_lock import version_lock
+
+LOG = logging.getLogger(__name__)
+# The driver stops a query within seconds of reading the registry; its state is large at most.
+LOCK_WAIT_S = 120.0
+GONE = "UNKNOWN_TOPIC_OR_PART"
+
+
+class PlaceNotReachedError(FoldlakeError):
+    """A file system that Spark reaches, and this process does not."""
+
+
+def remove_leftovers(settings: Settings, read_model: str, number: int) -> None:
+    """Remove all that a retired or abandoned version leaves.
+
+    Waits until nobody writes it any more; raises VersionLockedError when somebody does not stop.
+    """
+    with version_lock(settings, read_model, number, wait_s=LOCK_WAIT_S):
+        _delete_topic(settings, changelog_topic(read_model, number))
+        for location in _locations(settings, read_model, number):
+            if _remove(location):
+                LOG.info("removed %s", location)
+
+
+def remove_staging(settings: Settings, read_model: str, number: int) -> bool:
+    """Remove a version's staging table, which nobody needs once it is promoted; returns whether there was one."""
+    return _remove(staging_path(settings, read_model, number))
+
+
+def still_there(settings: Settings, read_model: str, number: int) -> list[str]:
+    """Return what is left of a version: names of topics, places of files."""
+    topic = changelog_topic(read_model, number)
+    left = [topic] if partition_count(_admin(settings), topic) is not None else []
+    return left + [place for place in _locations(settings, read_model, number) if _exists(place)]
+
+
+def _locations(settings: Settings, read_model: str, number: int) -> list[str]:
+    checkpoint = checkpoint_path(settings, read_model, number)
+    rule = fold_rule_path(checkpoint)
+    folder, _, name = rule.rpartition("/")
+    return [
+        checkpoint,
+        rule,
+        f"{folder}/.{name}.crc",  # Hadoop's checksum of it, on local disks
+        compaction_checkpoint(settings, read_model, number),
+        staging_path(settings, read_model, number),
+    ]
+
+
+def _admin(settings: Settings) -> AdminClient:
+    return admin_client(settings.bootstrap_servers)
+
+
+def _delete_topic(settings: Settings, topic: str) -> None:
+    admin = _admin(settings)  # kept: its requests end with it
+    for future in admin.delete_topics([topic], operation_timeout=ADMIN_TIMEOUT_S).values():
+        try:
+            future.result(ADMIN_TIMEOUT_S * 2)
+        except KafkaException as error:
+            if error.args[0].name() == GONE:
+                return
+            raise KafkaUnavailableError(
+                f"Topic {topic} could not be deleted ({error}): is the broker up?"
+            ) from error
+        except TimeoutError as error:
+            raise KafkaUnavailableError(f"Topic {topic} could not be deleted: no answer in time.") from error
+        # The brokers hear of it after the controller has answered.
+        deadline_s = time.monotonic() + ADMIN_TIMEOUT_S
+        while partition_count(admin, topic) is not None and time.monotonic() < deadline_s:
+            time.sleep(POLL_INTERVAL_S)
+        LOG.info("deleted topic %s", topic)
+
+
+def _file_system(location: str) -> tuple[Any, str]:
+    from pyarrow import fs  # noqa: PLC0415 - takes a second, and is rarely needed
+
+    scheme = urlsplit(location).scheme
+    if not scheme:
+        location = Path(location).absolute().as_uri()
+    # Hadoop's name of it, which Spark needs, and everybody else's.
+    location = location.replace("s3a://", "s3://", 1)
+    try:
+        file_system, path = fs.FileSystem.from_uri(location)
+    except (OSError, ValueError) as error:
+        raise PlaceNotReachedError(
+            f"What a version has left in {location} cannot be looked at or removed from here ({error}). Remove it by hand, or"
+            " use a file system that is mounted, or S3."
+        ) from error
+    return file_system, path
+
+
+def _exists(location: str) -> bool:
+    from pyarrow import fs  # noqa: PLC0415
+
+    file_system, path = _file_system(location)
+    return bool(file_system.get_file_info(path).type != fs.FileType.NotFound)
+
+
+def _remove(location: str) -> bool:
+    from pyarrow import fs  # noqa: PLC0415
+
+    file_system, path = _file_system(location)
+    kind = file_system.get_file_info(path).type
+    if kind == fs.FileType.NotFound:
+        return False
+    if kind == fs.FileType.Directory:
+        file_system.delete_dir(path)
+    else:
+        file_system.delete_file(path)
+    return True

@@ -1,0 +1,1 @@
+"""The stream as seen from outside its driver: status, checkpoints, task slots."""

@@ -1,0 +1,240 @@
+"""How far the stream is: events behind, age of the newest folded event, dead letters, what each query is doing.
+
+Read from Kafka alone, so that it is true whatever the driver says of itself: the newest source offset that a changelog's
+last records carry against the source's end.
+"""
+
+import json
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import chain
+from typing import Any
+
+from confluent_kafka import Consumer
+from confluent_kafka.admin import AdminClient
+
+from include.declarations.read_model import load_read_models, read_model
+from include.kafka.log_reading import end_offsets, log_consumer, read_tail
+from include.kafka.record_schema import RecordSchema
+from include.kafka.state_record import StateRecord, decode_state_record
+from include.kafka.topics import PROGRESS_TOPIC, admin_client, dead_letter_topic, partition_count
+from include.settings import Settings
+from include.versions.registry import VersionRegistry
+
+# Enough to hold the newest record of every source partition: those of one batch are written side by side.
+TAIL_RECORDS = 300
+# After a burst the tasks of a real-time query end one after the other, and the newest record of a source partition may stand
+# further back. Looked for once nothing was written for so long, and events seem to be missing.
+LONG_TAIL_RECORDS = 20_000
+QUIET_S = 2.0
+# The driver speaks every 2 s; silent for longer, it is taken for gone.
+FRESH_S = 15.0
+
+
+@dataclass(frozen=True)
+class QueryStatus:
+    """What the driver last said of one query."""
+
+    query: str
+    phase: str
+    restarts: int
+    last_error: str
+    driver_pid: int
+    master: str
+    reported_age_s: float
+    last_batch: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class VersionStatus:
+    """How far one active version is, measured on its topics.
+
+    events_behind: events of the source that its changelog does not show yet.
+    newest_event_age_s: now less the newest folded event's occurredOn; None before the first.
+    newest_folded_age_s: how long ago the newest state record was written; None before the first.
+    """
+
+    read_model: str
+    version: int
+    stage: str
+    source_topic: str
+    events: int
+    events_behind: int
+    newest_event_age_s: float | None
+    newest_folded_age_s: float | None
+    dead_letters: int
+
+
+@dataclass(frozen=True)
+class StreamStatus:
+    """The stream as a whole.
+
+    state: running, catching up, failing or not running.
+    events_behind: of the version that is merge_offsets behind. dead_letters: of all source topics.
+    newest_event_age_s: age of the newest folded event of all.
+    """
+
+    state: str
+    driver_pid: int | None
+    events_behind: int
+    newest_event_age_s: float | None
+    dead_letters: int
+    versions: tuple[VersionStatus, ...]
+    queries: tuple[QueryStatus, ...]
+
+
+def read_stream_status(settings: Settings) -> StreamStatus:
+    """Measure the stream's progress; takes about a second.
+
+    Raises KafkaUnavailableError when no broker answers.
+    """
+    consumer = log_consumer(settings.bootstrap_servers)
+    admin = admin_client(settings.bootstrap_servers)
+    try:
+        queries = tuple(_queries(admin, consumer))
+        versions = tuple(_versions(settings, admin, consumer, queries))
+    finally:
+        consumer.close()
+    fresh = [query for query in queries if query.reported_age_s < FRESH_S and query.phase != "stopped"]
+    return StreamStatus(
+        state=_state({query.phase for query in fresh}),
+        driver_pid=fresh[0].driver_pid if fresh else None,
+        events_behind=max((v.events_behind for v in versions), default=0),
+        newest_event_age_s=min(
+            (v.newest_event_age_s for v in versions if v.newest_event_age_s is not None), default=None
+        ),
+        dead_letters=sum({v.source_topic: v.dead_letters for v in versions}.values()),
+        versions=versions,
+        queries=tuple(fresh),
+    )
+
+
+def read_queries(settings: Settings) -> tuple[QueryStatus, ...]:
+    """Return what the driver last said of each query, however long ago; raises KafkaUnavailableError."""
+    consumer = log_consumer(settings.bootstrap_servers)
+    try:
+        admin = admin_client(settings.bootstrap_servers)
+        return tuple(_queries(admin, consumer))
+    finally:
+        consumer.close()
+
+
+def _state(phases: set[str]) -> str:
+    if not phases:
+        return "not running"
+    if phases & {"failed", "refused"}:
+        return "failing"
+    return "catching up" if phases & {"catching up", "starting"} else "running"
+
+
+def _queries(admin: AdminClient, consumer: Consumer) -> Iterable[QueryStatus]:
+    if partition_count(admin, PROGRESS_TOPIC) is None:
+        return
+    newest: dict[bytes, dict[str, Any]] = {}
+    for message in read_tail(consumer, PROGRESS_TOPIC, 0, records=TAIL_RECORDS):
+        key, value = message.key(), message.value()
+        if isinstance(key, bytes) and value is not None:
+            newest[key] = json.loads(value)
+    for said in newest.values():
+        yield QueryStatus(
+            query=said["query"],
+            phase=said["phase"],
+            restarts=said["restarts"],
+            last_error=said["last_error"],
+            driver_pid=said["driver_pid"],
+            master=said["master"],
+            reported_age_s=_age_s(datetime.fromisoformat(said["at"])),
+            last_batch=said["last_batch"],
+        )
+
+
+def _versions(
+    settings: Settings, admin: AdminClient, consumer: Consumer, queries: tuple[QueryStatus, ...]
+) -> Iterable[VersionStatus]:
+    committed = {query.query: query.last_batch.get("end_offsets", {}) for query in queries}
+    models = load_read_models(settings.read_models_dir)
+    for record in VersionRegistry(settings.bootstrap_servers).read().values():
+        model = models.get(record.read_model)
+        if model is None:
+            continue
+        if any(version.fold_revision not in model.folds for version in record.active):
+            # A revision that was added after this process had imported the module.
+            model = read_model(model.name, settings.read_models_dir, reload=True)
+        for version in record.active:
+            partitions = partition_count(admin, model.source_topic) or 0
+            letters = dead_letter_topic(model.source_topic)
+            ends = end_offsets(consumer, model.source_topic, partitions)
+            folded = _Folded(model.state_schema_of(version.fold_revision))
+            # Records of other types are passed over: the changelog never shows them, the query's commits do.
+            for partition, offset in committed.get(f"{model.name}/v{version.number}", {}).items():
+                folded.reach(int(partition), offset - 1)
+            if partition_count(admin, letters) is not None:
+                for partition in range(partitions):
+                    folded.add_dead_letters(consumer, letters, partition)
+            changelog_partitions = partition_count(admin, version.changelog_topic) or 0
+            folded.add_changelog(consumer, version.changelog_topic, changelog_partitions, TAIL_RECORDS)
+            if folded.behind(ends) and folded.is_quiet():
+                folded.add_changelog(
+                    consumer, version.changelog_topic, changelog_partitions, LONG_TAIL_RECORDS
+                )
+            yield VersionStatus(
+                read_model=record.read_model,
+                version=version.number,
+                stage=version.stage.value,
+                source_topic=model.source_topic,
+                events=sum(ends),
+                events_behind=folded.behind(ends),
+                newest_event_age_s=None if folded.occurred_on is None else _age_s(folded.occurred_on),
+                newest_folded_age_s=None
+                if folded.written_at_s is None
+                else time.time() - folded.written_at_s,
+                dead_letters=folded.dead_letters,
+            )
+
+
+class _Folded:
+    """What the last records of a version's topics show: per source partition, the newest offset dealt with."""
+
+    def __init__(self, state_schema: RecordSchema) -> None:
+        self._state_schema = state_schema
+        self.newest: dict[int, int] = {}
+        self.occurred_on: datetime | None = None
+        self.written_at_s: float | None = None
+        self.dead_letters = 0
+
+    def add_changelog(self, consumer: Consumer, topic: str, partitions: int, records: int) -> None:
+        """Take in the last so many records of each partition of the changelog."""
+        for message in chain.from_iterable(read_tail(consumer, topic, p, records) for p in range(partitions)):
+            value = message.value()
+            if value is None:
+                continue
+            record: StateRecord = decode_state_record(value, lambda _id: self._state_schema)
+            self.reach(record.source_partition, record.source_offset)
+            written_at_s = message.timestamp()[1] / 1000
+            self.occurred_on = max(self.occurred_on or record.occurred_on, record.occurred_on)
+            self.written_at_s = max(self.written_at_s or written_at_s, written_at_s)
+
+    def add_dead_letters(self, consumer: Consumer, topic: str, partition: int) -> None:
+        """Take in the end of one dead-letter partition; an offset there counts the letters before it."""
+        for message in read_tail(consumer, topic, partition, records=1):
+            headers = dict(message.headers() or [])
+            self.reach(partition, int(headers.get("source_offset") or -1))
+            self.dead_letters += (message.offset() or 0) + 1
+
+    def reach(self, partition: int, offset: int) -> None:
+        """Note that everything up to this offset is dealt with."""
+        self.newest[partition] = max(self.newest.get(partition, -1), offset)
+
+    def behind(self, ends: Sequence[int]) -> int:
+        """Return how many events of the source, given its partitions' ends, are not dealt with as far as is known."""
+        return sum(end - 1 - min(end - 1, self.newest.get(p, -1)) for p, end in enumerate(ends))
+
+    def is_quiet(self) -> bool:
+        """Return whether there are state records, and the newest is not of the last moments."""
+        return self.written_at_s is not None and time.time() - self.written_at_s > QUIET_S
+
+
+def _age_s(moment: datetime) -> float:
+    return (datetime.now(UTC) - moment).total_seconds()

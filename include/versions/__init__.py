@@ -1,0 +1,1 @@
+"""The version registry: which version of each read model is live, and how that changes."""

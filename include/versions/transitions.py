@@ -1,0 +1,289 @@
+r"""How a read model's versions may change: each transition a pure function on the registry's record, and applying one.
+
+    BUILDING -> CANDIDATE -> LIVE <-> PREVIOUS -> RETIRED
+        \----------\-> ABANDONED
+
+Every transition is idempotent: where its result is there already, it returns the very record that it was given.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from include.errors import FoldlakeError, RevisionConflictError
+from include.kafka.topics import changelog_topic
+from include.versions.registry import UNFINISHED_STAGES, ReadModelVersions, Stage, Version, VersionRegistry
+
+# With two writers a conflict is settled at the first retry; more than a few means that something else is wrong.
+ATTEMPTS = 10
+
+Transition = Callable[[ReadModelVersions], ReadModelVersions]
+
+
+class VersionChangeError(FoldlakeError):
+    """The registry's record does not allow this change."""
+
+
+class UnknownVersionError(VersionChangeError):
+    """There is no such read model in the registry, or no such version of it."""
+
+
+class RebuildRunningError(VersionChangeError):
+    """Another rebuild of the same read model is at work."""
+
+
+class VersionAbandonedError(VersionChangeError):
+    """The version was given up; its leftovers are gone or going."""
+
+
+class VersionRetiredError(VersionChangeError):
+    """The version's checkpoint, changelog and stores are gone or going."""
+
+
+class NotHandedOverError(VersionChangeError):
+    """The version is still being filled: nobody has loaded it."""
+
+
+class NothingToRollBackToError(VersionChangeError):
+    """There is no previous version."""
+
+
+class VersionInUseError(VersionChangeError):
+    """The version is live, or was promoted: it cannot be given up or retired."""
+
+
+class PromotionLostError(VersionChangeError):
+    """Another promotion or rollback came first."""
+
+
+def register(
+    record: ReadModelVersions, *, run_id: str, reason: str, fold_revision: int, now: datetime
+) -> ReadModelVersions:
+    """Add the next version, BUILDING, for the rebuild `run_id`. Numbers are never used twice.
+
+    Raises VersionAbandonedError when this rebuild's version was given up, RebuildRunningError when another rebuild is at work.
+    """
+    mine = next((v for v in record.versions if v.run_id == run_id), None)
+    if mine is not None:
+        if mine.stage is Stage.ABANDONED:
+            raise VersionAbandonedError(
+                f"{_name(record, mine)} of run {run_id} was abandoned, and its leftovers were removed: start a new rebuild."
+            )
+        return record
+    other = record.unfinished
+    if other is not None:
+        raise RebuildRunningError(
+            f"The rebuild {other.run_id or 'without a run'} is building {_name(record, other)} ({other.reason}), so a second "
+            f"one of {record.read_model} is refused: wait until it has ended, or end it first."
+        )
+    number = max(v.number for v in record.versions) + 1
+    version = Version(
+        number=number,
+        stage=Stage.BUILDING,
+        fold_revision=fold_revision,
+        changelog_topic=changelog_topic(record.read_model, number),
+        reason=reason,
+        created_at=now.isoformat(),
+        run_id=run_id,
+    )
+    return replace(record, versions=(*record.versions, version))
+
+
+def hand_over(record: ReadModelVersions, number: int) -> ReadModelVersions:
+    """Make a version that is built a candidate: from now on the stream driver folds it.
+
+    Raises VersionAbandonedError or VersionRetiredError when it is gone.
+    """
+    version = require_not_ended(record, number)
+    return (
+        _with(record, replace(version, stage=Stage.CANDIDATE)) if version.stage is Stage.BUILDING else record
+    )
+
+
+def promote(
+    record: ReadModelVersions, number: int, *, now: datetime, retire_live_after: datetime
+) -> ReadModelVersions:
+    """Make a candidate live, and what was live the previous version, kept until `retire_live_after`.
+
+    Raises NotHandedOverError, VersionAbandonedError, VersionRetiredError, or VersionInUseError for a previous version,
+    which comes back by `roll_back` alone.
+    """
+    version = require_not_ended(record, number)
+    if version.stage is Stage.BUILDING:
+        raise NotHandedOverError(f"{_name(record, version)} is still being built: hand it over first.")
+    if version.stage is Stage.PREVIOUS:
+        raise VersionInUseError(
+            f"{_name(record, version)} was promoted and replaced since: roll back to it if it shall be live."
+        )
+    return record if version.stage is Stage.LIVE else _make_live(record, version, now, retire_live_after)
+
+
+def require_not_ended(record: ReadModelVersions, number: int) -> Version:
+    """Return a version that is neither retired nor abandoned; raises VersionRetiredError, VersionAbandonedError, UnknownVersionError."""
+    version = _known(record, number)
+    if version.stage is Stage.RETIRED:
+        raise VersionRetiredError(
+            f"{_name(record, version)} is retired: its state is gone. A rebuild with fold revision {version.fold_revision} "
+            "makes a version like it."
+        )
+    if version.stage is Stage.ABANDONED:
+        raise VersionAbandonedError(f"{_name(record, version)} was abandoned: its state is gone.")
+    return version
+
+
+def replaced_last(record: ReadModelVersions) -> Version | None:
+    """Return the version that was live before the one that is, or None when that is gone, or never was."""
+    previous = [v for v in record.versions if v.stage is Stage.PREVIOUS]
+    return max(previous, key=lambda v: (v.replaced_in, v.number), default=None)
+
+
+def rollback_target(record: ReadModelVersions) -> Version:
+    """Return the version that a rollback without a number goes to; raises NothingToRollBackToError."""
+    version = replaced_last(record)
+    if version is None:
+        raise NothingToRollBackToError(
+            f"{record.read_model} has no previous version to roll back to: it was never promoted, or its grace time is over."
+        )
+    return version
+
+
+def roll_back(
+    record: ReadModelVersions, number: int, *, now: datetime, retire_live_after: datetime
+) -> ReadModelVersions:
+    """Make a previous version live again, and what was live the previous one.
+
+    Raises VersionRetiredError, VersionAbandonedError, or NotHandedOverError for a version that was never live.
+    """
+    version = require_not_ended(record, number)
+    if version.stage in UNFINISHED_STAGES:
+        raise NotHandedOverError(
+            f"{_name(record, version)} was never live: its rebuild promotes it, not a rollback."
+        )
+    return record if version.stage is Stage.LIVE else _make_live(record, version, now, retire_live_after)
+
+
+def retire(record: ReadModelVersions, number: int) -> ReadModelVersions:
+    """Retire a previous version: nobody folds or holds it any more, and its leftovers may go.
+
+    Raises VersionInUseError for a live version, NotHandedOverError for one of a rebuild at work.
+    """
+    version = _known(record, number)
+    if version.stage in (Stage.RETIRED, Stage.ABANDONED):
+        return record
+    if version.stage is Stage.LIVE:
+        raise VersionInUseError(
+            f"{_name(record, version)} is live: promote or roll back to another one first."
+        )
+    if version.stage in UNFINISHED_STAGES:
+        raise NotHandedOverError(f"{_name(record, version)} belongs to a rebuild: abandon it instead.")
+    return _with(record, replace(version, stage=Stage.RETIRED))
+
+
+def abandon(record: ReadModelVersions, number: int) -> ReadModelVersions:
+    """Give up a version that is not promoted. Raises VersionInUseError when it was."""
+    version = _known(record, number)
+    if version.stage is Stage.ABANDONED:
+        return record
+    if version.stage not in UNFINISHED_STAGES:
+        raise VersionInUseError(f"{_name(record, version)} was promoted already (it is {version.stage}).")
+    return _with(record, replace(version, stage=Stage.ABANDONED))
+
+
+def is_due(version: Version, now: datetime) -> bool:
+    """Whether a previous version's grace time is over."""
+    if version.stage is not Stage.PREVIOUS or not version.retire_after:
+        return False
+    return datetime.fromisoformat(version.retire_after) <= now
+
+
+def record_of(registry: VersionRegistry, read_model: str) -> ReadModelVersions:
+    """Return the registry's record of a read model; raises UnknownVersionError when it has none."""
+    record = registry.read().get(read_model)
+    if record is None:
+        raise UnknownVersionError(
+            f"The version registry has no {read_model!r} yet: the stream driver makes version 1 when it first starts."
+        )
+    return record
+
+
+def change(registry: VersionRegistry, read_model: str, transition: Transition) -> ReadModelVersions:
+    """Apply a transition by compare-and-set; after a conflict, read the record again and decide again.
+
+    Raises what the transition raises, UnknownVersionError, or RevisionConflictError when others are always faster.
+    """
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            return _append(registry, record_of(registry, read_model), transition)
+        except RevisionConflictError:
+            if attempt == ATTEMPTS:
+                raise
+    raise AssertionError
+
+
+def change_live(registry: VersionRegistry, read_model: str, transition: Transition) -> ReadModelVersions:
+    """Apply a promotion or rollback by compare-and-set; of two at once, one loses.
+
+    Raises PromotionLostError when another version became live after the record was read; what else was changed in
+    between does not matter, and is decided upon again.
+    """
+    before = record_of(registry, read_model).live
+
+    def decide(record: ReadModelVersions) -> ReadModelVersions:
+        changed = transition(record)
+        if changed is not record and _number(record.live) != _number(before):
+            raise PromotionLostError(
+                f"Nothing was promoted: v{_number(record.live)} of {read_model} became live in the place of "
+                f"v{_number(before)} meanwhile. Look at `./foldlake versions`, then decide again."
+            )
+        return changed
+
+    return change(registry, read_model, decide)
+
+
+def _append(
+    registry: VersionRegistry, record: ReadModelVersions, transition: Transition
+) -> ReadModelVersions:
+    changed = transition(record)
+    return record if changed is record else registry.compare_and_set(changed, record.revision)
+
+
+def _make_live(
+    record: ReadModelVersions, version: Version, now: datetime, retire_live_after: datetime
+) -> ReadModelVersions:
+    old = record.live
+    if old is not None:
+        previous = replace(
+            old,
+            stage=Stage.PREVIOUS,
+            live_since="",
+            retire_after=retire_live_after.astimezone(UTC).isoformat(),
+            replaced_in=record.revision + 1,
+        )
+        record = _with(record, previous)
+    live_since = now.astimezone(UTC).isoformat()
+    return _with(
+        record, replace(version, stage=Stage.LIVE, live_since=live_since, retire_after="", replaced_in=0)
+    )
+
+
+def _with(record: ReadModelVersions, version: Version) -> ReadModelVersions:
+    return replace(
+        record, versions=tuple(version if v.number == version.number else v for v in record.versions)
+    )
+
+
+def _number(version: Version | None) -> int:
+    return 0 if version is None else version.number
+
+
+def _known(record: ReadModelVersions, number: int) -> Version:
+    version = record.version(number)
+    if version is None:
+        raise UnknownVersionError(
+            f"{record.read_model} has no version {number}: there are {', '.join(str(v.number) for v in record.versions)}."
+        )
+    return version
+
+
+def _name(record: ReadModelVersions, version: Version) -> str:
+    return f"v{version.number} of {record.read_model}"

@@ -1,0 +1,102 @@
+"""What a query node has to know of the cluster, asked about once a second: versions, topics, group, ends of sources."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from confluent_kafka import KafkaException, TopicCollection, TopicPartition
+
+from include.errors import KafkaUnavailableError
+from include.kafka.log_reading import log_consumer
+from include.kafka.topics import admin_client
+from include.nodes.routing_table import RoutingTable, routing_table
+from include.settings import Settings
+from include.versions.registry import ReadModelVersions, VersionRegistry
+from query_api.cluster.membership import GROUP
+from query_api.store.base import Binding
+
+REQUEST_TIMEOUT_S = 5.0
+# A topic that is deleted and made again is noticed after so long.
+TOPIC_FACTS_S = 5.0
+UNKNOWN_TOPIC = "UNKNOWN_TOPIC_OR_PART"
+
+
+@dataclass(frozen=True)
+class TopicFacts:
+    """A topic's incarnation and its number of partitions."""
+
+    binding: Binding
+    partitions: int
+
+
+@dataclass(frozen=True)
+class ClusterView:
+    """All of it, as of one moment."""
+
+    versions: Mapping[str, ReadModelVersions] = field(default_factory=dict)
+    topics: Mapping[str, TopicFacts] = field(default_factory=dict)
+    routing: RoutingTable = field(default_factory=RoutingTable)
+    source_ends: Mapping[tuple[str, int], int] = field(default_factory=dict)
+
+
+class ClusterObserver:
+    """Asks Kafka. Not for use by several threads at once."""
+
+    def __init__(self, settings: Settings, source_topics: Mapping[str, str]) -> None:
+        """Observe the read models whose names and source topics are given."""
+        self._source_topics = source_topics
+        self._versions = VersionRegistry(settings.bootstrap_servers, settings.replication_factor)
+        self._admin = admin_client(settings.bootstrap_servers)
+        self._consumer = log_consumer(settings.bootstrap_servers)
+        self._routing = RoutingTable()
+        self._facts: dict[str, TopicFacts] = {}
+        self._facts_at = float("-inf")
+
+    def observe(self) -> ClusterView:
+        """Return the cluster as it is now; raises KafkaUnavailableError when it does not answer."""
+        versions = {name: v for name, v in self._versions.read().items() if name in self._source_topics}
+        names = {v.changelog_topic for record in versions.values() for v in record.active}
+        names |= set(self._source_topics.values())
+        try:
+            topics = self._topics(frozenset(names))
+            # Between two rebalances there is none: the last good one stays in force.
+            self._routing = routing_table(self._admin, GROUP, REQUEST_TIMEOUT_S) or self._routing
+            return ClusterView(versions, topics, self._routing, self._source_ends(topics))
+        except (KafkaException, TimeoutError) as error:
+            message = f"Kafka does not answer ({error}): is the broker up?"
+            raise KafkaUnavailableError(message) from error
+
+    def _topics(self, names: frozenset[str]) -> dict[str, TopicFacts]:
+        """Return the facts of those topics that exist; asked again when one is missing, and now and then."""
+        now = time.monotonic()
+        if now - self._facts_at >= TOPIC_FACTS_S or not names <= self._facts.keys():
+            self._facts = self._describe(sorted(names))
+            self._facts_at = now
+        return {name: self._facts[name] for name in names & self._facts.keys()}
+
+    def _describe(self, names: list[str]) -> dict[str, TopicFacts]:
+        cluster = self._admin.describe_cluster(request_timeout=REQUEST_TIMEOUT_S).result(REQUEST_TIMEOUT_S)
+        asked = self._admin.describe_topics(TopicCollection(names), request_timeout=REQUEST_TIMEOUT_S)
+        facts = {}
+        for name, future in asked.items():
+            try:
+                topic = future.result(REQUEST_TIMEOUT_S)
+            except KafkaException as error:
+                if error.args[0].name() != UNKNOWN_TOPIC:
+                    raise
+                continue
+            binding = Binding(cluster.cluster_id, name, str(topic.topic_id))
+            facts[name] = TopicFacts(binding, len(topic.partitions))
+        return facts
+
+    def _source_ends(self, topics: Mapping[str, TopicFacts]) -> dict[tuple[str, int], int]:
+        wanted = [
+            TopicPartition(name, partition)
+            for name in set(self._source_topics.values())
+            if name in topics
+            for partition in range(topics[name].partitions)
+        ]
+        return {
+            (p.topic, p.partition): self._consumer.get_watermark_offsets(p, timeout=REQUEST_TIMEOUT_S)[1]
+            for p in wanted
+        }

@@ -1,0 +1,1 @@
+"""Commands: validated, then appended to the log as events."""

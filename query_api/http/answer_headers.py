@@ -1,0 +1,27 @@
+"""The headers that say where an answer comes from and what it stands for."""
+
+from query_api.lookup.local_lookup import LocalAnswer
+
+CONTENT_TYPE = "application/json"
+
+
+def headers_of(answer: LocalAnswer) -> list[tuple[str, str]]:
+    """Return the headers of an answer from this node's store."""
+    raw = answer.raw
+    return [
+        ("Content-Type", CONTENT_TYPE),
+        ("Cache-Control", "no-store"),
+        ("Foldlake-Version", str(answer.place.version)),
+        (
+            "Foldlake-Position",
+            f"partition={raw['source_partition']}, offset={raw['source_offset']}, event_count={raw['event_count']}",
+        ),
+        ("Foldlake-Node", answer.place.state.node),
+        ("Foldlake-Role", answer.role.value),
+    ]
+
+
+def passed_on(headers: dict[str, str]) -> list[tuple[str, str]]:
+    """Return those headers of another node's answer that go to the client."""
+    wanted = ("content-type", "cache-control", "retry-after")
+    return [(k.title(), v) for k, v in headers.items() if k in wanted or k.startswith("foldlake-")]

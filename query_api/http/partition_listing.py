@@ -1,0 +1,95 @@
+"""The records of a partition as this node itself holds it, page by page: for proofs, not for lookups.
+
+`GET /api/read-models/<name>/records?partition=P` is never passed on to another node, so that each node's own store can
+be looked into, the owner's and the standby's.
+"""
+
+import re
+from urllib.parse import quote
+
+from flask import Blueprint, Response, request
+
+from query_api.http import balance_lookup
+from query_api.http.json_text import dumps
+from query_api.http.problems import ProblemError
+from query_api.http.record_routes import record_fields, version_number
+from query_api.lookup.local_lookup import LocalLookup, LocalPage
+from query_api.store.base import Sample
+from query_api.store.lmdb.layout import MAX_KEY_BYTES
+
+PARAMETERS = frozenset({"partition", "version", "after", "limit", "sample"})
+DEFAULT_LIMIT = 100
+MAX_LIMIT = 1000
+MAX_DIGITS = 9
+SAMPLE = re.compile(r"(\d{1,9})/(\d{1,9})")
+
+
+def listing_path(model: str) -> str:
+    """Return the path under which a node lists a read model's records."""
+    return f"/api/read-models/{quote(model, safe='')}/records"
+
+
+def listing_blueprint(local: LocalLookup) -> Blueprint:
+    """Return the listing as part of a Flask application."""
+    blueprint = Blueprint("listing", __name__)
+
+    @blueprint.get("/api/read-models/<name>/records")
+    def list_records(name: str) -> Response:
+        given = balance_lookup.parameters(request.query_string.decode("latin-1"), PARAMETERS)
+        partition = _number("partition", given.get("partition"), None, 0, 10**MAX_DIGITS)
+        limit = _number("limit", given.get("limit"), DEFAULT_LIMIT, 1, MAX_LIMIT)
+        after = given.get("after", "").encode()
+        if len(after) > MAX_KEY_BYTES:
+            raise ProblemError(
+                400, "invalid-after", f"after has {len(after)} bytes, {MAX_KEY_BYTES} are possible."
+            )
+        sample = _sample(given.get("sample"))
+        place = local.partition_place(name, partition, version_number(given.get("version")))
+        found = local.page(place, after, limit, sample)
+        headers = {
+            "Cache-Control": "no-store",
+            "Foldlake-Node": place.state.node,
+            "Foldlake-Role": place.role.value,
+        }
+        return Response(_json(local, found), content_type="application/json", headers=headers)
+
+    return blueprint
+
+
+def _json(local: LocalLookup, found: LocalPage) -> str:
+    place, page = found.place, found.page
+    decode = local.decoder(found)
+    return dumps(
+        {
+            "read_model": place.model.name,
+            "version": place.version,
+            "partition": place.partition,
+            "node": place.state.node,
+            "role": place.role.value,
+            "total": page.total,
+            "records": [record_fields(key, decode(record)) for key, record in page.records],
+            "next": None if page.next is None else page.next.decode(),
+        }
+    )
+
+
+def _number(name: str, text: str | None, default: int | None, low: int, high: int) -> int:
+    if text is None and default is not None:
+        return default
+    digits = text or ""
+    if not (
+        digits.isascii() and digits.isdigit() and len(digits) <= MAX_DIGITS and low <= int(digits) <= high
+    ):
+        raise ProblemError(400, f"invalid-{name}", f"{name} must be a whole number from {low} to {high}.")
+    return int(digits)
+
+
+def _sample(text: str | None) -> Sample:
+    if text is None:
+        return Sample()
+    matched = SAMPLE.fullmatch(text)
+    if matched is None or not int(matched[1]) < int(matched[2]):
+        raise ProblemError(
+            400, "invalid-sample", "sample must be two whole numbers, a smaller and a greater: 3/100."
+        )
+    return Sample(int(matched[1]), int(matched[2]))

@@ -1,0 +1,61 @@
+"""The reports of the quality checks, as files of this machine: a list, and each page."""
+
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+
+from flask import Blueprint, Response, abort, render_template_string, send_from_directory
+
+# What include/quality/report.py makes of a run id.
+NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*\.(html|json)")
+LISTED = 200
+# A report needs nothing but itself: no script, no other host.
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+LIST = """<!doctype html><html lang="en"><meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1"><title>Quality checks</title>
+<link rel="icon" href="data:,">
+<style>:root{color-scheme:light dark}body{font:16px/1.6 system-ui,sans-serif;max-width:46rem;margin:2rem auto;padding:0 1rem}
+li{overflow-wrap:anywhere}time{opacity:.7}</style>
+<h1>Quality checks</h1>
+{% if pages %}<p>Newest first.</p>{% else %}<p>No check has been made yet: run <code>./foldlake quality</code>.</p>{% endif %}
+<ul>{% for name, at in pages %}<li><a href="{{ name }}">{{ name[:-5] }}</a> <time>{{ at }}</time>{% endfor %}</ul></html>
+"""
+
+
+def reports_blueprint(directory: Path) -> Blueprint:
+    """Return the reports below `directory` as part of a Flask application."""
+    blueprint = Blueprint("reports", __name__)
+
+    @blueprint.get("/reports/quality/")
+    def list_reports() -> Response:
+        return _page(render_template_string(LIST, pages=_newest(directory)))
+
+    @blueprint.get("/reports/quality/<name>")
+    def get_report(name: str) -> Response:
+        if not NAME.fullmatch(name):
+            abort(404, "There is no such report: /reports/quality/ lists them.")
+        response = send_from_directory(directory, name, max_age=0)
+        response.headers["Content-Security-Policy"] = POLICY
+        return response
+
+    return blueprint
+
+
+def _newest(directory: Path) -> list[tuple[str, str]]:
+    """Return the name and the time of the newest pages."""
+    found = []
+    for path in directory.glob("*.html"):
+        try:
+            found.append((path.stat().st_mtime, path.name))
+        except FileNotFoundError:
+            continue
+    return [
+        (name, f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S} UTC")
+        for at, name in sorted(found, reverse=True)[:LISTED]
+    ]
+
+
+def _page(text: str) -> Response:
+    return Response(
+        text, content_type="text/html; charset=utf-8", headers={"Content-Security-Policy": POLICY}
+    )

@@ -1,0 +1,1 @@
+"""Lookups by key: from the node's own store, or from the owner of the key's partition."""

@@ -1,0 +1,248 @@
+"""Answering from this node's own store."""
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from typing import Any, NamedTuple
+
+from include.kafka.record_schema import RecordSchema
+from include.kafka.state_record import StateRecord, decode_state_record
+from include.settings import Settings
+from query_api.cluster.node_state import ModelState, NodeState, NodeStateWatch
+from query_api.errors import StoreDamagedError, StoreMissingError
+from query_api.lookup.lookup_failures import FailureReason, LookupFailedError
+from query_api.lookup.open_stores import OpenStore, OpenStores
+from query_api.lookup.position_bound import MAX_WAIT_S, PositionBound
+from query_api.lookup.routing import partition_of
+from query_api.store.base import HeldRecord, Page, Position, ReadableStore, Sample
+from query_api.store.directory import StoreDirectory
+
+BOUND_POLL_S = 0.002
+# A removed store's place on the disk is given back by every worker after so long at most.
+WATCH_INTERVAL_S = 5.0
+
+
+class Role(StrEnum):
+    """In which role a node answered."""
+
+    OWNER = "owner"
+    STANDBY = "standby"
+
+
+@dataclass(frozen=True)
+class KeyLocation:
+    """Where a key lives: the read model's state here, the version asked for, and the key's partition."""
+
+    state: NodeState
+    model: ModelState
+    version: int
+    key: bytes
+    partition: int
+
+    @property
+    def owner(self) -> str | None:
+        """URL of the partition's owner."""
+        return self.model.owners.get(self.partition)
+
+    @property
+    def is_owned_here(self) -> bool:
+        """Whether this node owns the key's partition."""
+        return self.partition in self.model.owned
+
+    @property
+    def role(self) -> Role:
+        """In which role this node answers."""
+        return Role.OWNER if self.is_owned_here else Role.STANDBY
+
+
+class LocalAnswer(NamedTuple):
+    """A record found here: the changelog's value, its fields without logical types, and the store it was read from."""
+
+    place: KeyLocation
+    role: Role
+    record: HeldRecord
+    raw: dict[str, Any]
+    store: ReadableStore
+
+
+@dataclass(frozen=True)
+class LocalPage:
+    """Some records of a partition, and the store they were read from."""
+
+    place: KeyLocation
+    page: Page
+    store: ReadableStore
+
+
+class LocalLookup:
+    """Looks keys up in this node's stores. One for each HTTP worker process; safe for use by several threads."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.node_name = settings.node_name
+        self._watch = NodeStateWatch(settings.store_dir)
+        self._max_age_s = float(settings.node_session_timeout_s)
+        self._stores = OpenStores(
+            StoreDirectory(settings.store_dir, settings.node_store_map_size_mb * 1024 * 1024)
+        )
+        self._state: NodeState | None = None
+
+    def state(self) -> NodeState | None:
+        """Return what the materializer said last; None when it has never said anything.
+
+        With each new state, stores that are gone are let go.
+        """
+        state = self._watch.current()
+        if state is not self._state:
+            self._state = state
+            self._stores.keep(
+                {(m.name, number) for m in state.models.values() for number in m.versions} if state else set()
+            )
+        return state
+
+    def watch(self) -> None:
+        """Ask for the state now and then, for a worker that nobody asks for anything."""
+        threading.Thread(target=self._watch_on, name="node state", daemon=True).start()
+
+    def _watch_on(self) -> None:
+        while True:
+            time.sleep(WATCH_INTERVAL_S)
+            self.state()
+
+    def place(self, model_name: str, key: bytes, version: int | None = None) -> KeyLocation:
+        """Return where a key lives; raises LookupFailedError when nobody can say."""
+        state, model, number = self._version(model_name, version)
+        return KeyLocation(state, model, number, key, partition_of(key, model.partition_count))
+
+    def partition_place(self, model_name: str, partition: int, version: int | None = None) -> KeyLocation:
+        """Return a partition held by this node, as the place of no key in particular; raises LookupFailedError."""
+        state, model, number = self._version(model_name, version)
+        if partition not in model.versions[number].partitions:
+            where = f"partition {partition} of {model_name} v{number}"
+            raise LookupFailedError(FailureReason.NOT_OWNER, f"{self.node_name} does not hold {where}.")
+        return KeyLocation(state, model, number, b"", partition)
+
+    def _version(self, model_name: str, version: int | None) -> tuple[NodeState, ModelState, int]:
+        state = self.state()
+        if state is None:
+            raise LookupFailedError(
+                FailureReason.NOT_READY, "The materializer of this node has not started yet."
+            )
+        model = state.models.get(model_name)
+        if model is None:
+            reason = FailureReason.UNKNOWN_MODEL if state.models else FailureReason.NOT_READY
+            raise LookupFailedError(reason, f"The version registry has no read model {model_name!r}.")
+        number = model.live if version is None else version
+        if number is None or model.partition_count == 0:
+            raise LookupFailedError(FailureReason.NOT_READY, f"{model_name} has no live version yet.")
+        if number not in model.versions:
+            raise LookupFailedError(
+                FailureReason.UNKNOWN_MODEL, f"{model_name} has no active version {number}."
+            )
+        return state, model, number
+
+    def is_ready(self, place: KeyLocation) -> bool:
+        """Whether this node holds the key's partition and its records were complete."""
+        held = place.model.versions[place.version].partitions.get(place.partition)
+        return held is not None and held.is_ready and place.state.age_s() <= self._max_age_s
+
+    def find(self, place: KeyLocation, bound: PositionBound | None = None) -> LocalAnswer:
+        """Return the key's record from this node's store; with a bound, wait a little for it.
+
+        Raises LookupFailedError.
+        """
+        if not self.is_ready(place):
+            raise LookupFailedError(FailureReason.NOT_READY, self._why_not_ready(place))
+        answer = self._read(place)
+        if bound is not None:
+            deadline = time.monotonic() + MAX_WAIT_S
+            while answer is None or not bound.is_met_by(answer.raw["source_offset"]):
+                if time.monotonic() >= deadline:
+                    raise LookupFailedError(FailureReason.NOT_UP_TO_BOUND, _behind(bound, answer))
+                time.sleep(BOUND_POLL_S)
+                answer = self._read(place)
+        if answer is None:
+            detail = f"{place.model.name} v{place.version} has no record for the key {place.key.decode()!r}."
+            raise LookupFailedError(FailureReason.UNKNOWN_KEY, detail)
+        return answer
+
+    def page(self, place: KeyLocation, after: bytes, limit: int, sample: Sample) -> LocalPage:
+        """Return some of the partition's records from this node's store; raises LookupFailedError."""
+        if not self.is_ready(place):
+            raise LookupFailedError(FailureReason.NOT_READY, self._why_not_ready(place))
+        try:
+            store, _ = self._store(place)
+            return LocalPage(place, store.page(place.partition, after, limit, sample), store)
+        except (StoreDamagedError, StoreMissingError) as error:
+            raise self._not_readable(place, error) from error
+
+    def _read(self, place: KeyLocation) -> LocalAnswer | None:
+        try:
+            store, decoder = self._store(place)
+            record = store.get(place.partition, place.key)
+            if record is None:
+                return None
+            raw = decoder.fields(record.value)
+        except (StoreDamagedError, StoreMissingError) as error:
+            raise self._not_readable(place, error) from error
+        return LocalAnswer(place, place.role, record, raw, store)
+
+    def _store(self, place: KeyLocation) -> OpenStore:
+        return self._stores.get(place.model.name, place.version, place.model.partition_count)
+
+    def _not_readable(
+        self, place: KeyLocation, error: StoreDamagedError | StoreMissingError
+    ) -> LookupFailedError:
+        """Return what a lookup has to say of a store that cannot be read; leaves word of damage."""
+        if isinstance(error, StoreDamagedError):
+            self._stores.report_damage(place.model.name, place.version, error)
+        return LookupFailedError(FailureReason.NOT_READY, str(error))
+
+    def _why_not_ready(self, place: KeyLocation) -> str:
+        age_s = place.state.age_s()
+        where = f"partition {place.partition} of {place.model.name} v{place.version}"
+        if age_s > self._max_age_s:
+            return f"The materializer of {self.node_name} has been silent for {age_s:.0f} s."
+        if place.partition not in place.model.versions[place.version].partitions:
+            return f"{self.node_name} does not hold {where}."
+        return f"{self.node_name} is still reading {where} from its changelog."
+
+    def decode(self, answer: LocalAnswer) -> StateRecord:
+        """Return the whole state record of an answer, with its logical types; raises LookupFailedError."""
+        return self.decoder(answer)(answer.record)
+
+    def decoder(self, found: LocalAnswer | LocalPage) -> Callable[[HeldRecord], StateRecord]:
+        """Return what decodes records with the schemas of the store they were read from, each schema read once.
+
+        Another store may have taken that one's place meanwhile, and be empty. What is returned raises LookupFailedError.
+        """
+
+        @cache
+        def schema_of(schema_id: int) -> RecordSchema:
+            try:
+                text = found.store.schema_text(schema_id)
+            except (StoreDamagedError, StoreMissingError) as error:
+                raise self._not_readable(found.place, error) from error
+            return RecordSchema.parse(text or "", f"schema {schema_id} in the store")
+
+        return lambda record: decode_state_record(record.value, schema_of)
+
+    def positions(self, model: ModelState, version: int) -> dict[int, Position]:
+        """Return the stored position of every partition held here; empty when there is no store yet."""
+        try:
+            return self._stores.get(model.name, version, model.partition_count)[0].positions()
+        except (StoreMissingError, StoreDamagedError):
+            return {}
+
+
+def _behind(bound: PositionBound, answer: LocalAnswer | None) -> str:
+    if answer is None:
+        return (
+            f"The key has no record after {MAX_WAIT_S:g} s; asked for was source offset {bound.min_offset}."
+        )
+    at = answer.raw["source_offset"]
+    return (
+        f"The key's record is at source offset {at} after {MAX_WAIT_S:g} s; asked for was {bound.min_offset}."
+    )

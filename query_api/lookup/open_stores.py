@@ -1,0 +1,54 @@
+"""The stores that an HTTP worker has open: opened when first asked for, let go when they are gone from the disk.
+
+What is open keeps its place on the disk also after it was removed, until the last thread that still reads from it has
+finished.
+"""
+
+import threading
+from collections.abc import Set as AbstractSet
+from contextlib import suppress
+
+from query_api.errors import StoreDamagedError, StoreMissingError
+from query_api.lookup.raw_decoder import RawDecoder
+from query_api.store.directory import StoreDirectory
+from query_api.store.lmdb.reader import LmdbReader
+
+OpenStore = tuple[LmdbReader, RawDecoder]
+
+
+class OpenStores:
+    """The open stores of one node by (read model, version). Safe for use by several threads."""
+
+    def __init__(self, directory: StoreDirectory) -> None:
+        self._directory = directory
+        self._open: dict[tuple[str, int], OpenStore] = {}
+        self._opening = threading.Lock()
+
+    def get(self, model: str, version: int, partitions: int) -> OpenStore:
+        """Return the store that is on the disk now; raises StoreMissingError or StoreDamagedError."""
+        name = (model, version)
+        found = self._open.get(name)
+        if found is not None and not found[0].is_replaced():
+            return found
+        with self._opening:
+            opened = self._open.get(name)
+            if opened is None or opened is found:
+                self._open.pop(name, None)
+                reader = self._directory.open_reader(model, version, partitions)
+                opened = self._open[name] = (reader, RawDecoder(reader.schema_text))
+            return opened
+
+    def keep(self, versions: AbstractSet[tuple[str, int]]) -> None:
+        """Let go of every store that is of none of these versions, or no longer the one on the disk."""
+        for name, opened in list(self._open.items()):
+            if name in versions and not opened[0].is_replaced():
+                continue
+            with self._opening:
+                if self._open.get(name) is opened:
+                    del self._open[name]
+
+    def report_damage(self, model: str, version: int, error: StoreDamagedError) -> None:
+        """Let go of a damaged store, and leave word for the materializer."""
+        self._open.pop((model, version), None)
+        with suppress(StoreMissingError):
+            self._directory.report_damage(model, version, error)

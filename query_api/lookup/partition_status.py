@@ -1,0 +1,117 @@
+"""The state of every partition: who owns it, how far it is read, and how many events it is behind."""
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from query_api.cluster.node_state import ModelState, NodeState
+from query_api.lookup.local_lookup import LocalLookup
+from query_api.store.base import Position
+
+
+@dataclass(frozen=True)
+class PartitionReport:
+    """One partition of one version, as the node `reported_by` sees it; None where that node does not hold it.
+
+    position, end: changelog offsets of the next record to read and of the next to be appended; lag_records between.
+    folded: source partition -> newest source offset folded in. source_end: the source's end; events_behind between.
+    """
+
+    read_model: str
+    version: int
+    stage: str
+    partition: int
+    owner: str | None
+    standbys: tuple[str, ...]
+    reported_by: str
+    is_held: bool
+    is_ready: bool
+    changelog_topic: str
+    position: int | None = None
+    end: int | None = None
+    lag_records: int | None = None
+    source_topic: str = ""
+    folded: dict[int, int] = field(default_factory=dict)
+    source_end: int | None = None
+    events_behind: int | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the report as JSON has it."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, fields: dict[str, Any]) -> "PartitionReport":
+        """Read another node's report; raises TypeError or KeyError."""
+        report = cls(**fields)
+        folded = {int(p): offset for p, offset in report.folded.items()}
+        return replace(report, standbys=tuple(report.standbys), folded=folded)
+
+
+def local_reports(local: LocalLookup) -> list[PartitionReport]:
+    """Return this node's view of every partition of every active version."""
+    state = local.state()
+    if state is None:
+        return []
+    reports = []
+    for model in state.models.values():
+        for number in sorted(model.versions):
+            positions = local.positions(model, number)
+            reports += [
+                _report(state, model, number, p, positions.get(p)) for p in range(model.partition_count)
+            ]
+    return reports
+
+
+def _report(
+    state: NodeState, model: ModelState, number: int, partition: int, position: Position | None
+) -> PartitionReport:
+    version = model.versions[number]
+    held = version.partitions.get(partition)
+    report = PartitionReport(
+        read_model=model.name,
+        version=number,
+        stage=version.stage,
+        partition=partition,
+        owner=model.owners.get(partition),
+        standbys=model.standbys.get(partition, ()),
+        reported_by=state.url,
+        is_held=held is not None,
+        is_ready=held is not None and held.is_ready,
+        changelog_topic=version.changelog_topic,
+        source_topic=model.source_topic,
+        source_end=model.source_ends.get(partition),
+    )
+    if held is None or position is None:
+        return report
+    # The end is asked for less often than the position moves.
+    end = max(held.end_offset, position.next_offset)
+    folded = position.folded.get(partition, -1)
+    source_end = None if report.source_end is None else max(report.source_end, folded + 1)
+    return replace(
+        report,
+        position=position.next_offset,
+        end=end,
+        lag_records=end - position.next_offset,
+        folded=dict(position.folded),
+        source_end=source_end,
+        events_behind=None if source_end is None else source_end - folded - 1,
+    )
+
+
+def merged(own: Iterable[PartitionReport], others: Iterable[PartitionReport]) -> list[PartitionReport]:
+    """Return one report a partition: its owner's where the owner has answered, else that of whoever holds it."""
+    best = {_place(report): report for report in own}
+    for report in others:
+        place = _place(report)
+        if place in best and _rank(report) > _rank(best[place]):
+            # Who owns what is this node's own view, so that all of the answer is one view.
+            best[place] = replace(report, owner=best[place].owner, standbys=best[place].standbys)
+    return list(best.values())
+
+
+def _place(report: PartitionReport) -> tuple[str, int, int]:
+    return report.read_model, report.version, report.partition
+
+
+def _rank(report: PartitionReport) -> tuple[bool, bool, bool]:
+    return report.is_held and report.reported_by == report.owner, report.is_held, report.is_ready

@@ -1,0 +1,1 @@
+"""The materializer: consumes changelogs into the local store, and tells the HTTP workers who owns what."""

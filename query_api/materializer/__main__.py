@@ -1,0 +1,33 @@
+"""`python -m query_api.materializer`: the materializer process of the node that the settings describe."""
+
+import logging
+import signal
+import sys
+
+from include.errors import FoldlakeError
+from include.settings import Settings
+from query_api.materializer.node_materializer import Materializer
+
+# Threads that hold the interpreter for long would delay the one that follows the live version.
+SWITCH_INTERVAL_S = 0.001
+
+log = logging.getLogger(__name__)
+
+
+def main() -> int:
+    """Run the materializer of the node that the settings describe."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(threadName)s %(message)s")
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
+    try:
+        materializer = Materializer(Settings())
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: materializer.stop())
+        materializer.run()
+    except FoldlakeError as error:
+        log.error("%s", error)  # noqa: TRY400 - the message is for the operator and says all
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Metrics for Prometheus: of the node, and of the stream as a whole."""

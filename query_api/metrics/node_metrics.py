@@ -1,0 +1,76 @@
+"""Metrics of a query node, for Prometheus: counted in every worker process, added up when they are asked for.
+
+PROMETHEUS_MULTIPROC_DIR has to be set before this module is imported (server.py does): the workers share it.
+"""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest, multiprocess
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from query_api.cluster.node_state import NodeState
+
+if TYPE_CHECKING:
+    from query_api.lookup.partition_status import PartitionReport
+
+LOOKUPS = Counter(
+    "foldlake_lookups", "Lookups by outcome and by who had the answer.", ["outcome", "served_by"]
+)
+COMMANDS = Counter("foldlake_commands", "Commands by outcome.", ["command", "outcome"])
+LOOKUP_SECONDS = Histogram(
+    "foldlake_lookup_seconds",
+    "Time to answer a balance, on the server.",
+    buckets=(0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0),
+)
+LOOKUPS_LOCAL_OK = LOOKUPS.labels("ok", "local")
+LOOKUPS_PEER_OK = LOOKUPS.labels("ok", "peer")
+
+
+class _NodeCollector(Collector):
+    """Gauges taken from the node's state and store at the time they are asked for."""
+
+    def __init__(self, state: NodeState | None, reports: "Iterable[PartitionReport]") -> None:
+        self._state = state
+        self._reports = tuple(reports)
+
+    def collect(self) -> Iterable[Metric]:
+        """Yield every gauge."""
+        labels = ["read_model", "version", "partition"]
+        lag = GaugeMetricFamily(
+            "foldlake_changelog_lag_records", "Changelog records not read yet.", labels=labels
+        )
+        behind = GaugeMetricFamily("foldlake_events_behind", "Source events not folded yet.", labels=labels)
+        ready = GaugeMetricFamily("foldlake_partition_ready", "1 when lookups are answered.", labels=labels)
+        for report in self._reports:
+            values = [report.read_model, str(report.version), str(report.partition)]
+            ready.add_metric(values, float(report.is_ready))
+            if report.lag_records is not None:
+                lag.add_metric(values, report.lag_records)
+            if report.events_behind is not None:
+                behind.add_metric(values, report.events_behind)
+        yield from (lag, behind, ready)
+        if self._state is not None:
+            age = GaugeMetricFamily(
+                "foldlake_materializer_age_seconds", "Since the materializer's last sign of life."
+            )
+            age.add_metric([], self._state.age_s())
+            yield age
+            bad = GaugeMetricFamily(
+                "foldlake_bad_changelog_records",
+                "Passed over since the start.",
+                labels=["read_model", "version"],
+            )
+            for model in self._state.models.values():
+                for version in model.versions.values():
+                    bad.add_metric([model.name, str(version.number)], version.bad_records)
+            yield bad
+
+
+def exposition(state: NodeState | None, reports: "Iterable[PartitionReport]") -> bytes:
+    """Return all metrics of the node in Prometheus' text format."""
+    registry = CollectorRegistry()
+    multiprocess.MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+    registry.register(_NodeCollector(state, reports))
+    return generate_latest(registry)

@@ -1,0 +1,73 @@
+"""Metrics of the stream as a whole, for Prometheus: measured on its topics, whichever node is asked."""
+
+from collections.abc import Iterable
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from include.stream.status import StreamStatus
+
+VERSION_LABELS = ["read_model", "version", "stage"]
+QUERY_LABELS = ["query", "phase"]
+
+
+class _StreamCollector(Collector):
+    def __init__(self, status: StreamStatus) -> None:
+        self._status = status
+
+    def collect(self) -> Iterable[Metric]:
+        up = GaugeMetricFamily("foldlake_stream_up", "1 while the stream driver reports.", labels=["state"])
+        up.add_metric([self._status.state], float(self._status.driver_pid is not None))
+        yield up
+        yield from self._of_versions()
+        yield from self._of_queries()
+
+    def _of_versions(self) -> Iterable[Metric]:
+        behind = GaugeMetricFamily(
+            "foldlake_stream_events_behind", "Source events not in the changelog yet.", labels=VERSION_LABELS
+        )
+        age = GaugeMetricFamily(
+            "foldlake_stream_newest_event_age_seconds",
+            "Since the newest folded event occurred.",
+            labels=VERSION_LABELS,
+        )
+        letters = GaugeMetricFamily(
+            "foldlake_stream_dead_letters", "Records on the dead-letter topic.", labels=["source_topic"]
+        )
+        for version in self._status.versions:
+            labels = [version.read_model, str(version.version), version.stage]
+            behind.add_metric(labels, version.events_behind)
+            if version.newest_event_age_s is not None:
+                age.add_metric(labels, version.newest_event_age_s)
+        for topic, count in {v.source_topic: v.dead_letters for v in self._status.versions}.items():
+            letters.add_metric([topic], count)
+        yield from (behind, age, letters)
+
+    def _of_queries(self) -> Iterable[Metric]:
+        rate = GaugeMetricFamily(
+            "foldlake_stream_processed_rows_per_second", "Of the last finished batch.", labels=QUERY_LABELS
+        )
+        rows = GaugeMetricFamily(
+            "foldlake_stream_state_rows", "Keys in the query's state.", labels=QUERY_LABELS
+        )
+        size = GaugeMetricFamily(
+            "foldlake_stream_state_bytes", "Memory that the query's state takes.", labels=QUERY_LABELS
+        )
+        restarts = GaugeMetricFamily(
+            "foldlake_stream_query_restarts", "Since the driver started.", labels=QUERY_LABELS
+        )
+        for query in self._status.queries:
+            labels = [query.query, query.phase]
+            rate.add_metric(labels, query.last_batch.get("processed_rows_per_s", 0.0))
+            rows.add_metric(labels, query.last_batch.get("state_rows", 0))
+            size.add_metric(labels, query.last_batch.get("state_bytes", 0))
+            restarts.add_metric(labels, query.restarts)
+        yield from (rate, rows, size, restarts)
+
+
+def stream_exposition(status: StreamStatus) -> bytes:
+    """Return the stream's metrics in Prometheus' text format."""
+    registry = CollectorRegistry()
+    registry.register(_StreamCollector(status))
+    return generate_latest(registry)

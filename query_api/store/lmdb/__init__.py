@@ -1,0 +1,1 @@
+"""The local store on LMDB: one environment for each version of a read model."""

@@ -1,0 +1,193 @@
+"""Writing a store from the materializer: records, positions and schemas in one transaction."""
+
+import json
+import shutil
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+import lmdb
+
+from query_api.errors import StoreDamagedError, StoreFullError
+from query_api.store.base import Binding, Change, HeldRecord, Position
+from query_api.store.lmdb import layout
+from query_api.store.lmdb.record_format import event_count_of, pack, unpack
+
+MIN_FREE_BYTES = 64 * 1024 * 1024
+
+
+class LmdbWriter:
+    """The one writer of the store at `path`; creates it when there is none. Not for use by several threads at once.
+
+    Raises StoreDamagedError from any method when LMDB finds its file corrupt.
+    """
+
+    def __init__(self, path: Path, *, map_size_bytes: int, partitions: int) -> None:
+        self._path = path
+        path.mkdir(parents=True, exist_ok=True)
+        try:
+            self._environment = layout.open_environment(
+                path, map_size_bytes=map_size_bytes, partitions=partitions, readonly=False
+            )
+            self._positions = self._environment.open_db(layout.POSITIONS)
+            self._schemas = self._environment.open_db(layout.SCHEMAS)
+            self._binding = self._environment.open_db(layout.BINDING)
+            self._records = {
+                p: self._environment.open_db(layout.partition_database(p)) for p in range(partitions)
+            }
+        except layout.DAMAGE as error:
+            raise StoreDamagedError.at(path, str(error)) from error
+
+    def commit(
+        self,
+        changes: Mapping[int, Iterable[Change]],
+        positions: Mapping[int, Position],
+        schemas: Mapping[int, str],
+    ) -> None:
+        """Apply changes by partition, in their order, with the positions and schemas that belong to them, or nothing.
+
+        1. For each partition: reduce its changes to the newest of each key, read what is held, write what is not older.
+        2. Write the positions and the schemas.
+        3. Commit. Readers see all of it from their next transaction on.
+        """
+
+        def write(transaction: "lmdb.Transaction[bytes]") -> None:
+            for partition, partition_changes in changes.items():
+                self._apply(transaction, partition, partition_changes)
+            for partition, position in positions.items():
+                key = layout.number_key(partition)
+                transaction.put(key, layout.dump_position(position), db=self._positions)
+            for schema_id, text in schemas.items():
+                transaction.put(layout.number_key(schema_id), text.encode(), db=self._schemas)
+
+        self._write(write)
+
+    def _apply(
+        self, transaction: "lmdb.Transaction[bytes]", partition: int, changes: Iterable[Change]
+    ) -> None:
+        newest, deleted = _newest(changes)
+        cursor = transaction.cursor(db=self._records[partition])
+        keys = sorted(newest)  # LMDB writes neighbouring keys to the same page
+        held = dict(cursor.getmulti(keys)) if len(keys) > 1 else _get_one(cursor, keys)
+        puts = []
+        for key in keys:
+            change = newest[key]
+            if change.value is None:
+                transaction.delete(key, db=self._records[partition])
+                continue
+            stored = held.get(key)
+            if stored is None or key in deleted or change.event_count >= event_count_of(stored):
+                puts.append((key, pack(key, change.event_count, change.offset, change.value)))
+        cursor.putmulti(puts)
+
+    def _write(self, write: "Callable[[lmdb.Transaction[bytes]], None]") -> None:
+        """Run a write transaction, with twice the room when the map is full."""
+        while True:
+            try:
+                with self._environment.begin(write=True) as transaction:
+                    write(transaction)
+            except lmdb.MapFullError:
+                self._grow()
+            except layout.DAMAGE as error:
+                raise StoreDamagedError.at(self._path, str(error)) from error
+            except lmdb.Error as error:
+                if "No space left" in str(error):
+                    raise StoreFullError.at(self._path, str(error)) from error
+                raise
+            else:
+                return
+
+    def _grow(self) -> None:
+        free_bytes = shutil.disk_usage(self._path).free
+        if free_bytes < MIN_FREE_BYTES:
+            raise StoreFullError.at(self._path, f"{free_bytes} bytes are left on its disk")
+        self._environment.set_mapsize(self._environment.info()["map_size"] * 2)
+
+    def get(self, partition: int, key: bytes) -> HeldRecord | None:
+        """Return the record of a key, or None."""
+        with self._environment.begin(db=self._records[partition]) as transaction:
+            stored = transaction.get(key)
+        return None if stored is None else unpack(key, stored)
+
+    def schema_text(self, schema_id: int) -> str | None:
+        """Return the Avro schema that records with this id were written with."""
+        return self.schemas().get(schema_id)
+
+    def schemas(self) -> dict[int, str]:
+        """Return every schema kept, by id."""
+        return {int(k): v.decode() for k, v in self._items(self._schemas)}
+
+    def positions(self) -> dict[int, Position]:
+        """Return the position of every partition that the store has any of."""
+        return {int(k): layout.load_position(v) for k, v in self._items(self._positions)}
+
+    def _items(self, database: "lmdb._Database") -> list[tuple[bytes, bytes]]:
+        try:
+            with self._environment.begin(db=database) as transaction:
+                return list(transaction.cursor())
+        except layout.DAMAGE as error:
+            raise StoreDamagedError.at(self._path, str(error)) from error
+
+    def binding(self) -> Binding | None:
+        """Return what the store was filled from; None when it is new."""
+        stored = dict(self._items(self._binding)).get(layout.BINDING)
+        if stored is None:
+            return None
+        try:
+            return layout.load_binding(stored)
+        except (json.JSONDecodeError, TypeError) as error:
+            raise StoreDamagedError.at(self._path, f"binding {stored!r}") from error
+
+    def bind(self, binding: Binding) -> None:
+        """Say what the store is filled from."""
+        self._write(lambda t: _ignore(t.put(layout.BINDING, layout.dump_binding(binding), db=self._binding)))
+
+    def forget(self, partition: int) -> None:
+        """Remove a partition's records and position."""
+
+        def write(transaction: "lmdb.Transaction[bytes]") -> None:
+            transaction.drop(self._records[partition], delete=False)
+            transaction.delete(layout.number_key(partition), db=self._positions)
+
+        self._write(write)
+
+    def record_count(self) -> int:
+        """Return the number of records over all partitions."""
+        with self._environment.begin() as transaction:
+            return sum(transaction.stat(database)["entries"] for database in self._records.values())
+
+    def housekeep(self) -> None:
+        """Free the slots of readers that were killed: each would keep old pages from being used again."""
+        self._environment.reader_check()
+
+    def close(self, *, sync: bool = True) -> None:
+        """Close it; the store is whole on disk afterwards, unless it is not worth the waiting (`sync` False)."""
+        try:
+            if sync:
+                self._environment.sync(True)  # noqa: FBT003 - the parameter has no name of its own in every version
+        finally:
+            self._environment.close()
+
+
+def _newest(changes: Iterable[Change]) -> tuple[dict[bytes, Change], set[bytes]]:
+    """Return the change that counts for each key, and the keys that were deleted on the way.
+
+    A deletion starts a key anew: what comes after it counts, whatever was held before.
+    """
+    newest: dict[bytes, Change] = {}
+    deleted: set[bytes] = set()
+    for change in changes:
+        earlier = newest.get(change.key)
+        if change.value is None:
+            deleted.add(change.key)
+        elif earlier is not None and earlier.value is not None and change.event_count < earlier.event_count:
+            continue
+        newest[change.key] = change
+    return newest, deleted
+
+
+def _get_one(cursor: "lmdb.Cursor[bytes]", keys: list[bytes]) -> dict[bytes, bytes]:
+    return {key: cursor.value() for key in keys if cursor.set_key(key)}
+
+
+def _ignore(_: object) -> None:
+    """Drop a result that says nothing."""

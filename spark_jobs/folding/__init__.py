@@ -1,0 +1,1 @@
+"""From source records to states: decoding, folding, and replaying the log."""

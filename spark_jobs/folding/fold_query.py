@@ -1,0 +1,105 @@
+"""The query of one version of a read model: events -> state by key -> state records on the changelog."""
+
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.avro.functions import to_avro
+from pyspark.sql.functions import col, concat, count, lit, struct
+
+from include.declarations.read_model import ReadModel
+from include.errors import ReadModelError
+from include.kafka.record_schema import RecordSchema
+from include.kafka.wire_format import header
+from spark_jobs.folding.decode import EventColumns, SchemaIds, good_events
+
+
+@dataclass(frozen=True)
+class KafkaSource:
+    """Where events are read: servers, topic, and further options of Spark's Kafka source."""
+
+    bootstrap_servers: str
+    topic: str
+    options: tuple[tuple[str, str], ...] = ()
+
+    def read(self, spark: SparkSession) -> DataFrame:
+        """Return the topic's records as a stream from the first offset, unless a checkpoint says otherwise."""
+        reader = (
+            spark.readStream.format("kafka")
+            .option("kafka.bootstrap.servers", self.bootstrap_servers)
+            .option("subscribe", self.topic)
+            .option("startingOffsets", "earliest")
+            # What the log has lost (retention set by somebody) must be noticed, never skipped.
+            .option("failOnDataLoss", "true")
+            # Events of a transaction that was given up never happened.
+            .option("kafka.isolation.level", "read_committed")
+        )
+        return reader.options(**dict(self.options)).load()
+
+
+def fold(model: ReadModel, revision: int, events: DataFrame) -> DataFrame:
+    """Return the state of each key: `key`, the state's fields, then the position's (design: state record).
+
+    Raises ReadModelError when the module no longer has this revision: its state must not be continued by another.
+    """
+    return events.groupBy(model.key().cast("string").alias("key")).agg(*state_columns(model, revision))
+
+
+def state_columns(model: ReadModel, revision: int) -> list[Column]:
+    """Return the aggregates that make a state record of a group of events: the state's fields, then the position's.
+
+    Raises ReadModelError when the module does not have this revision, or it gives other fields than it declares.
+    """
+    build = model.folds.get(revision)
+    if build is None:
+        message = (
+            f"Read model {model.name} has no fold revision {revision} (only {sorted(model.folds)}), but a version built "
+            "with it is active: put the old revision back."
+        )
+        raise ReadModelError(message)
+    state = build()
+    declared = [field.name for field in model.state_fields(revision)]
+    if sorted(state) != sorted(declared):
+        message = f"Fold {revision} of {model.name} gives {sorted(state)}, but its state declares {sorted(declared)}."
+        raise ReadModelError(message)
+    return [
+        *(state[name].alias(name) for name in declared),
+        count(lit(1)).alias("event_count"),
+        # The events of a key come from one partition, so both are those of the newest event.
+        F.max("partition").alias("source_partition"),
+        F.max("offset").alias("source_offset"),
+        F.max("occurredOn").alias("occurred_on"),
+    ]
+
+
+def changelog_records(model: ReadModel, revision: int, states: DataFrame, state_schema_id: int) -> DataFrame:
+    """Return states as Kafka records: key in UTF-8, value as an Avro state record in Confluent's framing."""
+    return states.select(
+        col("key").cast("binary").alias("key"),
+        concat(lit(header(state_schema_id)), _state_record(model.state_schema_of(revision))).alias("value"),
+    )
+
+
+def _state_record(schema: RecordSchema) -> Column:
+    fields = []
+    for field in schema.parsed()["fields"]:
+        column = col(field["name"])
+        avro_type = field["type"]
+        if isinstance(avro_type, dict) and avro_type.get("logicalType") == "decimal":
+            column = column.cast(f"decimal({avro_type['precision']},{avro_type['scale']})")
+        fields.append(column.alias(field["name"]))
+    return to_avro(struct(*fields), schema.text)
+
+
+def changelog_stream(
+    spark: SparkSession,
+    model: ReadModel,
+    revision: int,
+    source: KafkaSource,
+    schema_ids: SchemaIds,
+    state_schema_id: int,
+) -> DataFrame:
+    """Return the whole query of one version, from the source topic to the changelog's records."""
+    events = EventColumns(model.event_schemas, schema_ids).of(source.read(spark))
+    states = fold(model, revision, good_events(events))
+    return changelog_records(model, revision, states, state_schema_id)

@@ -1,0 +1,1 @@
+"""Delta tables: made, merged into, replaced and kept small."""

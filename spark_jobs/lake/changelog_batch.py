@@ -1,0 +1,143 @@
+"""From records of a changelog to the newest record of each key, in the columns of its table."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import functions as F
+from pyspark.sql.avro.functions import from_avro
+from pyspark.sql.functions import coalesce, col, expr, lit, substring, when
+from pyspark.sql.types import StructType
+
+from include.declarations.read_model import ReadModel
+from include.kafka.record_schema import RecordSchema
+from include.kafka.wire_format import HEADER_BYTES, header
+from include.lake.tables import KEY_COLUMN
+from spark_jobs.lake.lake_table import column_types
+
+# The column that says behind how many changelog records a row of `newest_records` stands.
+RECORDS = "records"
+
+
+@dataclass(frozen=True)
+class RecordCounts:
+    """What a piece of a changelog held.
+
+    records: all of them. unreadable: those that are no state records. states, deletions: keys, by their newest record.
+    """
+
+    records: int = 0
+    unreadable: int = 0
+    states: int = 0
+    deletions: int = 0
+
+    def __add__(self, other: "RecordCounts") -> "RecordCounts":
+        """Return the counts of two pieces together."""
+        return RecordCounts(
+            self.records + other.records,
+            self.unreadable + other.unreadable,
+            self.states + other.states,
+            self.deletions + other.deletions,
+        )
+
+
+def newest_records(
+    spark: SparkSession, model: ReadModel, writers: Mapping[int, RecordSchema], records: DataFrame
+) -> DataFrame:
+    """Return one row for each key among a changelog's records (columns of Spark's Kafka source).
+
+    The newest record of a key is the one with the highest event_count since its last tombstone: a driver that was killed
+    repeats records, and so appends lower counts behind higher ones.
+
+    Columns: those of the table, `deleted` (the newest record is a tombstone, and the state's columns are null),
+    `after_deletion` (there was a tombstone: what a table holds is void), and `records`. The row whose key is null stands
+    for all that could not be read.
+
+    Args:
+        spark: the session of the records.
+        model: whose fields become columns; a field that a record's schema lacks is null.
+        writers: schema id -> the schema that state records were written with.
+        records: key, value, partition and offset.
+    """
+    columns = column_types(spark, model)
+    fields = [name for name in columns.names if name != KEY_COLUMN]
+    of_key = Window.partitionBy(KEY_COLUMN)
+    decoded = _decoded(records, writers, columns).select(
+        "*",
+        F.max(when(col("deleted"), col("offset"))).over(of_key).alias("deletion"),
+        F.count(lit(1)).over(of_key).alias(RECORDS),
+    )
+    current = decoded.where(col("deletion").isNull() | (col("offset") >= col("deletion")))
+    newest = F.max_by(
+        F.struct(*fields, "deleted", "deletion", RECORDS), F.struct(~col("deleted"), "event_count", "offset")
+    )
+    return (
+        current.groupBy(KEY_COLUMN)
+        .agg(newest.alias("newest"))
+        .select(
+            KEY_COLUMN,
+            *(f"newest.{name}" for name in fields),
+            "newest.deleted",
+            col("newest.deletion").isNotNull().alias("after_deletion"),
+            f"newest.{RECORDS}",
+        )
+    )
+
+
+def count_records(newest: DataFrame) -> RecordCounts:
+    """Count what `newest_records` gave."""
+    readable = col(KEY_COLUMN).isNotNull()
+    row = newest.agg(
+        coalesce(F.sum(RECORDS), lit(0)).alias("records"),
+        coalesce(F.sum(when(~readable, col(RECORDS))), lit(0)).alias("unreadable"),
+        F.count(when(readable & ~col("deleted"), lit(1))).alias("states"),
+        F.count(when(readable & col("deleted"), lit(1))).alias("deletions"),
+    ).collect()[0]
+    return RecordCounts(row.records, row.unreadable, row.states, row.deletions)
+
+
+def readable(newest: DataFrame) -> DataFrame:
+    """Keep the rows that stand for a key."""
+    return newest.where(col(KEY_COLUMN).isNotNull())
+
+
+def _decoded(records: DataFrame, writers: Mapping[int, RecordSchema], columns: StructType) -> DataFrame:
+    """Return key, the table's other columns, offset and `deleted`; the key is null where the record cannot be read."""
+    payload = expr(f"substring(value, {HEADER_BYTES + 1})")
+    framed = records.select(
+        col("key").cast("string").alias("record_key"),
+        "offset",
+        col("value").isNull().alias("deleted"),
+        *(
+            when(
+                substring(col("value"), 1, HEADER_BYTES) == lit(header(schema_id)),
+                from_avro(payload, writer.text, {"mode": "PERMISSIVE"}),
+            ).alias(_written_with(schema_id))
+            for schema_id, writer in writers.items()
+        ),
+    )
+    fields = [
+        _field(writers, column.name).cast(column.dataType).alias(column.name)
+        for column in columns
+        if column.name != KEY_COLUMN
+    ]
+    return framed.select("record_key", "offset", "deleted", *fields).select(
+        when(col("deleted") | col("event_count").isNotNull(), col("record_key")).alias(KEY_COLUMN),
+        "offset",
+        "deleted",
+        *(column.name for column in columns if column.name != KEY_COLUMN),
+    )
+
+
+def _field(writers: Mapping[int, RecordSchema], name: str) -> Column:
+    """Return a field from whichever schema a record was written with; null where that schema lacks it."""
+    having = [
+        col(f"{_written_with(schema_id)}.{name}")
+        for schema_id, writer in writers.items()
+        if name in writer.fields
+    ]
+    return coalesce(*having, lit(None)) if having else lit(None)
+
+
+def _written_with(schema_id: int) -> str:
+    return f"written_with_{schema_id}"

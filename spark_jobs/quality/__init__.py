@@ -1,0 +1,1 @@
+"""The quality check's Spark job: stored records beside a replay of the events."""

@@ -1,0 +1,62 @@
+"""Finding out what a check is about: the version, its fold, and where the source ends when the check begins."""
+
+from pyspark.sql import SparkSession
+
+from include.declarations.read_model import read_model
+from include.errors import UnknownReadModelError
+from include.kafka.log_reading import log_consumer
+from include.quality.check import CheckRequest, QualityError
+from include.quality.log_bounds import lost_partitions
+from include.settings import Settings
+from include.versions.registry import Version, VersionRegistry
+from spark_jobs.folding.replay import source_ends
+from spark_jobs.quality.state_types import position_types, record_type, state_type
+from spark_jobs.quality.stores.base import Target
+
+
+def target_of(spark: SparkSession, settings: Settings, request: CheckRequest) -> Target:
+    """Return what is to be checked.
+
+    Raises QualityError when there is no such version, UnknownReadModelError, KafkaUnavailableError.
+    """
+    model = read_model(request.read_model, settings.read_models_dir)
+    version = _version(settings, request)
+    record = record_type(spark, model, version.fold_revision)
+    return Target(
+        spark,
+        settings,
+        model,
+        version,
+        source_ends(settings, model.source_topic),
+        version.is_active,
+        state_type(record),
+        position_types(record),
+    )
+
+
+def lost_events(target: Target) -> dict[int, int]:
+    """Return source partition -> first offset still there, where the log has lost its beginning."""
+    consumer = log_consumer(target.settings.bootstrap_servers)
+    try:
+        return lost_partitions(consumer, target.model.source_topic, len(target.cut))
+    finally:
+        consumer.close()
+
+
+def _version(settings: Settings, request: CheckRequest) -> Version:
+    with VersionRegistry(settings.bootstrap_servers) as registry:
+        record = registry.read().get(request.read_model)
+    if record is None:
+        message = (
+            f"The version registry has no {request.read_model!r}: has the stream ever run on this Kafka?"
+        )
+        raise UnknownReadModelError(message)
+    if request.version is None:
+        found = record.live
+    else:
+        found = next((v for v in record.versions if v.number == request.version), None)
+    if found is None:
+        wanted = "live version" if request.version is None else f"version {request.version}"
+        message = f"{request.read_model} has no {wanted}: it has {[v.number for v in record.versions]}."
+        raise QualityError(message)
+    return found

@@ -1,0 +1,39 @@
+"""Which event a table lacks first: what its commits are sure of is a proof, and its rows may well be further."""
+
+from confluent_kafka import Consumer
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.functions import col
+
+from include.lake.tables import KEY_COLUMN
+from include.quality.log_bounds import lost_partitions
+from include.spark.lake_config import DECODE_ONCE
+from spark_jobs.folding.replay import Offsets, replayed_events
+from spark_jobs.lake.lake_table import session_settings
+from spark_jobs.quality.stores.base import Target
+
+
+def first_lacking(target: Target, consumer: Consumer, rows: DataFrame, since: Offsets) -> dict[int, int]:
+    """Return source partition -> offset of the first event of the check that is in none of these rows; none where all are.
+
+    Args:
+        target: what is checked; the events below its cut are looked at.
+        consumer: to ask where the log begins.
+        rows: a table's, with key and source_offset: a row has the events of its key up to there.
+        since: source partition -> offset; whatever lies below is known to be in the rows.
+    """
+    spark, model = target.spark, target.model
+    lost = lost_partitions(consumer, model.source_topic, len(target.cut))
+    since = {p: max(since.get(p, 0), lost.get(p, 0)) for p in target.cut}
+    held = rows.select(col(KEY_COLUMN).alias("held_key"), col("source_offset").alias("held_offset"))
+    with session_settings(spark, DECODE_ONCE):
+        events = replayed_events(spark, target.settings, model, target.cut, since)
+        found = (
+            events.select(model.key().cast("string").alias("model_key"), "partition", "offset")
+            .join(held, col("model_key") == col("held_key"), "left")
+            .where(col("held_offset").isNull() | (col("held_offset") < col("offset")))
+            .groupBy("partition")
+            .agg(F.min("offset").alias("first"))
+            .collect()
+        )
+    return {row.partition: row["first"] for row in found}

@@ -1,0 +1,73 @@
+"""The results of all checks: the Delta table `lake/_quality`, one row an expectation and run."""
+
+import json
+from typing import Any
+
+from delta.tables import DeltaTable
+from pyspark.sql import SparkSession
+from pyspark.sql.functions import col, current_timestamp
+
+from include.lake.tables import quality_path
+from include.quality.check import CheckResult
+from include.settings import Settings
+
+COLUMNS = (
+    "run_id string, read_model string, version int, store string, mode string, expectation string, passed boolean, "
+    "checked bigint, failed bigint, sample string, finding string, duration_s double, report string"
+)
+# Each check appends one small file.
+TIDY_EVERY_COMMITS = 50
+
+
+def record(spark: SparkSession, settings: Settings, result: CheckResult) -> None:
+    """Write a check's rows in one commit, in place of those of an earlier try of its run; now and then, gather small files."""
+    request = result.request
+    rows: list[tuple[Any, ...]] = [
+        (
+            request.run_id,
+            request.read_model,
+            result.version,
+            str(e.store),
+            str(request.mode),
+            e.expectation,
+            e.passed,
+            e.checked,
+            e.failed,
+            json.dumps(e.sample),
+            e.finding,
+            e.duration_s,
+            result.report,
+        )
+        for e in result.expectations
+    ]
+    path = quality_path(settings)
+    frame = spark.createDataFrame(rows, COLUMNS).withColumn("checked_at", current_timestamp()).coalesce(1)
+    writer = frame.write.format("delta").option("mergeSchema", "true")
+    earlier = _rows_of(request.run_id)
+    if _has(spark, path, earlier):
+        writer.mode("overwrite").option("replaceWhere", earlier).save(path)
+    else:
+        # Nothing is read for it, so it conflicts with no other check.
+        writer.mode("append").save(path)
+    _tidy(spark, settings, path)
+
+
+def _rows_of(run_id: str) -> str:
+    """Return the condition that a run's rows meet, in SQL."""
+    escaped = run_id.replace("\\", "\\\\").replace("'", "\\'")
+    return f"run_id = '{escaped}'"
+
+
+def _has(spark: SparkSession, path: str, condition: str) -> bool:
+    if not DeltaTable.isDeltaTable(spark, path):
+        return False
+    return not DeltaTable.forPath(spark, path).toDF().where(condition).isEmpty()
+
+
+def _tidy(spark: SparkSession, settings: Settings, path: str) -> None:
+    table = DeltaTable.forPath(spark, path)
+    newest = table.history(1).select(col("version")).first()
+    if newest is None or newest.version % TIDY_EVERY_COMMITS != TIDY_EVERY_COMMITS - 1:
+        return
+    table.optimize().executeCompaction()
+    table.vacuum(settings.lake_retention_h)

@@ -1,0 +1,67 @@
+"""The changelog as a store: the newest state record of each key, read from the topic in one go."""
+
+from pyspark.sql import DataFrame
+from pyspark.sql.functions import lit
+
+from include.kafka.schema_registry import SchemaRegistry
+from include.quality.check import QualityError, StoreName
+from include.stream.checkpoints import checkpoint_path
+from spark_jobs.folding.replay import source_ends, topic_records
+from spark_jobs.lake.changelog_batch import newest_records, readable
+from spark_jobs.quality.stores.base import Reading, Sample, StoreReplica, Target, state_records
+from spark_jobs.runtime.checkpoint import committed_offsets
+
+
+class ChangelogStore:
+    """A version's changelog.
+
+    Of a version that the driver folds, everything up to the source's end must be there, or come while the check waits.
+    Of one that is being built, what its checkpoint has committed.
+    """
+
+    name = StoreName.CHANGELOG
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self._cut = target.cut if target.is_folded_live else self._committed()
+
+    def _committed(self) -> dict[int, int]:
+        target = self._target
+        checkpoint = checkpoint_path(target.settings, target.model.name, target.version.number)
+        offsets = committed_offsets(target.spark, checkpoint, target.model.source_topic)
+        if not offsets:
+            message = (
+                f"Version {target.version.number} of {target.model.name} has no committed batch in {checkpoint}: "
+                "nothing of it has been folded yet."
+            )
+            raise QualityError(message)
+        return offsets
+
+    @property
+    def may_catch_up(self) -> bool:
+        """Whether the driver folds the version: nobody does while it is being built."""
+        return self._target.is_folded_live
+
+    def key_counts(self) -> dict[str, int]:
+        """Return the number of keys that are not deleted."""
+        return {str(self.name): self._newest().count()}
+
+    def read(self, sample: Sample) -> Reading:
+        """Return the newest record of each key up to where the topic ends now."""
+        place = StoreReplica(str(self.name), self._cut)
+        return Reading((place,), sample.of(self._newest()))
+
+    def read_again(self, wanted: DataFrame) -> DataFrame:
+        """Return the wanted keys' newest records."""
+        return self._newest().join(wanted.select("place", "key"), ["place", "key"], "left_semi")
+
+    def close(self) -> None:
+        """Hold nothing."""
+
+    def _newest(self) -> DataFrame:
+        target = self._target
+        settings, topic = target.settings, target.version.changelog_topic
+        records = topic_records(target.spark, settings, topic, source_ends(settings, topic))
+        writers = SchemaRegistry(settings.registry_url).schema_ids(topic)
+        newest = readable(newest_records(target.spark, target.model, writers, records)).where("not deleted")
+        return state_records(target, lit(str(self.name)), newest)

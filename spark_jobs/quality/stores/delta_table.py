@@ -1,0 +1,107 @@
+"""A Delta table as a store: one version of the table is read, and its newest commit's tag says up to where it is complete."""
+
+from typing import Any
+
+from delta.tables import DeltaTable
+from pyspark.sql import DataFrame
+from pyspark.sql.functions import col, lit
+
+from include.kafka.log_reading import log_consumer
+from include.lake.tables import CommitTag
+from include.quality.check import QualityError, StoreName
+from include.quality.log_bounds import age_beyond_s
+from spark_jobs.lake.lake_table import NEWEST_COMMITS
+from spark_jobs.quality.first_missing_event import first_lacking
+from spark_jobs.quality.stores.base import Reading, Sample, StoreReplica, Target, state_records
+
+
+class DeltaStore:
+    """A table of state records whose commits carry a tag (include.lake.tables.CommitTag)."""
+
+    def __init__(self, name: StoreName, target: Target, path: str) -> None:
+        self.name = name
+        self._target = target
+        self._path = path
+        # One version of the table, and what the same listing says of it, for all of the check: compaction and promotion may go on meanwhile.
+        self._version, self._tag = self._newest()
+
+    def _newest(self) -> tuple[int, CommitTag]:
+        """Return the newest version, and the newest tag at or below it."""
+        spark = self._target.spark
+        if not DeltaTable.isDeltaTable(spark, self._path):
+            message = f"There is no table {self._path}: has the {self.name} of this read model been built?"
+            raise QualityError(message)
+        table = DeltaTable.forPath(spark, self._path)
+        for limit in (NEWEST_COMMITS, None):
+            commits: list[Any] = (
+                table.history(limit)
+                .select("version", "userMetadata")
+                .orderBy(col("version").desc())
+                .collect()
+            )
+            for commit in commits:
+                tag = CommitTag.from_json(commit.userMetadata)
+                if tag is not None:
+                    return int(commits[0].version), tag
+        message = (
+            f"No commit of {self._path} says what it holds: was it written by something else than Foldlake?"
+        )
+        raise QualityError(message)
+
+    @property
+    def version(self) -> int:
+        """The version of the read model that the table says it holds."""
+        return self._tag.version
+
+    @property
+    def may_catch_up(self) -> bool:
+        """False: the version of the table that is checked stays as it is."""
+        return False
+
+    def key_counts(self) -> dict[str, int]:
+        """Return the number of rows."""
+        return {str(self.name): self._table().count()}
+
+    def read(self, sample: Sample) -> Reading:
+        """Return the table's rows as the records of one place, complete up to what its tag says."""
+        target, tag = self._target, self._tag
+        rows = self._table()
+        place = StoreReplica(str(self.name), tag.complete_up_to, lag_s=self._lag_s(rows))
+        records = state_records(target, lit(place.name), rows)
+        faults: tuple[str, ...] = ()
+        if tag.version != target.version.number:
+            held = f"the {self.name} holds version {tag.version}, not version {target.version.number}"
+            faults = (f"{held}: it has not been promoted yet, or was rolled back",)
+        notes = (f"{self.name}: read as of version {self._version} of the Delta table",)
+        return Reading((place,), sample.of(records), faults, notes)
+
+    def read_again(self, wanted: DataFrame) -> DataFrame:
+        """Return the wanted keys' records, which are what they were."""
+        return self.read(Sample()).records.join(wanted.select("place", "key"), ["place", "key"], "left_semi")
+
+    def close(self) -> None:
+        """Hold nothing."""
+
+    def _table(self) -> DataFrame:
+        reader = self._target.spark.read.format("delta").option("versionAsOf", self._version)
+        return reader.load(self._path)
+
+    def _lag_s(self, rows: DataFrame) -> float:
+        """Return how long ago the oldest event was appended that the table lacks.
+
+        What lies beyond the tag is lacking at most: the tag says what the stream had committed, which it does now and then
+        only, and not when it is stopped. So the rows are asked where that would be too long ago.
+        """
+        if self.name is not StoreName.LAKE:
+            return 0.0  # nobody expects a staging to follow the log
+        target, since = self._target, self._tag.complete_up_to
+        topic, cut = target.model.source_topic, target.cut
+        consumer = log_consumer(target.settings.bootstrap_servers)
+        try:
+            at_most_s = age_beyond_s(consumer, topic, since, cut)
+            if at_most_s <= target.settings.quality_max_lake_age_s:
+                return at_most_s
+            lacking = first_lacking(target, consumer, rows, since)
+            return age_beyond_s(consumer, topic, lacking, {p: cut[p] for p in lacking})
+        finally:
+            consumer.close()

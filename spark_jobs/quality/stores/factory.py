@@ -1,0 +1,22 @@
+"""The store of a name."""
+
+from include.lake.tables import staging_path, table_path
+from include.quality.check import StoreName
+from spark_jobs.quality.stores.base import Store, Target
+from spark_jobs.quality.stores.changelog import ChangelogStore
+from spark_jobs.quality.stores.delta_table import DeltaStore
+from spark_jobs.quality.stores.nodes import NodesStore
+
+
+def store_of(name: StoreName, target: Target) -> Store:
+    """Return a store of what is checked; raises QualityError when there is none."""
+    settings, model = target.settings, target.model.name
+    match name:
+        case StoreName.LAKE:
+            return DeltaStore(name, target, table_path(settings, model))
+        case StoreName.STAGING:
+            return DeltaStore(name, target, staging_path(settings, model, target.version.number))
+        case StoreName.CHANGELOG:
+            return ChangelogStore(target)
+        case StoreName.NODES:
+            return NodesStore(target)

@@ -1,0 +1,150 @@
+"""The stores behind the query nodes, read through their API: each partition on each node that holds it is a place.
+
+Pages of one partition are read one after the other while its records change. A record that is read is judged by its own
+position; a key that appears behind the cursor, or moves on after it was read, is asked for again by itself.
+"""
+
+import json
+import shutil
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from pyspark.sql import DataFrame
+from pyspark.sql.functions import col, explode, from_json, input_file_name, regexp_extract
+from pyspark.sql.types import ArrayType, StringType, StructField, StructType
+
+from include.nodes.record_client import HeldPartition, NodeClient, NotHeldError
+from include.quality.check import QualityError, StoreName
+from include.quality.scratch_dir import spool_folder
+from spark_jobs.quality.stores.base import POSITION, Reading, Sample, StoreReplica, Target
+
+# Few, for the nodes have lookups to answer.
+READERS = 4
+# Up to so many keys are asked for one by one; more, and the partitions are listed again.
+SINGLE_KEYS = 1_000
+# A record that cannot be read must not look like one that is not there.
+FAILFAST = {"mode": "FAILFAST"}
+FILE_NAME = r"(\d+)\.ndjson"
+
+
+class NodesStore:
+    """Every partition of the version on every node that holds it, owner or standby."""
+
+    name = StoreName.NODES
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        model, settings = target.model, target.settings
+        self._client = NodeClient(settings, model.name, target.version.number, model.source_topic)
+        deadline_s = time.monotonic() + settings.quality_wait_s
+        self._held, self._unowned, self._silent = self._client.held(deadline_s)
+        if not self._held:
+            hint = "./foldlake status says whether they run"
+            message = f"No query node holds {model.name} v{target.version.number}: {self._silent or hint}."
+            raise QualityError(message)
+        self._spool = spool_folder()
+        self._listings = 0
+
+    @property
+    def may_catch_up(self) -> bool:
+        """True: nodes follow a changelog that grows."""
+        return True
+
+    def key_counts(self) -> dict[str, int]:
+        """Return the number of keys of each partition on each node."""
+        deadline_s = self._deadline_s()
+        return {held.place: self._client.key_count(held, deadline_s) for held in self._held}
+
+    def read(self, sample: Sample) -> Reading:
+        """List every place's records."""
+        records, faults = self._list(self._held, sample)
+        places = tuple(StoreReplica(held.place, self._target.cut, held.partition) for held in self._held)
+        faults += [f"partition {partition} has no owner that is ready" for partition in self._unowned]
+        return Reading(places, records, tuple(faults + self._silent))
+
+    def read_again(self, wanted: DataFrame) -> DataFrame:
+        """Ask for the wanted records by themselves, or list their places again where they are many."""
+        by_name = {held.place: held for held in self._held}
+        mine = wanted.where(col("place").isin(list(by_name))).select("place", "key")
+        rows = mine.limit(SINGLE_KEYS + 1).collect()
+        if len(rows) > SINGLE_KEYS:
+            again = [by_name[row.place] for row in mine.select("place").distinct().collect()]
+            records, _ = self._list(again, Sample())
+            return records.join(mine, ["place", "key"], "left_semi")
+        deadline_s = self._deadline_s()
+
+        def ask(row: Sequence[str]) -> str:
+            try:
+                record = self._client.record(by_name[row[0]], row[1], deadline_s)
+            except NotHeldError:
+                record = None  # it was not there, or not far enough, before: it stays so
+            return f'{{"place":{json.dumps(row[0])},"records":[{record or ""}]}}'
+
+        with ThreadPoolExecutor(READERS) as readers:
+            lines = list(readers.map(ask, rows))
+        spark = self._target.spark
+        texts = spark.createDataFrame([(line,) for line in lines], "value string")
+        parsed = texts.select(from_json("value", self._type(with_place=True), FAILFAST).alias("page"))
+        return self._columns(parsed.select(col("page.place").alias("place"), "page.records"))
+
+    def close(self) -> None:
+        """Remove what was read."""
+        self._client.close()
+        shutil.rmtree(self._spool, ignore_errors=True)
+
+    def _list(self, places: Sequence[HeldPartition], sample: Sample) -> tuple[DataFrame, list[str]]:
+        """Return the places' records, and what could not be read."""
+        self._listings += 1
+        folder = self._spool / str(self._listings)
+        folder.mkdir(parents=True)
+        faults: list[str] = []
+
+        def spool(number: int) -> None:
+            held = places[number]
+            try:
+                self._spool_pages(folder / f"{number}.ndjson", held, sample)
+            except NotHeldError as error:
+                faults.append(str(error))
+
+        with ThreadPoolExecutor(READERS) as readers:
+            list(readers.map(spool, range(len(places))))
+        spark = self._target.spark
+        names = spark.createDataFrame(
+            [(str(number), held.place) for number, held in enumerate(places)], "number string, place string"
+        )
+        pages = spark.read.text(str(folder)).select(
+            regexp_extract(input_file_name(), FILE_NAME, 1).alias("number"),
+            from_json("value", self._type(with_place=False), FAILFAST).alias("page"),
+        )
+        return self._columns(pages.join(names, "number").select("place", "page.records")), faults
+
+    def _spool_pages(self, path: Path, held: HeldPartition, sample: Sample) -> None:
+        """Write a place's pages to a file, a line each."""
+        with path.open("w", encoding="utf-8") as file:
+            for page in self._client.pages(held, sample, self._target.settings.quality_wait_s):
+                file.write(page + "\n")
+
+    def _columns(self, pages: DataFrame) -> DataFrame:
+        return pages.select("place", explode("records").alias("record")).select(
+            "place",
+            col("record.key").alias("key"),
+            col("record.state").alias("state"),
+            *(col(f"record.{name}").alias(name) for name in POSITION),
+        )
+
+    def _type(self, *, with_place: bool) -> StructType:
+        target = self._target
+        record = StructType(
+            [
+                StructField("key", StringType()),
+                StructField("state", target.state_type),
+                *(StructField(name, target.position_type[name]) for name in POSITION),
+            ]
+        )
+        fields = [StructField("records", ArrayType(record))]
+        return StructType([StructField("place", StringType()), *fields] if with_place else fields)
+
+    def _deadline_s(self) -> float:
+        return time.monotonic() + self._target.settings.quality_wait_s

@@ -1,0 +1,107 @@
+"""Application: checks stored records against the log.
+
+Exit status 0: passed, 1: failed, 69: a check cannot be made of this read model, 75: it could not be made now.
+"""
+
+import argparse
+import logging
+import sys
+import time
+from dataclasses import replace
+
+from pyspark.sql import SparkSession
+
+from include.parent_death import die_with_parent
+from include.quality import alerts, report
+from include.quality.check import CheckRequest, CheckResult, Mode, StoreName, UncheckableError
+from include.settings import Settings
+from include.spark.lake_config import lake_config
+from spark_jobs.quality import results
+from spark_jobs.quality.run import run_check
+from spark_jobs.runtime.session import spark_session
+from spark_jobs.streaming.stream_driver import log_driver
+
+LOG = logging.getLogger("foldlake.quality")
+PASSED, FAILED = 0, 1
+# EX_UNAVAILABLE of sysexits.h: there is no such check.
+UNCHECKABLE = 69
+# EX_TEMPFAIL of sysexits.h: nothing is known, try again later.
+NO_VERDICT = 75
+
+
+def main() -> None:
+    """Run under spark-submit."""
+    request = parse(sys.argv[1:])
+    log_driver()
+    die_with_parent()
+    settings = Settings()
+    spark = None
+    try:
+        spark = spark_session("foldlake-quality", lake_config(settings))
+        status = PASSED if check(spark, settings, request).passed else FAILED
+    except UncheckableError as error:
+        LOG.error("%s", error)  # noqa: TRY400 - its message is all that is to be said
+        status = UNCHECKABLE
+    except Exception as error:
+        # An uncaught exception would end with status 1, as a failed check does.
+        LOG.exception("the check could not be made: %s", error)  # noqa: TRY401 - Spark's say it in their first line
+        status = NO_VERDICT
+    if spark is not None:
+        spark.stop()
+    sys.exit(status)
+
+
+def parse(arguments: list[str]) -> CheckRequest:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--read-model", required=True, help="name of the read model")
+    parser.add_argument("--version", type=int, help="its version (the live one)")
+    parser.add_argument(
+        "--stores", default="lake,nodes", help="of lake, nodes, changelog, staging (lake,nodes)"
+    )
+    parser.add_argument("--mode", choices=[m.value for m in Mode], default=Mode.FULL.value, help="(full)")
+    parser.add_argument(
+        "--run-id", required=True, help="names the run in the table of results and the report"
+    )
+    given = parser.parse_args(arguments)
+    try:
+        stores = tuple(StoreName(name.strip()) for name in given.stores.split(",") if name.strip())
+    except ValueError as error:
+        parser.error(f"--stores: {error}; there are {', '.join(StoreName)}")
+    if not stores:
+        parser.error("--stores: name at least one")
+    return CheckRequest(given.read_model, stores, Mode(given.mode), given.run_id, given.version)
+
+
+def check(spark: SparkSession, settings: Settings, request: CheckRequest) -> CheckResult:
+    """Check; write page and results; tell of a failure; last, give the verdict. Returns the result.
+
+    May be killed and repeated at any point: without a verdict all of it is done again, and the results replace those of
+    the run's earlier try. Raises UncheckableError, with a verdict that says so; FoldlakeError when it could not be made.
+    """
+    began_s = time.monotonic()
+    report.forget(settings, request.run_id)
+    try:
+        result = run_check(spark, settings, request)
+    except UncheckableError as error:
+        report.write_refusal(settings, request, str(error), time.monotonic() - began_s)
+        raise
+    result = replace(
+        result,
+        report=str(report.report_path(settings, request.run_id)),
+        report_url=report.report_url(settings, request.run_id),
+    )
+    report.write_page(settings, result)
+    try:
+        results.record(spark, settings, result)
+    finally:
+        # Told also where the lake's storage is away.
+        if not result.passed:
+            alerts.alert(settings, result)
+    report.write_summary(settings, result)
+    LOG.info("%s. Report: %s (%s)", result.verdict, result.report, result.report_url)
+    return result
+
+
+if __name__ == "__main__":
+    main()

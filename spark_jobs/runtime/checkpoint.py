@@ -1,0 +1,102 @@
+"""What a query's checkpoint says: up to where its source is folded in.
+
+Layout as Spark writes it: `offsets/<batch>` (third line: the source's end offsets of the batch, as JSON) and
+`commits/<batch>`, there once the batch is done.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+
+def offsets_json(spark: SparkSession, checkpoint: str) -> str | None:
+    """Return the source offsets of the last committed batch as Spark's Kafka source wants them, or None before the first."""
+    batches = [int(name) for name in child_names(spark, f"{checkpoint}/commits") if name.isdigit()]
+    if not batches:
+        return None
+    return _offsets_of(spark, checkpoint, max(batches))
+
+
+def batch_offsets(spark: SparkSession, checkpoint: str, batch: int, topic: str) -> dict[int, int]:
+    """Return partition -> offset of the first record that is not in a batch which has begun, nor in those before it."""
+    return _of_topic(_offsets_of(spark, checkpoint, batch), topic)
+
+
+def continues_from(spark: SparkSession, checkpoint: str, topic: str, offsets: Mapping[int, int]) -> bool:
+    """Whether the last batch that has begun is committed, and ended at just these offsets of a topic."""
+    batches = [int(name) for name in child_names(spark, f"{checkpoint}/offsets") if name.isdigit()]
+    commits = child_names(spark, f"{checkpoint}/commits")
+    if not batches or str(max(batches)) not in commits:
+        return False
+    return batch_offsets(spark, checkpoint, max(batches), topic) == offsets
+
+
+def remove_checkpoint(spark: SparkSession, checkpoint: str) -> None:
+    """Remove a checkpoint that nobody goes on from."""
+    path, file_system = _path(spark, checkpoint)
+    recursively = True
+    file_system.delete(path, recursively)
+
+
+def child_names(spark: SparkSession, location: str) -> list[str]:
+    """Return the names below a folder; none when it does not exist."""
+    path, file_system = _path(spark, location)
+    if not file_system.exists(path):
+        return []
+    return [str(status.getPath().getName()) for status in file_system.listStatus(path)]
+
+
+def remove_uncommitted(spark: SparkSession, checkpoint: str) -> bool:
+    """Remove a checkpoint that has no committed batch; returns whether there was one.
+
+    A query that was killed before its first commit leaves state behind that Spark refuses to start from (batch 0 wants an
+    empty folder). Nothing is lost with it: such a query begins at the first event again. Call it under the driver's lock.
+    """
+    if offsets_json(spark, checkpoint) is not None:
+        return False
+    path, file_system = _path(spark, checkpoint)
+    recursively = True
+    return bool(file_system.delete(path, recursively))
+
+
+def read_text(spark: SparkSession, location: str) -> str | None:
+    """Return the text of a small file, or None where there is none."""
+    path, file_system = _path(spark, location)
+    if not file_system.exists(path):
+        return None
+    row = spark.read.text(location, wholetext=True).first()
+    return None if row is None else str(row.value)
+
+
+def write_text(spark: SparkSession, location: str, text: str) -> None:
+    """Write a small file, in place of what was there."""
+    path, file_system = _path(spark, location)
+    overwrite = True
+    stream = file_system.create(path, overwrite)
+    stream.write(bytearray(text.encode()))
+    stream.close()
+
+
+def _path(spark: SparkSession, location: str) -> tuple[Any, Any]:
+    """Return Hadoop's path of a location, and the file system that it is on."""
+    jvm: Any = spark._jvm  # noqa: SLF001 - the only way to Hadoop's file systems
+    path = jvm.org.apache.hadoop.fs.Path(location)
+    return path, path.getFileSystem(spark._jsc.hadoopConfiguration())  # noqa: SLF001
+
+
+def committed_offsets(spark: SparkSession, checkpoint: str, topic: str) -> dict[int, int]:
+    """Return partition -> offset of the first record not folded in; empty before the first committed batch."""
+    text = offsets_json(spark, checkpoint)
+    return {} if text is None else _of_topic(text, topic)
+
+
+def _offsets_of(spark: SparkSession, checkpoint: str, batch: int) -> str:
+    text = spark.read.text(f"{checkpoint}/offsets/{batch}", wholetext=True).collect()[0]
+    return str(text.value).splitlines()[2]
+
+
+def _of_topic(text: str, topic: str) -> dict[int, int]:
+    by_topic: dict[str, dict[str, int]] = json.loads(text)
+    return {int(partition): offset for partition, offset in by_topic.get(topic, {}).items()}

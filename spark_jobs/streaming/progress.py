@@ -1,0 +1,131 @@
+"""What the driver says of its queries: one JSON record for each on the compacted topic `stream-progress`."""
+
+import json
+import os
+import time
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+
+from confluent_kafka import Producer
+from pyspark.sql.streaming.listener import (
+    QueryIdleEvent,
+    QueryProgressEvent,
+    QueryStartedEvent,
+    QueryTerminatedEvent,
+    SourceProgress,
+    StreamingQueryListener,
+)
+
+from include.kafka.topics import PROGRESS_TOPIC
+from spark_jobs.streaming.supervised_query import SupervisedQuery
+
+PUBLISH_INTERVAL_S = 2.0
+
+
+@dataclass(frozen=True)
+class BatchProgress:
+    """Figures of a query's last finished batch, as Spark reported them; `end_offsets` is by source partition."""
+
+    batch_id: int = -1
+    input_rows: int = 0
+    input_rows_per_s: float = 0.0
+    processed_rows_per_s: float = 0.0
+    state_rows: int = 0
+    state_bytes: int = 0
+    end_offsets: dict[str, int] = field(default_factory=dict)
+    finished_at: str = ""
+
+
+class ProgressListener(StreamingQueryListener):
+    """Keeps the last batch's figures of each query, and counts the rows of all batches of this driver."""
+
+    def __init__(self) -> None:
+        self.by_query: dict[str, BatchProgress] = {}
+        self.rows_in: dict[str, int] = {}
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 - Spark's name
+        """Nothing to keep."""
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
+        """Keep the figures."""
+        progress = event.progress
+        operators = progress.stateOperators
+        name = progress.name or str(progress.id)
+        self.by_query[name] = BatchProgress(
+            batch_id=progress.batchId,
+            input_rows=progress.numInputRows,
+            input_rows_per_s=_finite(progress.inputRowsPerSecond),
+            processed_rows_per_s=_finite(progress.processedRowsPerSecond),
+            state_rows=sum(operator.numRowsTotal for operator in operators),
+            state_bytes=sum(operator.memoryUsedBytes for operator in operators),
+            end_offsets=_end_offsets(progress.sources),
+            finished_at=datetime.now(UTC).isoformat(),
+        )
+        self.rows_in[name] = self.rows_in.get(name, 0) + progress.numInputRows
+
+    def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
+        """Nothing to keep."""
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
+        """Nothing to keep."""
+
+
+def _finite(rate: float | None) -> float:
+    return rate if rate is not None and rate == rate and abs(rate) != float("inf") else 0.0  # noqa: PLR0124 - NaN
+
+
+def _end_offsets(sources: list[SourceProgress]) -> dict[str, int]:
+    try:
+        (by_partition,) = json.loads(sources[0].endOffset).values()
+    except (IndexError, ValueError, TypeError, AttributeError):
+        return {}
+    return dict(by_partition)
+
+
+class ProgressPublisher:
+    """Publishes every query's progress every two seconds; a broker that is away is not waited for."""
+
+    def __init__(self, bootstrap_servers: str, master: str, listener: ProgressListener) -> None:
+        self._producer = Producer(
+            {
+                "bootstrap.servers": bootstrap_servers,
+                "message.timeout.ms": 5000,
+                "linger.ms": 0,
+                "log_level": 0,
+            }
+        )
+        self._master = master
+        self._listener = listener
+        self._next_s = 0.0
+
+    def publish(self, queries: list[SupervisedQuery], *, now: bool = False) -> None:
+        """Publish unless it was done less than two seconds ago."""
+        self._producer.poll(0)
+        if not now and time.monotonic() < self._next_s:
+            return
+        self._next_s = time.monotonic() + PUBLISH_INTERVAL_S
+        for query in queries:
+            value = json.dumps(self._record(query)).encode()
+            try:
+                self._producer.produce(PROGRESS_TOPIC, key=query.name.encode(), value=value)
+            except BufferError:
+                return
+
+    def close(self) -> None:
+        """Send what is left."""
+        self._producer.flush(5)
+
+    def _record(self, query: SupervisedQuery) -> dict[str, object]:
+        committed = {str(partition): offset for partition, offset in query.committed_offsets.items()}
+        batch = self._listener.by_query.get(query.name, BatchProgress(end_offsets=committed))
+        return {
+            "query": query.name,
+            "source_topic": query.source_topic,
+            "phase": query.phase.value,
+            "restarts": query.restarts,
+            "last_error": query.last_error,
+            "driver_pid": os.getpid(),
+            "master": self._master,
+            "at": datetime.now(UTC).isoformat(),
+            "last_batch": asdict(batch),
+        }

@@ -1,0 +1,1 @@
+"""The servers of the embedded stack, each with its configuration."""

@@ -1,0 +1,239 @@
+"""Airflow on this machine: its configuration, its database, its four processes, and how the stream stops with it."""
+
+import json
+import os
+import secrets
+import subprocess
+import time
+from contextlib import suppress
+from importlib.metadata import version
+from pathlib import Path
+
+from include.airflow.client import AirflowApi, AirflowUnavailableError, RunState
+from include.airflow.names import SPARK_LAKE_CONNECTION, SPARK_STREAM_CONNECTION, STREAM_DAG
+from include.errors import FoldlakeError
+from include.settings import CHECKOUT, Settings
+from include.spark.stream_config import stream_master
+from stack.launchers import stream_driver
+from stack.settings_environment import settings_environment
+from stack.supervision.process import Process
+from stack.tools import Tools
+
+START_ORDER = 30
+USER = "admin"
+# The driver stops its queries within this time.
+DRIVER_STOP_TIMEOUT_S = 20.0
+# Its task is over within this time.
+RUN_END_TIMEOUT_S = 15.0
+POLL_INTERVAL_S = 0.2
+# Airflow's API server stops answering for seconds when the first task of its life asks for something.
+FIRST_ANSWER_S = 60.0
+
+
+class AirflowSetupError(FoldlakeError):
+    """Airflow's database could not be prepared."""
+
+
+def home(settings: Settings) -> Path:
+    """Return AIRFLOW_HOME."""
+    return settings.home / "airflow"
+
+
+def environment(settings: Settings) -> dict[str, str]:
+    """Return all of Airflow's configuration, and these settings, as environment variables of each of its processes."""
+    url = settings.airflow_base_url
+    return {
+        **settings_environment(settings),
+        **_RECOVERY,
+        "AIRFLOW_HOME": str(home(settings)),
+        "PYTHONPATH": str(CHECKOUT),
+        # What stack/bin/spark-submit-supervised runs with.
+        "FOLDLAKE_PYTHON": str(Tools(settings).main_python),
+        # Calls between its own components stay on this machine whatever proxy the user has.
+        "NO_PROXY": ",".join(filter(None, (os.environ.get("NO_PROXY"), "127.0.0.1", "localhost"))),
+        f"AIRFLOW_CONN_{SPARK_STREAM_CONNECTION.upper()}": json.dumps(
+            {"conn_type": "spark", "host": stream_master(settings)}
+        ),
+        f"AIRFLOW_CONN_{SPARK_LAKE_CONNECTION.upper()}": json.dumps(
+            {"conn_type": "spark", "host": settings.lake_master}
+        ),
+        "AIRFLOW__CORE__DAGS_FOLDER": str(CHECKOUT / "dags"),
+        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+        "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
+        "AIRFLOW__CORE__PARALLELISM": str(settings.airflow_parallelism),
+        "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{url}/execution/",
+        "AIRFLOW__CORE__HOSTNAME_CALLABLE": "socket.gethostname",
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{USER}:admin",
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(_passwords_path(settings)),
+        "AIRFLOW__API__HOST": "127.0.0.1",
+        "AIRFLOW__API__PORT": str(settings.airflow_port),
+        "AIRFLOW__API__BASE_URL": url,
+        # Also how long the server waits for open connections when it stops.
+        "AIRFLOW__API__WORKER_TIMEOUT": "5",
+        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": database_url(settings),
+    }
+
+
+# What decides how soon a killed part of Airflow is noticed. Airflow's defaults take five minutes.
+_RECOVERY = {
+    # Of a dead scheduler its successor knows at once (stack/components/airflow_component.py): no threshold needs to be short.
+    "AIRFLOW__SCHEDULER__SCHEDULER_HEARTBEAT_SEC": "2",
+    "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "10",
+    # A task whose supervisor has not been heard of for 20 s is dead: longer than the API server takes to come back.
+    "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "20",
+    "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "2",
+    "AIRFLOW__WORKERS__MIN_HEARTBEAT_INTERVAL": "3",
+    # The scheduler decides that a task is dead, not the task's supervisor, who would end a stream that is well.
+    "AIRFLOW__WORKERS__MAX_FAILED_HEARTBEATS": "1000",
+    "AIRFLOW__WORKERS__EXECUTION_API_RETRY_WAIT_MAX": "3",
+    # A task queued at a scheduler that died is queued again.
+    "AIRFLOW__SCHEDULER__TASK_QUEUED_TIMEOUT": "60",
+    "AIRFLOW__SCHEDULER__TASK_QUEUED_TIMEOUT_CHECK_INTERVAL": "10",
+    "AIRFLOW__TRIGGERER__JOB_HEARTBEAT_SEC": "2",
+    # A DAG file that appears is seen within this time.
+    "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "30",
+    "AIRFLOW__DAG_PROCESSOR__PARSING_PROCESSES": "1",
+}
+
+
+def database_url(settings: Settings) -> str:
+    """Return the SQLAlchemy URL of Airflow's database: the setting, or SQLite in Airflow's home."""
+    return settings.airflow_database_url or f"sqlite:///{home(settings) / 'airflow.db'}"
+
+
+def prepare(settings: Settings) -> None:
+    """Make Airflow's home, its login and its database; quick when they are there already.
+
+    Raises:
+        AirflowSetupError: the database could not be made or brought up to date.
+    """
+    home(settings).mkdir(parents=True, exist_ok=True)
+    _prepare_login(settings)
+    _prepare_database(settings)
+
+
+def password(settings: Settings) -> str:
+    """Return the password of Airflow's user `admin`: the setting, or the one generated for this home."""
+    return settings.airflow_password or str(json.loads(_passwords_path(settings).read_text())[USER])
+
+
+def api(settings: Settings) -> AirflowApi:
+    """Return a client of this Airflow, logged in at its first call."""
+    return AirflowApi(settings.airflow_base_url, USER, password(settings))
+
+
+def processes(settings: Settings) -> list[Process]:
+    """Return Airflow's processes, in no order among themselves: each waits for what it needs."""
+    health = AirflowApi(settings.airflow_base_url).health
+    python = str(Tools(settings).main_python)
+    common = environment(settings)
+
+    def component(name: str, *arguments: str, health_name: str, port: int | None = None) -> Process:
+        return Process(
+            name=f"airflow-{name}",
+            command=(python, "-m", "stack.components.airflow_component", name, *arguments),
+            start_order=START_ORDER,
+            is_ready=lambda: health_name in health(),
+            port=port,
+            port_setting="FOLDLAKE_AIRFLOW_PORT" if port else "",
+            environment=common,
+            ready_timeout_s=240,
+            stop_timeout_s=30,
+            # The stream driver is a descendant of it, and ends with it.
+            reads_declarations=name == "scheduler",
+        )
+
+    # Logs are files of this machine, which the API server reads: nobody needs a server for them.
+    return [
+        component("api-server", port=settings.airflow_port, health_name="metadatabase"),
+        component("scheduler", "--skip-serve-logs", health_name="scheduler"),
+        component("dag-processor", health_name="dag_processor"),
+        component("triggerer", "--skip-serve-logs", health_name="triggerer"),
+    ]
+
+
+def after_start(settings: Settings) -> None:
+    """Let the stream run again after `before_stop`; the first start needs nothing.
+
+    Waits for an Airflow that has just begun to answer and is busy with its first task: it may be silent for many seconds.
+    """
+    deadline_s = time.monotonic() + FIRST_ANSWER_S
+    while True:
+        try:
+            client = api(settings)
+            if client.dag_exists(STREAM_DAG):
+                client.set_paused(STREAM_DAG, paused=False)
+        except AirflowUnavailableError as error:
+            if error.status is not None or time.monotonic() > deadline_s:
+                raise
+            time.sleep(POLL_INTERVAL_S)
+        else:
+            return
+
+
+def before_stop(settings: Settings) -> None:
+    """End the stream in good order: no new run, the driver stops its queries, its run ends.
+
+    With a stream running, a scheduler that is asked to stop waits for it for ever. Whatever of Airflow does not
+    answer is passed over: the driver ends in any case.
+    """
+    client = _paused(settings)
+    graceful = stream_driver.stop(settings, timeout_s=DRIVER_STOP_TIMEOUT_S)
+    if client is not None:
+        with suppress(AirflowUnavailableError):
+            _end_runs(settings, client, "success" if graceful else "failed")
+
+
+def _paused(settings: Settings) -> AirflowApi | None:
+    """Pause the stream's DAG; return a client of this Airflow, or None where it does not answer."""
+    try:
+        client = api(settings)
+        client.set_paused(STREAM_DAG, paused=True)
+    except (AirflowUnavailableError, OSError, ValueError):
+        return None
+    return client
+
+
+def _end_runs(settings: Settings, client: AirflowApi, state: RunState) -> None:
+    """Wait until the driver's task has ended, and end its run: of a paused DAG, Airflow would do so a minute later."""
+    deadline = time.monotonic() + RUN_END_TIMEOUT_S
+    for run_id in client.active_runs(STREAM_DAG):
+        while client.running_tasks(STREAM_DAG, run_id) and time.monotonic() < deadline:
+            # A task that was just beginning has a driver only now.
+            stream_driver.stop(settings, timeout_s=DRIVER_STOP_TIMEOUT_S)
+            time.sleep(POLL_INTERVAL_S)
+        client.mark_run(STREAM_DAG, run_id, state)
+
+
+def _passwords_path(settings: Settings) -> Path:
+    return home(settings) / "passwords.json"
+
+
+def _prepare_login(settings: Settings) -> None:
+    path = _passwords_path(settings)
+    if settings.airflow_password or not path.exists():
+        path.touch(mode=0o600)
+        path.write_text(json.dumps({USER: settings.airflow_password or secrets.token_urlsafe(9)}))
+
+
+def _prepare_database(settings: Settings) -> None:
+    """Run `airflow db migrate` unless this version of Airflow has done so for this database before."""
+    stamp = home(settings) / "migrated.txt"
+    wanted = f"{version('apache-airflow-core')} {database_url(settings)}"
+    database = home(settings) / "airflow.db"
+    exists = database.exists() or bool(settings.airflow_database_url)
+    if exists and stamp.exists() and stamp.read_text() == wanted:
+        return
+    done = subprocess.run(
+        (str(Tools(settings).main_python), "-m", "airflow", "db", "migrate"),
+        env={**os.environ, **environment(settings)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise AirflowSetupError(
+            f"`airflow db migrate` failed with exit code {done.returncode}: {done.stderr.strip()[-2000:]}\n"
+            f"Hint: is FOLDLAKE_AIRFLOW_DATABASE_URL right? An embedded database can be removed: {database}"
+        )
+    stamp.write_text(wanted)

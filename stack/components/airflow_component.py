@@ -1,0 +1,57 @@
+"""Run one component of Airflow such that everything it forks dies with it: workers, task runners, parsers."""
+
+import importlib
+import sys
+
+from include.airflow.names import POOLS
+from include.parent_death import forks_die_with_this_process
+
+
+def main() -> None:
+    """Run `airflow <arguments>` in this process."""
+    forks_die_with_this_process()
+    if sys.argv[1] == "scheduler":
+        fail_dead_schedulers()
+        make_pools()
+    # Airflow reads its configuration when it is imported.
+    airflow = importlib.import_module("airflow.__main__").main
+
+    sys.argv[0] = "airflow"
+    airflow()
+
+
+def fail_dead_schedulers() -> None:
+    """Record that no other scheduler of this home lives, so that this one takes over their tasks at once.
+
+    The embedded stack runs one scheduler, and its tasks die with it: when this one starts, no task of an earlier one is
+    running. Airflow by itself would wait until the dead scheduler's last heartbeat is long past.
+    """
+    from airflow.jobs.job import Job, JobState  # noqa: PLC0415 - see above
+    from airflow.utils.net import get_hostname  # noqa: PLC0415
+    from airflow.utils.session import create_session  # noqa: PLC0415
+    from sqlalchemy import update  # noqa: PLC0415
+
+    with create_session() as session:
+        session.execute(
+            update(Job)
+            .where(
+                Job.job_type == "SchedulerJob",
+                Job.state == JobState.RUNNING,
+                Job.hostname == get_hostname(),  # type: ignore[no-untyped-call]
+            )
+            .values(state=JobState.FAILED)
+        )
+
+
+def make_pools() -> None:
+    """Make the pools that our DAGs name, where there are none; those that an operator has changed stay as they are."""
+    from airflow.models.pool import Pool  # noqa: PLC0415 - see above
+
+    known = {pool.pool for pool in Pool.get_pools()}
+    for name, (slots, purpose) in POOLS.items():
+        if name not in known:
+            Pool.create_or_update_pool(name, slots, purpose, include_deferred=False)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Launching Spark applications: one driver to a home, gone when its launcher is gone."""

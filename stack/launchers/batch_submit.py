@@ -1,0 +1,58 @@
+"""What Airflow runs for jobs that end: `spark-submit` of the lake's Spark or the stream's, gone when its launcher is gone.
+
+Called by the scripts in stack/bin, with the name of the environment first: `lake` (Spark 4.1, Delta) or `stream`.
+On this machine such a job gives way to the stream and the lookups.
+"""
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import psutil
+
+from include.errors import FoldlakeError
+from include.parent_death import die_with_parent
+from include.settings import Settings
+from stack.launchers.priority import lower_priority
+from stack.launchers.spark_submit import launcher_pid, master_of, spark_home, submit_environment
+from stack.tools import Tools
+
+
+def main() -> None:
+    """Become spark-submit, or say why not."""
+    die_with_parent(launcher_pid())
+    settings = Settings()
+    environment_name, arguments = sys.argv[1], sys.argv[2:]
+    tools = Tools(settings)
+    python = tools.main_python if environment_name == "lake" else tools.stream_python
+    try:
+        master = master_of(arguments)
+        home = spark_home(python)
+        jars = ",".join(str(jar) for jar in tools.jars(environment_name))
+    except FoldlakeError as error:
+        sys.stderr.write(f"{error}\n")
+        sys.exit(1)
+    if master.startswith("local"):
+        lower_priority(settings.lake_niceness)
+    scratch = scratch_dir(settings)
+    submit = home / "bin" / "spark-submit"
+    environment = submit_environment(python, scratch, os.environ, master)
+    os.execve(submit, [str(submit), "--jars", jars, *arguments], environment)  # noqa: S606
+
+
+def scratch_dir(settings: Settings) -> Path:
+    """Make and return this process's directory for what need not outlive it; remove those of processes that ended."""
+    root = settings.home / "jobs"
+    root.mkdir(parents=True, exist_ok=True)
+    for path in root.iterdir():
+        if path.name.isdigit() and not psutil.pid_exists(int(path.name)):
+            shutil.rmtree(path, ignore_errors=True)
+    own = root / str(os.getpid())
+    shutil.rmtree(own, ignore_errors=True)
+    own.mkdir()
+    return own
+
+
+if __name__ == "__main__":
+    main()

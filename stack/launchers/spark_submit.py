@@ -1,0 +1,119 @@
+"""What Airflow runs instead of `spark-submit`: the same, but one per home, and gone when its launcher is gone.
+
+The process sets the death signal, takes the lock, and becomes spark-submit by `exec`, which becomes the JVM by `exec`:
+one process, which holds the lock for as long as it can write. It needs the main environment, Spark its own.
+"""
+
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import psutil
+
+from include.errors import FoldlakeError, SettingsError
+from include.parent_death import die_with_parent
+from include.settings import CHECKOUT, Settings
+from stack.launchers import stream_driver
+from stack.tools import Tools
+
+# A killed JVM lets go of its lock within a second; a driver that stops its queries in good order may take this long.
+LOCK_WAIT_S = 30.0
+# Set by the scripts in stack/bin.
+LAUNCHER = "FOLDLAKE_LAUNCHER_PID"
+# EX_TEMPFAIL of sysexits.h: try again later.
+EXIT_LOCKED = 75
+
+
+def main() -> None:
+    """Become the one stream driver, or say why not."""
+    parent_pid = launcher_pid()
+    die_with_parent(parent_pid)
+    settings = Settings()
+    arguments = sys.argv[1:]
+    try:
+        master = master_of(arguments)
+        stream_driver.acquire(settings, wait_s=LOCK_WAIT_S)
+    except FoldlakeError as error:
+        sys.stderr.write(f"{error}\n")
+        sys.exit(EXIT_LOCKED if isinstance(error, stream_driver.DriverLockedError) else 1)
+    # `exec` keeps the process, so what is true of it now stays true of the JVM.
+    started_s = stream_driver.started_s(psutil.Process())
+    stream_driver.announce(settings, stream_driver.Driver(os.getpid(), parent_pid, started_s, master))
+    python = Tools(settings).stream_python
+    environment = submit_environment(python, temporary_dir(settings), os.environ, master)
+    # What a killed predecessor left; safe, for the lock is ours.
+    shutil.rmtree(temporary_dir(settings), ignore_errors=True)
+    temporary_dir(settings).mkdir(parents=True)
+    submit = spark_home(python) / "bin" / "spark-submit"
+    jars = ",".join(str(jar) for jar in Tools(settings).jars("stream"))
+    os.execve(submit, [str(submit), "--jars", jars, *arguments], environment)  # noqa: S606
+
+
+def launcher_pid() -> int:
+    """Return the process that ran the script in stack/bin: the parent that this process must not outlive."""
+    return int(os.environ.pop(LAUNCHER, os.getppid()))
+
+
+def master_of(arguments: list[str]) -> str:
+    """Return the value of `--master`.
+
+    Raises:
+        SettingsError: it is missing or "yarn", which is what the operator falls back to when its connection is unknown.
+    """
+    master = arguments[arguments.index("--master") + 1] if "--master" in arguments[:-1] else ""
+    if master in ("", "yarn"):
+        raise SettingsError(
+            f"A Spark job was given the master {master!r}: Airflow's connection to Spark is not defined. Hint: start"
+            " Airflow with `./foldlake up`, or set AIRFLOW_CONN_STREAM_SPARK and AIRFLOW_CONN_LAKE_SPARK as"
+            " docs/airflow.md says."
+        )
+    return master
+
+
+def spark_home(python: Path) -> Path:
+    """Return the Spark distribution inside an interpreter's environment.
+
+    Raises:
+        SettingsError: the environment is not there.
+    """
+    environment = python.parent.parent
+    homes = sorted(environment.glob("lib/python3*/site-packages/pyspark"))
+    if not homes:
+        raise SettingsError(f"There is no pyspark in {environment}. Hint: run any ./foldlake command once.")
+    return homes[-1]
+
+
+def temporary_dir(settings: Settings) -> Path:
+    """Return where Spark and the JVM put what need not outlive the driver."""
+    return stream_driver.directory(settings) / "tmp"
+
+
+def submit_environment(
+    python: Path, scratch: Path, inherited: Mapping[str, str], master: str
+) -> dict[str, str]:
+    """Return the environment of spark-submit: the interpreter's own Spark, nothing of Airflow's, temporary files in `scratch`."""
+    kept = {
+        name: value
+        for name, value in inherited.items()
+        if not name.startswith(("AIRFLOW__", "AIRFLOW_CONN_", "SPARK_", "PYSPARK_", "VIRTUAL_ENV", "PYTHON"))
+    }
+    kept |= {
+        "PYTHONPATH": str(CHECKOUT),
+        "PYTHONUNBUFFERED": "1",
+        # Not the application's own folder first: a job there may have the name of a package.
+        "PYTHONSAFEPATH": "1",
+        "SPARK_HOME": str(spark_home(python)),
+        "PYSPARK_PYTHON": str(python),
+        "PYSPARK_DRIVER_PYTHON": str(python),
+        "SPARK_LOCAL_DIRS": str(scratch),
+        "SPARK_SUBMIT_OPTS": f"-Djava.io.tmpdir={scratch}",
+    }
+    if master.startswith("local"):
+        kept["SPARK_LOCAL_IP"] = "127.0.0.1"
+    return kept
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,184 @@
+"""A read model of a test's own with events on its log, and its right records, to be stored as they are or with a fault."""
+
+import io
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+
+import fastavro
+from confluent_kafka import Producer, murmur2
+from confluent_kafka.admin import AdminClient
+from pyspark.sql import SparkSession
+
+from include.declarations.read_model import ReadModel, read_model
+from include.kafka.events import FundsAdded
+from include.kafka.schema_registry import SchemaRegistry
+from include.kafka.topics import changelog, changelog_topic, ensure_topics
+from include.kafka.wire_format import header
+from include.lake.tables import CommitTag, staging_path, table_path
+from include.quality.check import CheckRequest, CheckResult, Mode, StoreName
+from include.settings import Settings
+from include.versions.registry import Stage, Version, VersionRegistry, first_version
+from spark_jobs.folding.replay import source_ends
+from spark_jobs.lake.lake_table import LakeTable
+from spark_jobs.quality_check import check
+from tests.support.changelog_writer import OCCURRED_ON
+from tests.support.stream_process import EventSource, make_topics
+
+MODULE = """
+from dataclasses import replace
+from include.read_models import balance
+from pyspark.sql.functions import lit
+READ_MODEL = replace(balance.READ_MODEL, name={name!r}, source_topic={name!r}, key={key})
+"""
+# How a read model's module says what its key is.
+CUSTOMER, ONE_FOR_ALL = "balance.customer", 'lambda: lit("all")'
+
+
+@dataclass(frozen=True)
+class Record:
+    """A state record of a customer."""
+
+    key: str
+    amount: Decimal
+    event_count: int
+    source_partition: int
+    source_offset: int
+
+    def plus(self, cents: int = 0, events: int = 0, offset: int = 0) -> "Record":
+        """Return it with more money, more events, or a later position."""
+        return replace(
+            self,
+            amount=self.amount + Decimal(cents) / 100,
+            event_count=self.event_count + events,
+            source_offset=self.source_offset + offset,
+        )
+
+
+@dataclass
+class CheckedLedger:
+    """The events of some customers, and what they fold to.
+
+    key: the read model's. history: key -> its right record after each of its events.
+    """
+
+    settings: Settings
+    name: str
+    key: str = CUSTOMER
+    history: dict[str, list[Record]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Make the read model: its module, topics and first version."""
+        folder = self.settings.home / f"models-of-{self.name}"
+        folder.mkdir()
+        (folder / f"{self.name.replace('-', '_')}.py").write_text(MODULE.format(name=self.name, key=self.key))
+        self.settings = self.settings.model_copy(update={"read_models_dir": folder, "quality_wait_s": 2.0})
+        self.model: ReadModel = read_model(self.name, folder)
+        make_topics(self.settings, self.name)
+        self.source = EventSource(self.settings, self.name)
+        versions = VersionRegistry(self.settings.bootstrap_servers)
+        versions.ensure_topic()
+        versions.compare_and_set(first_version(self.name, 1), 0)
+        self.topic = changelog_topic(self.name, 1)
+        admin = AdminClient({"bootstrap.servers": self.settings.bootstrap_servers})
+        ensure_topics(admin, [changelog(self.topic, self.settings.partitions)], 1)
+        self._next: dict[int, int] = {}
+
+    def append(self, customers: int, events_each: int) -> None:
+        """Append events of 1.00, 2.00, ... for each customer, in turns."""
+        for number in range(events_each):
+            for customer in range(customers):
+                self.add(f"customer {customer}/é", Decimal(number + 1))
+        self.source.flush()
+
+    def add(self, key: str, amount: Decimal) -> None:
+        """Append one event."""
+        event = FundsAdded(customerId=key, amount=amount.quantize(Decimal("0.01")), occurredOn=OCCURRED_ON)
+        self.source.append_raw(key.encode(), self.source.serializer.serialize(event))
+        partition = murmur2(key.encode(), self.settings.partitions)
+        offset = self._next.get(partition, 0)
+        self._next[partition] = offset + 1
+        held = self.history.setdefault(key, [])
+        before = held[-1] if held else Record(key, Decimal("0.00"), 0, partition, -1)
+        held.append(Record(key, before.amount + event.amount, before.event_count + 1, partition, offset))
+
+    @property
+    def records(self) -> dict[str, Record]:
+        """The right record of each key now."""
+        return {key: records[-1] for key, records in self.history.items()}
+
+    def promote_another(self) -> None:
+        """Make version 2 live in the registry, and nothing else."""
+        versions = VersionRegistry(self.settings.bootstrap_servers)
+        record = versions.read()[self.name]
+        (old,) = record.versions
+        new = Version(2, Stage.LIVE, 1, changelog_topic(self.name, 2), "test", "")
+        both = (replace(old, stage=Stage.PREVIOUS), new)
+        versions.compare_and_set(replace(record, versions=both), record.revision)
+        versions.close()
+
+    def write_changelog(self, records: Iterable[Record]) -> None:
+        """Append state records to the changelog."""
+        schema = self.model.state_schema
+        schema_id = SchemaRegistry(self.settings.registry_url).register(self.topic, schema)
+        producer = Producer(
+            {"bootstrap.servers": self.settings.bootstrap_servers, "partitioner": "murmur2_random"}
+        )
+        parsed = fastavro.parse_schema(schema.parsed())
+        for record in records:
+            buffer = io.BytesIO()
+            buffer.write(header(schema_id))
+            fastavro.schemaless_writer(buffer, parsed, {**self.fields(record), "occurred_on": OCCURRED_ON})
+            producer.produce(self.topic, key=record.key.encode(), value=buffer.getvalue())
+        assert producer.flush(60) == 0
+
+    @staticmethod
+    def fields(record: Record) -> dict[str, object]:
+        """Return a record's fields but its key and time."""
+        return {
+            "amount": record.amount,
+            "event_count": record.event_count,
+            "source_partition": record.source_partition,
+            "source_offset": record.source_offset,
+        }
+
+    def write_lake(
+        self,
+        spark: SparkSession,
+        records: Iterable[Record],
+        store: StoreName = StoreName.LAKE,
+        version: int = 1,
+        complete_up_to: dict[int, int] | None = None,
+    ) -> None:
+        """Make the lake's or the staging's table hold these records, and say up to where: the source's end if not said."""
+        path = table_path(self.settings, self.name)
+        if store is StoreName.STAGING:
+            path = staging_path(self.settings, self.name, version)
+        table = LakeTable(spark, self.model, path, self.settings.lake_retention_h)
+        table.ensure()
+        ends = source_ends(self.settings, self.name)
+        tag = CommitTag(
+            self.name,
+            version,
+            1,
+            "promotion",
+            complete_up_to=ends if complete_up_to is None else complete_up_to,
+        )
+        rows = [{"key": r.key, **self.fields(r), "occurred_on": OCCURRED_ON} for r in records]
+        table.overwrite(spark.createDataFrame(rows, table.columns), tag, 1)
+
+    def check(
+        self, spark: SparkSession, *stores: StoreName, mode: Mode = Mode.FULL, run_id: str = "test"
+    ) -> CheckResult:
+        """Check these stores."""
+        return check(spark, self.settings, CheckRequest(self.name, stores, mode, run_id))
+
+
+def failed(result: CheckResult) -> dict[str, int]:
+    """Return the expectations that failed, and how often."""
+    return {e.expectation: e.failed for e in result.expectations if not e.passed}
+
+
+def named(result: CheckResult) -> dict[str, tuple[str, ...]]:
+    """Return the failing keys, with the expectations that each fails."""
+    return {key.key: key.expectations for key in result.failing_keys}

@@ -1,0 +1,97 @@
+"""A read model of a test's own on the shared stack, its changelog written by hand, and the oracle of what its table holds."""
+
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+
+from pyspark.sql import SparkSession
+
+from include.declarations.read_model import ReadModel
+from include.kafka.topics import changelog_topic
+from include.lake.tables import table_path
+from include.read_models.balance import READ_MODEL
+from include.settings import Settings
+from include.versions.registry import ReadModelVersions, Stage, Version, VersionRegistry, first_version
+from tests.support.changelog_writer import ChangelogWriter
+
+
+@dataclass
+class LakeLedger:
+    """A read model like `balance` under another name, so that tests share a stack and nothing else.
+
+    expected: key -> (amount, event_count) of the newest records that were appended.
+    """
+
+    settings: Settings
+    name: str
+    model: ReadModel = READ_MODEL
+    expected: dict[str, tuple[Decimal, int]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Begin with version 1, live."""
+        self.model = replace(self.model, name=self.name)
+        self.versions = VersionRegistry(self.settings.bootstrap_servers)
+        self.versions.ensure_topic()
+        self.versions.compare_and_set(first_version(self.name, 1), 0)
+        self.writer = self._writer(1)
+
+    @property
+    def table(self) -> str:
+        """Where its table is."""
+        return table_path(self.settings, self.name)
+
+    def put(self, key: str, cents: int, event_count: int, **further: object) -> None:
+        """Append a key's newest record."""
+        amount = Decimal(cents) / 100
+        self.writer.write(key, amount, event_count, event_count - 1, **further)
+        self.expected[key] = (amount, event_count)
+
+    def put_old(self, key: str, cents: int, event_count: int) -> None:
+        """Append a record that a driver repeats: a newer one of the key went before."""
+        self.writer.write(key, Decimal(cents) / 100, event_count, event_count - 1)
+
+    def delete(self, key: str) -> None:
+        """Append a tombstone."""
+        self.writer.write_raw(key.encode(), None)
+        del self.expected[key]
+
+    def flush(self) -> None:
+        """Wait until the broker has everything."""
+        self.writer.flush()
+
+    def begin_version(self, number: int, fold_revision: int = 1) -> None:
+        """Make another version live, with an empty changelog; the live one becomes the previous."""
+        record = self.versions.read()[self.name]
+        topic = changelog_topic(self.name, number)
+        created = Version(number, Stage.LIVE, fold_revision, topic, "test", "")
+        self._set(record, number, (*record.versions, created))
+        self.writer = self._writer(number)
+        self.expected = {}
+
+    def make_changelog_anew(self) -> None:
+        """Delete the live version's topic and make it again, empty."""
+        self.writer.delete_topic()
+        self.writer = self._writer(self.writer.version)
+        self.expected = {}
+
+    def go_back_to(self, number: int) -> None:
+        """Make an earlier version live again."""
+        record = self.versions.read()[self.name]
+        self._set(record, number, record.versions)
+        self.writer = self._writer(number)
+
+    def rows(self, spark: SparkSession) -> dict[str, tuple[Decimal, int]]:
+        """Return what the table holds, as `expected` has it; fails when a key is there twice."""
+        rows = spark.read.format("delta").load(self.table).collect()
+        found = {row.key: (row.amount, row.event_count) for row in rows}
+        assert len(found) == len(rows)
+        return found
+
+    def _set(self, record: ReadModelVersions, live: int, versions: tuple[Version, ...]) -> None:
+        stages = {True: Stage.LIVE, False: Stage.PREVIOUS}
+        changed = tuple(replace(v, stage=stages[v.number == live]) for v in versions)
+        self.versions.compare_and_set(replace(record, versions=changed), record.revision)
+
+    def _writer(self, version: int) -> ChangelogWriter:
+        writer = ChangelogWriter(self.settings, version, self.model)
+        writer.make_topics()
+        return writer

@@ -1,0 +1,201 @@
+"""Two query nodes over a changelog that the tests write themselves: what the tests of the query nodes share."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from decimal import Decimal
+from functools import partial
+from pathlib import Path
+
+import requests
+
+from include.settings import CHECKOUT, Settings
+from stack.settings_environment import settings_environment
+from stack.supervision.supervisor import Supervisor
+from tests.support.changelog_writer import ChangelogWriter
+from tests.support.waiting import wait_until
+
+DEADLINE_S = 60.0
+REQUEST_TIMEOUT_S = 6.0
+
+
+@dataclass
+class NodeStack:
+    """A running stack, what was written to its changelog, and how to ask its nodes."""
+
+    settings: Settings
+    writer: ChangelogWriter
+    expected: dict[str, Decimal] = field(default_factory=dict)
+    _event_counts: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def ports(self) -> tuple[int, ...]:
+        """Ports of the nodes."""
+        return self.settings.query_ports
+
+    def put(self, customer: str, amount: Decimal) -> None:
+        """Append the customer's next state record."""
+        count = self._event_counts.get(customer, 0) + 1
+        self.writer.write(customer, amount, count, source_offset=count)
+        self._event_counts[customer] = count
+        self.expected[customer] = amount
+
+    def get(self, port: int, path: str) -> requests.Response:
+        """Ask a node."""
+        return requests.get(f"http://127.0.0.1:{port}{path}", timeout=REQUEST_TIMEOUT_S)
+
+    def balance(self, port: int, customer: str) -> requests.Response:
+        """Ask a node for a balance."""
+        url = f"http://127.0.0.1:{port}/api/customers.getBalance"
+        return requests.get(url, params={"customerId": customer}, timeout=REQUEST_TIMEOUT_S)
+
+    def is_exact(self) -> bool:
+        """Whether every node answers every customer with exactly what was written."""
+        return not self.wrong()
+
+    def wrong(self, ports: tuple[int, ...] = ()) -> list[str]:
+        """Return what is not answered as it was written."""
+        found = []
+        for port in ports or self.ports:
+            with requests.Session() as session:
+                for customer, amount in list(self.expected.items()):
+                    answer = session.get(
+                        f"http://127.0.0.1:{port}/api/customers.getBalance",
+                        params={"customerId": customer},
+                        timeout=REQUEST_TIMEOUT_S,
+                    )
+                    if answer.status_code != 200 or answer.text != f'{{"amount":{amount}}}':
+                        found.append(f"{port} {customer}: {answer.status_code} {answer.text}, not {amount}")
+        return found
+
+    def wait_until_exact(self) -> None:
+        """Wait until every node answers every customer exactly."""
+        try:
+            wait_until(self._is_exact_or_away, "all balances are exact on all nodes")
+        except AssertionError:
+            assert self.wrong()[:5] == []
+            raise
+
+    def _is_exact_or_away(self) -> bool:
+        try:
+            return self.is_exact()
+        except requests.RequestException:
+            return False
+
+    def is_ready(self, port: int) -> bool:
+        """Whether a node says that it is ready."""
+        try:
+            return self.get(port, "/readyz").status_code == 200
+        except requests.RequestException:
+            return False
+
+    def is_settled(self) -> bool:
+        """Whether both nodes are ready, agree that each owns partitions, and every owner answers for its own.
+
+        A node is ready, and answers, while the group still hands partitions out: after a broker's restart one node may
+        have none, or a partition no owner, for some seconds.
+        """
+        urls = {f"http://127.0.0.1:{port}" for port in self.ports}
+        try:
+            reports = [report for port in self.ports for report in self.get(port, "/api/partitions").json()]
+        except requests.RequestException:
+            return False
+        return (
+            all(self.is_ready(port) for port in self.ports)
+            and {report["owner"] for report in reports} == urls
+            and all(report["is_ready"] and report["reported_by"] == report["owner"] for report in reports)
+        )
+
+    def pid(self, process: str) -> int:
+        """Return the pid of a supervised process."""
+        states = Supervisor(self.settings).states()
+        pid = states[process].pid
+        assert pid is not None, f"{process} does not run"
+        return pid
+
+    def kill(self, *processes: str) -> None:
+        """Kill -9 supervised processes at once, and wait until the supervisor has replaced them."""
+        killed = {name: self.pid(name) for name in processes}
+        for pid in killed.values():
+            os.kill(pid, signal.SIGKILL)
+        for name, pid in killed.items():
+            wait_until(partial(self._is_replaced, name, pid), f"{name} is replaced")
+
+    def _is_replaced(self, name: str, pid: int) -> bool:
+        return Supervisor(self.settings).states()[name].pid not in {None, pid}
+
+    def store(self, node: str, version: int = 1) -> Path:
+        """Return the directory of a node's store."""
+        return self.settings.home / "nodes" / node / f"balance.v{version}"
+
+    @contextmanager
+    def continuous_lookups(self, ports: tuple[int, ...] = ()) -> Iterator[list[str]]:
+        """Ask for all customers on the nodes over and over; gives the list of what was answered wrongly or not at all."""
+        failures: list[str] = []
+        stopping = threading.Event()
+
+        def ask() -> None:
+            while not stopping.is_set():
+                try:
+                    failures.extend(self.wrong(ports))
+                except requests.RequestException as error:
+                    failures.append(repr(error))
+
+        thread = threading.Thread(target=ask)
+        thread.start()
+        try:
+            yield failures
+        finally:
+            stopping.set()
+            thread.join()
+
+
+class ExtraNode:
+    """A node beside those of the stack, without a supervisor: what is killed stays dead."""
+
+    def __init__(self, settings: Settings, name: str, port: int) -> None:
+        self.port = port
+        self.url = f"http://127.0.0.1:{port}"
+        environment = {
+            **os.environ,
+            **settings_environment(settings),
+            "FOLDLAKE_NODE_NAME": name,
+            "FOLDLAKE_NODE_PORT": str(port),
+            "PYTHONPATH": str(CHECKOUT),
+        }
+        log = (settings.home / "logs" / f"{name}.log").open("ab")
+        self._processes = [
+            subprocess.Popen(
+                [sys.executable, "-m", f"query_api.{part}"],
+                env=environment,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+            for part in ("materializer", "server")
+        ]
+        log.close()
+
+    def kill(self) -> None:
+        """Kill -9 both processes; the server's workers die with it."""
+        for process in self._processes:
+            process.kill()
+        self._wait()
+
+    def stop(self) -> None:
+        """End both as an operator would."""
+        for process in self._processes:
+            process.terminate()
+        try:
+            self._wait()
+        finally:
+            self.kill()
+
+    def _wait(self) -> None:
+        for process in self._processes:
+            process.wait(DEADLINE_S)

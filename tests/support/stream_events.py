@@ -1,0 +1,61 @@
+"""Random events for the tests of the stream, and the oracle of what they fold to."""
+
+import random
+from collections import Counter
+from decimal import Decimal
+
+from include.declarations.read_model import read_model
+from include.kafka.events import Event, FundsAdded, FundsWithdrawn
+from include.settings import Settings
+from tests.support.stream_process import event_counts, states
+
+BALANCE = read_model("balance")
+CHANGELOG = "balance.v1.changelog"
+RANDOM = random.Random(20261121)
+
+
+def random_event(customers: int = 500) -> Event:
+    """Return one event of a random customer: four deposits to a withdrawal."""
+    event_type = FundsWithdrawn if RANDOM.random() < 0.2 else FundsAdded
+    cents = RANDOM.randrange(1, 100_000)
+    return event_type(
+        customerId=f"customer-{RANDOM.randrange(customers)}", amount=Decimal(cents) / Decimal(100)
+    )
+
+
+class Ledger:
+    """What was appended so far: the oracle that every balance is compared with.
+
+    `settings` makes it start from what other tests of the same stack have left behind.
+    """
+
+    def __init__(self, settings: Settings | None = None) -> None:
+        held = {} if settings is None else states(settings, BALANCE, CHANGELOG)
+        self.amounts: dict[str, Decimal] = {key: record.state["amount"] for key, record in held.items()}
+        self.counts = Counter({key: record.event_count for key, record in held.items()})
+
+    def note(self, event: Event) -> Event:
+        """Enter an event."""
+        sign = -1 if isinstance(event, FundsWithdrawn) else 1
+        self.amounts[event.customerId] = self.amounts.get(event.customerId, Decimal(0)) + sign * event.amount
+        self.counts[event.customerId] += 1
+        return event
+
+    def random_events(self, number: int) -> list[Event]:
+        """Return new events, entered."""
+        return [self.note(random_event()) for _ in range(number)]
+
+    @property
+    def events(self) -> int:
+        """How many events there are in all."""
+        return self.counts.total()
+
+    def is_folded(self, settings: Settings, changelog_topic: str = CHANGELOG) -> bool:
+        """Whether the changelog holds as many events as were entered."""
+        return event_counts(settings, BALANCE, changelog_topic) == self.events
+
+    def assert_exact(self, settings: Settings, changelog_topic: str = CHANGELOG) -> None:
+        """Every balance and every event count equals the ledger's."""
+        found = states(settings, BALANCE, changelog_topic)
+        assert {key: record.state["amount"] for key, record in found.items()} == self.amounts
+        assert {key: record.event_count for key, record in found.items()} == dict(self.counts)

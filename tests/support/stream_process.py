@@ -1,0 +1,96 @@
+"""What the tests of the stream put in, what they find in the changelog, and killing the driver in between."""
+
+import subprocess
+from collections.abc import Iterable
+
+from confluent_kafka import Message, Producer
+from confluent_kafka.admin import AdminClient
+
+from include.declarations.read_model import ReadModel
+from include.kafka.events import Event, EventSerializer, event_key
+from include.kafka.log_reading import log_consumer, read_tail
+from include.kafka.schema_registry import SchemaRegistry
+from include.kafka.state_record import StateRecord, decode_state_record
+from include.kafka.topics import ensure_topics, partition_count, source_topics
+from include.settings import Settings
+from stack.launchers.stream_driver import running
+from tests.support.waiting import wait_until
+
+
+def kill_jvm(settings: Settings, process: subprocess.Popen[bytes]) -> None:
+    """Kill the driver's JVM with -9 and wait until all of the driver is gone."""
+    wait_until(lambda: running(settings) is not None, "the driver holds its lock")
+    driver = running(settings)
+    assert driver is not None
+    driver.kill()
+    process.wait(30)
+
+
+def make_topics(settings: Settings, source_topic: str) -> None:
+    """Make a source topic and its dead-letter topic."""
+    admin = AdminClient({"bootstrap.servers": settings.bootstrap_servers})
+    ensure_topics(admin, source_topics(source_topic, settings.partitions), settings.replication_factor)
+
+
+class EventSource:
+    """Appends events and rubbish to a source topic, as any Kafka client might."""
+
+    def __init__(self, settings: Settings, topic: str) -> None:
+        self.topic = topic
+        self.registry = SchemaRegistry(settings.registry_url)
+        self.serializer = EventSerializer(self.registry, topic)
+        self._producer = Producer(
+            {
+                "bootstrap.servers": settings.bootstrap_servers,
+                "partitioner": "murmur2_random",
+                "enable.idempotence": True,
+                "linger.ms": 5,
+            }
+        )
+
+    def append(self, events: Iterable[Event]) -> None:
+        """Append events and wait until the broker has them."""
+        for event in events:
+            self.append_raw(event_key(event), self.serializer.serialize(event))
+        self.flush()
+
+    def append_raw(self, key: bytes | None, value: bytes | None) -> None:
+        """Append a record as it is."""
+        self._producer.produce(self.topic, key=key, value=value)
+        self._producer.poll(0)
+
+    def flush(self) -> None:
+        """Wait until the broker has everything."""
+        assert self._producer.flush(90) == 0
+
+
+def records_of(settings: Settings, topic: str) -> list[Message]:
+    """Return every record of a topic, one partition after the other."""
+    admin = AdminClient({"bootstrap.servers": settings.bootstrap_servers})
+    consumer = log_consumer(settings.bootstrap_servers)
+    partitions = partition_count(admin, topic) or 0
+    found = [message for partition in range(partitions) for message in read_tail(consumer, topic, partition)]
+    consumer.close()
+    return found
+
+
+def states(
+    settings: Settings, model: ReadModel, changelog_topic: str, fold_revision: int | None = None
+) -> dict[str, StateRecord]:
+    """Return the state of each key as a reader of the changelog knows it: a lower event_count never replaces a higher."""
+    schema = model.state_schema_of(fold_revision or model.newest_fold_revision)
+    newest: dict[str, StateRecord] = {}
+    for message in records_of(settings, changelog_topic):
+        key, value = message.key(), message.value()
+        assert isinstance(key, bytes)
+        assert value is not None
+        record = decode_state_record(value, lambda _id: schema)
+        held = newest.get(key.decode())
+        if held is None or record.event_count >= held.event_count:
+            newest[key.decode()] = record
+    return newest
+
+
+def event_counts(settings: Settings, model: ReadModel, changelog_topic: str) -> int:
+    """Return the sum of all keys' event_count."""
+    return sum(record.event_count for record in states(settings, model, changelog_topic).values())

@@ -1,0 +1,155 @@
+"""The command line: what it lists, and that help costs nothing."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner
+
+from cli import bench
+from cli.app import app
+from cli.bench import names_and_options
+from cli.status import duration, stream_table
+from include.errors import SettingsError
+from include.settings import CHECKOUT
+from stack.provisioning.command_names import COMMANDS, overview
+
+PASSED_ON = {"stream"}
+
+
+@pytest.mark.parametrize("command", [name for name in COMMANDS if name not in PASSED_ON])
+def test_every_command_has_help_with_an_example(command: str) -> None:
+    result = CliRunner().invoke(app, [command, "--help"])
+
+    assert result.exit_code == 0
+    assert f"./foldlake {command}" in result.output
+
+
+def test_help_is_there_before_anything_is_prepared(tmp_path: Path) -> None:
+    environment = {"PATH": os.environ["PATH"], "FOLDLAKE_TOOLS": str(tmp_path / "tools")}
+
+    done = subprocess.run(
+        [CHECKOUT / "foldlake", "--help"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=True,
+    )
+
+    assert done.stdout == overview() + "\n"
+    assert not (tmp_path / "tools").exists()
+
+
+def test_without_java_nothing_is_downloaded_and_the_message_says_what_to_do(tmp_path: Path) -> None:
+    python = tmp_path / "bin" / "python3"
+    python.parent.mkdir()
+    python.symlink_to(sys.executable)
+    environment = {
+        "PATH": str(python.parent),
+        "JAVA_HOME": "/none",
+        "FOLDLAKE_TOOLS": str(tmp_path / "tools"),
+    }
+    # A machine's usual places may hold one all the same.
+    without_java = (
+        "import sys; from stack.provisioning import java, launcher; java.USUAL_PLACES = ();"
+        "sys.exit(launcher.launch(['up']))"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", without_java],
+        env=environment,
+        cwd=CHECKOUT,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+
+    assert done.returncode == 1
+    assert "foldlake: Foldlake needs Java 17" in done.stderr
+    assert "/none/bin/java: does not run" in done.stderr
+    assert not (tmp_path / "tools" / "bootstrap").exists()
+
+
+@pytest.mark.parametrize("command", [["logs", "nothing"], ["up", "--only", "nothing"], ["bench", "nothing"]])
+def test_a_name_that_does_not_exist_is_answered_with_those_that_do(
+    command: list[str], tmp_path: Path
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "cli", *command],
+        env={**os.environ, "FOLDLAKE_HOME": str(tmp_path), "PYTHONPATH": str(CHECKOUT)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert done.returncode == 1
+    assert "'nothing'" in done.stderr
+    assert "There are:" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0, "0 s"), (59, "59 s"), (60, "1 min"), (7500, "2 h 05 min"), (90_000, "1 d 1 h")],
+)
+def test_durations_are_written_as_a_person_would(seconds: int, text: str) -> None:
+    assert duration(seconds) == text
+
+
+def test_a_query_s_error_does_not_stretch_the_status_table() -> None:
+    error = "[KAFKA_DATA_LOSS] Some data may have been lost:\n" + "at org.apache.spark.Frame\n" * 50
+    query = {"query": "balance/v1", "phase": "failed", "restarts": 3, "last_error": error}
+    console = Console(width=60)
+
+    with console.capture() as capture:
+        console.print(stream_table({"state": "failing", "queries": (query,)}))
+
+    *_, line = capture.get().splitlines()
+    assert line.rstrip() == "query balance/v1  failed, 3 restarts: [KAFKA_DATA_LOSS] S…"
+
+
+@pytest.mark.parametrize(
+    ("words", "names", "options"),
+    [
+        ([], ["one", "two"], []),
+        (["two"], ["two"], []),
+        (["two", "one"], ["two", "one"], []),
+        (["one", "--seconds", "10"], ["one"], ["--seconds", "10"]),
+        (["one", "--customers=400000"], ["one"], ["--customers=400000"]),
+        (["one", "--list"], ["one"], ["--list"]),
+        (["one", "--", "--seconds", "10"], ["one"], ["--seconds", "10"]),
+    ],
+)
+def test_what_follows_a_benchmark_s_name_is_its_own(
+    words: list[str], names: list[str], options: list[str]
+) -> None:
+    assert names_and_options(words, ["one", "two"]) == (names, options)
+
+
+def test_options_behind_several_benchmarks_are_nobody_s() -> None:
+    with pytest.raises(SettingsError, match="of which benchmark, one or two"):
+        names_and_options(["one", "two", "--seconds", "10"], ["one", "two"])
+
+
+def test_a_benchmark_s_options_reach_it_through_the_command_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[tuple[str, list[str]]] = []
+
+    def run(name: str, options: list[str]) -> int:
+        ran.append((name, options))
+        return 0
+
+    monkeypatch.setattr(bench, "_run", run)
+
+    result = CliRunner().invoke(app, ["bench", "latency", "--seconds", "10", "--help", "--unknown=1"])
+
+    assert (result.exit_code, ran) == (0, [("latency", ["--seconds", "10", "--help", "--unknown=1"])])
+
+
+def test_an_option_without_a_benchmark_is_refused() -> None:
+    assert CliRunner().invoke(app, ["bench", "--seconds", "10"]).exit_code == 2

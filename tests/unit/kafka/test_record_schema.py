@@ -1,0 +1,41 @@
+"""Avro schemas are read with the names that matter, or refused with where they came from."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from include.errors import SchemaError
+from include.kafka.record_schema import RecordSchema, event_schema, schema_file
+
+
+def test_event_schema_is_named_in_full() -> None:
+    schema = event_schema("FundsWithdrawn")
+    assert (schema.name, schema.full_name) == ("FundsWithdrawn", "foldlake.events.FundsWithdrawn")
+    assert schema.fields == ("id", "occurredOn", "customerId", "amount")
+    assert schema.key_field == "customerId"
+
+
+def test_name_with_dots_is_its_own_namespace() -> None:
+    schema = RecordSchema.parse('{"type":"record","name":"a.b.C","fields":[]}', "test")
+    assert (schema.name, schema.full_name) == ("C", "a.b.C")
+
+
+def test_reader_takes_the_name_of_the_writer() -> None:
+    writer = RecordSchema.parse(
+        '{"type":"record","name":"FundsAdded","namespace":"shop","fields":[]}', "test"
+    )
+    renamed = event_schema("FundsAdded").renamed_like(writer)
+    assert renamed.full_name == "shop.FundsAdded"
+    assert json.loads(renamed.text)["fields"] == event_schema("FundsAdded").parsed()["fields"]
+
+
+@pytest.mark.parametrize("text", ["", "[]", '"string"', '{"type":"enum","name":"E","symbols":[]}'])
+def test_what_is_no_record_schema_is_refused(text: str) -> None:
+    with pytest.raises(SchemaError, match=r"^subject x is not an Avro record schema"):
+        RecordSchema.parse(text, "subject x")
+
+
+def test_missing_file_is_named() -> None:
+    with pytest.raises(SchemaError, match=r"nowhere\.avsc cannot be read"):
+        schema_file(Path("nowhere.avsc"))

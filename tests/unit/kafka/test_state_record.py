@@ -1,0 +1,54 @@
+"""Changelog values are decoded exactly, or refused."""
+
+import io
+from datetime import UTC, datetime
+from decimal import Decimal
+
+import fastavro
+import pytest
+
+from include.declarations.read_model import read_model
+from include.kafka.state_record import StateRecord, decode_state_record, event_count_and_amount
+from include.kafka.wire_format import header, split
+
+SCHEMA = read_model("balance").state_schema
+OCCURRED_ON = datetime(2026, 11, 21, 4, 30, 0, 123000, tzinfo=UTC)
+
+
+def value(amount: Decimal, schema_id: int = 7) -> bytes:
+    buffer = io.BytesIO()
+    fields = {
+        "amount": amount,
+        "event_count": 3,
+        "source_partition": 2,
+        "source_offset": 41,
+        "occurred_on": OCCURRED_ON,
+    }
+    fastavro.schemaless_writer(buffer, fastavro.parse_schema(SCHEMA.parsed()), fields)
+    return header(schema_id) + buffer.getvalue()
+
+
+@pytest.mark.parametrize("amount", ["0.00", "-0.01", "5.00", "123456789012345678901234567890123456.78"])
+def test_amount_keeps_its_scale_and_every_digit(amount: str) -> None:
+    assert event_count_and_amount(value(Decimal(amount))) == (3, Decimal(amount))
+    assert str(event_count_and_amount(value(Decimal(amount)))[1]) == amount
+
+
+def test_state_and_position_are_apart() -> None:
+    asked: list[int] = []
+    record = decode_state_record(value(Decimal("5.00"), schema_id=9), lambda i: asked.append(i) or SCHEMA)  # type: ignore[func-returns-value]  # append
+    assert record == StateRecord({"amount": Decimal("5.00")}, 3, 2, 41, OCCURRED_ON)
+    assert asked == [9]
+
+
+@pytest.mark.parametrize(
+    "damaged", [b"", b"\x00\x00", b"\x01" + value(Decimal(1))[1:], value(Decimal("5.00"))[:9]]
+)
+def test_value_that_is_not_a_state_record_is_refused(damaged: bytes) -> None:
+    with pytest.raises(ValueError, match=r"framing|does not fit"):
+        event_count_and_amount(damaged)
+
+
+def test_header_is_a_zero_byte_and_the_id_big_endian() -> None:
+    assert header(258) == b"\x00\x00\x00\x01\x02"
+    assert split(header(258) + b"rest") == (258, b"rest")

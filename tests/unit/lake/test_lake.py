@@ -1,0 +1,96 @@
+"""What a commit of `lake/<model>` says of itself, which columns a table has, and how the command line shows it."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from cli.lake import to_lines
+from include.declarations.read_model import read_model
+from include.lake.status import LakeCommit, LakeStatus
+from include.lake.tables import CommitTag, merge_offsets, table_fields
+from spark_jobs.lake.lake_table import TaggedCommit
+from spark_jobs.promote_lake import invalid_reason
+
+TAG = CommitTag("balance", 3, 2, "compaction", {0: 17, 1: 0}, {0: 40, 1: 2}, "5f0c", "i_Pm")
+
+
+def test_a_tag_is_read_as_it_was_written() -> None:
+    assert CommitTag.from_json(TAG.to_json()) == TAG
+
+
+@pytest.mark.parametrize(
+    "text", [None, "", "by hand", "{}", "[]", "null", '{"version": 3}', '{"read_model": 1}']
+)
+def test_what_is_no_tag_is_not_taken_for_one(text: str | None) -> None:
+    assert CommitTag.from_json(text) is None
+
+
+def test_a_tag_with_a_field_that_is_not_known_is_not_taken_for_one() -> None:
+    assert CommitTag.from_json(TAG.to_json().replace("version", "edition")) is None
+
+
+def test_a_tag_of_a_release_without_topic_ids_is_read() -> None:
+    text = TAG.to_json().replace(',"topic_id":"i_Pm"', "")
+
+    assert CommitTag.from_json(text) == replace(TAG, topic_id="")
+
+
+def test_what_a_table_is_complete_up_to_never_falls() -> None:
+    assert merge_offsets({0: 40, 1: 2}, {}) == {0: 40, 1: 2}
+    assert merge_offsets({0: 40, 1: 2}, {1: 3, 2: 7}) == {0: 40, 1: 3, 2: 7}
+
+
+@pytest.mark.parametrize(
+    ("newest_id", "overwritten_by", "topic_id", "why"),
+    [
+        ("i_Pm", "", "i_Pm", ""),
+        ("", "", "i_Pm", ""),
+        ("i_Pm", "", "other", "the changelog was made anew (its topic's id was i_Pm, and is other)"),
+        ("i_Pm", "DELETE in version 4", "i_Pm", "somebody else changed the table (DELETE in version 4)"),
+    ],
+)
+def test_a_table_is_taken_anew_where_its_offsets_mean_nothing(
+    newest_id: str, overwritten_by: str, topic_id: str, why: str
+) -> None:
+    at = datetime(2026, 11, 21, tzinfo=UTC)
+    newest = TaggedCommit(replace(TAG, topic_id=newest_id), 3, at, overwritten_by)
+
+    assert invalid_reason(newest, topic_id) == why
+
+
+def test_a_table_has_key_state_and_position() -> None:
+    names = [field.name for field in table_fields(read_model("balance"))]
+
+    assert names == ["key", "amount", "event_count", "source_partition", "source_offset", "occurred_on"]
+
+
+def test_the_command_line_shows_figures_and_history() -> None:
+    at = datetime(2026, 11, 21, 8, 40, 11, tzinfo=UTC)
+    history = (LakeCommit(8, at, "MERGE", TAG), LakeCommit(7, at, "RESTORE", None))
+    status = LakeStatus(
+        read_model="balance",
+        path="lake/balance",
+        rows=1234,
+        files=4,
+        bytes=2_500_000,
+        delta_version=8,
+        version=3,
+        complete_up_to={0: 40, 1: 2},
+        events_behind=1200,
+        newest_age_s=125.0,
+        history=history,
+    )
+
+    assert to_lines(status) == [
+        "balance: version 3",
+        "  table           lake/balance",
+        "  rows            1,234",
+        "  files           4, 2.5 MB",
+        "  brought up      2 min ago, Delta version 8",
+        "  complete up to  0: 40, 1: 2  (source partition: offset)",
+        "  events behind   1,200",
+        "  Delta version  when (UTC)           operation     read-model version",
+        "  8              2026-11-21 08:40:11  compaction    3",
+        "  7              2026-11-21 08:40:11  restore",
+    ]

@@ -1,0 +1,132 @@
+"""docker-compose.yaml, as far as it can be checked without a docker engine."""
+
+import os
+import re
+from importlib.util import find_spec
+from typing import Any
+
+import pytest
+import yaml
+from compose_spec import PyCompose
+
+from include.settings import CHECKOUT, Settings
+from stack.lifecycle import component_modules
+
+HEALTHY, COMPLETED = "service_healthy", "service_completed_successfully"
+
+
+def interpolated(text: str) -> str:
+    """Replace `${NAME:-default}` by the default, as docker does without a `.env`."""
+    return re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", text)
+
+
+@pytest.fixture(scope="module")
+def compose() -> dict[str, Any]:
+    text = interpolated((CHECKOUT / "docker-compose.yaml").read_text(encoding="utf-8"))
+    document: dict[str, Any] = yaml.safe_load(text)
+    return document
+
+
+@pytest.fixture(scope="module")
+def services(compose: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = compose["services"]
+    return found
+
+
+def own(services: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    return {name: service for name, service in services.items() if service["image"] == "foldlake:local"}
+
+
+def test_it_follows_the_compose_specification(compose: dict[str, Any]) -> None:
+    parsed = PyCompose.from_yaml(yaml.safe_dump(compose))
+
+    assert set(parsed.service_names()) == set(compose["services"])
+
+
+def test_every_variable_is_a_setting() -> None:
+    text = (CHECKOUT / "docker-compose.yaml").read_text(encoding="utf-8")
+    known = {f"FOLDLAKE_{name.upper()}" for name in Settings.model_fields}
+
+    used = set(re.findall(r"FOLDLAKE_\w+", text))
+
+    assert used - known == set()
+
+
+def test_every_service_of_ours_has_settings_that_can_be_read(
+    services: dict[str, dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for service in own(services).values():
+        with monkeypatch.context() as environment:
+            for name in list(os.environ):
+                if name.startswith("FOLDLAKE_"):
+                    environment.delenv(name)
+            for name, value in service["environment"].items():
+                environment.setenv(name, str(value))
+
+            settings = Settings(_env_file=None)
+
+        assert settings.bootstrap_servers == "kafka:29092"
+        assert settings.registry_url == "http://registry:8080/apis/ccompat/v7"
+
+
+def test_every_command_of_ours_is_a_process_of_the_stack(services: dict[str, dict[str, Any]]) -> None:
+    settings = Settings(_env_file=None)
+    modules = component_modules()
+    names = set(modules) | {p.name for module in modules.values() for p in module.processes(settings)}
+    commands = {
+        argument
+        for service in own(services).values()
+        for argument in service.get("command", [])
+        if not argument.startswith("--")
+    }
+
+    assert commands - names == set()
+
+
+def test_the_image_runs_a_module_that_exists() -> None:
+    entry_point = re.search(
+        r'^ENTRYPOINT .*"-m", "([\w.]+)"\]$', (CHECKOUT / "Dockerfile").read_text(), re.MULTILINE
+    )
+
+    assert entry_point is not None
+    assert find_spec(entry_point[1]) is not None
+
+
+def test_what_is_waited_for_can_be_waited_for(services: dict[str, dict[str, Any]]) -> None:
+    for service in services.values():
+        for name, dependency in service.get("depends_on", {}).items():
+            if dependency["condition"] == HEALTHY:
+                assert "healthcheck" in services[name], name
+            if dependency["condition"] == COMPLETED:
+                assert services[name]["restart"] == "no", name
+
+
+def test_every_volume_is_declared_and_used(compose: dict[str, Any]) -> None:
+    used = {
+        volume.partition(":")[0]
+        for service in compose["services"].values()
+        for volume in service.get("volumes", [])
+    }
+
+    assert used == set(compose["volumes"])
+
+
+def test_nothing_is_published_beyond_loopback(services: dict[str, dict[str, Any]]) -> None:
+    ports = [port for service in services.values() for port in service.get("ports", [])]
+
+    assert [port for port in ports if not port.startswith("127.0.0.1:")] == []
+
+
+def test_versions_are_those_of_the_embedded_stack(services: dict[str, dict[str, Any]]) -> None:
+    jars = (CHECKOUT / "stack" / "jars.lock").read_text()
+    stream = (CHECKOUT / "requirements-stream.txt").read_text()
+    main = (CHECKOUT / "requirements.txt").read_text()
+
+    tags = {name: service["image"].partition(":")[2] for name, service in services.items()}
+
+    assert f"org.apache.kafka:kafka_2.13:{tags['kafka']} " in jars
+    assert f"io.apicurio:apicurio-registry-app:{tags['registry']}:" in jars
+    assert f"pyspark=={tags['spark-master']} " in stream
+    base = re.search(r"^FROM apache/airflow:([\d.]+)-", (CHECKOUT / "Dockerfile").read_text(), re.MULTILINE)
+    assert base is not None
+    assert f"apache-airflow=={base[1]} " in main

@@ -1,0 +1,146 @@
+"""What the documentation names is there: pages, headings, commands, settings. And nothing names a machine of ours."""
+
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from include.settings import CHECKOUT, Settings
+from stack.provisioning.command_names import COMMANDS
+
+PAGES = [CHECKOUT / "README.md", *sorted((CHECKOUT / "docs").rglob("*.md"))]
+# Hosts that a tracked file may name in a URL: this machine, containers of docker-compose.yaml, documentation.
+LOOPBACK = {"127.0.0.1", "localhost"}
+DOCUMENTATION = {"docs.astral.sh"}
+URL_HOST = re.compile(r"https?://((?:[\w-]+\.)+[A-Za-z]{2,}|\d+(?:\.\d+){3})")
+# The same without a scheme; `from a.net import b` is none.
+BARE_HOST = re.compile(
+    r"(?<![\w.@/-])((?:[a-z0-9-]+\.)+(?:org|com|net))(?=[/\s\"'`),;]|$)(?! import)", re.MULTILINE
+)
+# Where people and machines keep their files; nothing of the project is there.
+MACHINE_PATH = re.compile(r"(?<![\w./}>)-])/(?:root|home|Users|work|mnt|tmp)/\w")
+
+
+def tracked_files() -> list[Path]:
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=CHECKOUT, capture_output=True, text=True, check=True
+    ).stdout
+    return [path for name in listed.split("\0") if name and (path := CHECKOUT / name).is_file()]
+
+
+def text_of(page: Path) -> str:
+    return page.read_text(encoding="utf-8")
+
+
+def prose_of(page: Path) -> str:
+    """Return a page without its code blocks, in which a bracket is no link and a # no heading."""
+    return re.sub(r"^```.*?^```$", "", text_of(page), flags=re.MULTILINE | re.DOTALL)
+
+
+def anchors_of(page: Path) -> set[str]:
+    """Return the anchors of a page's headings, as code hosts make them."""
+    headings = re.findall(r"^#+ (.+)$", prose_of(page), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def links_of(page: Path) -> Iterator[tuple[Path, str]]:
+    """Yield the target and the anchor of each relative link."""
+    for link in re.findall(r"\]\(([^)\s]+)\)", prose_of(page)):
+        if "://" not in link:
+            path, _, anchor = link.partition("#")
+            yield (page.parent / path if path else page), anchor
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(CHECKOUT)))
+def test_every_link_leads_somewhere(page: Path) -> None:
+    dead = [
+        f"{os.path.relpath(target, CHECKOUT)}#{anchor}"
+        for target, anchor in links_of(page)
+        if not target.exists() or (anchor and anchor not in anchors_of(target))
+    ]
+
+    assert dead == []
+
+
+def test_every_page_is_reached_from_the_readme() -> None:
+    reached: set[Path] = set()
+    ahead = [PAGES[0]]
+    while ahead:
+        page = ahead.pop()
+        reached.add(page)
+        for target, _ in links_of(page):
+            # A folder's link shows all of its pages.
+            pages = sorted(target.glob("*.md")) if target.is_dir() else [target]
+            ahead += {p.resolve() for p in pages if p.suffix == ".md"} - reached
+
+    assert set(PAGES) - reached == set()
+
+
+def test_every_page_that_the_code_names_exists() -> None:
+    named = {
+        name
+        for path in tracked_files()
+        if path.suffix in {".py", ".yaml", ".toml", ".lock", ".md"}
+        for name in re.findall(r"\bdocs/[\w/-]+\.md\b", text_of(path))
+    }
+
+    assert {name for name in named if not (CHECKOUT / name).is_file()} == set()
+
+
+def test_every_decision_has_a_number_of_its_own() -> None:
+    names = [page.name for page in (CHECKOUT / "docs" / "decisions").glob("*.md")]
+
+    assert sorted(name[:4] for name in names) == [f"{n:04}" for n in range(1, len(names) + 1)]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(CHECKOUT)))
+def test_every_command_exists(page: Path) -> None:
+    named = set(re.findall(r"\./foldlake ([a-z][\w-]*)", text_of(page)))
+
+    assert named - COMMANDS.keys() == set()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(CHECKOUT)))
+def test_every_setting_exists(page: Path) -> None:
+    known = {f"FOLDLAKE_{name.upper()}" for name in Settings.model_fields}
+    # The marker by which processes of the stack are found is not a setting.
+    named = set(re.findall(r"\bFOLDLAKE_[A-Z0-9_]*\*?", text_of(page))) - {"FOLDLAKE_STACK"}
+
+    unknown = {name for name in named if not any(fits(name, setting) for setting in known)}
+
+    assert unknown == set()
+
+
+def fits(name: str, setting: str) -> bool:
+    """Whether a name is this setting's, or a pattern with a star at its end that it matches."""
+    return setting.startswith(name[:-1]) if name.endswith("*") else setting == name
+
+
+def test_no_tracked_file_names_a_host_that_a_user_may_not_have() -> None:
+    found = {
+        f"{path.relative_to(CHECKOUT)}: {host}"
+        for path in tracked_files()
+        for pattern in (URL_HOST, BARE_HOST)
+        for host in pattern.findall(_decoded(path))
+        if host not in LOOPBACK | DOCUMENTATION and not host.endswith(".example")
+    }
+
+    assert found == set()
+
+
+def test_no_tracked_file_names_a_path_of_somebody_s_machine() -> None:
+    found = {
+        f"{path.relative_to(CHECKOUT)}: {line.strip()}"
+        for path in tracked_files()
+        for line in _decoded(path).splitlines()
+        if MACHINE_PATH.search(line)
+    }
+
+    assert found == set()
+
+
+def _decoded(path: Path) -> str:
+    return path.read_bytes().decode("utf-8", errors="replace")

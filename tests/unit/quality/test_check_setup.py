@@ -1,0 +1,30 @@
+"""How long a check waits for a table that holds another version than the live one."""
+
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from include.settings import Settings
+from spark_jobs.quality.check_setup import LAKE_FOLLOWS_WITHIN_S, _patience_s
+
+NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
+WAIT_S = 60.0
+
+
+@pytest.mark.parametrize(
+    ("live_since", "expected_s"),
+    [
+        ("", WAIT_S),
+        (NOW.isoformat(), LAKE_FOLLOWS_WITHIN_S),
+        ((NOW - timedelta(minutes=10)).isoformat(), LAKE_FOLLOWS_WITHIN_S - 600),
+        ((NOW - timedelta(days=1)).isoformat(), WAIT_S),
+        ((NOW + timedelta(days=1)).isoformat(), LAKE_FOLLOWS_WITHIN_S),
+    ],
+    ids=["of an earlier release", "just now", "ten minutes", "a day", "a clock that was set back"],
+)
+def test_a_version_that_became_live_is_given_time(live_since: str, expected_s: float) -> None:
+    found: Any = SimpleNamespace(target=SimpleNamespace(version=SimpleNamespace(live_since=live_since)))
+
+    assert _patience_s(found, Settings(_env_file=None, quality_wait_s=WAIT_S), NOW) == expected_s

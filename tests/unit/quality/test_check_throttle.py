@@ -1,0 +1,53 @@
+"""A check that took long is followed by a long rest; a read model rests by itself."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from include.quality.check_throttle import REST_FACTOR, rest_left_s
+from include.quality.report import reports_directory, summary_path
+from include.settings import Settings
+
+NOW_S = 1_800_000_000.0
+DURATION_S = 60.0
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    settings = Settings(home=tmp_path)
+    reports_directory(settings).mkdir(parents=True)
+    return settings
+
+
+def ended(settings: Settings, run_id: str, ago_s: float, read_model: str = "balance") -> None:
+    path = summary_path(settings, run_id)
+    path.write_text(json.dumps({"request": {"read_model": read_model}, "duration_s": DURATION_S}))
+    os.utime(path, (NOW_S - ago_s, NOW_S - ago_s))
+
+
+def test_before_the_first_check_nothing_rests(tmp_path: Path) -> None:
+    assert rest_left_s(Settings(home=tmp_path), "balance", NOW_S) == 0
+
+
+def test_rest_is_as_long_as_the_newest_check_asks_for(settings: Settings) -> None:
+    ended(settings, "older", ago_s=10_000)
+    ended(settings, "newest", ago_s=40)
+
+    assert rest_left_s(settings, "balance", NOW_S) == pytest.approx(DURATION_S * REST_FACTOR - 40)
+    assert rest_left_s(settings, "balance", NOW_S + DURATION_S * REST_FACTOR) == 0
+
+
+def test_other_read_models_do_not_make_it_rest(settings: Settings) -> None:
+    ended(settings, "visits", ago_s=1, read_model="visits")
+
+    assert rest_left_s(settings, "balance", NOW_S) == 0
+
+
+def test_rubbish_and_a_clock_that_was_set_back_do_not_stop_checks(settings: Settings) -> None:
+    summary_path(settings, "rubbish").write_text("{")
+    summary_path(settings, "older release").write_text("{}")
+    ended(settings, "later", ago_s=-3_600)
+
+    assert rest_left_s(settings, "balance", NOW_S) == 0

@@ -1,0 +1,27 @@
+"""What a check has read of the nodes lies in its job's scratch directory, which the next job removes when it was killed."""
+
+from pathlib import Path
+
+import pytest
+
+from include.quality.scratch_dir import spool_folder
+from include.settings import Settings
+from stack.launchers.batch_submit import scratch_dir
+from stack.launchers.spark_submit import submit_environment
+from stack.tools import Tools
+
+NOBODY = "4194999"
+
+
+def test_a_killed_checks_spool_goes_with_its_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = Settings(_env_file=None, home=tmp_path)
+    killed = tmp_path / "jobs" / NOBODY
+    python = Tools(settings).main_python
+    environment = submit_environment(python, killed, {}, "local[2]")
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", environment["SPARK_LOCAL_DIRS"])
+    spool_folder().mkdir(parents=True)
+    assert len(list(killed.iterdir())) == 1
+
+    scratch_dir(settings)
+
+    assert not killed.exists()

@@ -1,0 +1,194 @@
+"""A worker answers from the store that it has read from, and lets go of every store that is gone from the disk."""
+
+import gc
+import time
+import weakref
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from decimal import Decimal
+from io import BytesIO
+from pathlib import Path
+
+import fastavro
+import pytest
+
+from include.kafka.wire_format import header
+from include.nodes.peers import Peers
+from include.read_models.balance import READ_MODEL
+from include.settings import Settings
+from query_api.cluster import node_state
+from query_api.cluster.node_state import HeldPartition, HeldVersion, ModelState, NodeState
+from query_api.lookup import local_lookup
+from query_api.lookup.local_lookup import LocalLookup
+from query_api.lookup.lookup_failures import FailureReason, LookupFailedError
+from query_api.lookup.lookups import Lookups
+from query_api.store.base import Binding, Change, Position, Sample
+from query_api.store.directory import StoreDirectory
+from query_api.store.lmdb import reader as lmdb_reader
+from tests.support.waiting import wait_until
+
+KEY = b"you"
+RECORD = {
+    "amount": Decimal("5.00"),
+    "event_count": 3,
+    "source_partition": 0,
+    "source_offset": 42,
+    "occurred_on": datetime(2026, 1, 2, tzinfo=UTC),
+}
+SCHEMA_ID = 7
+DEADLINE_S = 10.0
+
+
+def value() -> bytes:
+    buffer = BytesIO()
+    buffer.write(header(SCHEMA_ID))
+    fastavro.schemaless_writer(buffer, fastavro.parse_schema(READ_MODEL.state_schema.parsed()), RECORD)
+    return buffer.getvalue()
+
+
+class Node:
+    """A node's disk, as its materializer leaves it."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._directory = StoreDirectory(settings.store_dir, 64 * 1024 * 1024)
+
+    def make_store(self, version: int, changes: list[Change]) -> None:
+        """Make a version's store; with records, also with their schema."""
+        changelog = Binding("cluster", f"balance.v{version}.changelog", "topic id")
+        store = self._directory.open_writer("balance", version, 1, changelog)
+        if changes:
+            schemas = {SCHEMA_ID: READ_MODEL.state_schema.text}
+            store.commit({0: changes}, {0: Position(len(changes), time.time())}, schemas)
+        store.close()
+
+    def remove_store(self, version: int) -> None:
+        """Remove a version's store."""
+        self._directory.discard("balance", version)
+
+    def replace_store(self, version: int) -> None:
+        """Put an empty store in a version's place."""
+        self.remove_store(version)
+        self.make_store(version, [])
+
+    def tell(self, *versions: int) -> None:
+        """Write the node's state: these versions are held, the first of them is live."""
+        held = {
+            n: HeldVersion(n, "live", f"balance.v{n}.changelog", {0: HeldPartition(is_ready=True)})
+            for n in versions
+        }
+        url = self._settings.advertised_url
+        model = ModelState("balance", "balance", 1, 1, versions[0], held, frozenset({0}), owners={0: url})
+        state = NodeState(self._settings.node_name, url, models={"balance": model})
+        node_state.write(self._settings.store_dir, replace(state, written_at=time.time()))
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(_env_file=None, home=tmp_path)
+
+
+@pytest.fixture
+def node(settings: Settings) -> Node:
+    node = Node(settings)
+    for version in (1, 2):
+        node.make_store(version, [Change(KEY, 3, 0, value())])
+    node.tell(1, 2)
+    return node
+
+
+@pytest.fixture
+def local(settings: Settings, node: Node) -> LocalLookup:
+    assert node is not None
+    return LocalLookup(settings)
+
+
+@pytest.fixture
+def without_gc() -> Iterator[None]:
+    """What is let go is closed at once, not when the collector comes by."""
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def is_let_go(local: LocalLookup, version: int) -> Callable[[], bool]:
+    """Open a version's store; return what says whether it has been closed since."""
+    place = local.place("balance", KEY, version)
+    store = weakref.ref(local.find(place).store)
+    return lambda: store() is None
+
+
+@pytest.mark.parametrize("is_new_one_there", [True, False])
+def test_record_is_decoded_with_the_store_it_was_read_from(
+    local: LocalLookup, node: Node, monkeypatch: pytest.MonkeyPatch, *, is_new_one_there: bool
+) -> None:
+    monkeypatch.setattr(lmdb_reader, "REPLACED_CHECK_S", 0.0)
+    place = local.place("balance", KEY)
+    answer = local.find(place)
+    page = local.page(place, b"", 10, Sample())
+
+    if is_new_one_there:
+        node.replace_store(1)
+    else:
+        node.remove_store(1)
+
+    assert local.decode(answer).state == {"amount": Decimal("5.00")}
+    assert [local.decoder(page)(record).source_offset for _, record in page.page.records] == [42]
+
+
+@pytest.mark.usefixtures("without_gc")
+def test_store_of_a_version_that_is_over_is_let_go_by_whoever_asks_for_the_state(
+    local: LocalLookup, node: Node
+) -> None:
+    retired, live = is_let_go(local, 2), is_let_go(local, 1)
+
+    node.tell(1)
+
+    wait_until(lambda: local.state() and retired(), "it is let go", DEADLINE_S)
+    assert not live()
+
+
+@pytest.mark.usefixtures("without_gc")
+def test_store_that_was_removed_is_let_go_although_its_version_is_not_over(
+    local: LocalLookup, node: Node
+) -> None:
+    set_aside = is_let_go(local, 2)
+
+    node.remove_store(2)
+
+    def has_heard() -> bool:
+        node.tell(1, 2)
+        return local.state() is not None and set_aside()
+
+    wait_until(has_heard, "it is let go", DEADLINE_S)
+
+
+@pytest.mark.usefixtures("without_gc")
+def test_worker_that_nobody_asks_lets_go_as_well(
+    local: LocalLookup, node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    retired = is_let_go(local, 2)
+    monkeypatch.setattr(local_lookup, "WATCH_INTERVAL_S", 0.05)
+    local.watch()
+
+    node.tell(1)
+
+    wait_until(retired, "it is let go", DEADLINE_S)
+
+
+@pytest.mark.usefixtures("without_gc")
+def test_lookup_that_fails_does_not_keep_the_store_open(local: LocalLookup, node: Node) -> None:
+    removed = is_let_go(local, 1)
+    place = local.place("balance", KEY)
+    node.remove_store(1)
+
+    def is_noticed() -> bool:
+        try:
+            Lookups(local, Peers()).answer(place, "/unused", None)
+        except LookupFailedError as error:
+            return error.reason is FailureReason.NOT_READY
+        return False
+
+    wait_until(is_noticed, "the store is gone", DEADLINE_S)
+    assert removed()

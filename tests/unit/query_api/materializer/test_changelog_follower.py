@@ -1,0 +1,95 @@
+"""Following waits for the schema registry as long as it takes, but not longer than it is wanted."""
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from include.errors import RegistryUnavailableError
+from include.kafka.wire_format import header
+from query_api.errors import FollowingStoppedError
+from query_api.materializer.changelog_follower import Follower
+from query_api.store.lmdb.writer import LmdbWriter
+
+DEADLINE_S = 10.0
+
+
+class Record:
+    """A changelog record of a schema that nobody here has seen."""
+
+    def error(self) -> None:
+        """Be none."""
+
+    def partition(self) -> int:
+        """Return the partition."""
+        return 0
+
+    def offset(self) -> int:
+        """Return the offset."""
+        return 0
+
+    def key(self) -> bytes:
+        """Return the key."""
+        return b"k"
+
+    def value(self) -> bytes:
+        """Return a framed value."""
+        return header(7) + b"x"
+
+
+class OneRecord:
+    """A consumer that has one record."""
+
+    def assign(self, partitions: object) -> None:
+        """Have it whatever is assigned."""
+
+    def poll(self, timeout: float) -> Record:
+        """Return it."""
+        _ = timeout
+        return Record()
+
+    def consume(self, count: int, timeout: float) -> list[Record]:
+        """Return nothing more."""
+        _ = count, timeout
+        return []
+
+
+class AwayRegistry:
+    """A schema registry that does not answer."""
+
+    def __init__(self) -> None:
+        self.asked = threading.Event()
+
+    def schema_by_id(self, schema_id: int) -> None:
+        """Say that it does not answer."""
+        self.asked.set()
+        raise RegistryUnavailableError(str(schema_id))
+
+
+def test_waiting_for_the_registry_ends_when_following_does(tmp_path: Path) -> None:
+    store = LmdbWriter(tmp_path, map_size_bytes=1024 * 1024, partitions=1)
+    consumer: Any = OneRecord()
+    registry: Any = AwayRegistry()
+    follower = Follower(
+        "topic", store, consumer, registry, release_grace_s=0, ready_before=(), on_change=lambda: None
+    )
+    follower.hold(frozenset({0}))
+    ended: list[Exception] = []
+
+    def follow() -> None:
+        with pytest.raises(FollowingStoppedError) as raised:
+            follower.run_once()
+        ended.append(raised.value)
+
+    thread = threading.Thread(target=follow, daemon=True)
+    thread.start()
+    assert registry.asked.wait(DEADLINE_S)
+    assert thread.is_alive(), "it waits"
+
+    follower.stop()
+    thread.join(DEADLINE_S)
+
+    assert ended
+    assert store.positions() == {}, "nothing of the batch counts"
+    store.close()

@@ -1,0 +1,57 @@
+"""The materializer's loop: told to stop by a signal at any moment, and what it takes over from the process before."""
+
+import threading
+import time
+from pathlib import Path
+from unittest.mock import Mock
+
+import pytest
+
+from include.settings import Settings
+from query_api.cluster import node_state
+from query_api.cluster.node_state import HeldPartition, HeldVersion, ModelState, NodeState
+from query_api.materializer import node_materializer as materializer_module
+from query_api.materializer.node_materializer import Materializer
+
+HELD = {0: HeldPartition(is_ready=True)}
+
+
+@pytest.fixture
+def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    """A node's settings; what it asks Kafka with is left out: none of these tests gets as far."""
+    for name in ("Membership", "ClusterObserver", "RegistryWatch"):
+        monkeypatch.setattr(materializer_module, name, Mock())
+    return Settings(_env_file=None, home=tmp_path)
+
+
+def test_signal_that_comes_while_the_loop_waits_ends_it(settings: Settings) -> None:
+    materializer = Materializer(settings)
+
+    # What the loop holds for a moment inside `wait`; a handler runs in the same thread, and would wait for itself.
+    with vars(materializer._changed)["_cond"]:
+        handler = threading.Thread(target=materializer.stop, daemon=True)
+        handler.start()
+        handler.join(5)
+        assert not handler.is_alive()
+
+    materializer.run()
+    assert node_state.read(settings.store_dir) is None, "it has stopped before its first step"
+
+
+@pytest.mark.parametrize(("age_s", "held"), [(1.0, HELD), (6.5, {})])
+def test_readiness_outlives_a_restart_in_which_no_other_node_has_answered(
+    settings: Settings, age_s: float, held: dict[int, HeldPartition]
+) -> None:
+    version = HeldVersion(1, "live", "balance.v1.changelog", HELD)
+    models = {"balance": ModelState("balance", "balance", 1, 1, 1, {1: version})}
+    written_at = time.time() - age_s
+    node_state.write(
+        settings.store_dir,
+        NodeState(settings.node_name, settings.advertised_url, models=models, written_at=written_at),
+    )
+
+    materializer = Materializer(settings)
+    materializer.stop()
+    materializer.run()  # closes what it has open
+
+    assert materializer._before.models["balance"].versions[1].partitions == held

@@ -1,0 +1,119 @@
+"""One version's thread: it refuses a store that must not be used, and says what it held while it ends."""
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer
+
+from include.settings import Settings
+from query_api.cluster.node_state import HeldPartition
+from query_api.errors import StoreUnusableError
+from query_api.materializer import version_follower as followed_version
+from query_api.materializer.version_follower import FollowedVersion, VersionReference
+from query_api.store.base import Binding, Change, Position
+from query_api.store.directory import StoreDirectory
+from tests.support.waiting import wait_until
+
+BINDING = Binding("cluster", "balance.v1.changelog", "topic id")
+REFERENCE = VersionReference("balance", 1, "balance.v1.changelog", 1, BINDING)
+DEADLINE_S = 30.0
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> StoreDirectory:
+    return StoreDirectory(tmp_path, 1024 * 1024)
+
+
+@pytest.fixture
+def filled(directory: StoreDirectory) -> StoreDirectory:
+    store = directory.open_writer("balance", 1, 1, BINDING)
+    store.commit({0: [Change(b"k", 1, 0, b"v")]}, {0: Position(1, 2.0**40)}, {})
+    directory.close_writer(store, "balance", 1)
+    return directory
+
+
+def begin(directory: StoreDirectory, ready_before: tuple[int, ...] = (0,)) -> FollowedVersion:
+    """Follow without a broker: what is held is what the store has."""
+    settings = Settings(_env_file=None, kafka_bootstrap="127.0.0.1:1")
+    version = FollowedVersion(
+        settings, REFERENCE, directory, ready_before=ready_before, on_change=lambda: None
+    )
+    version.start()
+    return version
+
+
+@pytest.mark.parametrize("ready_before", [(), (0,)])
+def test_store_that_must_not_be_used_is_left_to_whoever_tells_the_workers(
+    filled: StoreDirectory, ready_before: tuple[int, ...]
+) -> None:
+    (filled.path("balance", 1) / "damaged").write_text("found by a reader")
+
+    version = begin(filled, ready_before)
+    version.join(DEADLINE_S)
+
+    assert isinstance(version.failure, StoreUnusableError)
+    assert filled.is_reported_damaged("balance", 1), "it is still there"
+
+
+def test_no_empty_store_is_made_while_the_workers_take_it_to_be_complete(directory: StoreDirectory) -> None:
+    version = begin(directory)
+    version.join(DEADLINE_S)
+
+    assert isinstance(version.failure, StoreUnusableError)
+    assert directory.stored_versions() == []
+
+
+class SlowlyClosing(Consumer):
+    """A consumer that is closed, and does not return from it before it is told to."""
+
+    is_closed = threading.Event()
+    may_return = threading.Event()
+
+    def close(self) -> None:
+        """Close, then wait."""
+        super().close()
+        self.is_closed.set()
+        self.may_return.wait(DEADLINE_S)
+
+
+@pytest.fixture
+def slowly_closing(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[SlowlyClosing]]:
+    monkeypatch.setattr(
+        followed_version,
+        "follower_consumer",
+        lambda servers, _: SlowlyClosing(
+            {"bootstrap.servers": servers, "group.id": "unused", "log_level": 0}
+        ),
+    )
+    SlowlyClosing.is_closed.clear()
+    SlowlyClosing.may_return.clear()
+    yield SlowlyClosing
+    SlowlyClosing.may_return.set()
+
+
+def test_it_can_be_asked_while_it_closes(filled: StoreDirectory, slowly_closing: type[SlowlyClosing]) -> None:
+    version = begin(filled)
+    wait_until(lambda: version.partitions() is not None, "it follows", DEADLINE_S)
+
+    version.end()
+    assert slowly_closing.is_closed.wait(DEADLINE_S)
+
+    assert version.partitions() == {0: HeldPartition(is_ready=True, end_offset=-1001)}
+    slowly_closing.may_return.set()
+    version.join(DEADLINE_S)
+    assert (version.is_alive(), version.failure) == (False, None)
+
+
+@pytest.mark.parametrize(("discard", "ending"), [(False, "closed"), (True, "open")])
+def test_store_is_brought_whole_to_disk_unless_it_is_going_to_be_removed(
+    filled: StoreDirectory, ending: str, *, discard: bool
+) -> None:
+    version = begin(filled)
+    wait_until(lambda: version.partitions() is not None, "it follows", DEADLINE_S)
+
+    version.end(discard=discard)
+    version.join(DEADLINE_S)
+
+    assert (filled.path("balance", 1) / "incarnation").read_text().endswith(f" {ending}")

@@ -1,0 +1,202 @@
+"""Versions begin and end as the cluster asks for it; a store is removed only when nobody answers from it any more."""
+
+import os
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+
+from include.versions.registry import Stage, Version, first_version
+from query_api.cluster.cluster_observer import ClusterView, TopicFacts
+from query_api.cluster.node_state import HeldPartition
+from query_api.errors import StoreDamagedError, StoreFullError
+from query_api.materializer import version_followers as followed_versions
+from query_api.materializer.version_follower import VersionReference
+from query_api.materializer.version_followers import FollowedVersions, Key
+from query_api.store.base import Binding
+from query_api.store.directory import StoreDirectory
+
+LIVE, CANDIDATE = ("balance", 1), ("balance", 2)
+FULL = StoreFullError.at(Path("/nodes/node-1/balance.v2"), "0 bytes are left on its disk")
+
+
+@dataclass
+class Thread:
+    """A version's thread that ends when the test says so."""
+
+    reference: VersionReference
+    failure: Exception | None = None
+    records: int = 0
+    bad_records: int = 0
+    is_running: bool = True
+    ended_with_discard: bool | None = None
+
+    def partitions(self) -> dict[int, HeldPartition] | None:
+        """Hold a partition."""
+        return {0: HeldPartition(is_ready=True)}
+
+    def hold(self, partitions: frozenset[int]) -> None:
+        """Hold whatever it is."""
+
+    def end(self, *, discard: bool = False) -> None:
+        """Note it, and go on."""
+        self.ended_with_discard = discard
+
+    def is_alive(self) -> bool:
+        """Whether it runs."""
+        return self.is_running
+
+    def join(self, timeout: float | None = None) -> None:
+        """Fail: the caller is the node's sign of life."""
+        raise AssertionError(timeout)
+
+
+@dataclass
+class Node:
+    """The versions of one node, their stores, and what was begun and forgotten."""
+
+    directory: StoreDirectory
+    begun: list[Thread] = field(default_factory=list)
+    forgotten: list[Key] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        """Begin with none."""
+        self.versions = FollowedVersions(self.directory, self._begin, self.forgotten.append)
+
+    def _begin(self, reference: VersionReference) -> Thread:
+        self.directory.open_writer(reference.model, reference.number, 1, reference.binding).close()
+        self.begun.append(Thread(reference))
+        return self.begun[-1]
+
+    def step(self, view: ClusterView) -> None:
+        """Take a step and write the state."""
+        self.versions.step(view)
+        self.versions.state_published()
+
+    def begun_of(self, key: Key) -> list[Thread]:
+        """Return every thread that was begun of a version."""
+        return [t for t in self.begun if (t.reference.model, t.reference.number) == key]
+
+
+@pytest.fixture
+def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
+    monkeypatch.setattr(followed_versions, "STATE_PROPAGATION_S", 0.0)
+    return Node(StoreDirectory(tmp_path, 1024 * 1024))
+
+
+def view_of(stage: Stage, live: int = 1) -> ClusterView:
+    """Return a cluster with version 1 live and version 2 at a stage; or the other way round."""
+    record = first_version("balance", 1)
+    first = replace(record.versions[0], stage=Stage.LIVE if live == 1 else Stage.PREVIOUS)
+    second = Version(2, stage, 1, "balance.v2.changelog", "", "")
+    names = ("balance.v1.changelog", "balance.v2.changelog")
+    topics = {name: TopicFacts(Binding("c", name, "t"), 1) for name in names}
+    return ClusterView({"balance": replace(record, versions=(first, second))}, topics)
+
+
+BESIDE = view_of(Stage.CANDIDATE)
+
+
+def test_active_versions_are_begun_once(node: Node) -> None:
+    node.step(BESIDE)
+    node.step(BESIDE)
+
+    assert list(node.versions.running) == [LIVE, CANDIDATE]
+    assert len(node.begun) == 2
+
+
+def test_abandoned_version_is_told_to_end_and_not_waited_for(node: Node) -> None:
+    node.step(BESIDE)
+    candidate = node.begun_of(CANDIDATE)[0]
+
+    for _ in range(3):
+        node.step(view_of(Stage.ABANDONED))
+
+    assert candidate.ended_with_discard is True
+    assert (list(node.versions.running), node.forgotten) == ([LIVE], [CANDIDATE])
+    assert node.directory.stored_versions() == [LIVE, CANDIDATE], "its thread still writes"
+
+    candidate.is_running = False
+    node.step(view_of(Stage.ABANDONED))
+
+    assert node.directory.stored_versions() == [LIVE]
+
+
+def test_damaged_store_is_replaced_when_the_workers_have_heard_that_nothing_is_held(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node.step(BESIDE)
+    live = node.begun_of(LIVE)[0]
+    live.failure, live.is_running = StoreDamagedError.at(Path("store"), "checksum"), False
+    store = (node.directory.path(*LIVE) / "data.mdb").stat().st_ino
+
+    node.versions.step(BESIDE)
+    node.versions.step(BESIDE)
+    assert (LIVE not in node.versions.running, node.forgotten) == (True, [LIVE])
+    assert (node.directory.path(*LIVE) / "data.mdb").stat().st_ino == store, "no state was written meanwhile"
+
+    monkeypatch.setattr(followed_versions, "STATE_PROPAGATION_S", 60.0)
+    node.versions.state_published()
+    node.step(BESIDE)
+    assert LIVE not in node.versions.running, "the workers may not have seen it yet"
+
+    monkeypatch.setattr(followed_versions, "STATE_PROPAGATION_S", 0.0)
+    node.step(BESIDE)
+    assert len(node.begun_of(LIVE)) == 2
+
+
+def test_store_that_a_reader_finds_damaged_is_replaced(node: Node) -> None:
+    node.step(BESIDE)
+    (node.directory.path(*LIVE) / "damaged").write_text("found by a reader")
+
+    node.step(BESIDE)
+    node.begun_of(LIVE)[0].is_running = False
+    node.step(BESIDE)
+
+    assert len(node.begun_of(LIVE)) == 2
+    assert not node.directory.is_reported_damaged(*LIVE)
+
+
+@pytest.mark.parametrize(("pause_s", "begun"), [(60.0, 1), (0.0, 2)])
+def test_version_that_is_not_live_and_fails_gives_its_room_back_and_begins_again_after_a_pause(
+    node: Node, monkeypatch: pytest.MonkeyPatch, pause_s: float, begun: int
+) -> None:
+    monkeypatch.setattr(followed_versions, "PAUSE_S", pause_s)
+    node.step(BESIDE)
+    candidate = node.begun_of(CANDIDATE)[0]
+    candidate.failure, candidate.is_running = FULL, False
+
+    node.step(BESIDE)
+    assert (list(node.versions.running), node.forgotten) == ([LIVE], [CANDIDATE])
+    with (node.directory.path(*CANDIDATE) / "data.mdb").open("rb") as store:
+        node.step(BESIDE)
+        assert os.fstat(store.fileno()).st_nlink == 0, "what has filled the disk is removed"
+    assert len(node.begun_of(CANDIDATE)) == begun
+
+
+def test_version_that_is_promoted_meanwhile_begins_at_once(node: Node) -> None:
+    node.step(BESIDE)
+    candidate = node.begun_of(CANDIDATE)[0]
+    candidate.failure, candidate.is_running = FULL, False
+    node.step(BESIDE)
+
+    node.step(view_of(Stage.LIVE, live=2))
+
+    assert CANDIDATE in node.versions.running
+
+
+def test_failure_of_the_live_version_is_raised(node: Node) -> None:
+    node.step(BESIDE)
+    node.begun_of(LIVE)[0].failure = FULL
+
+    with pytest.raises(StoreFullError):
+        node.step(BESIDE)
+
+
+def test_version_whose_changelog_is_another_one_begins_again(node: Node) -> None:
+    node.step(BESIDE)
+    elsewhere = {**BESIDE.topics, "balance.v1.changelog": TopicFacts(Binding("c", "t", "another"), 1)}
+    node.step(replace(BESIDE, topics=elsewhere))
+    ended = node.begun_of(LIVE)[0]
+
+    assert (ended.ended_with_discard, LIVE in node.versions.running) == (False, False)

@@ -1,0 +1,27 @@
+"""The stream's status as Prometheus reads it."""
+
+from include.stream.status import QueryStatus, StreamStatus, VersionStatus
+from query_api.metrics.stream_metrics import stream_exposition
+
+VERSION = VersionStatus("balance", 1, "live", "balance", 1_000, 7, 2.5, 0.1, 3)
+QUERY = QueryStatus(
+    "balance/v1", "real time", 2, "", 4711, "local[28]", 0.5, {"state_rows": 42, "state_bytes": 99}
+)
+STATUS = StreamStatus("running", 4711, 7, 2.5, 3, (VERSION,), (QUERY,))
+
+
+def test_every_figure_has_its_labels() -> None:
+    lines = stream_exposition(STATUS).decode().splitlines()
+    assert 'foldlake_stream_up{state="running"} 1.0' in lines
+    assert 'foldlake_stream_events_behind{read_model="balance",stage="live",version="1"} 7.0' in lines
+    assert (
+        'foldlake_stream_newest_event_age_seconds{read_model="balance",stage="live",version="1"} 2.5' in lines
+    )
+    assert 'foldlake_stream_dead_letters{source_topic="balance"} 3.0' in lines
+    assert 'foldlake_stream_state_rows{phase="real time",query="balance/v1"} 42.0' in lines
+    assert 'foldlake_stream_query_restarts{phase="real time",query="balance/v1"} 2.0' in lines
+
+
+def test_a_stream_that_does_not_run_is_down() -> None:
+    status = StreamStatus("not running", None, 0, None, 0, (), ())
+    assert 'foldlake_stream_up{state="not running"} 0.0' in stream_exposition(status).decode()

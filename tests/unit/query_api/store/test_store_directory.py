@@ -1,0 +1,128 @@
+"""A node's stores on its disk: carried on when they are whole and of the same changelog, refused otherwise."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from query_api.errors import StoreLockedError, StoreUnusableError
+from query_api.store import directory as directory_module
+from query_api.store.base import Binding, Change, Position
+from query_api.store.directory import MAX_ATTEMPTS, StoreDirectory
+
+BINDING = Binding("cluster", "balance.v1.changelog", "topic id")
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> StoreDirectory:
+    return StoreDirectory(tmp_path, 1024 * 1024)
+
+
+def fill(directory: StoreDirectory, *, cleanly: bool = True) -> None:
+    store = directory.open_writer("balance", 1, 1, BINDING)
+    store.commit({0: [Change(b"k", 1, 0, b"v")]}, {0: Position(1, 0.0)}, {})
+    if cleanly:
+        directory.close_writer(store, "balance", 1)
+    else:
+        store.close()
+
+
+def is_carried_on(directory: StoreDirectory, binding: Binding | None = BINDING) -> bool:
+    """Whether the store is opened as it was; one that is refused is left as it is, for whoever discards it."""
+    try:
+        store = directory.open_writer("balance", 1, 1, binding)
+    except StoreUnusableError:
+        assert directory.stored_versions() == [("balance", 1)]
+        return False
+    carried_on = store.get(0, b"k") is not None
+    directory.close_writer(store, "balance", 1)
+    return carried_on
+
+
+def test_store_of_the_same_changelog_is_carried_on(directory: StoreDirectory) -> None:
+    fill(directory)
+
+    assert is_carried_on(directory)
+    assert is_carried_on(directory, binding=None)
+
+
+@pytest.mark.parametrize("other", [replace(BINDING, topic_id="other"), replace(BINDING, cluster_id="other")])
+def test_store_of_another_incarnation_of_the_changelog_is_refused(
+    directory: StoreDirectory, other: Binding
+) -> None:
+    fill(directory)
+
+    assert not is_carried_on(directory, other)
+
+
+def test_store_reported_damaged_is_refused(directory: StoreDirectory) -> None:
+    fill(directory)
+    (directory.path("balance", 1) / "damaged").write_text("found by a reader")
+    assert directory.is_reported_damaged("balance", 1)
+
+    assert not is_carried_on(directory)
+    directory.discard("balance", 1)
+    fill(directory)
+    assert not directory.is_reported_damaged("balance", 1)
+
+
+def test_store_that_is_gone_is_made_anew_only_where_nobody_takes_it_to_be_complete(
+    directory: StoreDirectory,
+) -> None:
+    with pytest.raises(StoreUnusableError, match="gone"):
+        directory.open_writer("balance", 1, 1, BINDING, may_be_new=False)
+    assert directory.stored_versions() == []
+
+    fill(directory)
+
+    directory.open_writer("balance", 1, 1, BINDING, may_be_new=False).close()
+
+
+def test_store_that_was_open_when_the_machine_went_down_is_replaced(
+    directory: StoreDirectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(directory, cleanly=False)
+    assert is_carried_on(directory), "a killed process loses nothing"
+    fill(directory, cleanly=False)
+    (tmp_path / "boot_id").write_text("another boot")
+    monkeypatch.setattr(directory_module, "BOOT_ID", tmp_path / "boot_id")
+
+    assert not is_carried_on(directory)
+
+
+def test_store_closed_before_the_machine_went_down_is_carried_on(
+    directory: StoreDirectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(directory)
+    (tmp_path / "boot_id").write_text("another boot")
+    monkeypatch.setattr(directory_module, "BOOT_ID", tmp_path / "boot_id")
+
+    assert is_carried_on(directory)
+
+
+def test_store_whose_writer_dies_again_and_again_is_refused(directory: StoreDirectory) -> None:
+    for _ in range(MAX_ATTEMPTS):
+        fill(directory, cleanly=False)
+
+    assert not is_carried_on(directory)
+
+
+def test_discarded_store_is_gone_and_no_longer_listed(directory: StoreDirectory) -> None:
+    fill(directory)
+    assert directory.stored_versions() == [("balance", 1)]
+
+    directory.discard("balance", 1)
+
+    assert directory.stored_versions() == []
+
+
+def test_second_writer_is_kept_out(directory: StoreDirectory, tmp_path: Path) -> None:
+    directory.lock()
+
+    with pytest.raises(StoreLockedError, match="FOLDLAKE_NODE_NAME"):
+        StoreDirectory(tmp_path, 1024).lock()
+
+    directory.unlock()
+    successor = StoreDirectory(tmp_path, 1024)
+    successor.lock()
+    successor.unlock()

@@ -1,0 +1,65 @@
+"""A candidate counts as loaded when every node holds, nearly up to date, every partition that it owns or stands by for."""
+
+from dataclasses import replace
+
+from include.rebuild.hydration import Hydration, hydration
+from query_api.lookup.partition_status import PartitionReport
+
+A, B = "http://a", "http://b"
+
+
+def report(by: str, owner: str, version: int = 2, partition: int = 0) -> PartitionReport:
+    return PartitionReport(
+        read_model="balance",
+        version=version,
+        stage="live" if version == 1 else "candidate",
+        partition=partition,
+        owner=owner,
+        standbys=(B if owner == A else A,),
+        reported_by=by,
+        is_held=True,
+        is_ready=True,
+        changelog_topic=f"balance.v{version}.changelog",
+        position=100,
+        end=100,
+        lag_records=0,
+        events_behind=0,
+    )
+
+
+def judged(a: list[PartitionReport] | None, b: list[PartitionReport] | None) -> Hydration:
+    return hydration({A: a, B: b}, "balance", 2, partitions=1)
+
+
+def test_loaded_on_owner_and_standby() -> None:
+    assert judged([report(A, A)], [report(B, A)]) == Hydration(200, 200, ())
+
+
+def test_standby_that_still_reads_is_waited_for() -> None:
+    late = replace(report(B, A), is_ready=False, position=10)
+    assert judged([report(A, A)], [late]) == Hydration(110, 200, ("http://b partition 0: being read",))
+
+
+def test_node_that_does_not_answer_is_waited_for() -> None:
+    assert judged([report(A, A)], None).waiting_for == ("http://b does not answer",)
+
+
+def test_node_that_knows_only_the_live_version_is_waited_for() -> None:
+    assert judged([report(A, A)], [report(B, A, version=1)]).waiting_for == (
+        "http://b has not heard of v2 yet",
+    )
+
+
+def test_candidate_may_be_as_far_behind_the_log_as_the_live_version_is() -> None:
+    live = replace(report(A, A, version=1), events_behind=5_000)
+    candidate = replace(report(A, A), events_behind=5_500)
+    standby = report(B, A)
+    assert judged([live, candidate], [standby]).waiting_for == ()
+    assert judged([candidate], [standby]).waiting_for == (
+        "http://a partition 0: 5,500 events behind the log",
+    )
+
+
+def test_partition_without_an_owner_and_a_group_without_nodes_are_waited_for() -> None:
+    assert judged([report(A, B)], [report(B, "http://c")]).waiting_for == ("an owner of partition 0",)
+    assert hydration({}, "balance", 2, 1).waiting_for == ("any query node (none is in the group)",)

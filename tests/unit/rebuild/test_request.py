@@ -1,0 +1,56 @@
+"""What is asked for is checked before anything is begun; each refusal names the field and what it may be."""
+
+from typing import Any
+
+import pytest
+
+from include.declarations.read_model import load_read_models
+from include.rebuild.errors import RequestError
+from include.rebuild.request import RebuildRequest, RollbackRequest, rebuild_request, rollback_request
+
+MODELS = load_read_models()
+GOOD: dict[str, Any] = {"read_model": "balance", "reason": "why"}
+
+
+def test_empty_fields_get_their_defaults() -> None:
+    request = rebuild_request({**GOOD, "fold_revision": None}, MODELS, default_grace_h=24.0)
+    newest = MODELS["balance"].newest_fold_revision
+    assert request == RebuildRequest("balance", "why", newest, approve=True, grace_h=24.0)
+
+
+def test_fields_are_taken_as_given() -> None:
+    conf = GOOD | {"fold_revision": 1, "approve": False, "grace_hours": 0, "reason": " two\n words "}
+    assert rebuild_request(conf, MODELS, 24.0) == RebuildRequest(
+        "balance", "two words", 1, approve=False, grace_h=0.0
+    )
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"read_model": "nobody"}, "no read model 'nobody': known are balance"),
+        ({"read_model": None}, "no read model"),
+        ({"reason": "  "}, "reason is empty"),
+        ({"reason": None}, "reason is empty"),
+        ({"reason": "x" * 501}, "501 characters"),
+        ({"fold_revision": 99}, "no fold revision 99"),
+        ({"fold_revision": 0}, "fold_revision is 0"),
+        ({"fold_revision": "one"}, "fold_revision is 'one'"),
+        ({"fold_revision": True}, "fold_revision is True"),
+        ({"approve": "yes"}, "approve is 'yes'"),
+        ({"grace_hours": -1}, "grace_hours is -1"),
+        ({"grace_hours": float("nan")}, "grace_hours is nan"),
+        ({"grace_hours": "long"}, "grace_hours is 'long'"),
+        ({"aprove": False}, "Unknown: aprove"),
+    ],
+)
+def test_what_cannot_work_is_refused(changed: dict[str, Any], words: str) -> None:
+    with pytest.raises(RequestError, match=words):
+        rebuild_request(GOOD | changed, MODELS, 24.0)
+
+
+def test_rollback_is_checked_too() -> None:
+    assert rollback_request(GOOD, MODELS) == RollbackRequest("balance", None, "why")
+    assert rollback_request(GOOD | {"version": 3}, MODELS).version == 3
+    with pytest.raises(RequestError, match="Unknown: to"):
+        rollback_request(GOOD | {"to": 3}, MODELS)

@@ -1,0 +1,63 @@
+"""The sweep does what it can for every version: one that cannot be done stands in nobody's way."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from include.rebuild import retirement as retiring
+from include.rebuild.errors import NotTidiedUpError
+from include.rebuild.version_cleanup import PlaceNotReachedError, remove_staging
+from include.settings import Settings
+from include.versions.registry import ReadModelVersions, VersionRegistry, first_version
+from include.versions.transitions import hand_over, promote, register
+from include.versions.version_lock import VersionLockedError
+
+NOW = datetime(2026, 5, 1, tzinfo=UTC)
+
+
+def promoted_twice(name: str) -> ReadModelVersions:
+    record = first_version(name, 1)
+    for number in (2, 3):
+        record = register(record, run_id=f"run-{number}", reason="", fold_revision=1, now=NOW)
+        record = promote(hand_over(record, number), number, now=NOW, retire_live_after=NOW)
+    return record
+
+
+@pytest.fixture
+def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    records = {name: promoted_twice(name) for name in ("balance", "orders")}
+    monkeypatch.setattr(VersionRegistry, "read", lambda _registry: records)
+    return Settings(_env_file=None, home=tmp_path, kafka_bootstrap="127.0.0.1:1")
+
+
+def is_over(_run_id: str) -> bool:
+    return True
+
+
+def test_version_that_is_held_does_not_keep_the_others(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    retired: list[str] = []
+
+    def retire(_settings: Settings, read_model: str, number: int) -> None:
+        if (read_model, number) == ("balance", 1):
+            raise VersionLockedError("v1 of balance is still being written")
+        retired.append(f"{read_model} v{number}")
+
+    monkeypatch.setattr(retiring, "retire_version", retire)
+    sweep: Callable[[], list[str]] = lambda: retiring.sweep(settings, is_over, NOW + timedelta(hours=1))  # noqa: E731
+
+    with pytest.raises(
+        NotTidiedUpError, match=r"1 could not be tidied up.*v1 of balance is still being written"
+    ):
+        sweep()
+
+    assert retired == ["balance v2", "orders v1", "orders v2"]
+
+
+def test_file_system_that_only_spark_reaches_is_named(settings: Settings) -> None:
+    there = settings.model_copy(update={"lake_dir": "gopher://somewhere/lake"})
+    with pytest.raises(PlaceNotReachedError, match=r"gopher://somewhere/lake.*Remove it by hand"):
+        remove_staging(there, "balance", 2)

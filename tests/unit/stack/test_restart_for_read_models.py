@@ -1,0 +1,61 @@
+"""A read-model module or an event schema that changed starts those processes anew that read it, and no other."""
+
+from pathlib import Path
+
+import pytest
+
+from include.settings import Settings
+from stack.lifecycle import all_processes
+from stack.supervision.model_digest import declarations_digest
+from stack.supervision.process import Process
+from stack.supervision.supervisor import Supervisor
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    (tmp_path / "read_models").mkdir()
+    return Settings(home=tmp_path / "home", read_models_dir=tmp_path / "read_models")
+
+
+def module(settings: Settings) -> Path:
+    assert settings.read_models_dir is not None
+    return settings.read_models_dir / "another.py"
+
+
+def test_the_digest_follows_the_files(settings: Settings) -> None:
+    empty = declarations_digest(settings)
+    module(settings).write_text("READ_MODEL = 1")
+    one = declarations_digest(settings)
+    module(settings).write_text("READ_MODEL = 2")
+    other = declarations_digest(settings)
+    module(settings).rename(module(settings).with_name("renamed.py"))
+    renamed = declarations_digest(settings)
+    module(settings).with_name("renamed.py").unlink()
+
+    assert len({empty, one, other, renamed}) == 4
+    assert declarations_digest(settings) == empty
+
+
+def test_the_driver_and_the_materializers_read_them(settings: Settings) -> None:
+    assert {process.name for process in all_processes(settings) if process.reads_declarations} == {
+        "airflow-scheduler",
+        "node-1-materializer",
+        "node-2-materializer",
+    }
+
+
+def test_only_a_process_that_reads_them_has_another_definition_then(settings: Settings) -> None:
+    def definitions() -> dict[str, str]:
+        Supervisor(settings)._write_configuration(
+            Process(name, ("/bin/true",), 1, bool, reads_declarations=name == "reader")
+            for name in ("reader", "other")
+        )
+        files = (settings.home / "run" / "processes").glob("*.json")
+        return {path.name.partition("-")[0]: path.name for path in files}
+
+    before = definitions()
+    module(settings).write_text("READ_MODEL = 1")
+    after = definitions()
+
+    assert after["reader"] != before["reader"]
+    assert after["other"] == before["other"]

@@ -1,0 +1,192 @@
+"""One stream driver to a home: the second waits, then says who is in its way."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+
+from include.errors import SettingsError
+from include.settings import CHECKOUT, Settings
+from stack.launchers import spark_submit, stream_driver
+from stack.settings_environment import settings_environment
+
+# Takes the lock and becomes another program by exec, as the wrapper becomes the JVM. argv: its parent's id.
+HOLDER = """
+import os, psutil, sys
+from include.settings import Settings
+from stack import stream_driver
+settings = Settings()
+stream_driver.acquire(settings, wait_s=0)
+started = stream_driver.started_s(psutil.Process())
+stream_driver.announce(settings, stream_driver.Driver(os.getpid(), int(sys.argv[1]), started, "local[1]"))
+print("locked", flush=True)
+os.execvp("sleep", ["sleep", "600"])
+"""
+
+# As the JVM has them: one child that lives long, and others that come and go all the time.
+PARENT = """
+import subprocess, sys
+long_lived = subprocess.Popen(["sleep", "600"])
+print(long_lived.pid, flush=True)
+while True:
+    subprocess.run(["true"])
+"""
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(_env_file=None, home=tmp_path)
+
+
+@contextmanager
+def holder(settings: Settings, parent_pid: int) -> Iterator[int]:
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(parent_pid)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **settings_environment(settings), "PYTHONPATH": str(CHECKOUT)},
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "locked\n"
+        try:
+            yield process.pid
+        finally:
+            process.kill()
+
+
+def test_the_lock_outlives_an_exec_and_names_its_holder(settings: Settings) -> None:
+    with holder(settings, os.getpid()) as pid:
+        driver = stream_driver.running(settings)
+
+        assert driver is not None
+        assert (driver.pid, driver.master) == (pid, "local[1]")
+
+
+def test_a_second_driver_is_kept_out_and_told_by_whom(settings: Settings) -> None:
+    with holder(settings, os.getpid()) as pid:
+        began_s = time.monotonic()
+        with pytest.raises(stream_driver.DriverLockedError, match=f"process {pid}"):
+            stream_driver.acquire(settings, wait_s=0.5)
+
+        assert time.monotonic() - began_s >= 0.5
+
+
+def test_the_lock_is_free_once_its_holder_was_killed(settings: Settings) -> None:
+    with holder(settings, os.getpid()) as pid:
+        psutil.Process(pid).kill()
+
+        os.close(stream_driver.acquire(settings, wait_s=10))
+
+    assert stream_driver.running(settings) is None
+
+
+def test_a_driver_that_nobody_supervises_any_more_is_ended(settings: Settings) -> None:
+    # Its parent is this process: with another one written down, it is an orphan.
+    with holder(settings, parent_pid=1) as pid:
+        os.close(stream_driver.acquire(settings, wait_s=10))
+
+        assert psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+
+
+def test_the_python_process_is_found_among_children_that_come_and_go() -> None:
+    with subprocess.Popen([sys.executable, "-c", PARENT], stdout=subprocess.PIPE, text=True) as parent:
+        try:
+            assert parent.stdout is not None
+            python = int(parent.stdout.readline())
+            started_s = stream_driver.started_s(psutil.Process(parent.pid))
+            driver = stream_driver.Driver(parent.pid, os.getpid(), started_s, "local[1]")
+
+            found = {process.pid if process else None for process in (driver.python() for _ in range(300))}
+
+            assert found == {python}
+        finally:
+            parent.kill()
+            psutil.Process(python).kill()
+
+
+def test_a_driver_is_the_same_after_the_clock_was_set(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with holder(settings, os.getpid()) as pid:
+        driver = stream_driver.running(settings)
+        assert driver is not None
+        boot_s, created_s = psutil.boot_time(), psutil.Process(pid).create_time()
+        # What the kernel tells after somebody set the clock an hour back: both move with it.
+        monkeypatch.setattr(psutil, "boot_time", lambda: boot_s - 3600)
+        monkeypatch.setattr(psutil.Process, "create_time", lambda _process: created_s - 3600)
+
+        assert driver.process() == psutil.Process(pid)
+
+
+def test_a_home_without_a_driver_has_none(settings: Settings) -> None:
+    assert stream_driver.running(settings) is None
+    assert stream_driver.stop(settings, timeout_s=1)
+
+
+def test_nothing_is_started_for_a_launcher_that_was_killed_meanwhile(settings: Settings) -> None:
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    environment = {**os.environ, **settings_environment(settings), spark_submit.LAUNCHER: str(gone.pid)}
+    command = [sys.executable, "-m", "stack.launchers.spark_submit", "--master", "local[1]", "app.py"]
+
+    assert subprocess.run(command, cwd=CHECKOUT, env=environment, check=False).returncode == -signal.SIGKILL
+    assert stream_driver.running(settings) is None
+
+
+@pytest.mark.parametrize(
+    "script", sorted((CHECKOUT / "stack" / "bin").iterdir(), key=str), ids=lambda p: p.name
+)
+def test_the_scripts_say_who_launched_them(script: Path, tmp_path: Path) -> None:
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\necho "${spark_submit.LAUNCHER}"\n')
+    python.chmod(0o755)
+    environment = {**os.environ, "FOLDLAKE_PYTHON": str(python)}
+
+    assert subprocess.check_output([script], env=environment, text=True) == f"{os.getpid()}\n"
+
+
+@pytest.mark.parametrize("arguments", [["--master", "yarn", "app.py"], ["app.py"], ["--master"]])
+def test_an_undefined_connection_is_refused(arguments: list[str]) -> None:
+    with pytest.raises(SettingsError, match="not defined"):
+        spark_submit.master_of(arguments)
+
+
+def test_spark_gets_its_own_environment_and_nothing_of_airflows(settings: Settings) -> None:
+    settings = settings.model_copy(update={"tools": settings.home / "tools"})
+    spark = settings.tools / "stream" / "lib" / "python3.11" / "site-packages" / "pyspark"
+    spark.mkdir(parents=True)
+    inherited = {
+        "PATH": "/bin",
+        "SPARK_HOME": "/elsewhere",
+        "PYSPARK_PYTHON": "/elsewhere",
+        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": "secret",
+        "FOLDLAKE_PARTITIONS": "8",
+    }
+
+    python = settings.tools / "stream" / "bin" / "python"
+
+    environment = spark_submit.submit_environment(python, settings.home / "tmp", inherited, "local[8]")
+
+    assert environment["SPARK_HOME"] == str(spark)
+    assert environment["PYSPARK_PYTHON"] == str(settings.tools / "stream" / "bin" / "python")
+    assert environment["SPARK_LOCAL_IP"] == "127.0.0.1"
+    assert environment["PATH"] == "/bin"
+    assert environment["FOLDLAKE_PARTITIONS"] == "8"
+    assert not any(name.startswith("AIRFLOW") for name in environment)
+
+
+def test_on_a_cluster_the_driver_is_not_bound_to_loopback(settings: Settings) -> None:
+    settings = settings.model_copy(update={"tools": settings.home / "tools"})
+    (settings.tools / "stream" / "lib" / "python3.11" / "site-packages" / "pyspark").mkdir(parents=True)
+
+    python = settings.tools / "stream" / "bin" / "python"
+    scratch = settings.home / "tmp"
+
+    assert "SPARK_LOCAL_IP" not in spark_submit.submit_environment(python, scratch, {}, "spark://host:7077")
