@@ -53,7 +53,7 @@ def main() -> None:
     with temporary_stack(("kafka", "registry"), lake_retention_h=retention_h) as settings:
         print_circumstances(settings)
         jars = Tools(settings).jars("lake")
-        spark = spark_session("benchmark", lake_config(settings), master=settings.lake_master, jars=jars)
+        spark = spark_session("benchmark", lake_config(settings), master=settings.lake.master, jars=jars)
         try:
             grow(spark, settings, [int(size) for size in given.keys.split(",") if size])
             repeat(spark, settings, given.compactions, given.small_keys)
@@ -76,19 +76,19 @@ class Balances:
         """Make topics and schema, and version 1, live."""
         self.model = replace(BALANCE, name=self.name)
         self._topic = changelog_topic(self.name, 1)
-        admin = admin_client(self.settings.bootstrap_servers)
-        partitions = self.settings.partitions
+        admin = admin_client(self.settings.kafka.bootstrap_servers)
+        partitions = self.settings.topics.partitions
         topics = [*source_topics(BALANCE.source_topic, partitions), changelog(self._topic, partitions)]
         ensure_topics(admin, topics, 1)
-        versions = VersionRegistry(self.settings.bootstrap_servers)
+        versions = VersionRegistry(self.settings.kafka.bootstrap_servers)
         versions.ensure_topic()
         versions.compare_and_set(first_version(self.name, 1), 0)
         schema = self.model.state_schema
-        self._framing = header(SchemaRegistry(self.settings.registry_url).register(self._topic, schema))
+        self._framing = header(SchemaRegistry(self.settings.registry.url).register(self._topic, schema))
         self._schema = fastavro.parse_schema(schema.parsed())
         self._producer = Producer(
             {
-                "bootstrap.servers": self.settings.bootstrap_servers,
+                "bootstrap.servers": self.settings.kafka.bootstrap_servers,
                 "partitioner": "murmur2_random",
                 "linger.ms": 20,
                 "compression.type": "lz4",

@@ -28,12 +28,14 @@ class Deposits:
     """One deposit for each of `customers` customers, serialized, to be appended over and over."""
 
     def __init__(self, settings: Settings, customers: int, prefix: str = "customer-") -> None:
-        admin = admin_client(settings.bootstrap_servers)
+        admin = admin_client(settings.kafka.bootstrap_servers)
         ensure_topics(
-            admin, source_topics(BALANCE.source_topic, settings.partitions), settings.replication_factor
+            admin,
+            source_topics(BALANCE.source_topic, settings.topics.partitions),
+            settings.topics.replication_factor,
         )
         schema = event_schema("FundsAdded")
-        schema_id = SchemaRegistry(settings.registry_url).register(BALANCE.source_topic, schema)
+        schema_id = SchemaRegistry(settings.registry.url).register(BALANCE.source_topic, schema)
         parsed = fastavro.parse_schema(schema.parsed())
         self.amounts = [Decimal(1 + number % 9_999) / 100 for number in range(customers)]
         self.keys = [f"{prefix}{number}".encode() for number in range(customers)]
@@ -50,7 +52,7 @@ class Deposits:
         """Append that many deposits of random customers as fast as it goes; returns the seconds taken."""
         producer = Producer(
             {
-                "bootstrap.servers": settings.bootstrap_servers,
+                "bootstrap.servers": settings.kafka.bootstrap_servers,
                 "partitioner": "murmur2_random",
                 "linger.ms": 20,
                 "compression.type": "lz4",
@@ -95,8 +97,8 @@ def prompt_producer(bootstrap_servers: str) -> Producer:
 
 def changelog_messages(settings: Settings, topic: str = CHANGELOG) -> Iterator[Message]:
     """Yield every record of a changelog."""
-    consumer = log_consumer(settings.bootstrap_servers)
-    partitions = partition_count(admin_client(settings.bootstrap_servers), topic) or 0
+    consumer = log_consumer(settings.kafka.bootstrap_servers)
+    partitions = partition_count(admin_client(settings.kafka.bootstrap_servers), topic) or 0
     for partition in range(partitions):
         yield from read_tail(consumer, topic, partition)
     consumer.close()

@@ -96,7 +96,7 @@ class Load:
             self._match()
 
     def _produce(self, seconds: int) -> None:
-        producer = prompt_producer(self._settings.bootstrap_servers)
+        producer = prompt_producer(self._settings.kafka.bootstrap_servers)
         began_s = time.time()
         for index in range(self._events_per_s * seconds):
             ahead_s = began_s + index / self._events_per_s - time.time()
@@ -123,13 +123,15 @@ class Load:
     def _observe(self) -> None:
         consumer = Consumer(
             {
-                "bootstrap.servers": self._settings.bootstrap_servers,
+                "bootstrap.servers": self._settings.kafka.bootstrap_servers,
                 "group.id": "latency-observer",
                 "enable.auto.commit": False,
                 "fetch.wait.max.ms": 100,
             }
         )
-        consumer.assign([TopicPartition(CHANGELOG, p, OFFSET_END) for p in range(self._settings.partitions)])
+        consumer.assign(
+            [TopicPartition(CHANGELOG, p, OFFSET_END) for p in range(self._settings.topics.partitions)]
+        )
         while not self._done.is_set():
             message = consumer.poll(0.1)
             if message is not None and message.error() is None:
@@ -166,7 +168,7 @@ class Probes:
 
     def _probe_all(self, done: threading.Event, index: int) -> None:
         settings = self._settings
-        producer = prompt_producer(settings.bootstrap_servers)
+        producer = prompt_producer(settings.kafka.bootstrap_servers)
         connections = {p: http.client.HTTPConnection("127.0.0.1", p, timeout=5) for p in settings.query_ports}
         turn = index
         while not done.wait(PROBE_THREADS / PROBES_PER_S):

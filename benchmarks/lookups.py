@@ -55,20 +55,20 @@ def measure_hydration(settings: Settings, customers: int) -> None:
     with tempfile.TemporaryDirectory(dir=settings.home) as directory:
         store = LmdbWriter(
             Path(directory),
-            map_size_bytes=settings.node_store_map_size_mb * 2**20,
-            partitions=settings.partitions,
+            map_size_bytes=settings.node.store_map_size_mb * 2**20,
+            partitions=settings.topics.partitions,
         )
-        consumer = follower_consumer(settings.bootstrap_servers, "benchmark")
+        consumer = follower_consumer(settings.kafka.bootstrap_servers, "benchmark")
         follower = Follower(
             f"{READ_MODEL.name}.v1.changelog",
             store,
             consumer,
-            SchemaRegistry(settings.registry_url),
+            SchemaRegistry(settings.registry.url),
             release_grace_s=0,
             ready_before=(),
             on_change=lambda: None,
         )
-        follower.hold(frozenset(range(settings.partitions)))
+        follower.hold(frozenset(range(settings.topics.partitions)))
         began = time.perf_counter()
         while not (held := follower.partitions()) or not all(p.is_ready for p in held.values()):
             follower.run_once()
@@ -111,8 +111,8 @@ def measure_lookups(
     """Ask for keys of the node's own, for any keys on both nodes, and for keys of the other node only."""
     first = settings.query_ports[0]
     of_first = {p for p, port in owned.items() if port == first}
-    local = [q for q in questions if partition_of(q[0].encode(), settings.partitions) in of_first]
-    remote = [q for q in questions if partition_of(q[0].encode(), settings.partitions) not in of_first]
+    local = [q for q in questions if partition_of(q[0].encode(), settings.topics.partitions) in of_first]
+    remote = [q for q in questions if partition_of(q[0].encode(), settings.topics.partitions) not in of_first]
     loads = (
         ("local, one node", (first,), local),
         ("routed over two nodes", settings.query_ports, questions),
@@ -135,12 +135,12 @@ def _lookup_line(name: str, answered: Answered) -> str:
 
 def measure_freshness(settings: Settings, writer: ChangelogWriter, owned: dict[int, int]) -> None:
     """Append a record, and ask its owner until it is answered."""
-    producer = prompt_producer(settings.bootstrap_servers)
+    producer = prompt_producer(settings.kafka.bootstrap_servers)
     connections = {port: http.client.HTTPConnection("127.0.0.1", port, timeout=5) for port in owned.values()}
     milliseconds = []
     for number in range(1, FRESHNESS_PROBES + 1):
         customer = f"fresh-{number % 10}"
-        connection = connections[owned[partition_of(customer.encode(), settings.partitions)]]
+        connection = connections[owned[partition_of(customer.encode(), settings.topics.partitions)]]
         value = writer.value(customer, Decimal(number), number, number)
         expected = f'{{"amount":{number}.00}}'.encode()
         began = time.perf_counter()

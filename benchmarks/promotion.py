@@ -83,7 +83,7 @@ def compare_latency(settings: Settings, load: Load, probes: Probes, number: int,
     stream, lake = stream_config(settings), lake_config(settings)
     job = submit(settings, "catch-up", stream_master(settings), stream, "catch_up", number)
     during = measured("catch-up", CHUNK_S, job)
-    job = submit(settings, "lake", settings.lake_master, lake, "build_staging", number)
+    job = submit(settings, "lake", settings.lake.master, lake, "build_staging", number)
     during = sorted(during + measured("staging", CHUNK_S, job))
     for share, name in ((0.5, "p50"), (0.99, "p99")):
         ratio = percentile(during, share) / percentile(before, share)
@@ -176,7 +176,7 @@ class Switch:
 
 def newest_record_s(settings: Settings) -> float:
     """Return when the registry's newest record was appended (Unix s)."""
-    consumer = log_consumer(settings.bootstrap_servers)
+    consumer = log_consumer(settings.kafka.bootstrap_servers)
     try:
         return max(m.timestamp()[1] for m in read_tail(consumer, VERSION_REGISTRY_TOPIC, 0)) / 1000
     finally:

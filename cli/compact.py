@@ -33,7 +33,7 @@ def run(
     names = [declared(read_model, settings.read_models_dir).name] if read_model else list(models)
     api = airflow.api(settings)
     run_id = api.trigger(COMPACTION_DAG, {"read_model": read_model or "all", "optimize": optimize})
-    url = f"{settings.airflow_base_url}/dags/{COMPACTION_DAG}/runs/{run_id}"
+    url = f"{settings.airflow.base_url}/dags/{COMPACTION_DAG}/runs/{run_id}"
     console.print(f"compaction begun: {url}", highlight=False, soft_wrap=True)
     if not follow:
         return

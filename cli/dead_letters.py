@@ -51,7 +51,7 @@ def _read(settings: "Settings", topic: str, newest: int) -> "list[DeadLetters]":
     topics = sorted({model.source_topic for model in models.values()})
     found = []
     for name in [topic] if topic else topics:
-        letters = read_dead_letters(settings.bootstrap_servers, name, newest)
+        letters = read_dead_letters(settings.kafka.bootstrap_servers, name, newest)
         if letters is None and name not in topics:
             raise SettingsError(f"There is no topic {name}.dead-letter. Source topics: {', '.join(topics)}.")
         # The driver makes the topic at its first start.

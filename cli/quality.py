@@ -95,7 +95,7 @@ def _by_airflow(console: "Console", settings: "Settings", request: "CheckRequest
     }
     note = f"{request.read_model}, {request.mode}: {', '.join(request.stores)}"
     run_id = api.trigger(QUALITY_DAG, conf, note=note)
-    url = f"{settings.airflow_base_url}/dags/{QUALITY_DAG}/runs/{run_id}"
+    url = f"{settings.airflow.base_url}/dags/{QUALITY_DAG}/runs/{run_id}"
     console.print(f"quality check of {request.read_model} begun: {url}", highlight=False, soft_wrap=True)
     until = f"check_{request.read_model}"
     follow_or_leave(Following(api, QUALITY_DAG, run_id, console, until=until), f"{url} shows it.")

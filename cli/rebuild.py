@@ -42,13 +42,13 @@ def run(
         "reason": reason,
         "fold_revision": fold_revision,
         "approve": approve,
-        "grace_hours": settings.rebuild_grace_h if grace_hours is None else grace_hours,
+        "grace_hours": settings.rebuild.grace_h if grace_hours is None else grace_hours,
     }
     # Said here at once what the first task would say a little later.
-    rebuild_request(conf, load_read_models(settings.read_models_dir), settings.rebuild_grace_h)
+    rebuild_request(conf, load_read_models(settings.read_models_dir), settings.rebuild.grace_h)
     api = airflow.api(settings)
     run_id = api.trigger(REBUILD_DAG, conf, note=f"{read_model}: {reason}")
-    url = f"{settings.airflow_base_url}/dags/{REBUILD_DAG}/runs/{run_id}"
+    url = f"{settings.airflow.base_url}/dags/{REBUILD_DAG}/runs/{run_id}"
     console = Console()
     console.print(f"rebuild of {read_model} begun: {url}", highlight=False, soft_wrap=True)
     if not follow:

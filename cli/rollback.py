@@ -42,7 +42,7 @@ def run(
     conf["version"] = version = choose_rollback(settings, request, asked_at)
     api = airflow.api(settings)
     run_id = api.trigger(ROLLBACK_DAG, conf, note=f"{read_model}: {reason}")
-    url = f"{settings.airflow_base_url}/dags/{ROLLBACK_DAG}/runs/{run_id}"
+    url = f"{settings.airflow.base_url}/dags/{ROLLBACK_DAG}/runs/{run_id}"
     console = Console()
     console.print(f"rollback of {read_model} to v{version} begun: {url}", highlight=False, soft_wrap=True)
     if not follow:

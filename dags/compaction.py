@@ -45,7 +45,9 @@ FORM = {
 
 with DAG(
     dag_id=COMPACTION_DAG,
-    schedule=timedelta(seconds=SETTINGS.compaction_interval_s) if SETTINGS.compaction_interval_s else None,
+    schedule=timedelta(seconds=SETTINGS.lake.compaction_interval_s)
+    if SETTINGS.lake.compaction_interval_s
+    else None,
     description="Merges the changelogs into the lake's tables",
     doc_md=DOCS,
     params=FORM,

@@ -62,7 +62,7 @@ FORM = {
         description="On: the proved candidate waits for your yes (task approve, under Required Actions). Off: it is promoted.",
     ),
     "grace_hours": Param(
-        Settings().rebuild_grace_h,
+        Settings().rebuild.grace_h,
         type="number",
         minimum=0,
         maximum=24 * 365,

@@ -27,10 +27,10 @@ def main() -> None:
     os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(metrics)
     Granian(
         "query_api.http.wsgi:application",
-        address=settings.node_bind,
-        port=settings.node_port,
+        address=settings.node.bind,
+        port=settings.node.port,
         interface=Interfaces.WSGI,
-        workers=settings.node_http_workers,
+        workers=settings.node.http_workers,
         blocking_threads=CONNECTIONS_PER_WORKER,
         blocking_threads_idle_timeout=THREAD_IDLE_S,
         backpressure=CONNECTIONS_PER_WORKER,
@@ -38,7 +38,7 @@ def main() -> None:
         respawn_failed_workers=True,
         workers_kill_timeout=STOP_TIMEOUT_S,
         websockets=False,
-        process_name=f"foldlake {settings.node_name} http",
+        process_name=f"foldlake {settings.node.name} http",
     ).serve()
 
 

@@ -54,7 +54,7 @@ def build_staging(spark: SparkSession, settings: Settings, model: ReadModel, num
         LOG.info("v%d of %s is %s: nobody needs its staging any more", number, model.name, version.stage)
         return
     until = source_ends(settings, model.source_topic)
-    table = LakeTable(spark, model, staging_path(settings, model.name, number), settings.lake_retention_h)
+    table = LakeTable(spark, model, staging_path(settings, model.name, number), settings.lake.retention_h)
     table.ensure()
     tag = CommitTag(model.name, number, version.fold_revision, OPERATION, complete_up_to=until)
     progress = WorkProgress(f"staging of {model.name} v{number}", "events", sum(until.values()))
@@ -62,13 +62,13 @@ def build_staging(spark: SparkSession, settings: Settings, model: ReadModel, num
     with session_settings(spark, DECODE_ONCE), _watched(spark, progress):
         events = replayed_events(spark, settings, model, until)
         states = _with_all_columns(fold(model, version.fold_revision, events), table)
-        table.overwrite(states, tag, settings.lake_shuffle_partitions)
+        table.overwrite(states, tag, settings.lake.shuffle_partitions)
     elapsed_s = time.monotonic() - began_s
     progress.reached(progress.total, f"; staging written in {elapsed_s:.1f} s")
 
 
 def _version(settings: Settings, model: ReadModel, number: int) -> Version:
-    with VersionRegistry(settings.bootstrap_servers) as registry:
+    with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
         version = record_of(registry, model.name).version(number)
     if version is None:
         raise UnknownVersionError(f"{model.name} has no version {number}: register a rebuild first.")

@@ -69,7 +69,7 @@ def catch_up(settings: Settings, name: str, number: int) -> None:
 
     Raises VersionAbandonedError as soon as the version is given up, QueryFailedError when the query fails for good.
     """
-    versions = VersionRegistry(settings.bootstrap_servers, settings.replication_factor)
+    versions = VersionRegistry(settings.kafka.bootstrap_servers, settings.topics.replication_factor)
     version = require_not_ended(record_of(versions, name), number)
     if version.stage is not Stage.BUILDING:
         LOG.info(
@@ -77,16 +77,16 @@ def catch_up(settings: Settings, name: str, number: int) -> None:
         )
         return
     model = read_model(name, settings.read_models_dir)
-    registry = SchemaRegistry(settings.registry_url)
+    registry = SchemaRegistry(settings.registry.url)
     for schema in model.event_schemas:
         registry.register(model.source_topic, schema)
     spark = spark_session(f"foldlake-catch-up-{name}-v{number}", stream_config(settings))
     try:
         queries = VersionQueries(
             spark,
-            settings.model_copy(update={"stream_catch_up_batch_events": settings.rebuild_batch_events}),
-            admin_client(settings.bootstrap_servers),
-            log_consumer(settings.bootstrap_servers),
+            settings.changed(stream_catch_up_batch_events=settings.rebuild.batch_events),
+            admin_client(settings.kafka.bootstrap_servers),
+            log_consumer(settings.kafka.bootstrap_servers),
             registry,
         )
         query = queries.query(CatchUpQuery, model, version, RegistrySchemas(registry, model.source_topic))

@@ -113,7 +113,7 @@ def _merge_what_is_new(spark: SparkSession, settings: Settings, model: ReadModel
     # A checkpoint that was removed begins anew, and says less than the table is known to hold.
     folded = folded_up_to(spark, settings, model, lake.version)
     complete_up_to = merge_offsets(lake.tag.complete_up_to, folded)
-    changelog = changelog_now(settings.bootstrap_servers, lake.version.changelog_topic)
+    changelog = changelog_now(settings.kafka.bootstrap_servers, lake.version.changelog_topic)
     ends = {} if changelog is None else changelog.ends
     merging = _Merging(lake.tag)
     if not _covers(lake.tag.changelog_offsets, ends):
@@ -138,7 +138,7 @@ def _run_merges(
     """Run the query to the changelog's end; `merging` holds what came of it."""
     topic = lake.version.changelog_topic
     checkpoint = _checkpoint(spark, settings, lake)
-    registry = SchemaRegistry(settings.registry_url)
+    registry = SchemaRegistry(settings.registry.url)
     # Where there is no checkpoint the table says from where on.
     start = json.dumps({topic: {str(p): offset for p, offset in lake.tag.changelog_offsets.items()}})
     options = (("startingOffsets", start), ("maxOffsetsPerTrigger", str(BATCH_RECORDS)))
@@ -165,7 +165,7 @@ def _run_merges(
             time.monotonic() - started_s,
         )
 
-    stream = KafkaSource(settings.bootstrap_servers, topic, options).read(spark)
+    stream = KafkaSource(settings.kafka.bootstrap_servers, topic, options).read(spark)
     query = (
         stream.writeStream.queryName(f"compaction-{model.name}")
         .option("checkpointLocation", checkpoint)

@@ -43,12 +43,12 @@ class LiveLake:
 
 def lake_table(spark: SparkSession, settings: Settings, model: ReadModel) -> LakeTable:
     """Return the table that analysts read."""
-    return LakeTable(spark, model, table_path(settings, model.name), settings.lake_retention_h)
+    return LakeTable(spark, model, table_path(settings, model.name), settings.lake.retention_h)
 
 
 def live_version(settings: Settings, model: ReadModel) -> Version | None:
     """Return the version that readers get, or None when there is none yet."""
-    with VersionRegistry(settings.bootstrap_servers) as registry:
+    with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
         record = registry.read().get(model.name)
     return None if record is None else record.live
 
@@ -81,7 +81,7 @@ def hold_live_version(spark: SparkSession, settings: Settings, model: ReadModel)
         LOG.info("%s has no live version yet: nothing to do", model.name)
         return None
     complete_up_to = folded_up_to(spark, settings, model, version)
-    changelog = changelog_now(settings.bootstrap_servers, version.changelog_topic)
+    changelog = changelog_now(settings.kafka.bootstrap_servers, version.changelog_topic)
     if changelog is None:
         LOG.info("%s has no topic %s yet: nothing to do", model.name, version.changelog_topic)
         return None
@@ -124,12 +124,12 @@ def _overwrite(
     started_s = time.monotonic()
     topic = changelog_topic(model.name, tag.version)
     LOG.info("lake/%s: taking version %d from %s", model.name, tag.version, topic)
-    writers = SchemaRegistry(settings.registry_url).schema_ids(topic)
+    writers = SchemaRegistry(settings.registry.url).schema_ids(topic)
     records = topic_records(spark, settings, topic, tag.changelog_offsets)
     newest = newest_records(spark, model, writers, records).persist()
     try:
         counts = count_records(newest)
-        table.overwrite(readable(newest).where("not deleted"), tag, settings.lake_shuffle_partitions)
+        table.overwrite(readable(newest).where("not deleted"), tag, settings.lake.shuffle_partitions)
     finally:
         newest.unpersist()
     report_unreadable(topic, counts)

@@ -80,7 +80,9 @@ def main() -> int:
 
 def _run(arguments: argparse.Namespace) -> None:
     partitions = _partitions(arguments.bootstrap, arguments.source_topic)
-    settings = Settings(partitions=partitions, stream_spare_queries=0, stream_master=arguments.master)
+    settings = Settings().changed(
+        partitions=partitions, stream_spare_queries=0, stream_master=arguments.master
+    )
     model = read_model(arguments.read_model, settings.read_models_dir)
     schemas = FixedSchemas(_writers(arguments.schema, model))
     admin = admin_client(arguments.bootstrap)
@@ -88,10 +90,10 @@ def _run(arguments: argparse.Namespace) -> None:
         changelog(arguments.changelog_topic, partitions),
         Topic(dead_letter_topic(arguments.source_topic), partitions),
     ]
-    ensure_topics(admin, topics, settings.replication_factor)
+    ensure_topics(admin, topics, settings.topics.replication_factor)
     jars = sorted((arguments.jars_dir or settings.tools / JARS).glob("*.jar"))
     config = stream_config(settings) | {"spark.local.dir": str(arguments.state_dir.absolute() / "tmp")}
-    master = stream_master(settings.model_copy(update={"stream_master": arguments.master}))
+    master = stream_master(settings.changed(stream_master=arguments.master))
     spark = spark_session("foldlake-stream", config, master, jars)
     wait_for_slots(spark, task_slots(settings))
     checkpoint = str(arguments.state_dir.absolute() / "checkpoint")

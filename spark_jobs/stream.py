@@ -40,7 +40,7 @@ def main() -> int:
         active = ActiveVersions(spark, settings, models)
         _prepare(active)
         publisher = ProgressPublisher(
-            settings.bootstrap_servers, str(spark.sparkContext.master), listen(spark)
+            settings.kafka.bootstrap_servers, str(spark.sparkContext.master), listen(spark)
         )
         driver = StreamDriver(spark, active.reconcile, active.dead_letter_queries(), publisher)
         stop_on_signals(driver)

@@ -2,7 +2,6 @@
 
 import fcntl
 import importlib
-import importlib.util
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -20,8 +19,8 @@ from stack.supervision.process import Process
 from stack.supervision.stray_processes import end_leftovers
 from stack.supervision.supervisor import Supervisor, remove_run_files
 
-# Each is a module of this package with `prepare(settings)` and `processes(settings)`; optional are `after_start` and
-# `before_stop`, with the settings too. The second value names the setting that points at a server of the user's own.
+# Each is a module of stack/components with `prepare(settings)` and `processes(settings)`; optional are `after_start` and
+# `before_stop`, with the settings too. The second value is the variable of the setting that points at a server of the user's own.
 COMPONENTS = {
     "kafka": "kafka_bootstrap",
     "registry": "schema_registry_url",
@@ -122,19 +121,16 @@ def all_processes(settings: Settings) -> list[Process]:
 
 def component_modules() -> dict[str, ModuleType]:
     """Return every component's module by name."""
-    return {
-        name: importlib.import_module(f"stack.{name}")
-        for name in COMPONENTS
-        if importlib.util.find_spec(f"stack.{name}")
-    }
+    return {name: importlib.import_module(f"stack.components.{name}") for name in COMPONENTS}
 
 
 def _components(settings: Settings) -> dict[str, ModuleType]:
     """Return the components that the embedded stack runs: not those that the settings point elsewhere for."""
+    values = settings.by_variable()
     return {
         name: module
         for name, module in component_modules().items()
-        if not (COMPONENTS[name] and getattr(settings, COMPONENTS[name]))
+        if not (COMPONENTS[name] and values[COMPONENTS[name]])
     }
 
 

@@ -2,15 +2,14 @@
 
 from pathlib import Path
 
-from include.settings import Settings
+from include.settings import PREFIX, Settings
 
 
 def settings_environment(settings: Settings) -> dict[str, str]:
     """Return all settings as `FOLDLAKE_*` variables; reading them gives equal settings."""
-    prefix = str(Settings.model_config["env_prefix"])
     return {
-        f"{prefix}{name.upper()}": _as_text(value)
-        for name, value in settings.model_dump().items()
+        f"{PREFIX}{variable.upper()}": _as_text(value)
+        for variable, value in settings.by_variable().items()
         if value is not None
     }
 

@@ -9,9 +9,9 @@ def places(settings: Settings) -> str:
     lines = {
         "A balance": f"curl -i '{node}/api/customers.getBalance?customerId=1'",
         "Query nodes": "  ".join(f"http://127.0.0.1:{port}" for port in settings.query_ports),
-        "Airflow": f"{settings.airflow_base_url}  (user admin, password {_password(settings)})",
-        "Schema registry": settings.registry_url,
-        "Kafka": settings.bootstrap_servers,
+        "Airflow": f"{settings.airflow.base_url}  (user admin, password {_password(settings)})",
+        "Schema registry": settings.registry.url,
+        "Kafka": settings.kafka.bootstrap_servers,
     }
     return "\n".join(f"  {name:<17}{place}" for name, place in lines.items())
 

@@ -47,12 +47,12 @@ def read_ledger(settings: Settings, topic: str, on_record: Callable[[], None] = 
         RegistryUnavailableError: a schema could not be fetched.
     """
     ledger = Ledger()
-    admin = admin_client(settings.bootstrap_servers, log_level=0)
+    admin = admin_client(settings.kafka.bootstrap_servers, log_level=0)
     partitions = partition_count(admin, topic)
     if partitions is None:
         return ledger
-    decoder = _Decoder(SchemaRegistry(settings.registry_url))
-    consumer = log_consumer(settings.bootstrap_servers)
+    decoder = _Decoder(SchemaRegistry(settings.registry.url))
+    consumer = log_consumer(settings.kafka.bootstrap_servers)
     try:
         for partition in range(partitions):
             for message in read_tail(consumer, topic, partition):

@@ -55,17 +55,19 @@ def load(
         KafkaUnavailableError: the broker did not acknowledge an event.
     """
     with _only_one(settings):
-        admin = admin_client(settings.bootstrap_servers, log_level=0)
-        ensure_topics(admin, source_topics(topic, settings.partitions), settings.replication_factor)
+        admin = admin_client(settings.kafka.bootstrap_servers, log_level=0)
+        ensure_topics(
+            admin, source_topics(topic, settings.topics.partitions), settings.topics.replication_factor
+        )
         ledger = read_ledger(settings, topic)
         events = [
             event for event in (basket.event() for basket in baskets) if event.id not in ledger.basket_ids
         ]
         already = len(baskets) - len(events)
         on_acknowledged(already)
-        serializer = EventSerializer(SchemaRegistry(settings.registry_url), topic)
+        serializer = EventSerializer(SchemaRegistry(settings.registry.url), topic)
         deliveries = _Deliveries(already, on_acknowledged)
-        producer = event_producer(settings.bootstrap_servers)
+        producer = event_producer(settings.kafka.bootstrap_servers)
         for number, event in enumerate(events):
             _produce(producer, topic, event_key(event), serializer.serialize(event), deliveries)
             if number % POLL_EVERY == 0:

@@ -51,7 +51,7 @@ def register(conf: Mapping[str, Any], params: Mapping[str, Any], run_id: str) ->
     settings = Settings()
     with fail_without_retry():
         _no_unknown(conf, params)
-        request = rebuild_request(params, _models(settings), settings.rebuild_grace_h)
+        request = rebuild_request(params, _models(settings), settings.rebuild.grace_h)
         version = register_candidate(settings, request, run_id)
         note(settings, REBUILD_DAG, run_id, f"{request.read_model} v{version.number}: {request.reason}")
     return {"version": version.number, "fold_revision": version.fold_revision, "grace_h": request.grace_h}

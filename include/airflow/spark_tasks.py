@@ -60,7 +60,7 @@ def stream_task(task_id: str, job: str, arguments: list[str], **operator: Any) -
     On a cluster it takes as many cores as the source has partitions, beside those of the stream driver.
     """
     settings = Settings()
-    config = stream_config(settings) | {"spark.cores.max": str(settings.partitions)}
+    config = stream_config(settings) | {"spark.cores.max": str(settings.topics.partitions)}
     binary, connection = "spark-submit-catch-up", SPARK_STREAM_CONNECTION
     return _task(SparkSubmitOperator, task_id, job, arguments, binary, connection, config, operator)
 

@@ -88,9 +88,9 @@ def _commit(entry: dict[str, Any]) -> LakeCommit:
 
 
 def _events_behind(settings: Settings, model: ReadModel, complete_up_to: Mapping[int, int]) -> int | None:
-    consumer = log_consumer(settings.bootstrap_servers)
+    consumer = log_consumer(settings.kafka.bootstrap_servers)
     try:
-        admin = admin_client(settings.bootstrap_servers)
+        admin = admin_client(settings.kafka.bootstrap_servers)
         partitions = partition_count(admin, model.source_topic)
         ends = end_offsets(consumer, model.source_topic, partitions or 0)
     except KafkaUnavailableError:

@@ -16,17 +16,17 @@ KEY_COLUMN = "key"
 
 def table_path(settings: Settings, model: str) -> str:
     """Return the table that analysts read."""
-    return f"{settings.lake}/{model}"
+    return f"{settings.lake_root}/{model}"
 
 
 def staging_path(settings: Settings, model: str, version: int) -> str:
     """Return the table of a rebuild that is not promoted yet."""
-    return f"{settings.lake}/_staging/{model}/v{version}"
+    return f"{settings.lake_root}/_staging/{model}/v{version}"
 
 
 def quality_path(settings: Settings) -> str:
     """Return the table of the quality checks' results."""
-    return f"{settings.lake}/_quality"
+    return f"{settings.lake_root}/_quality"
 
 
 def table_fields(model: ReadModel) -> tuple[StateField, ...]:

@@ -158,7 +158,7 @@ class NodeClient:
             time.sleep(RETRY_S)
 
     def _routing(self) -> RoutingTable:
-        admin = admin_client(self._settings.bootstrap_servers)
+        admin = admin_client(self._settings.kafka.bootstrap_servers)
         try:
             return routing_table(admin, GROUP, REQUEST_TIMEOUT_S) or RoutingTable()
         except KafkaException as error:

@@ -19,7 +19,7 @@ def alert(settings: Settings, result: CheckResult) -> bool:
     expectations (those that failed: store, expectation, failed) and keys (some of those that failed: place, key).
     """
     LOG.error("%s", result.verdict)
-    if not settings.alert_webhook_url:
+    if not settings.quality.alert_webhook_url:
         return True
     body = {
         "text": f"{result.verdict}. Report: {result.report_url}",
@@ -35,7 +35,7 @@ def alert(settings: Settings, result: CheckResult) -> bool:
         "keys": [{"place": k.place, "key": k.key} for k in result.failing_keys[:KEYS_IN_ALERT]],
     }
     try:
-        requests.post(settings.alert_webhook_url, json=body, timeout=TIMEOUT_S).raise_for_status()
+        requests.post(settings.quality.alert_webhook_url, json=body, timeout=TIMEOUT_S).raise_for_status()
     except requests.RequestException as error:
         # The failure itself is what matters: it stands in the log, the table and the task's state.
         LOG.error("the alert could not be delivered to FOLDLAKE_ALERT_WEBHOOK_URL: %s", error)  # noqa: TRY400

@@ -32,7 +32,7 @@ def summary_path(settings: Settings, run_id: str) -> Path:
 
 def report_url(settings: Settings, run_id: str) -> str:
     """Return where a query node serves the page."""
-    base = settings.reports_url or f"http://127.0.0.1:{settings.query_ports[0]}"
+    base = settings.quality.reports_url or f"http://127.0.0.1:{settings.query_ports[0]}"
     return f"{base.rstrip('/')}{URL_PATH}{file_stem(run_id)}.html"
 
 

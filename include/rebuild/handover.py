@@ -42,10 +42,10 @@ def hand_over_version(settings: Settings, read_model: str, number: int) -> None:
             refused_s = now_s
         elif now_s - refused_s > REFUSED_FOR_S:
             raise QueryRefusedError(f"The stream driver refuses the candidate: {query.last_error}")
-        if now_s - began_s > settings.rebuild_hydrate_timeout_s:
+        if now_s - began_s > settings.rebuild.hydrate_timeout_s:
             raise StageTimeoutError(
                 f"The stream driver did not fold v{number} of {read_model} in real time within "
-                f"{settings.rebuild_hydrate_timeout_s} s: {_said(query)}. `./foldlake logs stream` says more."
+                f"{settings.rebuild.hydrate_timeout_s} s: {_said(query)}. `./foldlake logs stream` says more."
             )
         if now_s - said_s >= LOG_INTERVAL_S:
             said_s = now_s
@@ -57,7 +57,7 @@ def hand_over_version(settings: Settings, read_model: str, number: int) -> None:
 
 
 def _make_candidate(settings: Settings, read_model: str, number: int) -> None:
-    with VersionRegistry(settings.bootstrap_servers, settings.replication_factor) as registry:
+    with VersionRegistry(settings.kafka.bootstrap_servers, settings.topics.replication_factor) as registry:
         version = record_of(registry, read_model).version(number)
         if version is None or version.stage is not Stage.BUILDING:
             # Handed over at an earlier try (the driver has the lock by now), or not to be handed over.
@@ -69,7 +69,7 @@ def _make_candidate(settings: Settings, read_model: str, number: int) -> None:
 
 
 def _still_wanted(settings: Settings, read_model: str, number: int) -> None:
-    with VersionRegistry(settings.bootstrap_servers, settings.replication_factor) as registry:
+    with VersionRegistry(settings.kafka.bootstrap_servers, settings.topics.replication_factor) as registry:
         require_not_ended(record_of(registry, read_model), number)
 
 

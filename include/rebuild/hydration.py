@@ -43,8 +43,8 @@ def hydrate(settings: Settings, read_model: str, number: int) -> None:
 
     Raises StageTimeoutError when that does not happen in time, VersionChangeError when the version is none to load.
     """
-    registry = VersionRegistry(settings.bootstrap_servers, settings.replication_factor)
-    admin = admin_client(settings.bootstrap_servers)
+    registry = VersionRegistry(settings.kafka.bootstrap_servers, settings.topics.replication_factor)
+    admin = admin_client(settings.kafka.bootstrap_servers)
     began_s = time.monotonic()
     progress = WorkProgress(f"loading of {read_model} v{number} on the query nodes", "records", 0)
     try:
@@ -53,7 +53,7 @@ def hydrate(settings: Settings, read_model: str, number: int) -> None:
             if version.stage in (Stage.LIVE, Stage.PREVIOUS):
                 LOG.info("v%d of %s is %s already", number, read_model, version.stage)
                 return
-            found = hydration(reports(admin), read_model, number, settings.partitions)
+            found = hydration(reports(admin), read_model, number, settings.topics.partitions)
             progress.total = max(found.total, 1)
             if not found.waiting_for:
                 progress.reached(progress.total)
@@ -61,9 +61,9 @@ def hydrate(settings: Settings, read_model: str, number: int) -> None:
             progress.reached(
                 min(found.read, progress.total - 1), f"; waiting for {'; '.join(found.waiting_for[:3])}"
             )
-            if time.monotonic() - began_s > settings.rebuild_hydrate_timeout_s:
+            if time.monotonic() - began_s > settings.rebuild.hydrate_timeout_s:
                 raise StageTimeoutError(
-                    f"The query nodes have not loaded v{number} of {read_model} within {settings.rebuild_hydrate_timeout_s} s: "
+                    f"The query nodes have not loaded v{number} of {read_model} within {settings.rebuild.hydrate_timeout_s} s: "
                     f"{'; '.join(found.waiting_for[:5])}. `./foldlake status` shows whether they are up."
                 )
             time.sleep(POLL_INTERVAL_S)

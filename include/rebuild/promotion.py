@@ -32,10 +32,10 @@ def recheck_candidate(settings: Settings, read_model: str, number: int) -> None:
     Raises QueryRefusedError, StageTimeoutError or VersionChangeError where the stream driver does not fold it any more, or a
     query node does not hold it.
     """
-    with VersionRegistry(settings.bootstrap_servers, settings.replication_factor) as registry:
+    with VersionRegistry(settings.kafka.bootstrap_servers, settings.topics.replication_factor) as registry:
         version = require_not_ended(record_of(registry, read_model), number)
     if version.stage is Stage.CANDIDATE:
-        soon = settings.model_copy(update={"rebuild_hydrate_timeout_s": FIT_WITHIN_S})
+        soon = settings.changed(rebuild_hydrate_timeout_s=FIT_WITHIN_S)
         hand_over_version(soon, read_model, number)
         hydrate(soon, read_model, number)
 
@@ -53,7 +53,7 @@ def roll_back_version(settings: Settings, read_model: str, number: int) -> Versi
 
     Raises PromotionLostError, VersionRetiredError, VersionAbandonedError, NotHandedOverError.
     """
-    return _make_live(settings, read_model, number, roll_back, settings.rebuild_grace_h)
+    return _make_live(settings, read_model, number, roll_back, settings.rebuild.grace_h)
 
 
 def choose_rollback(settings: Settings, request: RollbackRequest, asked_at: datetime) -> int:
@@ -64,7 +64,7 @@ def choose_rollback(settings: Settings, request: RollbackRequest, asked_at: date
 
     Raises NothingToRollBackToError, UnknownVersionError, or AskedTooLateError where another version has become live since.
     """
-    with VersionRegistry(settings.bootstrap_servers, settings.replication_factor) as registry:
+    with VersionRegistry(settings.kafka.bootstrap_servers, settings.topics.replication_factor) as registry:
         record = record_of(registry, request.read_model)
     number = rollback_plan(record, request)[0].version
     live = record.live
@@ -87,7 +87,7 @@ def _make_live(
 ) -> Version | None:
     now = datetime.now(UTC)
     after = now + timedelta(hours=grace_h)
-    with VersionRegistry(settings.bootstrap_servers, settings.replication_factor) as registry:
+    with VersionRegistry(settings.kafka.bootstrap_servers, settings.topics.replication_factor) as registry:
         record = change_live(
             registry, read_model, partial(transition, number=number, now=now, retire_live_after=after)
         )

@@ -21,7 +21,7 @@ def register_candidate(settings: Settings, request: RebuildRequest, run_id: str)
 
     Raises RebuildRunningError, VersionAbandonedError, NoSlotsError, UnknownVersionError.
     """
-    with VersionRegistry(settings.bootstrap_servers, settings.replication_factor) as registry:
+    with VersionRegistry(settings.kafka.bootstrap_servers, settings.topics.replication_factor) as registry:
         plan: tuple[PlanStage, ...] = ()
 
         def decide(record: ReadModelVersions) -> ReadModelVersions:

@@ -17,7 +17,7 @@ LOG = logging.getLogger(__name__)
 
 def previous_version(settings: Settings, read_model: str, number: int) -> Version | None:
     """Return the version while it is a previous one, or None: it was retired, or is live again."""
-    with VersionRegistry(settings.bootstrap_servers) as registry:
+    with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
         version = record_of(registry, read_model).version(number)
     return version if version is not None and version.stage is Stage.PREVIOUS else None
 
@@ -28,7 +28,7 @@ def retire_version(settings: Settings, read_model: str, number: int) -> None:
     Raises VersionInUseError when it is live, NotHandedOverError when a rebuild is at work on it, VersionLockedError when
     the stream driver does not let go of it.
     """
-    with VersionRegistry(settings.bootstrap_servers, settings.replication_factor) as registry:
+    with VersionRegistry(settings.kafka.bootstrap_servers, settings.topics.replication_factor) as registry:
         change(registry, read_model, partial(retire, number=number))
     LOG.info("v%d of %s is retired", number, read_model)
     remove_leftovers(settings, read_model, number)
@@ -36,7 +36,7 @@ def retire_version(settings: Settings, read_model: str, number: int) -> None:
 
 def abandon_version(settings: Settings, read_model: str, number: int) -> None:
     """Give up a version that is not promoted and remove what it leaves; raises VersionInUseError when it was."""
-    with VersionRegistry(settings.bootstrap_servers, settings.replication_factor) as registry:
+    with VersionRegistry(settings.kafka.bootstrap_servers, settings.topics.replication_factor) as registry:
         change(registry, read_model, partial(abandon, number=number))
     LOG.info("v%d of %s is abandoned: the live version was never touched", number, read_model)
     remove_leftovers(settings, read_model, number)
@@ -47,7 +47,7 @@ def abandon_run(settings: Settings, read_model: str, run_id: str) -> int | None:
 
     The registry decides: a version that was promoted is left alone, whatever the run's tasks say.
     """
-    with VersionRegistry(settings.bootstrap_servers) as registry:
+    with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
         record = record_of(registry, read_model)
     mine = next((v for v in record.versions if v.run_id == run_id), None)
     if mine is None or mine.stage not in (*UNFINISHED_STAGES, Stage.ABANDONED):
@@ -64,7 +64,7 @@ def sweep(settings: Settings, run_is_over: Callable[[str], bool], now: datetime 
 
     Raises NotTidiedUpError at the end where something could not be done.
     """
-    with VersionRegistry(settings.bootstrap_servers, settings.replication_factor) as registry:
+    with VersionRegistry(settings.kafka.bootstrap_servers, settings.topics.replication_factor) as registry:
         records = registry.read()
     done: list[str] = []
     failed: list[str] = []

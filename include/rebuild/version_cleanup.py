@@ -74,7 +74,7 @@ def _locations(settings: Settings, read_model: str, number: int) -> list[str]:
 
 
 def _admin(settings: Settings) -> AdminClient:
-    return admin_client(settings.bootstrap_servers)
+    return admin_client(settings.kafka.bootstrap_servers)
 
 
 def _delete_topic(settings: Settings, topic: str) -> None:

@@ -37,9 +37,9 @@ DECODE_ONCE: dict[str, str] = {
 def lake_config(settings: Settings) -> dict[str, str]:
     """Return every Spark setting of a lake job but its master and jars."""
     config = LAKE_CONFIG | {
-        "spark.driver.memory": f"{settings.lake_driver_memory_mb}m",
-        "spark.sql.shuffle.partitions": str(settings.lake_shuffle_partitions),
+        "spark.driver.memory": f"{settings.lake.driver_memory_mb}m",
+        "spark.sql.shuffle.partitions": str(settings.lake.shuffle_partitions),
     }
-    if settings.lake_master.startswith("local"):
+    if settings.lake.master.startswith("local"):
         config |= {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
     return config

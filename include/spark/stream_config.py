@@ -51,17 +51,17 @@ LOOPBACK = "127.0.0.1"
 def stream_master(settings: Settings) -> str:
     """Return the Spark master: the setting, or `local[N]` with a slot for every task that never ends."""
     models = load_read_models(settings.read_models_dir)
-    return settings.stream_master or f"local[{task_slots(settings, len(models))}]"
+    return settings.stream.master or f"local[{task_slots(settings, len(models))}]"
 
 
 def stream_config(settings: Settings) -> dict[str, str]:
     """Return every Spark setting of the stream driver but its master and jars."""
     config = STREAM_CONFIG | {
-        "spark.driver.memory": f"{settings.stream_driver_memory_mb}m",
+        "spark.driver.memory": f"{settings.stream.driver_memory_mb}m",
         "spark.sql.shuffle.partitions": str(shuffle_partitions(settings)),
         # Of a cluster's cores only its own slots: a rebuild's catching up runs beside it.
         "spark.cores.max": str(task_slots(settings, len(load_read_models(settings.read_models_dir)))),
     }
     # A cluster's workers connect back to the driver: its host is found by Spark unless it is set.
-    host = settings.stream_driver_host or ("" if settings.stream_master else LOOPBACK)
+    host = settings.stream.driver_host or ("" if settings.stream.master else LOOPBACK)
     return config | {"spark.driver.host": host, "spark.driver.bindAddress": host} if host else config

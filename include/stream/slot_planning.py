@@ -16,19 +16,19 @@ RANK = (Stage.LIVE, Stage.CANDIDATE, Stage.PREVIOUS)
 
 def shuffle_partitions(settings: Settings) -> int:
     """Return the number of shuffle partitions of a query: the setting, or as many as the source has partitions."""
-    return settings.stream_shuffle_partitions or settings.partitions
+    return settings.stream.shuffle_partitions or settings.topics.partitions
 
 
 def task_slots(settings: Settings, read_models: int = 1) -> int:
     """Return the task slots for one live version of each read model, spare queries for candidates, and dead letters."""
-    each_query = settings.partitions + shuffle_partitions(settings)
+    each_query = settings.topics.partitions + shuffle_partitions(settings)
     queries = most_queries(settings, read_models)
-    return queries * each_query + read_models * DEAD_LETTER_QUERIES * settings.partitions
+    return queries * each_query + read_models * DEAD_LETTER_QUERIES * settings.topics.partitions
 
 
 def most_queries(settings: Settings, read_models: int) -> int:
     """Return how many versions can be folded at once: a live one of each read model, and the spare ones."""
-    return read_models + settings.stream_spare_queries
+    return read_models + settings.stream.spare_queries
 
 
 def queries_with_slots(versions: Mapping[str, Version], running: Collection[str], most: int) -> set[str]:

@@ -90,8 +90,8 @@ def read_stream_status(settings: Settings) -> StreamStatus:
 
     Raises KafkaUnavailableError when no broker answers.
     """
-    consumer = log_consumer(settings.bootstrap_servers)
-    admin = admin_client(settings.bootstrap_servers)
+    consumer = log_consumer(settings.kafka.bootstrap_servers)
+    admin = admin_client(settings.kafka.bootstrap_servers)
     try:
         queries = tuple(_queries(admin, consumer))
         versions = tuple(_versions(settings, admin, consumer, queries))
@@ -113,9 +113,9 @@ def read_stream_status(settings: Settings) -> StreamStatus:
 
 def read_queries(settings: Settings) -> tuple[QueryStatus, ...]:
     """Return what the driver last said of each query, however long ago; raises KafkaUnavailableError."""
-    consumer = log_consumer(settings.bootstrap_servers)
+    consumer = log_consumer(settings.kafka.bootstrap_servers)
     try:
-        admin = admin_client(settings.bootstrap_servers)
+        admin = admin_client(settings.kafka.bootstrap_servers)
         return tuple(_queries(admin, consumer))
     finally:
         consumer.close()
@@ -155,7 +155,7 @@ def _versions(
 ) -> Iterable[VersionStatus]:
     committed = {query.query: query.last_batch.get("end_offsets", {}) for query in queries}
     models = load_read_models(settings.read_models_dir)
-    for record in VersionRegistry(settings.bootstrap_servers).read().values():
+    for record in VersionRegistry(settings.kafka.bootstrap_servers).read().values():
         model = models.get(record.read_model)
         if model is None:
             continue

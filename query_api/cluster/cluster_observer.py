@@ -45,9 +45,9 @@ class ClusterObserver:
     def __init__(self, settings: Settings, source_topics: Mapping[str, str]) -> None:
         """Observe the read models whose names and source topics are given."""
         self._source_topics = source_topics
-        self._versions = VersionRegistry(settings.bootstrap_servers, settings.replication_factor)
-        self._admin = admin_client(settings.bootstrap_servers)
-        self._consumer = log_consumer(settings.bootstrap_servers)
+        self._versions = VersionRegistry(settings.kafka.bootstrap_servers, settings.topics.replication_factor)
+        self._admin = admin_client(settings.kafka.bootstrap_servers)
+        self._consumer = log_consumer(settings.kafka.bootstrap_servers)
         self._routing = RoutingTable()
         self._facts: dict[str, TopicFacts] = {}
         self._facts_at = float("-inf")

@@ -31,14 +31,14 @@ class Membership:
         self.has_joined = False
         self._consumer = Consumer(
             {
-                "bootstrap.servers": settings.bootstrap_servers,
+                "bootstrap.servers": settings.kafka.bootstrap_servers,
                 "group.id": GROUP,
                 # A restart within the session timeout gets its partitions back, and nobody rebalances.
-                "group.instance.id": settings.node_name,
+                "group.instance.id": settings.node.name,
                 # The routing table: describe_consumer_groups shows it.
-                "client.id": settings.advertised_url,
+                "client.id": settings.node.advertised_url,
                 "partition.assignment.strategy": "cooperative-sticky",
-                "session.timeout.ms": settings.node_session_timeout_s * 1000,
+                "session.timeout.ms": settings.node.session_timeout_s * 1000,
                 "heartbeat.interval.ms": HEARTBEAT_INTERVAL_MS,
                 "topic.metadata.refresh.interval.ms": METADATA_REFRESH_MS,
                 "enable.auto.commit": False,

@@ -23,7 +23,7 @@ class RegistryWatch:
     def run_once(self) -> None:
         """Wait a moment for the next record. What is missed while Kafka is away, the node's regular look finds."""
         if self._consumer is None:
-            self._consumer = log_consumer(self._settings.bootstrap_servers)
+            self._consumer = log_consumer(self._settings.kafka.bootstrap_servers)
             self._consumer.assign([TopicPartition(VERSION_REGISTRY_TOPIC, 0, OFFSET_END)])
         message = self._consumer.poll(POLL_S)
         if message is None:

@@ -58,9 +58,9 @@ class EventProducer:
     def __init__(self, settings: Settings, topic: str) -> None:
         self._settings = settings
         self._topic = topic
-        self._timeout_s = settings.node_command_timeout_s
+        self._timeout_s = settings.node.command_timeout_s
         self._serializer = EventSerializer(
-            SchemaRegistry(settings.registry_url, timeout_s=self._timeout_s * REGISTRY_SHARE), topic
+            SchemaRegistry(settings.registry.url, timeout_s=self._timeout_s * REGISTRY_SHARE), topic
         )
         self._making = threading.Lock()
         self._producer: Producer | None = None
@@ -94,7 +94,7 @@ class EventProducer:
 
     def _configuration(self) -> dict[str, object]:
         return {
-            "bootstrap.servers": self._settings.bootstrap_servers,
+            "bootstrap.servers": self._settings.kafka.bootstrap_servers,
             "acks": "all",
             "enable.idempotence": True,
             "linger.ms": 0,

@@ -32,8 +32,8 @@ def create_app(settings: Settings, lookups: Lookups) -> Flask:
     app.register_blueprint(commands_blueprint(settings))
     app.register_blueprint(operations_blueprint(settings, lookups))
     app.register_blueprint(reports_blueprint(settings.home / "reports" / "quality"))
-    app.register_blueprint(index_blueprint(settings.node_name))
-    _register_errors(app, settings.node_name)
+    app.register_blueprint(index_blueprint(settings.node.name))
+    _register_errors(app, settings.node.name)
     return app
 
 

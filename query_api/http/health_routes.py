@@ -25,14 +25,14 @@ def operations_blueprint(settings: Settings, lookups: Lookups) -> Blueprint:
 
     @blueprint.get("/healthz")
     def healthz() -> Response:
-        return _json({"status": "alive", "node": settings.node_name})
+        return _json({"status": "alive", "node": settings.node.name})
 
     @blueprint.get("/readyz")
     def readyz() -> Response:
-        reasons = why_not_ready(lookups, float(settings.node_session_timeout_s))
+        reasons = why_not_ready(lookups, float(settings.node.session_timeout_s))
         if reasons:
             raise ProblemError(503, "not-ready", " ".join(reasons), retry_after_s=1, reasons=reasons)
-        return _json({"status": "ready", "node": settings.node_name})
+        return _json({"status": "ready", "node": settings.node.name})
 
     @blueprint.get(PARTITIONS_PATH)
     def partitions() -> Response:

@@ -81,11 +81,11 @@ class LocalLookup:
     """Looks keys up in this node's stores. One for each HTTP worker process; safe for use by several threads."""
 
     def __init__(self, settings: Settings) -> None:
-        self.node_name = settings.node_name
+        self.node_name = settings.node.name
         self._watch = NodeStateWatch(settings.store_dir)
-        self._max_age_s = float(settings.node_session_timeout_s)
+        self._max_age_s = float(settings.node.session_timeout_s)
         self._stores = OpenStores(
-            StoreDirectory(settings.store_dir, settings.node_store_map_size_mb * 1024 * 1024)
+            StoreDirectory(settings.store_dir, settings.node.store_map_size_mb * 1024 * 1024)
         )
         self._state: NodeState | None = None
 

@@ -36,7 +36,7 @@ class Materializer:
         self._settings = settings
         models = load_read_models(settings.read_models_dir)
         self._source_topics = {name: model.source_topic for name, model in models.items()}
-        self._directory = StoreDirectory(settings.store_dir, settings.node_store_map_size_mb * 1024 * 1024)
+        self._directory = StoreDirectory(settings.store_dir, settings.node.store_map_size_mb * 1024 * 1024)
         self._directory.lock()
         self._is_told_to_stop = False
         self._changed = threading.Event()
@@ -53,9 +53,9 @@ class Materializer:
 
     def _state_before(self) -> NodeState:
         """Return what the process before this one wrote last; its readiness only if nobody has answered in its place."""
-        empty = NodeState(node=self._settings.node_name, url=self._settings.advertised_url)
+        empty = NodeState(node=self._settings.node.name, url=self._settings.node.advertised_url)
         # The workers call a state too old after the session timeout; this process needs a moment to write its own.
-        max_age_s = self._settings.node_session_timeout_s - HEARTBEAT_S
+        max_age_s = self._settings.node.session_timeout_s - HEARTBEAT_S
         return state_before(node_state.read(self._settings.store_dir), empty, max_age_s)
 
     def run(self) -> None:
@@ -124,7 +124,7 @@ class Materializer:
             self._source_topics,
             self._owned(),
             self._versions.running,
-            self._settings.node_standby_replicas,
+            self._settings.node.standby_replicas,
         )
         for (model, number), version in self._versions.running.items():
             version.hold(wanted_partitions(state, model, number))

@@ -123,14 +123,16 @@ class FollowedVersion(threading.Thread):
     def _follow_into(self, store: LmdbWriter) -> None:
         """Follow until stopped; raises what ended it."""
         reference = self.reference
-        consumer = follower_consumer(self._settings.bootstrap_servers, self._settings.advertised_url)
+        consumer = follower_consumer(
+            self._settings.kafka.bootstrap_servers, self._settings.node.advertised_url
+        )
         try:
             follower = Follower(
                 reference.changelog_topic,
                 store,
                 consumer,
-                SchemaRegistry(self._settings.registry_url),
-                release_grace_s=self._settings.node_release_grace_s,
+                SchemaRegistry(self._settings.registry.url),
+                release_grace_s=self._settings.node.release_grace_s,
                 ready_before=self._ready_before if store.positions() else (),
                 on_change=self._on_change,
             )

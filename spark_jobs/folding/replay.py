@@ -28,9 +28,9 @@ def source_ends(settings: Settings, topic: str) -> dict[int, int]:
 
     Raises KafkaUnavailableError when the broker does not answer, or has no such topic.
     """
-    consumer = log_consumer(settings.bootstrap_servers)
+    consumer = log_consumer(settings.kafka.bootstrap_servers)
     try:
-        admin = admin_client(settings.bootstrap_servers)
+        admin = admin_client(settings.kafka.bootstrap_servers)
         partitions = partition_count(admin, topic)
         if partitions is None:
             message = f"There is no topic {topic}: has the stream ever run on this Kafka?"
@@ -51,7 +51,7 @@ def topic_records(
     ends = json.dumps({topic: {str(partition): offset for partition, offset in until.items()}})
     return (
         spark.read.format("kafka")
-        .option("kafka.bootstrap.servers", settings.bootstrap_servers)
+        .option("kafka.bootstrap.servers", settings.kafka.bootstrap_servers)
         .option("subscribe", topic)
         .option("startingOffsets", "earliest" if since is None else _starts(topic, since, until))
         .option("endingOffsets", ends)
@@ -88,7 +88,7 @@ def replayed_events(
 
 def known_schema_ids(settings: Settings, topic: str, records: DataFrame) -> SchemaIds:
     """Return what the registry knows of the schema ids in these records; unknown ones are rejected, as in the stream."""
-    schemas = RegistrySchemas(SchemaRegistry(settings.registry_url), topic)
+    schemas = RegistrySchemas(SchemaRegistry(settings.registry.url), topic)
     header = substring(col("value"), 1, HEADER_BYTES).alias("header")
     found = {
         bytes(row.header) for row in records.select(header).distinct().collect() if row.header is not None

@@ -65,9 +65,9 @@ def _patience_s(found: OpenedCheck, settings: Settings, began: datetime) -> floa
     """Return for how long, from the beginning, a table may hold another version than the one that is live."""
     since = found.target.version.live_since
     if not since:
-        return settings.quality_wait_s
+        return settings.quality.wait_s
     left_s = LAKE_FOLLOWS_WITHIN_S - (began - datetime.fromisoformat(since)).total_seconds()
-    return max(settings.quality_wait_s, min(left_s, LAKE_FOLLOWS_WITHIN_S))
+    return max(settings.quality.wait_s, min(left_s, LAKE_FOLLOWS_WITHIN_S))
 
 
 def _open(spark: SparkSession, settings: Settings, request: CheckRequest) -> OpenedCheck:

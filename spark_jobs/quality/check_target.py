@@ -36,7 +36,7 @@ def target_of(spark: SparkSession, settings: Settings, request: CheckRequest) ->
 
 def lost_events(target: Target) -> dict[int, int]:
     """Return source partition -> first offset still there, where the log has lost its beginning."""
-    consumer = log_consumer(target.settings.bootstrap_servers)
+    consumer = log_consumer(target.settings.kafka.bootstrap_servers)
     try:
         return lost_partitions(consumer, target.model.source_topic, len(target.cut))
     finally:
@@ -44,7 +44,7 @@ def lost_events(target: Target) -> dict[int, int]:
 
 
 def _version(settings: Settings, request: CheckRequest) -> Version:
-    with VersionRegistry(settings.bootstrap_servers) as registry:
+    with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
         record = registry.read().get(request.read_model)
     if record is None:
         message = (

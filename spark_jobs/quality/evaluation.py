@@ -57,7 +57,7 @@ def _of_the_store(target: Target, read: StoreReading) -> list[ExpectationResult]
     name, reading = read.store.name, read.reading
     results = []
     if name is StoreName.LAKE:
-        most = target.settings.quality_max_lake_age_s
+        most = target.settings.quality.max_lake_age_s
         results += expected.judge(
             name, expected.place_rows(reading.places), expected.of_places(most), ("place",)
         )

@@ -32,7 +32,7 @@ class Sampling:
             counts = store.key_counts()
             self._before |= counts
             keys = max(keys, sum(n for place, n in counts.items() if STANDBY not in place))
-        buckets = max(1, ceil(keys / self._target.settings.quality_sample_keys))
+        buckets = max(1, ceil(keys / self._target.settings.quality.sample_keys))
         return Sample(zlib.crc32(run_id.encode()) % buckets, buckets)
 
     def count_rows(self, store: Store, places: Sequence[StoreReplica], replay: Replay) -> pd.DataFrame:
@@ -57,7 +57,7 @@ class Sampling:
         )
 
     def _after(self, store: Store, required: Mapping[str, int]) -> Mapping[str, int]:
-        deadline_s = time.monotonic() + self._target.settings.quality_wait_s
+        deadline_s = time.monotonic() + self._target.settings.quality.wait_s
         while True:
             counts = store.key_counts()
             short = any(counts.get(place, 0) < number for place, number in required.items())

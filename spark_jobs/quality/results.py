@@ -70,4 +70,4 @@ def _tidy(spark: SparkSession, settings: Settings, path: str) -> None:
     if newest is None or newest.version % TIDY_EVERY_COMMITS != TIDY_EVERY_COMMITS - 1:
         return
     table.optimize().executeCompaction()
-    table.vacuum(settings.lake_retention_h)
+    table.vacuum(settings.lake.retention_h)

@@ -154,7 +154,7 @@ class _Comparing:
         count = wanted.count()
         if count == 0:
             return None
-        deadline_s = time.monotonic() + self._target.settings.quality_wait_s
+        deadline_s = time.monotonic() + self._target.settings.quality.wait_s
         LOG.info("%s records have not got to the cut yet: asking again", f"{count:,}")
         while True:
             fresh = self._target.kept.keep(_union([read.store.read_again(wanted) for read in live]))

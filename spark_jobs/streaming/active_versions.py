@@ -50,10 +50,10 @@ class ActiveVersions:
         self._spark = spark
         self._settings = settings
         self._models = models
-        self._admin = admin_client(settings.bootstrap_servers)
-        self._consumer = log_consumer(settings.bootstrap_servers)
-        self._registry = SchemaRegistry(settings.registry_url)
-        self._versions = VersionRegistry(settings.bootstrap_servers, settings.replication_factor)
+        self._admin = admin_client(settings.kafka.bootstrap_servers)
+        self._consumer = log_consumer(settings.kafka.bootstrap_servers)
+        self._registry = SchemaRegistry(settings.registry.url)
+        self._versions = VersionRegistry(settings.kafka.bootstrap_servers, settings.topics.replication_factor)
         self._schemas: dict[str, RegistrySchemas] = {}
         self._queries = VersionQueries(spark, settings, self._admin, self._consumer, self._registry)
         self._look_again_s: dict[str, float] = {}  # by query name, of those that were refused
@@ -64,7 +64,7 @@ class ActiveVersions:
         Raises SettingsError when a source topic has another number of partitions than the settings say.
         """
         self._versions.ensure_topic()
-        ensure_topics(self._admin, [changelog(PROGRESS_TOPIC, 1)], self._settings.replication_factor)
+        ensure_topics(self._admin, [changelog(PROGRESS_TOPIC, 1)], self._settings.topics.replication_factor)
         known = self._versions.read()
         for model in self._models.values():
             self._ensure_topics(model)
@@ -174,9 +174,9 @@ class ActiveVersions:
             self._registry.register(model.source_topic, schema)
 
     def _ensure_topics(self, model: ReadModel) -> None:
-        wanted = self._settings.partitions
+        wanted = self._settings.topics.partitions
         ensure_topics(
-            self._admin, source_topics(model.source_topic, wanted), self._settings.replication_factor
+            self._admin, source_topics(model.source_topic, wanted), self._settings.topics.replication_factor
         )
         found = partition_count(self._admin, model.source_topic)
         if found != wanted:

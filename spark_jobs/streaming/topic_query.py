@@ -41,9 +41,9 @@ class TriggerSettings:
     def of(cls, settings: Settings) -> "TriggerSettings":
         """Return the pace that the settings ask for."""
         return cls(
-            settings.stream_catch_up_threshold_events,
-            settings.stream_catch_up_batch_events,
-            settings.stream_real_time_interval_s,
+            settings.stream.catch_up_threshold_events,
+            settings.stream.catch_up_batch_events,
+            settings.stream.real_time_interval_s,
         )
 
 

@@ -41,10 +41,10 @@ class VersionQueries:
         """Return where a query reads, writes, and keeps its checkpoint."""
         settings = self.settings
         return QueryEndpoints(
-            settings.bootstrap_servers,
+            settings.kafka.bootstrap_servers,
             source_topic,
             sink_topic,
-            settings.partitions,
+            settings.topics.partitions,
             f"{settings.checkpoints}/{name}",
         )
 
@@ -56,8 +56,8 @@ class VersionQueries:
         state_schema_id = 0
         # For a version that is refused nothing is made: the module may not even have its state's fields.
         if reason is None:
-            topic = changelog(version.changelog_topic, settings.partitions)
-            ensure_topics(self.admin, [topic], settings.replication_factor)
+            topic = changelog(version.changelog_topic, settings.topics.partitions)
+            ensure_topics(self.admin, [topic], settings.topics.replication_factor)
             schema = model.state_schema_of(version.fold_revision)
             try:
                 state_schema_id = self.registry.register(version.changelog_topic, schema)

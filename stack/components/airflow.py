@@ -41,7 +41,7 @@ def home(settings: Settings) -> Path:
 
 def environment(settings: Settings) -> dict[str, str]:
     """Return all of Airflow's configuration, and these settings, as environment variables of each of its processes."""
-    url = settings.airflow_base_url
+    url = settings.airflow.base_url
     return {
         **settings_environment(settings),
         **_RECOVERY,
@@ -55,18 +55,18 @@ def environment(settings: Settings) -> dict[str, str]:
             {"conn_type": "spark", "host": stream_master(settings)}
         ),
         f"AIRFLOW_CONN_{SPARK_LAKE_CONNECTION.upper()}": json.dumps(
-            {"conn_type": "spark", "host": settings.lake_master}
+            {"conn_type": "spark", "host": settings.lake.master}
         ),
         "AIRFLOW__CORE__DAGS_FOLDER": str(CHECKOUT / "dags"),
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
         "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
-        "AIRFLOW__CORE__PARALLELISM": str(settings.airflow_parallelism),
+        "AIRFLOW__CORE__PARALLELISM": str(settings.airflow.parallelism),
         "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{url}/execution/",
         "AIRFLOW__CORE__HOSTNAME_CALLABLE": "socket.gethostname",
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{USER}:admin",
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(_passwords_path(settings)),
         "AIRFLOW__API__HOST": "127.0.0.1",
-        "AIRFLOW__API__PORT": str(settings.airflow_port),
+        "AIRFLOW__API__PORT": str(settings.airflow.port),
         "AIRFLOW__API__BASE_URL": url,
         # Also how long the server waits for open connections when it stops.
         "AIRFLOW__API__WORKER_TIMEOUT": "5",
@@ -98,7 +98,7 @@ _RECOVERY = {
 
 def database_url(settings: Settings) -> str:
     """Return the SQLAlchemy URL of Airflow's database: the setting, or SQLite in Airflow's home."""
-    return settings.airflow_database_url or f"sqlite:///{home(settings) / 'airflow.db'}"
+    return settings.airflow.database_url or f"sqlite:///{home(settings) / 'airflow.db'}"
 
 
 def prepare(settings: Settings) -> None:
@@ -114,17 +114,17 @@ def prepare(settings: Settings) -> None:
 
 def password(settings: Settings) -> str:
     """Return the password of Airflow's user `admin`: the setting, or the one generated for this home."""
-    return settings.airflow_password or str(json.loads(_passwords_path(settings).read_text())[USER])
+    return settings.airflow.password or str(json.loads(_passwords_path(settings).read_text())[USER])
 
 
 def api(settings: Settings) -> AirflowApi:
     """Return a client of this Airflow, logged in at its first call."""
-    return AirflowApi(settings.airflow_base_url, USER, password(settings))
+    return AirflowApi(settings.airflow.base_url, USER, password(settings))
 
 
 def processes(settings: Settings) -> list[Process]:
     """Return Airflow's processes, in no order among themselves: each waits for what it needs."""
-    health = AirflowApi(settings.airflow_base_url).health
+    health = AirflowApi(settings.airflow.base_url).health
     python = str(Tools(settings).main_python)
     common = environment(settings)
 
@@ -145,7 +145,7 @@ def processes(settings: Settings) -> list[Process]:
 
     # Logs are files of this machine, which the API server reads: nobody needs a server for them.
     return [
-        component("api-server", port=settings.airflow_port, health_name="metadatabase"),
+        component("api-server", port=settings.airflow.port, health_name="metadatabase"),
         component("scheduler", "--skip-serve-logs", health_name="scheduler"),
         component("dag-processor", health_name="dag_processor"),
         component("triggerer", "--skip-serve-logs", health_name="triggerer"),
@@ -211,9 +211,9 @@ def _passwords_path(settings: Settings) -> Path:
 
 def _prepare_login(settings: Settings) -> None:
     path = _passwords_path(settings)
-    if settings.airflow_password or not path.exists():
+    if settings.airflow.password or not path.exists():
         path.touch(mode=0o600)
-        path.write_text(json.dumps({USER: settings.airflow_password or secrets.token_urlsafe(9)}))
+        path.write_text(json.dumps({USER: settings.airflow.password or secrets.token_urlsafe(9)}))
 
 
 def _prepare_database(settings: Settings) -> None:
@@ -221,7 +221,7 @@ def _prepare_database(settings: Settings) -> None:
     stamp = home(settings) / "migrated.txt"
     wanted = f"{version('apache-airflow-core')} {database_url(settings)}"
     database = home(settings) / "airflow.db"
-    exists = database.exists() or bool(settings.airflow_database_url)
+    exists = database.exists() or bool(settings.airflow.database_url)
     if exists and stamp.exists() and stamp.read_text() == wanted:
         return
     done = subprocess.run(

@@ -62,8 +62,8 @@ def prepare(settings: Settings) -> None:
 
 def properties(settings: Settings, data: Path) -> str:
     """Return server.properties."""
-    listener = f"PLAINTEXT://127.0.0.1:{settings.kafka_port}"
-    controller = f"127.0.0.1:{settings.kafka_controller_port}"
+    listener = f"PLAINTEXT://127.0.0.1:{settings.kafka.port}"
+    controller = f"127.0.0.1:{settings.kafka.controller_port}"
     lines = {
         "process.roles": "broker,controller",
         "node.id": 1,
@@ -75,7 +75,7 @@ def properties(settings: Settings, data: Path) -> str:
         "log.dirs": data,
         # A topic that nobody declared has the wrong number of partitions for everybody.
         "auto.create.topics.enable": "false",
-        "num.partitions": settings.partitions,
+        "num.partitions": settings.topics.partitions,
         # The log is the truth: it is kept unless a topic says otherwise.
         "log.retention.ms": -1,
         "log.retention.bytes": -1,
@@ -108,7 +108,7 @@ def processes(settings: Settings) -> list[Process]:
     command = (
         str(tools.java),
         "-Xms256m",
-        f"-Xmx{settings.kafka_heap_mb}m",
+        f"-Xmx{settings.kafka.heap_mb}m",
         "-XX:+UseG1GC",
         "-XX:MaxGCPauseMillis=20",
         # A broker without memory half works; one that is dead is started again.
@@ -126,9 +126,9 @@ def processes(settings: Settings) -> list[Process]:
             command=command,
             start_order=START_ORDER,
             is_ready=lambda: _answers(settings),
-            port=settings.kafka_port,
+            port=settings.kafka.port,
             port_setting="FOLDLAKE_KAFKA_PORT",
-            also_listens={"FOLDLAKE_KAFKA_CONTROLLER_PORT": settings.kafka_controller_port},
+            also_listens={"FOLDLAKE_KAFKA_CONTROLLER_PORT": settings.kafka.controller_port},
             stop_timeout_s=20,
             reads_settings=False,
         )
@@ -182,8 +182,8 @@ def _format(settings: Settings, home: Path) -> None:
 def _answers(settings: Settings) -> bool:
     """Whether the broker lists its topics; asked only where something listens, as a client would log its failures."""
     try:
-        socket.create_connection(("127.0.0.1", settings.kafka_port), timeout=READY_TIMEOUT_S).close()
-        client = AdminClient({"bootstrap.servers": f"127.0.0.1:{settings.kafka_port}", "log_level": 0})
+        socket.create_connection(("127.0.0.1", settings.kafka.port), timeout=READY_TIMEOUT_S).close()
+        client = AdminClient({"bootstrap.servers": f"127.0.0.1:{settings.kafka.port}", "log_level": 0})
         return bool(client.list_topics(timeout=READY_TIMEOUT_S).brokers)
     except (OSError, KafkaException):
         return False

@@ -31,12 +31,10 @@ def node_settings(settings: Settings) -> list[Settings]:
 
     With one query port that is also the node's port, the node is the one that the settings name (one node a container).
     """
-    if settings.query_ports == (settings.node_port,):
+    if settings.query_ports == (settings.node.port,):
         return [settings]
     return [
-        settings.model_copy(
-            update={"node_name": f"node-{number}", "node_port": port, "node_url": "", "node_store_dir": None}
-        )
+        settings.changed(node_name=f"node-{number}", node_port=port, node_url="", node_store_dir=None)
         for number, port in enumerate(settings.query_ports, start=1)
     ]
 
@@ -44,14 +42,14 @@ def node_settings(settings: Settings) -> list[Settings]:
 def _node_processes(node: Settings) -> list[Process]:
     python = str(Tools(node).main_python)
     environment = {
-        "FOLDLAKE_NODE_NAME": node.node_name,
-        "FOLDLAKE_NODE_PORT": str(node.node_port),
-        "FOLDLAKE_NODE_URL": node.node_url,
+        "FOLDLAKE_NODE_NAME": node.node.name,
+        "FOLDLAKE_NODE_PORT": str(node.node.port),
+        "FOLDLAKE_NODE_URL": node.node.url,
         "FOLDLAKE_NODE_STORE_DIR": str(node.store_dir),
         "PYTHONPATH": str(CHECKOUT),
     }
     materializer = Process(
-        name=f"{node.node_name}-materializer",
+        name=f"{node.node.name}-materializer",
         command=(python, "-m", "query_api.materializer"),
         start_order=START_ORDER,
         is_ready=lambda: _is_materializer_alive(node),
@@ -60,11 +58,11 @@ def _node_processes(node: Settings) -> list[Process]:
         reads_declarations=True,
     )
     http = Process(
-        name=f"{node.node_name}-http",
+        name=f"{node.node.name}-http",
         command=(python, "-m", "query_api.server"),
         start_order=START_ORDER,
-        is_ready=lambda: _is_answering(node.node_port),
-        port=node.node_port,
+        is_ready=lambda: _is_answering(node.node.port),
+        port=node.node.port,
         environment=environment,
         port_setting="FOLDLAKE_QUERY_PORTS",
     )

@@ -34,7 +34,7 @@ def main() -> None:
         sys.stderr.write(f"{error}\n")
         sys.exit(1)
     if master.startswith("local"):
-        lower_priority(settings.lake_niceness)
+        lower_priority(settings.lake.niceness)
     scratch = scratch_dir(settings)
     submit = home / "bin" / "spark-submit"
     environment = submit_environment(python, scratch, os.environ, master)

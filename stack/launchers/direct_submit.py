@@ -14,7 +14,7 @@ def launch(settings: Settings, job: str, arguments: Sequence[str]) -> subprocess
     """Start `spark_jobs/<job>.py` and return its process, which becomes the JVM; it ends with this process."""
     command = [
         str(CHECKOUT / "stack" / "bin" / "spark-submit-lake"),
-        *("--master", settings.lake_master),
+        *("--master", settings.lake.master),
         *(f"--conf={name}={value}" for name, value in lake_config(settings).items()),
         str(CHECKOUT / "spark_jobs" / f"{job}.py"),
         *arguments,

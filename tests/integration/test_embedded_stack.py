@@ -7,7 +7,7 @@ from include.settings import Settings
 
 
 def test_topics_are_not_made_by_accident(settings: Settings) -> None:
-    admin = AdminClient({"bootstrap.servers": settings.bootstrap_servers})
+    admin = AdminClient({"bootstrap.servers": settings.kafka.bootstrap_servers})
 
     topics = admin.list_topics("never-made", timeout=10).topics
 
@@ -15,7 +15,7 @@ def test_topics_are_not_made_by_accident(settings: Settings) -> None:
 
 
 def test_schema_that_old_readers_cannot_read_is_refused(settings: Settings) -> None:
-    subject = f"{settings.registry_url}/subjects/incompatible"
+    subject = f"{settings.registry.url}/subjects/incompatible"
     headers = {"Content-Type": "application/vnd.schemaregistry.v1+json"}
     first = {"schema": '{"type":"record","name":"R","fields":[{"name":"a","type":"string"}]}'}
     second = {

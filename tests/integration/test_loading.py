@@ -23,14 +23,14 @@ def baskets() -> tuple[Basket, ...]:
 def topic(settings: Settings, request: pytest.FixtureRequest) -> Iterator[str]:
     name = f"loading-{request.node.name}"[:200]
     yield name
-    AdminClient({"bootstrap.servers": settings.bootstrap_servers, "log_level": 0}).delete_topics([name])
+    AdminClient({"bootstrap.servers": settings.kafka.bootstrap_servers, "log_level": 0}).delete_topics([name])
 
 
 def keys(settings: Settings, topic: str) -> list[str]:
-    consumer = log_consumer(settings.bootstrap_servers)
+    consumer = log_consumer(settings.kafka.bootstrap_servers)
     found = [
         (message.key() or b"").decode()
-        for partition in range(settings.partitions)
+        for partition in range(settings.topics.partitions)
         for message in read_tail(consumer, topic, partition)
     ]
     consumer.close()
@@ -86,7 +86,7 @@ def test_rubbish_and_other_events_on_the_topic_do_not_stop_a_load(
     settings: Settings, topic: str, baskets: tuple[Basket, ...]
 ) -> None:
     load(settings, topic, baskets[:10])
-    producer = Producer({"bootstrap.servers": settings.bootstrap_servers, "log_level": 0})
+    producer = Producer({"bootstrap.servers": settings.kafka.bootstrap_servers, "log_level": 0})
     for rubbish in (b"", b"\x00", b"\x00\x00\x0f\x42\x3fxyz", b"\xff" * 40, b"\x00\x00\x00\x00\x01\x02"):
         producer.produce(topic, rubbish, b"key")
     producer.produce(topic, None, b"key")

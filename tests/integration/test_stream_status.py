@@ -28,7 +28,7 @@ def measured(settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> Se
     """Settings under which there is one read model, whose topics are the test's own."""
     folder = tmp_path_factory.mktemp("read_models")
     (folder / "status_test.py").write_text(MODULE, encoding="utf-8")
-    return settings.model_copy(update={"read_models_dir": folder})
+    return settings.changed(read_models_dir=folder)
 
 
 def behind(settings: Settings) -> int:
@@ -40,7 +40,9 @@ def test_all_is_folded_though_older_records_were_written_last(measured: Settings
     writer = ChangelogWriter(measured, model=read_model(MODEL, measured.read_models_dir))
     writer.make_topics()
     writer.register_live()
-    producer = Producer({"bootstrap.servers": measured.bootstrap_servers, "partitioner": "murmur2_random"})
+    producer = Producer(
+        {"bootstrap.servers": measured.kafka.bootstrap_servers, "partitioner": "murmur2_random"}
+    )
     for _ in range(EVENTS):
         producer.produce(MODEL, b"the status does not decode events", CUSTOMER)
     assert producer.flush(30) == 0

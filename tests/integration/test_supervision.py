@@ -76,8 +76,8 @@ def test_starting_what_is_up_changes_nothing(running: Settings) -> None:
 
 
 def test_a_killed_broker_comes_back_with_what_it_acknowledged(running: Settings) -> None:
-    ensure_topics(AdminClient({"bootstrap.servers": running.bootstrap_servers}), [Topic("kept", 1)], 1)
-    producer = Producer({"bootstrap.servers": running.bootstrap_servers, "acks": "all", "log_level": 0})
+    ensure_topics(AdminClient({"bootstrap.servers": running.kafka.bootstrap_servers}), [Topic("kept", 1)], 1)
+    producer = Producer({"bootstrap.servers": running.kafka.bootstrap_servers, "acks": "all", "log_level": 0})
     for number in range(1000):
         producer.produce("kept", str(number).encode())
     assert producer.flush(30) == 0
@@ -86,7 +86,7 @@ def test_a_killed_broker_comes_back_with_what_it_acknowledged(running: Settings)
     os.kill(killed, signal.SIGKILL)
 
     wait_until(lambda: ready(running, "kafka") and pid(running, "kafka") != killed, "another broker is up")
-    consumer = log_consumer(running.bootstrap_servers)
+    consumer = log_consumer(running.kafka.bootstrap_servers)
     values = [int(message.value() or b"") for message in read_tail(consumer, "kept", 0)]
     consumer.close()
     assert values == list(range(1000))
@@ -96,7 +96,7 @@ def test_a_killed_broker_comes_back_with_what_it_acknowledged(running: Settings)
 def test_a_killed_registry_comes_back_with_the_schemas_it_acknowledged(running: Settings) -> None:
     schema = {"schema": '{"type":"record","name":"Kept","fields":[]}'}
     registered = requests.post(
-        f"{running.registry_url}/subjects/kept/versions", json=schema, timeout=10
+        f"{running.registry.url}/subjects/kept/versions", json=schema, timeout=10
     ).json()
     killed = pid(running, "registry")
 
@@ -105,14 +105,14 @@ def test_a_killed_registry_comes_back_with_the_schemas_it_acknowledged(running: 
     wait_until(
         lambda: ready(running, "registry") and pid(running, "registry") != killed, "another registry is up"
     )
-    found = requests.get(f"{running.registry_url}/subjects/kept/versions/1", timeout=10).json()
+    found = requests.get(f"{running.registry.url}/subjects/kept/versions/1", timeout=10).json()
     assert found["id"] == registered["id"]
 
 
 def test_a_process_whose_settings_changed_is_started_anew_and_the_others_are_not(running: Settings) -> None:
     kafka, registry = pid(running, "kafka"), pid(running, "registry")
 
-    start(running.model_copy(update={"kafka_heap_mb": 400}), SERVERS)
+    start(running.changed(kafka_heap_mb=400), SERVERS)
 
     assert pid(running, "kafka") != kafka
     assert pid(running, "registry") == registry
@@ -191,18 +191,18 @@ def test_one_start_at_a_time(new_home: Settings) -> None:
 
 
 def test_a_taken_port_is_named_with_its_holder_and_the_setting_that_moves_it(new_home: Settings) -> None:
-    with socket.create_server(("127.0.0.1", new_home.kafka_port)), command_line(new_home, "up") as up:
+    with socket.create_server(("127.0.0.1", new_home.kafka.port)), command_line(new_home, "up") as up:
         said, _ = up.communicate()
 
     assert up.returncode == 1
-    assert f"Port {new_home.kafka_port}, for kafka, is taken by pid {os.getpid()}" in said
+    assert f"Port {new_home.kafka.port}, for kafka, is taken by pid {os.getpid()}" in said
     assert "set FOLDLAKE_KAFKA_PORT to a free port" in said
     assert find_leftovers(new_home.home) == []
 
 
 def test_a_taken_port_is_found_before_anything_starts(new_home: Settings) -> None:
     with (
-        socket.create_server(("127.0.0.1", new_home.registry_port)),
+        socket.create_server(("127.0.0.1", new_home.registry.port)),
         pytest.raises(PortTakenError, match="FOLDLAKE_REGISTRY_PORT"),
     ):
         start(new_home, SERVERS)

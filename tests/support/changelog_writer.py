@@ -33,10 +33,10 @@ class ChangelogWriter:
     def __post_init__(self) -> None:
         """Connect."""
         self.topic = changelog_topic(self.model.name, self.version)
-        self._admin = AdminClient({"bootstrap.servers": self.settings.bootstrap_servers})
+        self._admin = AdminClient({"bootstrap.servers": self.settings.kafka.bootstrap_servers})
         self._producer = Producer(
             {
-                "bootstrap.servers": self.settings.bootstrap_servers,
+                "bootstrap.servers": self.settings.kafka.bootstrap_servers,
                 "partitioner": "murmur2_random",
                 "acks": "all",
                 "queue.buffering.max.messages": 1_000_000,
@@ -48,8 +48,8 @@ class ChangelogWriter:
     def make_topics(self) -> None:
         """Make the source topic and the changelog."""
         topics = [
-            Topic(self.model.source_topic, self.settings.partitions, FOREVER),
-            Topic(self.topic, self.settings.partitions, COMPACTED),
+            Topic(self.model.source_topic, self.settings.topics.partitions, FOREVER),
+            Topic(self.topic, self.settings.topics.partitions, COMPACTED),
         ]
         ensure_topics(self._admin, topics, 1)
 
@@ -60,7 +60,7 @@ class ChangelogWriter:
 
     def register_live(self) -> None:
         """Append the first record of the version registry."""
-        registry = VersionRegistry(self.settings.bootstrap_servers)
+        registry = VersionRegistry(self.settings.kafka.bootstrap_servers)
         registry.ensure_topic()
         if self.model.name not in registry.read():
             registry.compare_and_set(first_version(self.model.name, self.model.newest_fold_revision), 0)
@@ -70,7 +70,7 @@ class ChangelogWriter:
     ) -> bytes:
         """Return the bytes of a state record; `further` are the state's fields beside `amount`."""
         if not self._framing:
-            schema_id = SchemaRegistry(self.settings.registry_url).register(
+            schema_id = SchemaRegistry(self.settings.registry.url).register(
                 self.topic, self.model.state_schema
             )
             self._framing = header(schema_id)
@@ -79,7 +79,7 @@ class ChangelogWriter:
         record = {
             "amount": amount,
             "event_count": event_count,
-            "source_partition": murmur2(customer.encode(), self.settings.partitions),
+            "source_partition": murmur2(customer.encode(), self.settings.topics.partitions),
             "source_offset": source_offset,
             "occurred_on": OCCURRED_ON,
             **further,

@@ -72,16 +72,16 @@ class CheckedLedger:
         folder = self.settings.home / f"models-of-{self.name}"
         folder.mkdir()
         (folder / f"{self.name.replace('-', '_')}.py").write_text(MODULE.format(name=self.name, key=self.key))
-        self.settings = self.settings.model_copy(update={"read_models_dir": folder, "quality_wait_s": 2.0})
+        self.settings = self.settings.changed(read_models_dir=folder, quality_wait_s=2.0)
         self.model: ReadModel = read_model(self.name, folder)
         make_topics(self.settings, self.name)
         self.source = EventSource(self.settings, self.name)
-        versions = VersionRegistry(self.settings.bootstrap_servers)
+        versions = VersionRegistry(self.settings.kafka.bootstrap_servers)
         versions.ensure_topic()
         versions.compare_and_set(first_version(self.name, 1), 0)
         self.topic = changelog_topic(self.name, 1)
-        admin = AdminClient({"bootstrap.servers": self.settings.bootstrap_servers})
-        ensure_topics(admin, [changelog(self.topic, self.settings.partitions)], 1)
+        admin = AdminClient({"bootstrap.servers": self.settings.kafka.bootstrap_servers})
+        ensure_topics(admin, [changelog(self.topic, self.settings.topics.partitions)], 1)
         self._next: dict[int, int] = {}
 
     def append(self, customers: int, events_each: int) -> None:
@@ -95,7 +95,7 @@ class CheckedLedger:
         """Append one event."""
         event = FundsAdded(customerId=key, amount=amount.quantize(Decimal("0.01")), occurredOn=OCCURRED_ON)
         self.source.append_raw(key.encode(), self.source.serializer.serialize(event))
-        partition = murmur2(key.encode(), self.settings.partitions)
+        partition = murmur2(key.encode(), self.settings.topics.partitions)
         offset = self._next.get(partition, 0)
         self._next[partition] = offset + 1
         held = self.history.setdefault(key, [])
@@ -109,7 +109,7 @@ class CheckedLedger:
 
     def promote_another(self) -> None:
         """Make version 2 live in the registry, and nothing else."""
-        versions = VersionRegistry(self.settings.bootstrap_servers)
+        versions = VersionRegistry(self.settings.kafka.bootstrap_servers)
         record = versions.read()[self.name]
         (old,) = record.versions
         new = Version(2, Stage.LIVE, 1, changelog_topic(self.name, 2), "test", "")
@@ -120,9 +120,9 @@ class CheckedLedger:
     def write_changelog(self, records: Iterable[Record]) -> None:
         """Append state records to the changelog."""
         schema = self.model.state_schema
-        schema_id = SchemaRegistry(self.settings.registry_url).register(self.topic, schema)
+        schema_id = SchemaRegistry(self.settings.registry.url).register(self.topic, schema)
         producer = Producer(
-            {"bootstrap.servers": self.settings.bootstrap_servers, "partitioner": "murmur2_random"}
+            {"bootstrap.servers": self.settings.kafka.bootstrap_servers, "partitioner": "murmur2_random"}
         )
         parsed = fastavro.parse_schema(schema.parsed())
         for record in records:
@@ -154,7 +154,7 @@ class CheckedLedger:
         path = table_path(self.settings, self.name)
         if store is StoreName.STAGING:
             path = staging_path(self.settings, self.name, version)
-        table = LakeTable(spark, self.model, path, self.settings.lake_retention_h)
+        table = LakeTable(spark, self.model, path, self.settings.lake.retention_h)
         table.ensure()
         ends = source_ends(self.settings, self.name)
         tag = CommitTag(

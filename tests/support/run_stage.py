@@ -42,7 +42,7 @@ def main() -> int:
 
 def _run(settings: Settings, arguments: argparse.Namespace) -> None:
     model, number = arguments.read_model, arguments.version
-    grace_h = settings.rebuild_grace_h if arguments.grace_hours is None else arguments.grace_hours
+    grace_h = settings.rebuild.grace_h if arguments.grace_hours is None else arguments.grace_hours
     if arguments.stage == "register_candidate":
         conf = {
             "read_model": model,
@@ -51,7 +51,7 @@ def _run(settings: Settings, arguments: argparse.Namespace) -> None:
             "approve": False,
             "grace_hours": grace_h,
         }
-        request = rebuild_request(conf, load_read_models(settings.read_models_dir), settings.rebuild_grace_h)
+        request = rebuild_request(conf, load_read_models(settings.read_models_dir), settings.rebuild.grace_h)
         print(register_candidate(settings, request, arguments.run_id or "by hand").number)  # noqa: T201
     elif arguments.stage == "hand_over":
         hand_over_version(settings, model, number)

@@ -28,8 +28,10 @@ def kill_jvm(settings: Settings, process: subprocess.Popen[bytes]) -> None:
 
 def make_topics(settings: Settings, source_topic: str) -> None:
     """Make a source topic and its dead-letter topic."""
-    admin = AdminClient({"bootstrap.servers": settings.bootstrap_servers})
-    ensure_topics(admin, source_topics(source_topic, settings.partitions), settings.replication_factor)
+    admin = AdminClient({"bootstrap.servers": settings.kafka.bootstrap_servers})
+    ensure_topics(
+        admin, source_topics(source_topic, settings.topics.partitions), settings.topics.replication_factor
+    )
 
 
 class EventSource:
@@ -37,11 +39,11 @@ class EventSource:
 
     def __init__(self, settings: Settings, topic: str) -> None:
         self.topic = topic
-        self.registry = SchemaRegistry(settings.registry_url)
+        self.registry = SchemaRegistry(settings.registry.url)
         self.serializer = EventSerializer(self.registry, topic)
         self._producer = Producer(
             {
-                "bootstrap.servers": settings.bootstrap_servers,
+                "bootstrap.servers": settings.kafka.bootstrap_servers,
                 "partitioner": "murmur2_random",
                 "enable.idempotence": True,
                 "linger.ms": 5,
@@ -66,8 +68,8 @@ class EventSource:
 
 def records_of(settings: Settings, topic: str) -> list[Message]:
     """Return every record of a topic, one partition after the other."""
-    admin = AdminClient({"bootstrap.servers": settings.bootstrap_servers})
-    consumer = log_consumer(settings.bootstrap_servers)
+    admin = AdminClient({"bootstrap.servers": settings.kafka.bootstrap_servers})
+    consumer = log_consumer(settings.kafka.bootstrap_servers)
     partitions = partition_count(admin, topic) or 0
     found = [message for partition in range(partitions) for message in read_tail(consumer, topic, partition)]
     consumer.close()

@@ -40,7 +40,7 @@ def temporary_settings(home: Path, **overrides: object) -> Settings:
         "query_ports": (first_node, second_node),
         **overrides,
     }
-    return Settings(_env_file=None, **values)  # type: ignore[arg-type]
+    return Settings.of(**values)
 
 
 @contextmanager
@@ -52,7 +52,7 @@ def temporary_stack(
     Args:
         only: components to start at once, as for `stack.start`; the others can be started later.
         keep_home: asked at the end whether its directory, with the logs, stays.
-        overrides: settings by field name.
+        overrides: settings by variable, such as `kafka_port`.
     """
     home = Path(tempfile.mkdtemp(prefix="foldlake-"))
     settings = temporary_settings(home, **overrides)

@@ -62,6 +62,6 @@ class ChangelogStore:
         target = self._target
         settings, topic = target.settings, target.version.changelog_topic
         records = topic_records(target.spark, settings, topic, source_ends(settings, topic))
-        writers = SchemaRegistry(settings.registry_url).schema_ids(topic)
+        writers = SchemaRegistry(settings.registry.url).schema_ids(topic)
         newest = readable(newest_records(target.spark, target.model, writers, records)).where("not deleted")
         return state_records(target, lit(str(self.name)), newest)

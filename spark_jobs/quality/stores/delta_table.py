@@ -96,10 +96,10 @@ class DeltaStore:
             return 0.0  # nobody expects a staging to follow the log
         target, since = self._target, self._tag.complete_up_to
         topic, cut = target.model.source_topic, target.cut
-        consumer = log_consumer(target.settings.bootstrap_servers)
+        consumer = log_consumer(target.settings.kafka.bootstrap_servers)
         try:
             at_most_s = age_beyond_s(consumer, topic, since, cut)
-            if at_most_s <= target.settings.quality_max_lake_age_s:
+            if at_most_s <= target.settings.quality.max_lake_age_s:
                 return at_most_s
             lacking = first_lacking(target, consumer, rows, since)
             return age_beyond_s(consumer, topic, lacking, {p: cut[p] for p in lacking})

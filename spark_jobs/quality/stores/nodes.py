@@ -38,7 +38,7 @@ class NodesStore:
         self._target = target
         model, settings = target.model, target.settings
         self._client = NodeClient(settings, model.name, target.version.number, model.source_topic)
-        deadline_s = time.monotonic() + settings.quality_wait_s
+        deadline_s = time.monotonic() + settings.quality.wait_s
         self._held, self._unowned, self._silent = self._client.held(deadline_s)
         if not self._held:
             hint = "./foldlake status says whether they run"
@@ -123,7 +123,7 @@ class NodesStore:
     def _spool_pages(self, path: Path, held: HeldPartition, sample: Sample) -> None:
         """Write a place's pages to a file, a line each."""
         with path.open("w", encoding="utf-8") as file:
-            for page in self._client.pages(held, sample, self._target.settings.quality_wait_s):
+            for page in self._client.pages(held, sample, self._target.settings.quality.wait_s):
                 file.write(page + "\n")
 
     def _columns(self, pages: DataFrame) -> DataFrame:
@@ -147,4 +147,4 @@ class NodesStore:
         return StructType([StructField("place", StringType()), *fields] if with_place else fields)
 
     def _deadline_s(self) -> float:
-        return time.monotonic() + self._target.settings.quality_wait_s
+        return time.monotonic() + self._target.settings.quality.wait_s

@@ -257,7 +257,7 @@ def test_a_second_writer_is_refused(
 
 
 def test_optimize_and_vacuum_bound_the_files(settings: Settings, lake_spark: SparkSession) -> None:
-    short = settings.model_copy(update={"lake_retention_h": 0.0})
+    short = settings.changed(lake_retention_h=0.0)
     ledger = LakeLedger(short, "compacted-small-files")
     for number in range(8):
         for key in range(40):

@@ -47,7 +47,7 @@ def test_killed_at_every_step_and_repeated_it_is_exact(
 ) -> None:
     (tmp_path / "models").mkdir()
     (tmp_path / "models" / "killed.py").write_text(MODEL)
-    settings = settings.model_copy(update={"read_models_dir": tmp_path / "models"})
+    settings = settings.changed(read_models_dir=tmp_path / "models")
     ledger = LakeLedger(settings, "killed")
     places = {"table": Path(ledger.table), "checkpoint": Path(compaction_checkpoint(settings, "killed", 1))}
     for round_number, (place, pattern) in enumerate(MOMENTS, start=1):

@@ -28,7 +28,7 @@ def test_a_read_model_without_a_live_version_has_no_table(
     model = replace(READ_MODEL, name="never-started")
 
     assert promote(lake_spark, settings, model) is None
-    assert not (Path(settings.lake) / "never-started").exists()
+    assert not (Path(settings.lake_root) / "never-started").exists()
 
 
 def test_the_first_promotion_takes_the_newest_record_of_each_key(

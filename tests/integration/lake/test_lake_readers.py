@@ -117,7 +117,7 @@ def test_of_a_table_that_was_only_just_made_nothing_is_unknown(
     settings: Settings, lake_spark: SparkSession
 ) -> None:
     ledger = LakeLedger(settings, "only-just-made")
-    LakeTable(lake_spark, ledger.model, ledger.table, settings.lake_retention_h).ensure()
+    LakeTable(lake_spark, ledger.model, ledger.table, settings.lake.retention_h).ensure()
 
     status = lake_status(settings, ledger.model, commits=5)
 

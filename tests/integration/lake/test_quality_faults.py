@@ -140,7 +140,7 @@ def test_a_promotion_on_its_way_to_the_lake_is_waited_for(
     settings: Settings, lake_spark: SparkSession
 ) -> None:
     ledger = CheckedLedger(settings, "promoted-meanwhile")
-    ledger.settings = ledger.settings.model_copy(update={"quality_wait_s": 60.0})
+    ledger.settings = ledger.settings.changed(quality_wait_s=60.0)
     ledger.append(3, 2)
     ledger.write_lake(lake_spark, ledger.records.values(), version=2)
     late = threading.Timer(4.0, ledger.promote_another)
@@ -156,7 +156,7 @@ def test_a_promotion_on_its_way_to_the_lake_is_waited_for(
 def test_a_table_is_as_old_as_the_first_event_that_it_lacks(
     ledger: CheckedLedger, lake_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    impatient = ledger.settings.model_copy(update={"quality_max_lake_age_s": 1e-6})
+    impatient = ledger.settings.changed(quality_max_lake_age_s=1e-6)
     monkeypatch.setattr(ledger, "settings", impatient)
     # What is known of the table lies far behind what is in it: the stream was stopped before it noted how far it was.
     ledger.write_lake(lake_spark, ledger.records.values(), complete_up_to={})
@@ -200,7 +200,7 @@ def test_a_stream_that_stopped_is_said_to_be_behind(settings: Settings, lake_spa
 
 def test_an_event_on_its_way_is_waited_for(settings: Settings, lake_spark: SparkSession) -> None:
     ledger = CheckedLedger(settings, "on-its-way")
-    ledger.settings = ledger.settings.model_copy(update={"quality_wait_s": 60.0})
+    ledger.settings = ledger.settings.changed(quality_wait_s=60.0)
     ledger.append(10, 3)
     ledger.write_changelog(history[1] for history in ledger.history.values())
     late = threading.Timer(8.0, lambda: ledger.write_changelog(ledger.records.values()))
@@ -215,7 +215,7 @@ def test_an_event_on_its_way_is_waited_for(settings: Settings, lake_spark: Spark
 def test_a_sample_is_a_part_of_the_keys_but_all_are_counted(
     ledger: CheckedLedger, lake_spark: SparkSession
 ) -> None:
-    ledger.settings = ledger.settings.model_copy(update={"quality_sample_keys": 10})
+    ledger.settings = ledger.settings.changed(quality_sample_keys=10)
     ledger.write_lake(lake_spark, ledger.records.values())
     right = ledger.check(lake_spark, StoreName.LAKE, mode=Mode.SAMPLE)
     ledger.write_lake(lake_spark, list(ledger.records.values())[1:])

@@ -90,7 +90,7 @@ def store(nodes: Settings, lake_spark: SparkSession) -> Iterator["NodeStore"]:
     """The store of the first node, which holds all partitions; every node is right before."""
     before = run(lake_spark, nodes, StoreName.NODES)
     assert before.passed, before.verdict
-    opened = NodeStore(nodes.model_copy(update={"quality_wait_s": 1.0}))
+    opened = NodeStore(nodes.changed(quality_wait_s=1.0))
     yield opened
     opened.restore()
 
@@ -103,8 +103,8 @@ class NodeStore:
         path = settings.home / "nodes" / "node-1" / "balance.v1"
         self._environment = layout.open_environment(
             path,
-            map_size_bytes=settings.node_store_map_size_mb * 2**20,
-            partitions=settings.partitions,
+            map_size_bytes=settings.node.store_map_size_mb * 2**20,
+            partitions=settings.topics.partitions,
             readonly=False,
         )
         self._records = self._environment.open_db(layout.partition_database(PARTITION))

@@ -31,15 +31,15 @@ def post(
 
 
 def written(nodes: NodeStack) -> int:
-    consumer = log_consumer(nodes.settings.bootstrap_servers)
+    consumer = log_consumer(nodes.settings.kafka.bootstrap_servers)
     try:
-        return sum(end_offsets(consumer, "balance", nodes.settings.partitions))
+        return sum(end_offsets(consumer, "balance", nodes.settings.topics.partitions))
     finally:
         consumer.close()
 
 
 def record_at(nodes: NodeStack, position: dict[str, int]) -> tuple[str, dict[str, object]]:
-    consumer = log_consumer(nodes.settings.bootstrap_servers)
+    consumer = log_consumer(nodes.settings.kafka.bootstrap_servers)
     consumer.assign([TopicPartition("balance", position["partition"], position["offset"])])
     try:
         message = consumer.poll(10)

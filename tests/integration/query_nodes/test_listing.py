@@ -32,7 +32,9 @@ def test_every_node_lists_every_record_that_it_holds(nodes: NodeStack) -> None:
     expected = {key: str(amount) for key, amount in nodes.expected.items()}
 
     def is_exact(port: int) -> bool:
-        records = [record for p in range(nodes.settings.partitions) for record in listed(nodes, port, p)]
+        records = [
+            record for p in range(nodes.settings.topics.partitions) for record in listed(nodes, port, p)
+        ]
         assert len(records) == len(expected)
         return {record["key"]: str(record["state"]["amount"]) for record in records} == expected
 

@@ -56,7 +56,7 @@ def write_module(folder: Path, *, bonus: bool, plain: str = 'F.col("amount")') -
 @pytest.fixture
 def settings(stream_stack: Settings, tmp_path: Path) -> Settings:
     write_module(tmp_path, bonus=False)
-    return stream_stack.model_copy(update={"read_models_dir": tmp_path, "stream_spare_queries": 1})
+    return stream_stack.changed(read_models_dir=tmp_path, stream_spare_queries=1)
 
 
 def phase(settings: Settings, number: int) -> str:
@@ -73,7 +73,7 @@ def amounts(settings: Settings, number: int) -> dict[str, Decimal]:
 def test_new_revision_needs_no_restart_and_an_edited_one_is_refused(
     settings: Settings, tmp_path: Path
 ) -> None:
-    registry = VersionRegistry(settings.bootstrap_servers)
+    registry = VersionRegistry(settings.kafka.bootstrap_servers)
     source = EventSource(settings, MODEL)
 
     def append(count: int) -> None:

@@ -18,7 +18,7 @@ CHANGELOG = "deposits-per-day.v1.changelog"
 
 
 def test_read_model_of_one_new_file_is_folded_beside_the_first(stream_stack: Settings) -> None:
-    settings = stream_stack.model_copy(update={"read_models_dir": READ_MODELS})
+    settings = stream_stack.changed(read_models_dir=READ_MODELS)
     ledger = Ledger(stream_stack)
     source = EventSource(settings, BALANCE.source_topic)
     source.append(ledger.random_events(2_000))
@@ -43,4 +43,4 @@ def test_read_model_of_one_new_file_is_folded_beside_the_first(stream_stack: Set
             r.state["largest"] for k, r in states(settings, model, CHANGELOG).items() if "diarist" in k
         )
         assert largest == Decimal("12.50")
-    assert VersionRegistry(settings.bootstrap_servers).read().keys() >= {"balance", "deposits-per-day"}
+    assert VersionRegistry(settings.kafka.bootstrap_servers).read().keys() >= {"balance", "deposits-per-day"}

@@ -64,7 +64,7 @@ def test_cluster_continues_the_same_checkpoint_exactly(stream_stack: Settings, c
     ledger = Ledger(stream_stack)
     source = EventSource(stream_stack, BALANCE.source_topic)
     source.append(ledger.random_events(7_000))
-    on_cluster = stream_stack.model_copy(update={"stream_master": cluster, "stream_driver_host": LOOPBACK})
+    on_cluster = stream_stack.changed(stream_master=cluster, stream_driver_host=LOOPBACK)
 
     with stream_driver(on_cluster):
         wait_until(lambda: ledger.is_folded(on_cluster), "caught up on the cluster")

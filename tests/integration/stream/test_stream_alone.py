@@ -25,12 +25,12 @@ SCHEMA_IDS = {"FundsAdded": 41, "FundsWithdrawn": 42}
 
 def launch(stream_stack: Settings, tmp_path: Path) -> subprocess.Popen[bytes]:
     """Start the driver alone on the topic `alone`, in a process group of its own."""
-    admin = AdminClient({"bootstrap.servers": stream_stack.bootstrap_servers})
+    admin = AdminClient({"bootstrap.servers": stream_stack.kafka.bootstrap_servers})
     ensure_topics(admin, [Topic("alone", 3)], 1)
     schemas = [f"--schema={number}={EVENT_SCHEMAS / name}.avsc" for name, number in SCHEMA_IDS.items()]
     command = [
         *(str(Tools(stream_stack).stream_python), "-m", "spark_jobs.standalone_stream"),
-        f"--bootstrap={stream_stack.bootstrap_servers}",
+        f"--bootstrap={stream_stack.kafka.bootstrap_servers}",
         *("--source-topic=alone", "--changelog-topic=alone.out", f"--state-dir={tmp_path / 'state'}"),
         *schemas,
     ]

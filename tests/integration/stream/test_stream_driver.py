@@ -89,7 +89,7 @@ def test_good_events_are_folded_and_rubbish_becomes_dead_letters_once(
 
 
 def test_first_start_creates_version_one_live(stream_stack: Settings) -> None:
-    record = VersionRegistry(stream_stack.bootstrap_servers).read()["balance"]
+    record = VersionRegistry(stream_stack.kafka.bootstrap_servers).read()["balance"]
     assert [(v.number, v.stage, v.changelog_topic) for v in record.versions] == [(1, Stage.LIVE, CHANGELOG)]
 
 
@@ -149,7 +149,7 @@ def test_driver_killed_in_real_time_mode_can_catch_up_in_batches(
         "stream_catch_up_threshold_events": 10**9,
         "stream_real_time_interval_s": 5 if commits else 300,
     }
-    process = launch(stream_stack.model_copy(update=patient))
+    process = launch(stream_stack.changed(**patient))
     try:
         source.append(ledger.random_events(300))
         wait_until(lambda: ledger.is_folded(stream_stack), "folded in real time")
@@ -159,6 +159,6 @@ def test_driver_killed_in_real_time_mode_can_catch_up_in_batches(
         kill_jvm(stream_stack, process)
     source.append(ledger.random_events(300))
 
-    with stream_driver(stream_stack.model_copy(update=eager)):
+    with stream_driver(stream_stack.changed(**eager)):
         wait_until(lambda: ledger.is_folded(stream_stack), "caught up")
         ledger.assert_exact(stream_stack)

@@ -26,7 +26,7 @@ LATER = NOW + timedelta(hours=1)
 
 @pytest.fixture
 def registry(stream_stack: Settings, request: pytest.FixtureRequest) -> Iterator[VersionRegistry]:
-    registry = VersionRegistry(stream_stack.bootstrap_servers)
+    registry = VersionRegistry(stream_stack.kafka.bootstrap_servers)
     registry.ensure_topic()
     name = request.node.name
     record = first_version(name, 1)
@@ -43,7 +43,7 @@ def registry(stream_stack: Settings, request: pytest.FixtureRequest) -> Iterator
 def test_of_two_rollbacks_at_once_the_later_one_loses(
     registry: VersionRegistry, stream_stack: Settings, request: pytest.FixtureRequest
 ) -> None:
-    name, other = request.node.name, VersionRegistry(stream_stack.bootstrap_servers)
+    name, other = request.node.name, VersionRegistry(stream_stack.kafka.bootstrap_servers)
     first_try: list[ReadModelVersions] = []
 
     def meanwhile(record: ReadModelVersions) -> ReadModelVersions:
@@ -63,7 +63,7 @@ def test_of_two_rollbacks_at_once_the_later_one_loses(
 def test_promotion_is_decided_again_when_something_else_changed(
     registry: VersionRegistry, stream_stack: Settings, request: pytest.FixtureRequest
 ) -> None:
-    name, other = request.node.name, VersionRegistry(stream_stack.bootstrap_servers)
+    name, other = request.node.name, VersionRegistry(stream_stack.kafka.bootstrap_servers)
     first_try: list[ReadModelVersions] = []
 
     def meanwhile(record: ReadModelVersions) -> ReadModelVersions:

@@ -15,7 +15,10 @@ MODEL = "registry-test"
 
 @pytest.fixture(scope="module")
 def registries(stream_stack: Settings) -> Iterator[tuple[VersionRegistry, VersionRegistry]]:
-    pair = VersionRegistry(stream_stack.bootstrap_servers), VersionRegistry(stream_stack.bootstrap_servers)
+    pair = (
+        VersionRegistry(stream_stack.kafka.bootstrap_servers),
+        VersionRegistry(stream_stack.kafka.bootstrap_servers),
+    )
     pair[0].ensure_topic()
     yield pair
     for registry in pair:

@@ -28,7 +28,7 @@ def source(airflow: Settings) -> EventSource:
 @pytest.fixture(scope="module")
 def ledger(airflow: Settings, source: EventSource) -> Ledger:
     wait_until(lambda: has_python(airflow), "Airflow has launched the driver", PATIENCE_S)
-    admin = AdminClient({"bootstrap.servers": airflow.bootstrap_servers})
+    admin = AdminClient({"bootstrap.servers": airflow.kafka.bootstrap_servers})
     wait_until(lambda: partition_count(admin, source.topic) is not None, "it has made its topics", PATIENCE_S)
     entered = Ledger(airflow)
     source.append(entered.random_events(100))

@@ -37,7 +37,7 @@ SPARK_KILLS_S = (2.0, 9.0, 12.0, 15.0, 18.0)
 
 
 def record(settings: Settings) -> ReadModelVersions:
-    registry = VersionRegistry(settings.bootstrap_servers)
+    registry = VersionRegistry(settings.kafka.bootstrap_servers)
     found = registry.read()[MODEL]
     registry.close()
     return found
@@ -76,7 +76,7 @@ class Stages:
     def lake_job(self, job: str, *arguments: str) -> subprocess.Popen[bytes]:
         """Start a job of the lake's Spark."""
         settings = self._settings
-        return self._submit("spark-submit-lake", settings.lake_master, lake_config(settings), job, *arguments)
+        return self._submit("spark-submit-lake", settings.lake.master, lake_config(settings), job, *arguments)
 
     def _submit(
         self, binary: str, master: str, config: dict[str, str], job: str, *arguments: str
@@ -118,7 +118,9 @@ def stages(full_stack: Settings) -> Iterator[Stages]:
 def source(full_stack: Settings) -> Iterator[EventSource]:
     """Events on some keys of our own all the time, and the sweep out of the way: it would abandon what no run makes."""
     source = EventSource(full_stack, MODEL)
-    wait_until(lambda: MODEL in VersionRegistry(full_stack.bootstrap_servers).read(), "version 1", PATIENCE_S)
+    wait_until(
+        lambda: MODEL in VersionRegistry(full_stack.kafka.bootstrap_servers).read(), "version 1", PATIENCE_S
+    )
     api = airflow_stack.api(full_stack)
     api.set_paused(RETIREMENT_DAG, paused=True)
     over = threading.Event()

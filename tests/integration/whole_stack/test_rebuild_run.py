@@ -35,7 +35,9 @@ THINKING_S = 5.0
 @pytest.fixture(scope="module")
 def stack(full_stack: Settings) -> Settings:
     """The whole stack with version 1."""
-    wait_until(lambda: MODEL in VersionRegistry(full_stack.bootstrap_servers).read(), "version 1", PATIENCE_S)
+    wait_until(
+        lambda: MODEL in VersionRegistry(full_stack.kafka.bootstrap_servers).read(), "version 1", PATIENCE_S
+    )
     return full_stack
 
 
@@ -74,7 +76,7 @@ def api(full_stack: Settings) -> AirflowApi:
 
 
 def record(settings: Settings) -> ReadModelVersions:
-    registry = VersionRegistry(settings.bootstrap_servers)
+    registry = VersionRegistry(settings.kafka.bootstrap_servers)
     found = registry.read()[MODEL]
     registry.close()
     return found

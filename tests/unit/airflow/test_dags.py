@@ -4,14 +4,13 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from include.rebuild.plan import rebuild_plan
 from include.rebuild.request import RebuildRequest
-from include.settings import Settings
+from include.settings import CHECKOUT, Settings
 from include.versions.registry import first_version
 from stack.components import airflow
 
@@ -39,7 +38,7 @@ json.dump({
 
 @pytest.fixture(scope="module")
 def loaded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    settings = Settings(_env_file=None, home=tmp_path_factory.mktemp("home"))
+    settings = Settings.of(home=tmp_path_factory.mktemp("home"))
     environment = airflow.environment(settings)
     folder = environment["AIRFLOW__CORE__DAGS_FOLDER"]
     done = subprocess.run(
@@ -59,7 +58,7 @@ def test_no_dag_fails_to_load(loaded: dict[str, Any]) -> None:
 
 
 def test_every_file_gives_its_dag(loaded: dict[str, Any]) -> None:
-    files = Path(__file__).parent.parent.parent.joinpath("dags").glob("*.py")
+    files = CHECKOUT.joinpath("dags").glob("*.py")
 
     assert sorted(loaded["dags"]) == sorted(file.stem for file in files)
 

@@ -58,7 +58,7 @@ def node(request: pytest.FixtureRequest) -> Iterator[Node]:
 
 
 def pages(node: Node, home: Path) -> list[str]:
-    settings = Settings(_env_file=None, home=home)
+    settings = Settings.of(home=home)
     client = NodeClient(settings, "balance", 1, "balance")
     held = HeldPartition("node-1", f"http://127.0.0.1:{node.server_port}", 0, OWNER)
     try:

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from compose_spec import PyCompose
 
-from include.settings import CHECKOUT, Settings
+from include.settings import CHECKOUT, PREFIX, VARIABLES, Settings
 from stack.lifecycle import component_modules
 
 HEALTHY, COMPLETED = "service_healthy", "service_completed_successfully"
@@ -45,7 +45,7 @@ def test_it_follows_the_compose_specification(compose: dict[str, Any]) -> None:
 
 def test_every_variable_is_a_setting() -> None:
     text = (CHECKOUT / "docker-compose.yaml").read_text(encoding="utf-8")
-    known = {f"FOLDLAKE_{name.upper()}" for name in Settings.model_fields}
+    known = {f"{PREFIX}{name.upper()}" for name in VARIABLES}
 
     used = set(re.findall(r"FOLDLAKE_\w+", text))
 
@@ -63,14 +63,14 @@ def test_every_service_of_ours_has_settings_that_can_be_read(
             for name, value in service["environment"].items():
                 environment.setenv(name, str(value))
 
-            settings = Settings(_env_file=None)
+            settings = Settings.of()
 
-        assert settings.bootstrap_servers == "kafka:29092"
-        assert settings.registry_url == "http://registry:8080/apis/ccompat/v7"
+        assert settings.kafka.bootstrap_servers == "kafka:29092"
+        assert settings.registry.url == "http://registry:8080/apis/ccompat/v7"
 
 
 def test_every_command_of_ours_is_a_process_of_the_stack(services: dict[str, dict[str, Any]]) -> None:
-    settings = Settings(_env_file=None)
+    settings = Settings.of()
     modules = component_modules()
     names = set(modules) | {p.name for module in modules.values() for p in module.processes(settings)}
     commands = {

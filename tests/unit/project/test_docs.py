@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from include.settings import CHECKOUT, Settings
+from include.settings import CHECKOUT, PREFIX, VARIABLES
 from stack.provisioning.command_names import COMMANDS
 
 PAGES = [CHECKOUT / "README.md", *sorted((CHECKOUT / "docs").rglob("*.md"))]
@@ -105,7 +105,7 @@ def test_every_command_exists(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(CHECKOUT)))
 def test_every_setting_exists(page: Path) -> None:
-    known = {f"FOLDLAKE_{name.upper()}" for name in Settings.model_fields}
+    known = {f"{PREFIX}{name.upper()}" for name in VARIABLES}
     # The marker by which processes of the stack are found is not a setting.
     named = set(re.findall(r"\bFOLDLAKE_[A-Z0-9_]*\*?", text_of(page))) - {"FOLDLAKE_STACK"}
 

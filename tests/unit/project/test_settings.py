@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from include.settings import CHECKOUT, Settings
+from include.settings import CHECKOUT, PREFIX, VARIABLES, Settings
 from stack.settings_environment import settings_environment
 
 
@@ -24,18 +24,18 @@ def listed() -> dict[str, str]:
 
 
 def test_env_example_lists_every_setting_and_no_other() -> None:
-    assert set(listed()) == {f"FOLDLAKE_{name.upper()}" for name in Settings.model_fields}
+    assert set(listed()) == {f"{PREFIX}{name.upper()}" for name in VARIABLES}
 
 
 def test_env_example_shows_the_defaults() -> None:
-    defaults = settings_environment(Settings(_env_file=None))
+    defaults = settings_environment(Settings.of())
     shown = {name: value for name, value in listed().items() if value}
 
     assert shown == {name: defaults[name] for name in shown}
 
 
 def test_a_copied_env_example_changes_nothing() -> None:
-    assert Settings(_env_file=CHECKOUT / ".env.example") == Settings(_env_file=None)
+    assert Settings(_env_file=CHECKOUT / ".env.example") == Settings.of()
 
 
 @pytest.mark.parametrize(
@@ -50,9 +50,9 @@ def test_a_copied_env_example_changes_nothing() -> None:
 def test_settings_survive_the_way_through_the_environment(
     changed: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings = Settings(_env_file=None, **changed)
+    settings = Settings.of(**changed)
 
     for name, value in settings_environment(settings).items():
         monkeypatch.setenv(name, value)
 
-    assert Settings(_env_file=None) == settings
+    assert Settings.of() == settings

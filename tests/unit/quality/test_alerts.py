@@ -50,7 +50,7 @@ def webhook() -> Iterator[Webhook]:
 
 
 def settings(home: Path, url: str = "") -> Settings:
-    return Settings(_env_file=None, home=home, alert_webhook_url=url)
+    return Settings.of(home=home, alert_webhook_url=url)
 
 
 def test_webhook_gets_what_failed(webhook: Webhook, tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ class Steps:
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    return Settings(_env_file=None, home=tmp_path)
+    return Settings.of(home=tmp_path)
 
 
 def test_page_results_alert_verdict(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:

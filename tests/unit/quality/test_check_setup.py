@@ -27,4 +27,4 @@ WAIT_S = 60.0
 def test_a_version_that_became_live_is_given_time(live_since: str, expected_s: float) -> None:
     found: Any = SimpleNamespace(target=SimpleNamespace(version=SimpleNamespace(live_since=live_since)))
 
-    assert _patience_s(found, Settings(_env_file=None, quality_wait_s=WAIT_S), NOW) == expected_s
+    assert _patience_s(found, Settings.of(quality_wait_s=WAIT_S), NOW) == expected_s

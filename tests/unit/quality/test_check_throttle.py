@@ -16,7 +16,7 @@ DURATION_S = 60.0
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    settings = Settings(home=tmp_path)
+    settings = Settings.of(home=tmp_path)
     reports_directory(settings).mkdir(parents=True)
     return settings
 
@@ -28,7 +28,7 @@ def ended(settings: Settings, run_id: str, ago_s: float, read_model: str = "bala
 
 
 def test_before_the_first_check_nothing_rests(tmp_path: Path) -> None:
-    assert rest_left_s(Settings(home=tmp_path), "balance", NOW_S) == 0
+    assert rest_left_s(Settings.of(home=tmp_path), "balance", NOW_S) == 0
 
 
 def test_rest_is_as_long_as_the_newest_check_asks_for(settings: Settings) -> None:

@@ -108,7 +108,7 @@ def test_a_key_is_shown_as_text() -> None:
 
 @pytest.mark.parametrize("run_id", ["../../etc/passwd", "a/b", "..", "", "manual__2026-01-01T00:00:00+00:00"])
 def test_a_report_stays_in_its_folder(tmp_path: Path, run_id: str) -> None:
-    settings = Settings(_env_file=None, home=tmp_path)
+    settings = Settings.of(home=tmp_path)
 
     path = report.report_path(settings, run_id)
 
@@ -117,7 +117,7 @@ def test_a_report_stays_in_its_folder(tmp_path: Path, run_id: str) -> None:
 
 
 def test_the_page_is_written_first_and_the_verdict_beside_it_last(tmp_path: Path) -> None:
-    settings = Settings(_env_file=None, home=tmp_path)
+    settings = Settings.of(home=tmp_path)
 
     path = report.write_page(settings, FAILED)
 

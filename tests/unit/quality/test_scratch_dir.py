@@ -14,7 +14,7 @@ NOBODY = "4194999"
 
 
 def test_a_killed_checks_spool_goes_with_its_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = Settings(_env_file=None, home=tmp_path)
+    settings = Settings.of(home=tmp_path)
     killed = tmp_path / "jobs" / NOBODY
     python = Tools(settings).main_python
     environment = submit_environment(python, killed, {}, "local[2]")

@@ -27,7 +27,7 @@ Writes = Callable[[Settings], object]
 @pytest.fixture
 def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     monkeypatch.setenv("FOLDLAKE_HOME", str(tmp_path))
-    return Settings(_env_file=None)
+    return Settings.of()
 
 
 def passed(settings: Settings) -> None:

@@ -11,7 +11,7 @@ RECORDS = [first_version(name, 1) for name in ("balance", "orders", "removed")]
 
 
 def settings(spare: int) -> Settings:
-    return Settings(_env_file=None, stream_spare_queries=spare)
+    return Settings.of(stream_spare_queries=spare)
 
 
 def test_spare_slot_is_enough() -> None:

@@ -29,7 +29,7 @@ def promoted_twice(name: str) -> ReadModelVersions:
 def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     records = {name: promoted_twice(name) for name in ("balance", "orders")}
     monkeypatch.setattr(VersionRegistry, "read", lambda _registry: records)
-    return Settings(_env_file=None, home=tmp_path, kafka_bootstrap="127.0.0.1:1")
+    return Settings.of(home=tmp_path, kafka_bootstrap="127.0.0.1:1")
 
 
 def is_over(_run_id: str) -> bool:
@@ -58,6 +58,6 @@ def test_version_that_is_held_does_not_keep_the_others(
 
 
 def test_file_system_that_only_spark_reaches_is_named(settings: Settings) -> None:
-    there = settings.model_copy(update={"lake_dir": "gopher://somewhere/lake"})
+    there = settings.changed(lake_dir="gopher://somewhere/lake")
     with pytest.raises(PlaceNotReachedError, match=r"gopher://somewhere/lake.*Remove it by hand"):
         remove_staging(there, "balance", 2)

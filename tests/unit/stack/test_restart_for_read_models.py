@@ -14,7 +14,7 @@ from stack.supervision.supervisor import Supervisor
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
     (tmp_path / "read_models").mkdir()
-    return Settings(home=tmp_path / "home", read_models_dir=tmp_path / "read_models")
+    return Settings.of(home=tmp_path / "home", read_models_dir=tmp_path / "read_models")
 
 
 def module(settings: Settings) -> Path:

@@ -21,7 +21,7 @@ from stack.settings_environment import settings_environment
 HOLDER = """
 import os, psutil, sys
 from include.settings import Settings
-from stack import stream_driver
+from stack.launchers import stream_driver
 settings = Settings()
 stream_driver.acquire(settings, wait_s=0)
 started = stream_driver.started_s(psutil.Process())
@@ -42,7 +42,7 @@ while True:
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    return Settings(_env_file=None, home=tmp_path)
+    return Settings.of(home=tmp_path)
 
 
 @contextmanager
@@ -159,7 +159,7 @@ def test_an_undefined_connection_is_refused(arguments: list[str]) -> None:
 
 
 def test_spark_gets_its_own_environment_and_nothing_of_airflows(settings: Settings) -> None:
-    settings = settings.model_copy(update={"tools": settings.home / "tools"})
+    settings = settings.changed(tools=settings.home / "tools")
     spark = settings.tools / "stream" / "lib" / "python3.11" / "site-packages" / "pyspark"
     spark.mkdir(parents=True)
     inherited = {
@@ -183,7 +183,7 @@ def test_spark_gets_its_own_environment_and_nothing_of_airflows(settings: Settin
 
 
 def test_on_a_cluster_the_driver_is_not_bound_to_loopback(settings: Settings) -> None:
-    settings = settings.model_copy(update={"tools": settings.home / "tools"})
+    settings = settings.changed(tools=settings.home / "tools")
     (settings.tools / "stream" / "lib" / "python3.11" / "site-packages" / "pyspark").mkdir(parents=True)
 
     python = settings.tools / "stream" / "bin" / "python"

@@ -12,13 +12,15 @@ from include.versions.registry import Stage, Version
     [(4, 0, 2, 1, 28), (4, 0, 0, 1, 12), (4, 2, 0, 1, 10), (1, 0, 0, 1, 3), (12, 0, 1, 2, 96)],
 )
 def test_slots(partitions: int, shuffle: int, spare: int, read_models: int, expected: int) -> None:
-    settings = Settings(partitions=partitions, stream_shuffle_partitions=shuffle, stream_spare_queries=spare)
+    settings = Settings.of(
+        partitions=partitions, stream_shuffle_partitions=shuffle, stream_spare_queries=spare
+    )
     assert task_slots(settings, read_models) == expected
 
 
 def test_shuffle_partitions_follow_the_source_unless_set() -> None:
-    assert shuffle_partitions(Settings(partitions=6, stream_shuffle_partitions=0)) == 6
-    assert shuffle_partitions(Settings(partitions=6, stream_shuffle_partitions=3)) == 3
+    assert shuffle_partitions(Settings.of(partitions=6, stream_shuffle_partitions=0)) == 6
+    assert shuffle_partitions(Settings.of(partitions=6, stream_shuffle_partitions=3)) == 3
 
 
 def version(number: int, stage: Stage, replaced_in: int = 0) -> Version:

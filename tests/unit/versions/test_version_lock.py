@@ -15,7 +15,7 @@ import sys, time
 from pathlib import Path
 from include.settings import Settings
 from include.versions.version_lock import acquire
-acquire(Settings(_env_file=None, home=Path(sys.argv[1])), "balance", 2, wait_s=0)
+acquire(Settings.of(home=Path(sys.argv[1])), "balance", 2, wait_s=0)
 print("held", flush=True)
 time.sleep(60)
 """
@@ -23,7 +23,7 @@ time.sleep(60)
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    return Settings(_env_file=None, home=tmp_path)
+    return Settings.of(home=tmp_path)
 
 
 def test_second_writer_of_a_version_is_kept_out(settings: Settings) -> None:

@@ -78,15 +78,15 @@ class Node:
             n: HeldVersion(n, "live", f"balance.v{n}.changelog", {0: HeldPartition(is_ready=True)})
             for n in versions
         }
-        url = self._settings.advertised_url
+        url = self._settings.node.advertised_url
         model = ModelState("balance", "balance", 1, 1, versions[0], held, frozenset({0}), owners={0: url})
-        state = NodeState(self._settings.node_name, url, models={"balance": model})
+        state = NodeState(self._settings.node.name, url, models={"balance": model})
         node_state.write(self._settings.store_dir, replace(state, written_at=time.time()))
 
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    return Settings(_env_file=None, home=tmp_path)
+    return Settings.of(home=tmp_path)
 
 
 @pytest.fixture

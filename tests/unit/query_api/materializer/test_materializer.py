@@ -21,7 +21,7 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     """A node's settings; what it asks Kafka with is left out: none of these tests gets as far."""
     for name in ("Membership", "ClusterObserver", "RegistryWatch"):
         monkeypatch.setattr(materializer_module, name, Mock())
-    return Settings(_env_file=None, home=tmp_path)
+    return Settings.of(home=tmp_path)
 
 
 def test_signal_that_comes_while_the_loop_waits_ends_it(settings: Settings) -> None:
@@ -47,7 +47,7 @@ def test_readiness_outlives_a_restart_in_which_no_other_node_has_answered(
     written_at = time.time() - age_s
     node_state.write(
         settings.store_dir,
-        NodeState(settings.node_name, settings.advertised_url, models=models, written_at=written_at),
+        NodeState(settings.node.name, settings.node.advertised_url, models=models, written_at=written_at),
     )
 
     materializer = Materializer(settings)

@@ -36,7 +36,7 @@ def filled(directory: StoreDirectory) -> StoreDirectory:
 
 def begin(directory: StoreDirectory, ready_before: tuple[int, ...] = (0,)) -> FollowedVersion:
     """Follow without a broker: what is held is what the store has."""
-    settings = Settings(_env_file=None, kafka_bootstrap="127.0.0.1:1")
+    settings = Settings.of(kafka_bootstrap="127.0.0.1:1")
     version = FollowedVersion(
         settings, REFERENCE, directory, ready_before=ready_before, on_change=lambda: None
     )

@@ -36,7 +36,7 @@ def processes(settings: Settings) -> list[Process]:
             ),
             start_order=START_ORDER,
             is_ready=lambda: _is_ready(settings),
-            port=settings.registry_port,
+            port=settings.registry.port,
             port_setting="FOLDLAKE_REGISTRY_PORT",
             environment=environment(settings),
             reads_settings=False,
@@ -49,7 +49,7 @@ def environment(settings: Settings) -> dict[str, str]:
     database = settings.home / "registry" / "db"
     return {
         "QUARKUS_HTTP_HOST": "127.0.0.1",
-        "QUARKUS_HTTP_PORT": str(settings.registry_port),
+        "QUARKUS_HTTP_PORT": str(settings.registry.port),
         # Opened on all interfaces and on a fixed port unless told otherwise. Nobody asks there: any free port does.
         "QUARKUS_MANAGEMENT_HOST": "127.0.0.1",
         "QUARKUS_MANAGEMENT_PORT": "0",
@@ -69,7 +69,7 @@ def environment(settings: Settings) -> dict[str, str]:
 
 def _is_ready(settings: Settings) -> bool:
     """Whether the registry answers and refuses incompatible schemas, which is set where it is not."""
-    config = f"http://127.0.0.1:{settings.registry_port}/apis/ccompat/v7/config"
+    config = f"http://127.0.0.1:{settings.registry.port}/apis/ccompat/v7/config"
     try:
         if _call(config).get("compatibilityLevel") == COMPATIBILITY:
             return True
