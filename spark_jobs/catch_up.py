@@ -24,9 +24,10 @@ from include.versions.registry import Stage, Version, VersionRegistry
 from include.versions.transitions import UnknownVersionError, record_of, require_not_ended
 from include.work_progress import WorkProgress
 from spark_jobs.folding.schema_cache import RegistrySchemas
+from spark_jobs.runtime.driver_log import log_driver
 from spark_jobs.runtime.session import spark_session
 from spark_jobs.streaming.progress import ProgressListener
-from spark_jobs.streaming.stream_driver import listen, log_driver
+from spark_jobs.streaming.stream_driver import listen
 from spark_jobs.streaming.supervised_query import Phase
 from spark_jobs.streaming.version_query import VersionQuery
 from spark_jobs.streaming.version_query_factory import VersionQueries

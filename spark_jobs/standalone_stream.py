@@ -27,9 +27,10 @@ from include.spark.stream_config import stream_config, stream_master
 from include.stream.slot_planning import task_slots
 from spark_jobs.folding.fold_fingerprint import incompatibility
 from spark_jobs.folding.schema_cache import FixedSchemas
+from spark_jobs.runtime.driver_log import log_driver
 from spark_jobs.runtime.session import spark_session
 from spark_jobs.streaming.dead_letter_query import DeadLetterQuery
-from spark_jobs.streaming.stream_driver import StreamDriver, log_driver, stop_on_signals, wait_for_slots
+from spark_jobs.streaming.stream_driver import StreamDriver, stop_on_signals, wait_for_slots
 from spark_jobs.streaming.supervised_query import QueryEndpoints, SupervisedQuery
 from spark_jobs.streaming.topic_query import TriggerSettings
 from spark_jobs.streaming.version_query import FoldPlan, VersionQuery

@@ -10,13 +10,13 @@ from include.parent_death import die_with_parent
 from include.settings import Settings
 from include.spark.stream_config import stream_config
 from include.stream.slot_planning import task_slots
+from spark_jobs.runtime.driver_log import log_driver
 from spark_jobs.runtime.session import spark_session
 from spark_jobs.streaming.active_versions import ActiveVersions
 from spark_jobs.streaming.progress import ProgressPublisher
 from spark_jobs.streaming.stream_driver import (
     StreamDriver,
     listen,
-    log_driver,
     stop_on_signals,
     wait_for_slots,
 )

@@ -10,8 +10,8 @@ from include.errors import FoldlakeError
 from include.parent_death import die_with_parent
 from include.settings import Settings
 from include.spark.lake_config import lake_config
+from spark_jobs.runtime.driver_log import log_driver
 from spark_jobs.runtime.session import spark_session
-from spark_jobs.streaming.stream_driver import log_driver
 
 LOG = logging.getLogger("foldlake.lake")
 

@@ -6,8 +6,6 @@ import signal
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from logging.handlers import RotatingFileHandler
-from pathlib import Path
 from types import FrameType
 
 from py4j.protocol import Py4JError
@@ -21,9 +19,6 @@ LOG = logging.getLogger(__name__)
 POLL_INTERVAL_S = 0.5
 RECONCILE_INTERVAL_S = 2.0
 SLOTS_TIMEOUT_S = 300.0
-LOG_FORMAT = "%(asctime)sZ %(levelname)s %(name)s: %(message)s"
-LOG_FILE_BYTES = 10 * 1024 * 1024
-LOG_FILES = 3
 
 CAUGHT_UP = {Phase.REAL_TIME, Phase.REFUSED, Phase.STOPPED}
 
@@ -116,21 +111,6 @@ def stop_on_signals(driver: StreamDriver) -> None:
     """Have SIGTERM and SIGINT end the driver in good order."""
     signal.signal(signal.SIGTERM, driver.request_stop)
     signal.signal(signal.SIGINT, driver.request_stop)
-
-
-def log_driver(path: Path | None = None) -> None:
-    """Log to standard error, and to a file when given: one line a message, with the time in UTC.
-
-    Under Airflow standard error is the task's log, together with Spark's; the file is the driver's words alone.
-    """
-    logging.Formatter.converter = time.gmtime
-    handlers: list[logging.Handler] = [logging.StreamHandler()]
-    if path is not None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handlers.append(RotatingFileHandler(path, maxBytes=LOG_FILE_BYTES, backupCount=LOG_FILES))
-    logging.basicConfig(level=logging.INFO, format=LOG_FORMAT, handlers=handlers)
-    for chatty in ("py4j", "httpx"):
-        logging.getLogger(chatty).setLevel(logging.WARNING)
 
 
 def listen(spark: SparkSession) -> ProgressListener:
