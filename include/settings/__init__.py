@@ -4,7 +4,32 @@ The variable of a field is its group and its name (`kafka.port`: FOLDLAKE_KAFKA_
 Times end in `_s` (seconds), `_ms` or `_h`, sizes in `_bytes` or `_mb`. `.env.example` lists every variable.
 """
 
+from include.settings.groups import (
+    AirflowSettings,
+    KafkaSettings,
+    LakeSettings,
+    NodeSettings,
+    QualitySettings,
+    RebuildSettings,
+    RegistrySettings,
+    StreamSettings,
+    TopicSettings,
+)
 from include.settings.settings import CHECKOUT, VARIABLES, Settings
 from include.settings.variables import PREFIX
 
-__all__ = ["CHECKOUT", "PREFIX", "VARIABLES", "Settings"]
+__all__ = [
+    "CHECKOUT",
+    "PREFIX",
+    "VARIABLES",
+    "AirflowSettings",
+    "KafkaSettings",
+    "LakeSettings",
+    "NodeSettings",
+    "QualitySettings",
+    "RebuildSettings",
+    "RegistrySettings",
+    "Settings",
+    "StreamSettings",
+    "TopicSettings",
+]
