@@ -21,6 +21,8 @@ MAX_LINES = 300
 MAX_MODULES = 15
 # One file for each command.
 UNLIMITED_FOLDERS = {"cli"}
+# One folder for each read model, backend and data set: the page describes what such a folder is, and need not name each.
+EXTENSIBLE_ROOMS = {"include/read_models", "query_api/store", "demo"}
 
 
 def modules() -> list[Path]:
@@ -76,7 +78,9 @@ def test_every_folder_of_code_is_a_room_of_the_page_and_every_room_a_folder() ->
     # A room may have no module of its own, only further rooms.
     existing = folders() | {str(parent) for folder in folders() for parent in Path(folder).parents} - {"."}
 
-    assert folders() - set(described) == set()
+    undescribed = folders() - set(described)
+
+    assert {room for room in undescribed if str(Path(room).parent) not in EXTENSIBLE_ROOMS} == set()
     assert set(described) - existing == set()
     assert [room for room, times in described.items() if times > 1] == []
 
