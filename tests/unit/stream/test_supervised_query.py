@@ -18,7 +18,6 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a thousand seconds pass at each look at the clock: every retry is due."""
     seconds = count(0, 1_000)
     monkeypatch.setattr("spark_jobs.streaming.supervised_query.time.monotonic", lambda: float(next(seconds)))
-    yield
 
 
 def poll_often(failing: SupervisedQuery) -> None:
