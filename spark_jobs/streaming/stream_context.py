@@ -83,6 +83,8 @@ class StreamContext:
         try:
             newest = read_model(name, self.settings.read_models_dir, reload=True)
             self.register_event_types(newest)
+            # A query that starts has to know the ids of all its event types.
+            self.schemas(newest.source_topic).refresh()
         except (KafkaUnavailableError, RegistryUnavailableError):
             raise
         except Exception:
@@ -90,6 +92,4 @@ class StreamContext:
             LOG.exception("cannot import the module of %s again", name)
             return self.models[name]
         self.models[name] = newest
-        # A query that starts has to know the ids of all its event types.
-        self.schemas(newest.source_topic).refresh()
         return newest
