@@ -41,7 +41,7 @@ def main() -> int:
     try:
         catch_up(settings, arguments.read_model, arguments.version)
     except FoldlakeError as error:
-        LOG.error("%s", error)  # noqa: TRY400 - the message says it all
+        LOG.error("%s", error)  # noqa: TRY400 - a traceback would add nothing
         return 1
     return 0
 

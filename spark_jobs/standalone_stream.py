@@ -84,14 +84,14 @@ def main() -> int:
         with file_lock(state_dir / "driver.lock"):
             _run(arguments)
     except FileLockedError as error:
-        LOG.error(  # noqa: TRY400 - the message says it all
+        LOG.error(  # noqa: TRY400 - a traceback would add nothing
             "Another stream driver (process %s) runs on %s: stop it, or give another --state-dir.",
             error.holder,
             state_dir,
         )
         return 1
     except (FoldlakeError, TimeoutError) as error:
-        LOG.error("%s", error)  # noqa: TRY400 - the message says it all
+        LOG.error("%s", error)  # noqa: TRY400 - a traceback would add nothing
         return 1
     return 0
 

@@ -47,7 +47,7 @@ def main() -> int:
             stop_on_signals(driver)
             driver.run()
     except (FoldlakeError, TimeoutError) as error:
-        LOG.error("%s", error)  # noqa: TRY400 - the message says it all
+        LOG.error("%s", error)  # noqa: TRY400 - a traceback would add nothing
         return 1
     return 0
 

@@ -55,12 +55,12 @@ def queries_with_slots(claims: Mapping[str, SlotClaim], running: Collection[str]
     Running queries keep theirs; the others follow by rank and order. A query whose claim does not fit gets none.
     """
 
-    def place(name: str) -> tuple[bool, SlotRank, int]:
+    def priority(name: str) -> tuple[bool, SlotRank, int]:
         claim = claims[name]
         return name not in running, claim.rank, claim.order
 
     chosen = set()
-    for name in sorted(claims, key=place):
+    for name in sorted(claims, key=priority):
         if claims[name].slots <= available:
             chosen.add(name)
             available -= claims[name].slots

@@ -25,7 +25,7 @@ def run_lake_job(name: str, job: Callable[[SparkSession, Settings], None]) -> No
     try:
         job(spark, settings)
     except FoldlakeError as error:
-        LOG.error("%s", error)  # noqa: TRY400 - the message says it all
+        LOG.error("%s", error)  # noqa: TRY400 - a traceback would add nothing
         sys.exit(1)
     finally:
         spark.stop()

@@ -1,4 +1,4 @@
-"""What a streaming query is, as data: a `QuerySpec` says what it reads, computes and writes, and how it is to be run."""
+"""A streaming query as data: what it reads, computes and writes, and how it is run."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -19,7 +19,7 @@ class StartRefusedError(FoldlakeError):
 
 @dataclass(frozen=True)
 class QueryEndpoints:
-    """Where a query reads, writes and keeps its progress; `partitions` is the number of partitions of the source topic."""
+    """The topics and the checkpoint of a query; `partitions` is the number of partitions of the source topic."""
 
     bootstrap_servers: str
     source_topic: str
