@@ -1,4 +1,4 @@
-"""The log of a Spark application's Python driver."""
+"""Logging of every Spark application: one line a message, with the time in UTC."""
 
 import logging
 import time
@@ -10,10 +10,10 @@ LOG_FILE_BYTES = 10 * 1024 * 1024
 LOG_FILES = 3
 
 
-def log_driver(path: Path | None = None) -> None:
-    """Log to standard error, and to a file when given: one line a message, with the time in UTC.
+def configure_logging(path: Path | None = None) -> None:
+    """Log to standard error, and to a file where a path is given.
 
-    Under Airflow standard error is the task's log, together with Spark's; the file holds the lines of the driver alone.
+    Under Airflow, standard error is the task's log, in which Spark's own messages stand too; the file has only ours.
     """
     logging.Formatter.converter = time.gmtime
     handlers: list[logging.Handler] = [logging.StreamHandler()]
@@ -21,5 +21,5 @@ def log_driver(path: Path | None = None) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         handlers.append(RotatingFileHandler(path, maxBytes=LOG_FILE_BYTES, backupCount=LOG_FILES))
     logging.basicConfig(level=logging.INFO, format=LOG_FORMAT, handlers=handlers)
-    for library in ("py4j", "httpx"):
-        logging.getLogger(library).setLevel(logging.WARNING)
+    for chatty in ("py4j", "httpx"):
+        logging.getLogger(chatty).setLevel(logging.WARNING)
