@@ -7,7 +7,7 @@ for each shuffle partition. Where there are too few, Spark fails the query that 
 from collections.abc import Collection, Mapping
 
 from include.settings import Settings
-from include.versions.registry import Stage, Version
+from include.versions.version_record import Stage, Version
 
 # The dead-letter query of a source has no shuffle: one task a source partition.
 DEAD_LETTER_QUERIES = 1

@@ -26,7 +26,8 @@ from include.kafka.topics import (
 from include.settings import Settings
 from include.stream.checkpoints import query_name
 from include.stream.slot_planning import most_queries, queries_with_slots
-from include.versions.registry import ReadModelVersions, Stage, Version, VersionRegistry, first_version
+from include.versions.registry import VersionRegistry
+from include.versions.version_record import ReadModelVersions, Stage, Version, first_version
 from spark_jobs.folding.schema_cache import RegistrySchemas
 from spark_jobs.streaming.dead_letter_query import DeadLetterQuery
 from spark_jobs.streaming.supervised_query import Phase, SupervisedQuery

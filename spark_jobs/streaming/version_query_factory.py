@@ -13,8 +13,8 @@ from include.kafka.schema_registry import SchemaRegistry
 from include.kafka.topics import changelog, ensure_topics
 from include.settings import Settings
 from include.stream.checkpoints import checkpoint_path, query_name
-from include.versions.registry import Version
 from include.versions.version_lock import acquire
+from include.versions.version_record import Version
 from spark_jobs.folding.fold_fingerprint import incompatibility
 from spark_jobs.folding.schema_cache import RegistrySchemas
 from spark_jobs.streaming.supervised_query import QueryEndpoints

@@ -4,7 +4,7 @@ import pytest
 
 from include.settings import Settings
 from include.stream.slot_planning import queries_with_slots, shuffle_partitions, task_slots
-from include.versions.registry import Stage, Version
+from include.versions.version_record import Stage, Version
 
 
 @pytest.mark.parametrize(
