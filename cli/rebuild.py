@@ -75,7 +75,7 @@ def run(
 
 
 def _plan(settings: "Settings", request: "RebuildRequest") -> "tuple[PlannedStage, ...]":
-    """Return the stages that the rebuild will have, from what the registry says now."""
+    """Return the stages that the rebuild will have, from the registry's current record."""
     from include.rebuild.plan import rebuild_plan
     from include.versions.registry import VersionRegistry
     from include.versions.transitions import record_of

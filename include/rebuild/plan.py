@@ -1,7 +1,7 @@
-"""The plans: which stages a rebuild and a rollback have, and in which order. The order stands here and nowhere else.
+"""The plans of a rebuild and a rollback: their stages in order. No other place defines the order.
 
-Airflow's DAGs, the command line's progress and the tables in the documentation are made from these lists. A new stage is
-a module in `stages/` and its line here.
+Airflow's DAGs, the command line's progress and the tables of the documentation are derived from these lists. To add a stage,
+add a module to `stages/` and an entry here.
 """
 
 from collections.abc import Iterable
@@ -27,10 +27,10 @@ from include.versions.version_record import ReadModelVersions, Stage, Version
 
 @dataclass(frozen=True)
 class Plan:
-    """A list of steps. A step starts when the one before has succeeded; the stages of one step may run side by side.
+    """Steps in order. A step starts when the one before has succeeded; the stages of one step may run concurrently.
 
     commit: the stage that takes effect for readers. clean_up: the stage that runs once all stages up to `commit` have
-        ended, however they ended, and undoes what has not been committed.
+        ended, in whatever state, and removes what was not committed.
     """
 
     name: str
@@ -84,10 +84,10 @@ class PlannedStage:
 def rebuild_plan(
     record: ReadModelVersions, request: RebuildRequest, run_id: str = ""
 ) -> tuple[PlannedStage, ...]:
-    """Return the stages of a rebuild, in order, from what the registry's record says.
+    """Return the stages of a rebuild, in order, for a read model whose versions are those of `record`.
 
-    run_id: the rebuild's run. One that is repeated has the version that it registered: every stage finds what is done already.
-        One whose version was abandoned has nothing left to do but to remove what it left.
+    run_id: the rebuild's run. A retried run has the same stages, on the version that it registered: each stage finds what is
+        done. A run whose version was abandoned has one stage, which removes the leftovers.
     """
     own = next((v for v in record.versions if run_id and v.run_id == run_id), None)
     number = max(v.number for v in record.versions) + 1 if own is None else own.number
@@ -119,7 +119,7 @@ def failure_table(plan: Plan) -> str:
 
 
 def kill_table(plan: Plan) -> str:
-    """Return the plan as a table in Markdown: what each stage does, and what becomes of it when it is killed."""
+    """Return the plan as a table in Markdown: what each stage does, and what happens after it was killed."""
     rows = ((f"`{stage.name}`", stage.description, stage.leaves, stage.next_try) for stage in plan.all_stages)
     return _table(("task", "what it does", "a killed try leaves", "the next try"), rows)
 

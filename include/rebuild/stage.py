@@ -1,7 +1,7 @@
-"""What a stage of a plan is made of: its work, what it says of itself, and how it is retried. No engine is needed to read it.
+"""What a stage of a plan consists of: its work, its description, and how it is retried. Imports no engine.
 
-Texts for a stage's work (arguments of a job, the question of an approval) are written as for `str.format`, with two fields:
-`{form[reason]}` is a field of the form, `{results[promote]}` what an earlier stage returned, `{results[s][x]}` a part of that.
+The texts of a stage's work (a job's arguments, an approval's question) are templates for `str.format` with two fields:
+`{form[reason]}` is a field of the form, `{results[promote]}` the result of an earlier stage, `{results[s][x]}` an item of it.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,15 +15,15 @@ from include.settings import Settings
 from include.versions.version_record import ReadModelVersions
 
 READ_MODEL = "{form[read_model]}"
-# The version that a rebuild makes. A text with a stage's result can be used by the stages after it.
+# The version that a rebuild builds. Only stages after the one whose result a template contains can use it.
 VERSION = "{results[register_candidate][version]}"
-# The arguments by which a Spark job knows its version.
+# The arguments that tell a Spark job its version.
 VERSION_ARGUMENTS = ("--read-model", READ_MODEL, "--version", VERSION)
 SHORT = timedelta(minutes=10)
 
 
 class Slot(StrEnum):
-    """A resource that stages share, named as its pool in Airflow: who uses it waits for a free slot."""
+    """A resource that stages share, named as its pool in Airflow. A stage that uses it waits for a free slot."""
 
     REBUILD = "rebuild"  # processor and memory for folding a whole log
     LAKE = "lake"  # lake/<model>: one writer at a time
@@ -38,11 +38,11 @@ class Engine(StrEnum):
 
 @dataclass(frozen=True)
 class StageRun:
-    """What a stage's action gets of the run that it belongs to.
+    """The run of a plan, as a stage's action sees it.
 
-    form: the form's fields, defaults included. sent: the fields as they were sent, where there may be unknown ones.
-    results: what the stages before returned, by the stage's name. requested_at: when the run was requested.
-    set_note: sets the text that is shown with the run.
+    form: the form's fields, defaults included. sent: the fields as they were sent; unknown ones may be among them.
+    results: the results of earlier stages, by the stage's name. requested_at: when the run was requested.
+    set_note: sets the text that Airflow shows with the run.
     """
 
     settings: Settings
@@ -60,27 +60,26 @@ class StageRun:
 
     @property
     def version(self) -> int:
-        """The version that a rebuild makes; only after `register_candidate`."""
+        """The version that a rebuild builds; only after `register_candidate`."""
         return int(self.text(VERSION))
 
     def text(self, template: str) -> str:
-        """Fill in a stage's text."""
+        """Fill in a template."""
         return template.format(form=self.form, results=self.results)
 
 
 @dataclass(frozen=True)
 class Action:
-    """Work that is done in Python; what it returns is the stage's result, as JSON has it."""
+    """Work in Python. What it returns is the stage's result, of types that JSON has."""
 
     run: Callable[[StageRun], object]
 
 
 @dataclass(frozen=True)
 class DelayedAction:
-    """An action at a later time. Nothing is held meanwhile.
+    """An action at a later time; the wait holds no worker.
 
-    due_at: returns the time, or None when there is nothing to do. Called again when the time has come, and before:
-        the answer may change.
+    due_at: returns the time, or None when there is nothing to do. Called several times: the answer may change.
     """
 
     due_at: Callable[[StageRun], datetime | None]
@@ -91,8 +90,8 @@ class DelayedAction:
 class SparkJob:
     """A run of spark_jobs/<job>.py.
 
-    check_id: of a quality check, the id of its report; the job is `quality_check` then.
-    changes_lake: whether lake/<model> is another table afterwards, so that whoever depends on it has to look again.
+    check_id: the id of the report, if the job is a quality check.
+    changes_lake: whether the job replaces lake/<model>, so that a quality check must follow.
     """
 
     job: str
@@ -104,7 +103,7 @@ class SparkJob:
 
 @dataclass(frozen=True)
 class Approval:
-    """Waits for a person's yes where the form's field `approve` is true; a no fails the run. `body` is Markdown."""
+    """Waits for a person's approval if the form's field `approve` is true; a rejection fails the run. `body` is Markdown."""
 
     subject: str
     body: str
@@ -118,7 +117,7 @@ Work = Action | DelayedAction | SparkJob | Approval
 class PlanStart:
     """What a rebuild starts from.
 
-    version: the number of the version that it makes. replaced: of the one that its promotion replaces, if any.
+    version: the number of the version that it builds. replaced: the number of the version that its promotion replaces, if any.
     """
 
     record: ReadModelVersions
@@ -139,10 +138,10 @@ def _new_version(start: PlanStart) -> int:
 class PlanStage:
     """One stage: one task of the same name in Airflow. Idempotent: it may be killed and repeated at any point.
 
-    description: what it does, in one sentence without a full stop. on_failure: what a failure means, and what to do.
-    leaves: what a killed try leaves behind. next_try: what the next try does about that.
-    retries, timeout: how often a failed try is repeated, and after which time a try counts as failed.
-    is_needed, subject: whether a rebuild that starts there includes the stage, and the number of the version it works on.
+    description: what it does, without a full stop. on_failure: what a failure means, and what to do.
+    leaves: what a killed try leaves. next_try: what the next try does.
+    retries, timeout: how often a failed try is repeated; how long a try may take.
+    is_needed, subject: whether the plan of a rebuild includes the stage, and the number of the version that the stage works on.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""The stage `approve`: a person says yes."""
+"""The stage `approve`: a person approves the promotion."""
 
 from datetime import timedelta
 
@@ -16,8 +16,8 @@ APPROVE = PlanStage(
         body="Built with fold revision {results[register_candidate][fold_revision]} and verified:\n\n{results[hydrate]}",
         timeout=timedelta(days=7),
     ),
-    description="shows the check's results and waits for a yes, up to 7 days; passes at once where the form asks for none",
-    on_failure="the answer was no, or none came: the candidate is abandoned",
+    description="shows the check's results and waits up to 7 days for approval; passes at once when the form requests none",
+    on_failure="it was rejected, or not answered in time: the candidate is abandoned",
     next_try="asks again",
     timeout=None,
     is_needed=_is_requested,

@@ -1,4 +1,4 @@
-"""The plans as data: the stages for each state that a rebuild may start from, their order, and what they say of themselves."""
+"""The plans as data: the stages for each state that a rebuild may start from, their order, and their descriptions."""
 
 import subprocess
 import sys
