@@ -25,7 +25,8 @@ from include.kafka.wire_format import header
 from include.lake.tables import table_path
 from include.settings import Settings
 from include.spark.lake_config import lake_config
-from include.versions.registry import VersionRegistry, first_version
+from include.versions.registry import VersionRegistry
+from include.versions.version_record import first_version
 from spark_jobs.compaction import Compaction, compact
 from spark_jobs.runtime.session import spark_session
 from stack.tools import Tools

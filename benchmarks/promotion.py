@@ -17,7 +17,7 @@ from include.kafka.log_reading import log_consumer, read_tail
 from include.kafka.topics import VERSION_REGISTRY_TOPIC, changelog_topic
 from include.nodes.peers import HOP_HEADER, HOP_OWNER
 from include.rebuild.handover import hand_over_version
-from include.rebuild.hydration import hydrate
+from include.rebuild.hydration import hydrate_version
 from include.rebuild.promotion import promote_version, roll_back_version
 from include.rebuild.registration import register_candidate
 from include.rebuild.request import RebuildRequest
@@ -54,7 +54,7 @@ def main() -> None:
             number = register_candidate(settings, REQUEST, "benchmark").number
             compare_latency(settings, load, probes, number, given.seconds)
             hand_over_version(settings, BALANCE.name, number)
-            hydrate(settings, BALANCE.name, number)
+            hydrate_version(settings, BALANCE.name, number)
             promote_version(settings, BALANCE.name, number, grace_h=1.0)
             measure_promotions(settings, bulk, number, given.promotions)
         expected = bulk.expected() | load.deposits.expected() | probes.deposits.expected()

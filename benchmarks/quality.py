@@ -62,7 +62,7 @@ def measure(settings: Settings, mode: Mode, events: int) -> None:
     request = CheckRequest(BALANCE.name, STORES, mode, name)
     began_s = time.monotonic()
     with PeakMemory(settings) as memory:
-        status = run(settings, "quality", command_line(request))
+        status = run(settings, "quality_check", command_line(request))
     seconds = time.monotonic() - began_s
     result = json.loads(summary_path(settings, name).read_text(encoding="utf-8"))
     assert status == 0, result["verdict"]

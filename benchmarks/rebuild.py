@@ -12,11 +12,12 @@ import psutil
 from benchmarks.deposits import BALANCE, Deposits, folded
 from benchmarks.report import print_circumstances
 from include.airflow.client import AirflowApi
+from include.airflow.dag_run import DagRun, TaskChanged, TaskFailure
+from include.airflow.login import airflow_api
 from include.airflow.names import REBUILD_DAG
 from include.kafka.topics import changelog_topic
 from include.settings import Settings
 from include.stream.status import read_stream_status
-from stack.components import airflow
 from tests.support.temporary_stack import temporary_stack
 
 CUSTOMERS = 100_000
@@ -72,32 +73,28 @@ def wait_until_folded(settings: Settings, deposits: Deposits, timeout_s: float) 
 
 def rebuild(settings: Settings, deposits: Deposits, timeout_s: float) -> None:
     """Trigger a rebuild that is promoted when proved, wait for it, and print what it took."""
-    api = airflow.api(settings)
+    api = airflow_api(settings)
     began_s = time.monotonic()
     conf = {"read_model": BALANCE.name, "reason": "benchmark", "approve": False, "grace_hours": 1}
-    run_id = api.trigger(REBUILD_DAG, conf)
+    run = DagRun.trigger(settings, REBUILD_DAG, conf)
     seconds: dict[str, float] = {}
     with PeakMemory(settings) as memory:
-        states: dict[str, str | None] = {}
-        while states.get("promote_lake") != "success":
-            time.sleep(POLL_S)
-            states = {task.task_id: task.state for task in api.tasks(REBUILD_DAG, run_id)}
-            if states.get("promote") == "success":
-                seconds.setdefault("promoted", time.monotonic() - began_s)
-            assert api.run_state(REBUILD_DAG, run_id) != "failed", states
-            assert time.monotonic() < began_s + timeout_s, f"not promoted in time: {states}"
+        for event in run.follow(["promote_lake"], timeout_s=timeout_s):
+            if isinstance(event, TaskChanged) and event.task.state == "success":
+                seconds[event.task.task_id] = time.monotonic() - began_s
+            assert not isinstance(event, TaskFailure), event
         total_s = time.monotonic() - began_s
     found, _ = folded(settings, changelog_topic(BALANCE.name, 2))
     assert found == deposits.expected(), "version 2 is not exact"
     events = deposits.appended.total()
     print(
-        f"rebuild   {events:,} events, {len(found):,} keys: promoted after {seconds['promoted']:.0f} s, "
+        f"rebuild   {events:,} events, {len(found):,} keys: promoted after {seconds['promote']:.0f} s, "
         f"lake after {total_s:.0f} s, exact"
     )
-    for task in api.tasks(REBUILD_DAG, run_id):
+    for task in api.tasks(REBUILD_DAG, run.run_id):
         if task.duration_s and task.state == "success":
             share = task.duration_s / total_s
-            rate = _rate(api, run_id, task.task_id, task.try_number)
+            rate = _rate(api, run.run_id, task.task_id, task.try_number)
             print(f"  {task.task_id:<20}{task.duration_s:7.1f} s  {share:4.0%}  {rate}")
     for kind, mb in sorted(memory.peak_mb.items(), key=lambda pair: -pair[1]):
         print(f"  memory    {kind:<24}{mb:7,.0f} MB at most")

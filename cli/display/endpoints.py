@@ -18,9 +18,9 @@ def places(settings: Settings) -> str:
 
 def _password(settings: Settings) -> str:
     """Return Airflow's password; the file that keeps it may not be there yet."""
-    from stack.components import airflow
+    from include.airflow.login import password
 
     try:
-        return airflow.password(settings)
+        return password(settings)
     except (OSError, ValueError, KeyError):
         return "not set yet"

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Protocol
 
-from include.versions.registry import ReadModelVersions
+from include.versions.version_record import ReadModelVersions
 from query_api.cluster.cluster_observer import ClusterView
 from query_api.cluster.node_state import HeldPartition, HeldVersion, ModelState, NodeState
 from query_api.lookup.routing import standby_table

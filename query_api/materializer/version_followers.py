@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from include.versions.registry import Stage
+from include.versions.version_record import Stage
 from query_api.cluster.cluster_observer import ClusterView
 from query_api.errors import StoreUnusableError
 from query_api.materializer.reconcile import FollowedPartitions, followed

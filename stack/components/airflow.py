@@ -7,9 +7,9 @@ import subprocess
 import time
 from contextlib import suppress
 from importlib.metadata import version
-from pathlib import Path
 
 from include.airflow.client import AirflowApi, AirflowUnavailableError, RunState
+from include.airflow.login import USER, airflow_api, airflow_home, passwords_path
 from include.airflow.names import SPARK_LAKE_CONNECTION, SPARK_STREAM_CONNECTION, STREAM_DAG
 from include.errors import FoldlakeError
 from include.settings import CHECKOUT, Settings
@@ -20,7 +20,6 @@ from stack.supervision.process import Process
 from stack.tools import Tools
 
 START_ORDER = 30
-USER = "admin"
 # The driver stops its queries within this time.
 DRIVER_STOP_TIMEOUT_S = 20.0
 # Its task is over within this time.
@@ -34,18 +33,13 @@ class AirflowSetupError(FoldlakeError):
     """Airflow's database could not be prepared."""
 
 
-def home(settings: Settings) -> Path:
-    """Return AIRFLOW_HOME."""
-    return settings.home / "airflow"
-
-
 def environment(settings: Settings) -> dict[str, str]:
     """Return all of Airflow's configuration, and these settings, as environment variables of each of its processes."""
     url = settings.airflow.base_url
     return {
         **settings_environment(settings),
         **_RECOVERY,
-        "AIRFLOW_HOME": str(home(settings)),
+        "AIRFLOW_HOME": str(airflow_home(settings)),
         "PYTHONPATH": str(CHECKOUT),
         # What stack/bin/spark-submit-supervised runs with.
         "FOLDLAKE_PYTHON": str(Tools(settings).main_python),
@@ -64,7 +58,7 @@ def environment(settings: Settings) -> dict[str, str]:
         "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{url}/execution/",
         "AIRFLOW__CORE__HOSTNAME_CALLABLE": "socket.gethostname",
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{USER}:admin",
-        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(_passwords_path(settings)),
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(passwords_path(settings)),
         "AIRFLOW__API__HOST": "127.0.0.1",
         "AIRFLOW__API__PORT": str(settings.airflow.port),
         "AIRFLOW__API__BASE_URL": url,
@@ -98,7 +92,7 @@ _RECOVERY = {
 
 def database_url(settings: Settings) -> str:
     """Return the SQLAlchemy URL of Airflow's database: the setting, or SQLite in Airflow's home."""
-    return settings.airflow.database_url or f"sqlite:///{home(settings) / 'airflow.db'}"
+    return settings.airflow.database_url or f"sqlite:///{airflow_home(settings) / 'airflow.db'}"
 
 
 def prepare(settings: Settings) -> None:
@@ -107,19 +101,9 @@ def prepare(settings: Settings) -> None:
     Raises:
         AirflowSetupError: the database could not be made or brought up to date.
     """
-    home(settings).mkdir(parents=True, exist_ok=True)
+    airflow_home(settings).mkdir(parents=True, exist_ok=True)
     _prepare_login(settings)
     _prepare_database(settings)
-
-
-def password(settings: Settings) -> str:
-    """Return the password of Airflow's user `admin`: the setting, or the one generated for this home."""
-    return settings.airflow.password or str(json.loads(_passwords_path(settings).read_text())[USER])
-
-
-def api(settings: Settings) -> AirflowApi:
-    """Return a client of this Airflow, logged in at its first call."""
-    return AirflowApi(settings.airflow.base_url, USER, password(settings))
 
 
 def processes(settings: Settings) -> list[Process]:
@@ -160,7 +144,7 @@ def after_start(settings: Settings) -> None:
     deadline_s = time.monotonic() + FIRST_ANSWER_S
     while True:
         try:
-            client = api(settings)
+            client = airflow_api(settings)
             if client.dag_exists(STREAM_DAG):
                 client.set_paused(STREAM_DAG, paused=False)
         except AirflowUnavailableError as error:
@@ -187,7 +171,7 @@ def before_stop(settings: Settings) -> None:
 def _paused(settings: Settings) -> AirflowApi | None:
     """Pause the stream's DAG; return a client of this Airflow, or None where it does not answer."""
     try:
-        client = api(settings)
+        client = airflow_api(settings)
         client.set_paused(STREAM_DAG, paused=True)
     except (AirflowUnavailableError, OSError, ValueError):
         return None
@@ -205,12 +189,8 @@ def _end_runs(settings: Settings, client: AirflowApi, state: RunState) -> None:
         client.mark_run(STREAM_DAG, run_id, state)
 
 
-def _passwords_path(settings: Settings) -> Path:
-    return home(settings) / "passwords.json"
-
-
 def _prepare_login(settings: Settings) -> None:
-    path = _passwords_path(settings)
+    path = passwords_path(settings)
     if settings.airflow.password or not path.exists():
         path.touch(mode=0o600)
         path.write_text(json.dumps({USER: settings.airflow.password or secrets.token_urlsafe(9)}))
@@ -218,9 +198,9 @@ def _prepare_login(settings: Settings) -> None:
 
 def _prepare_database(settings: Settings) -> None:
     """Run `airflow db migrate` unless this version of Airflow has done so for this database before."""
-    stamp = home(settings) / "migrated.txt"
+    stamp = airflow_home(settings) / "migrated.txt"
     wanted = f"{version('apache-airflow-core')} {database_url(settings)}"
-    database = home(settings) / "airflow.db"
+    database = airflow_home(settings) / "airflow.db"
     exists = database.exists() or bool(settings.airflow.database_url)
     if exists and stamp.exists() and stamp.read_text() == wanted:
         return

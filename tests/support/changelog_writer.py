@@ -15,7 +15,8 @@ from include.kafka.topics import COMPACTED, FOREVER, Topic, changelog_topic, ens
 from include.kafka.wire_format import header
 from include.read_models.balance import READ_MODEL
 from include.settings import Settings
-from include.versions.registry import VersionRegistry, first_version
+from include.versions.registry import VersionRegistry
+from include.versions.version_record import first_version
 from tests.support.waiting import wait_until
 
 FLUSH_TIMEOUT_S = 60

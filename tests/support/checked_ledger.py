@@ -18,7 +18,8 @@ from include.kafka.wire_format import header
 from include.lake.tables import CommitTag, staging_path, table_path
 from include.quality.check import CheckRequest, CheckResult, Mode, StoreName
 from include.settings import Settings
-from include.versions.registry import Stage, Version, VersionRegistry, first_version
+from include.versions.registry import VersionRegistry
+from include.versions.version_record import Stage, Version, first_version
 from spark_jobs.folding.replay import source_ends
 from spark_jobs.lake.lake_table import LakeTable
 from spark_jobs.quality_check import check

@@ -10,7 +10,8 @@ from include.kafka.topics import changelog_topic
 from include.lake.tables import table_path
 from include.read_models.balance import READ_MODEL
 from include.settings import Settings
-from include.versions.registry import ReadModelVersions, Stage, Version, VersionRegistry, first_version
+from include.versions.registry import VersionRegistry
+from include.versions.version_record import ReadModelVersions, Stage, Version, first_version
 from tests.support.changelog_writer import ChangelogWriter
 
 

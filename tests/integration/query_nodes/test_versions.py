@@ -4,7 +4,8 @@ from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
-from include.versions.registry import ReadModelVersions, Stage, Version, VersionRegistry
+from include.versions.registry import VersionRegistry
+from include.versions.version_record import ReadModelVersions, Stage, Version
 from tests.support.changelog_writer import ChangelogWriter
 from tests.support.node_stack import NodeStack
 from tests.support.waiting import wait_until

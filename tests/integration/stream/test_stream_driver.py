@@ -12,7 +12,8 @@ from include.kafka.record_schema import RecordSchema, event_schema
 from include.kafka.wire_format import header
 from include.settings import Settings
 from include.stream.status import read_stream_status
-from include.versions.registry import Stage, VersionRegistry
+from include.versions.registry import VersionRegistry
+from include.versions.version_record import Stage
 from tests.support.stream_events import BALANCE, CHANGELOG, RANDOM, Ledger, random_event
 from tests.support.stream_process import (
     EventSource,

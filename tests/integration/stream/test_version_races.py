@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 
 from include.settings import Settings
-from include.versions.registry import ReadModelVersions, VersionRegistry, first_version
+from include.versions.registry import VersionRegistry
 from include.versions.transitions import (
     PromotionLostError,
     change,
@@ -18,6 +18,7 @@ from include.versions.transitions import (
     retire,
     roll_back,
 )
+from include.versions.version_record import ReadModelVersions, first_version
 from tests.support.waiting import wait_until
 
 NOW = datetime.now(UTC)

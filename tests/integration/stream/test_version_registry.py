@@ -8,7 +8,8 @@ import pytest
 
 from include.errors import RevisionConflictError
 from include.settings import Settings
-from include.versions.registry import VersionRegistry, first_version
+from include.versions.registry import VersionRegistry
+from include.versions.version_record import first_version
 
 MODEL = "registry-test"
 

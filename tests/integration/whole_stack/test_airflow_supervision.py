@@ -4,6 +4,7 @@ import psutil
 import pytest
 from confluent_kafka.admin import AdminClient
 
+from include.airflow.login import airflow_api
 from include.airflow.names import STREAM_DAG
 from include.kafka.topics import partition_count
 from include.settings import Settings
@@ -98,7 +99,7 @@ def test_after_a_kill_one_driver_runs_again_and_balances_are_exact(
 def test_a_stop_is_graceful_and_a_start_carries_on(
     airflow: Settings, source: EventSource, ledger: Ledger
 ) -> None:
-    client = airflow_stack.api(airflow)
+    client = airflow_api(airflow)
     source.append(ledger.random_events(200))
     wait_until(lambda: ledger.is_folded(airflow), "the driver is at work", PATIENCE_S)
     driver, python = running(airflow)

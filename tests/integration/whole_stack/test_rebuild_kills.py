@@ -11,14 +11,15 @@ from typing import BinaryIO
 
 import pytest
 
+from include.airflow.login import airflow_api
 from include.airflow.names import RETIREMENT_DAG
 from include.kafka.events import FundsAdded
-from include.rebuild.version_cleanup import still_there
+from include.rebuild.version_cleanup import find_leftovers
 from include.settings import CHECKOUT, Settings
 from include.spark.lake_config import lake_config
 from include.spark.stream_config import stream_config, stream_master
-from include.versions.registry import ReadModelVersions, Stage, VersionRegistry
-from stack.components import airflow as airflow_stack
+from include.versions.registry import VersionRegistry
+from include.versions.version_record import ReadModelVersions, Stage
 from stack.settings_environment import settings_environment
 from tests.support.rebuild_readers import Readers
 from tests.support.stream_process import EventSource
@@ -121,7 +122,7 @@ def source(full_stack: Settings) -> Iterator[EventSource]:
     wait_until(
         lambda: MODEL in VersionRegistry(full_stack.kafka.bootstrap_servers).read(), "version 1", PATIENCE_S
     )
-    api = airflow_stack.api(full_stack)
+    api = airflow_api(full_stack)
     api.set_paused(RETIREMENT_DAG, paused=True)
     over = threading.Event()
 
@@ -183,7 +184,7 @@ def test_rebuild_with_every_stage_killed_is_promoted_and_comes_back(
         assert next_number(full_stack) == number + 1, "one version was registered, however often it was tried"
         stages.killed_then_done("stream_job", "catch_up", *version, kills_s=SPARK_KILLS_S)
         stages.killed_then_done("lake_job", "build_staging", *version, kills_s=SPARK_KILLS_S)
-        stages.killed_then_done("lake_job", "quality", *version, *check, kills_s=SPARK_KILLS_S)
+        stages.killed_then_done("lake_job", "quality_check", *version, *check, kills_s=SPARK_KILLS_S)
         stages.killed_then_done("action", "hand_over", *version, kills_s=QUICK_KILLS_S)
         stages.killed_then_done("action", "hydrate", *version, kills_s=QUICK_KILLS_S)
         assert set(asking.versions) == {live.number}, "nobody has seen the candidate"
@@ -220,7 +221,7 @@ def test_abandoned_rebuild_leaves_nothing_however_often_its_end_is_killed(
 
 
 def assert_nothing_left(settings: Settings, number: int) -> None:
-    assert still_there(settings, MODEL, number) == []
+    assert find_leftovers(settings, MODEL, number) == []
     stores = [settings.home / "nodes" / f"node-{node}" for node in (1, 2)]
     wait_until(
         lambda: not any(path for store in stores for path in store.glob(f"**/*v{number}*")),

@@ -9,13 +9,14 @@ from decimal import Decimal
 import pytest
 
 from include.airflow.client import AirflowApi, AirflowUnavailableError
+from include.airflow.login import airflow_api
 from include.airflow.names import QUALITY_DAG, REBUILD_DAG, ROLLBACK_DAG
 from include.kafka.events import FundsAdded, event_key
 from include.rebuild.retirement import retire_version
-from include.rebuild.version_cleanup import still_there
+from include.rebuild.version_cleanup import find_leftovers
 from include.settings import Settings
-from include.versions.registry import ReadModelVersions, Stage, VersionRegistry
-from stack.components import airflow as airflow_stack
+from include.versions.registry import VersionRegistry
+from include.versions.version_record import ReadModelVersions, Stage
 from tests.support.rebuild_readers import Readers
 from tests.support.stream_process import EventSource
 from tests.support.waiting import wait_until
@@ -72,7 +73,7 @@ def under_load(stack: Settings) -> Iterator[Settings]:
 
 @pytest.fixture(scope="module")
 def api(full_stack: Settings) -> AirflowApi:
-    return airflow_stack.api(full_stack)
+    return airflow_api(full_stack)
 
 
 def record(settings: Settings) -> ReadModelVersions:
@@ -110,7 +111,7 @@ def checks(api: AirflowApi) -> dict[str, str]:
 def answer(api: AirflowApi, run_id: str, option: str, state: str) -> None:
     """Answer the question as a person would, not within the second in which it is asked, and again when it is asked again.
 
-    See ApprovalIfAsked.
+    See OptionalApproval.
     """
 
     def answered() -> bool:
@@ -156,7 +157,7 @@ def test_rebuild_under_load_is_approved_promoted_and_rolled_back(
         assert live.number == old
     assert asking.faults == []
     retire_version(under_load, MODEL, number)
-    assert still_there(under_load, MODEL, number) == []
+    assert find_leftovers(under_load, MODEL, number) == []
 
 
 def test_a_check_followed_the_change_of_the_lake(stack: Settings, api: AirflowApi) -> None:
@@ -190,12 +191,12 @@ def test_rejected_rebuild_is_abandoned(stack: Settings, api: AirflowApi) -> None
     version = record(stack).version(number)
     assert version is not None
     assert version.stage is Stage.ABANDONED
-    assert still_there(stack, MODEL, number) == []
+    assert find_leftovers(stack, MODEL, number) == []
 
 
 def test_misspelt_field_is_refused_before_anything_is_begun(stack: Settings, api: AirflowApi) -> None:
     before = record(stack)
     run_id = api.trigger(REBUILD_DAG, {"read_model": MODEL, "reason": "x", "aprove": False})
     wait_until(lambda: api.run_state(REBUILD_DAG, run_id) == "failed", "it fails", PATIENCE_S)
-    assert "Unknown: aprove" in said(api, run_id, "register_candidate")
+    assert "Unknown field: aprove" in said(api, run_id, "register_candidate")
     assert record(stack) == before

@@ -105,7 +105,7 @@ def test_an_earlier_verdict_of_the_run_is_not_taken_for_this_one(settings: Setti
         (
             refused,
             AirflowFailException,
-            "The rebuild cannot be proved, and is not promoted: it cannot be checked",
+            "The candidate cannot be verified and is not promoted: it cannot be checked",
         ),
         (None, AirflowException, "the job ended with status 1"),
     ],

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from include.nodes.routing_table import RoutingTable
-from include.versions.registry import Stage, Version, first_version
+from include.versions.version_record import Stage, Version, first_version
 from query_api.cluster.cluster_observer import ClusterView, TopicFacts
 from query_api.cluster.node_state import HeldPartition, HeldVersion, ModelState, NodeState
 from query_api.materializer.reconcile import build_state, followed, state_before, wanted_partitions

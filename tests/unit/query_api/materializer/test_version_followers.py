@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from include.versions.registry import Stage, Version, first_version
+from include.versions.version_record import Stage, Version, first_version
 from query_api.cluster.cluster_observer import ClusterView, TopicFacts
 from query_api.cluster.node_state import HeldPartition
 from query_api.errors import StoreDamagedError, StoreFullError
