@@ -4,14 +4,14 @@ For comparing with other engines and for trying a fold; what folds is the same c
 """
 
 import argparse
-import fcntl
 import logging
 import sys
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TextIO
 
 from include.declarations.read_model import ReadModel, read_model
 from include.errors import FoldlakeError, SettingsError
+from include.files import file_lock
 from include.kafka.log_reading import log_consumer
 from include.kafka.record_schema import RecordSchema, schema_file
 from include.kafka.topics import (
@@ -156,18 +156,15 @@ def _writers(options: list[str], model: ReadModel) -> dict[int, RecordSchema]:
     return writers
 
 
-def _exclusive(state_dir: Path) -> TextIO:
-    """Lock the state directory for this process: two drivers on one checkpoint must never write together."""
-    state_dir.mkdir(parents=True, exist_ok=True)
-    lock = (state_dir / "driver.lock").open("w")
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        lock.close()
-        raise SettingsError(
-            f"Another stream driver runs on {state_dir}: stop it, or give another --state-dir."
-        ) from error
-    return lock
+def _exclusive(state_dir: Path) -> AbstractContextManager[None]:
+    """Lock the state directory for this process: two drivers must never write to one checkpoint."""
+    return file_lock(
+        state_dir / "driver.lock",
+        error=lambda locked: SettingsError(
+            f"Another stream driver (process {locked.holder or 'unknown'}) runs on {state_dir}: stop it, or give another "
+            "--state-dir."
+        ),
+    )
 
 
 if __name__ == "__main__":

@@ -1,6 +1,5 @@
 """The running query of one version of a read model: events in, state records out."""
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -9,6 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from include.declarations.read_model import ReadModel
+from include.files import FileLock
 from spark_jobs.folding.fold_fingerprint import keep_rule
 from spark_jobs.folding.fold_query import KafkaSource, changelog_stream
 from spark_jobs.folding.schema_cache import KnownSchemas
@@ -20,14 +20,14 @@ from spark_jobs.streaming.topic_query import TopicQuery, TriggerSettings
 class FoldPlan:
     """What a version's query folds: the read model, the revision of its fold, and the id of its state schema.
 
-    lock: takes the version's lock and returns its file descriptor: held from before the first start until the query is
+    lock: takes the version's lock and returns it: held from before the first start until the query is
         stopped. Without one (the driver alone), the caller keeps other writers out.
     """
 
     model: ReadModel
     fold_revision: int
     state_schema_id: int
-    lock: Callable[[], int] | None = None
+    lock: Callable[[], FileLock] | None = None
 
 
 class VersionQuery(TopicQuery):
@@ -45,18 +45,18 @@ class VersionQuery(TopicQuery):
     ) -> None:
         super().__init__(name, spark, place, schemas, pace, consumer)
         self._plan = plan
-        self._lock_descriptor: int | None = None
+        self._lock: FileLock | None = None
 
     def stop(self) -> None:
         """Stop for good, and let whoever waits for the version's lock have it."""
         super().stop()
-        if self._lock_descriptor is not None:
-            os.close(self._lock_descriptor)
-            self._lock_descriptor = None
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
 
     def _start(self) -> tuple[StreamingQuery, Phase]:
-        if self._plan.lock is not None and self._lock_descriptor is None:
-            self._lock_descriptor = self._plan.lock()
+        if self._plan.lock is not None and self._lock is None:
+            self._lock = self._plan.lock()
         keep_rule(self._spark, self._place.checkpoint, self._plan.model, self._plan.fold_revision)
         return super()._start()
 

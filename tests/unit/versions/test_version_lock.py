@@ -1,6 +1,5 @@
 """A version has one writer at a time, and a killed one is none."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -32,7 +31,7 @@ def test_second_writer_of_a_version_is_kept_out(settings: Settings) -> None:
         pytest.raises(VersionLockedError, match="v2 of balance is still being written"),
     ):
         acquire(settings, "balance", 2, wait_s=0.3)
-    os.close(acquire(settings, "balance", 2, wait_s=0))
+    acquire(settings, "balance", 2, wait_s=0).release()
 
 
 def test_other_versions_are_not_concerned(settings: Settings) -> None:
@@ -48,4 +47,4 @@ def test_killed_writer_holds_no_lock(settings: Settings) -> None:
         with pytest.raises(VersionLockedError):
             acquire(settings, "balance", 2, wait_s=0)
         holder.kill()
-    os.close(acquire(settings, "balance", 2, wait_s=5))
+    acquire(settings, "balance", 2, wait_s=5).release()
