@@ -55,7 +55,7 @@ def test_without_java_nothing_is_downloaded_and_the_message_says_what_to_do(tmp_
     }
     # A machine's usual places may hold one all the same.
     without_java = (
-        "import sys; from stack.provisioning import java, launcher; java.USUAL_PLACES = ();"
+        "import sys; from stack.provisioning import java, launcher; java.USUAL_FOLDERS = ();"
         "sys.exit(launcher.launch(['up']))"
     )
 
