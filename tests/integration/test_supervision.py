@@ -196,7 +196,7 @@ def test_a_taken_port_is_named_with_its_holder_and_the_setting_that_moves_it(new
         said, _ = up.communicate()
 
     assert up.returncode == 1
-    assert f"Port {new_home.kafka.port}, for kafka, is taken by pid {os.getpid()}" in said
+    assert f"Port {new_home.kafka.port}, needed by kafka, is in use by pid {os.getpid()}" in said
     assert "set FOLDLAKE_KAFKA_PORT to a free port" in said
     assert find_stray_processes(new_home.home) == []
 
