@@ -6,17 +6,15 @@ from pathlib import Path
 
 import typer
 
-# All arguments are passed to pytest.
+# What it does not know goes on to pytest.
 CONTEXT_SETTINGS = {"allow_extra_args": True, "ignore_unknown_options": True}
 
 
 def run(context: typer.Context) -> None:
-    """Run ruff, mypy, the unit tests, and the integration tests, which start real servers on free ports.
+    """Run ruff, mypy, the unit tests, then the integration tests, which start real servers on free ports.
 
-    With arguments, only pytest runs, with these arguments. A failing step does not stop the next ones; the exit code is 1
-    when any has failed.
-
-    The endurance tests, which kill every stage of a rebuild and every step of a compaction, run only with -m endurance.
+    Arguments go on to pytest; with any, only pytest is run. All four are run even where one fails. Tests that kill every stage
+    of a rebuild and every step of a compaction, again and again, run only when asked for: -m endurance.
 
     Examples:
       ./foldlake test
@@ -38,7 +36,7 @@ def run(context: typer.Context) -> None:
             "ruff check": [str(bin_directory / "ruff"), "check"],
             "ruff format": [str(bin_directory / "ruff"), "format", "--check"],
             "mypy": [sys.executable, "-m", "mypy"],
-            # The fast ones first.
+            # The quick ones first. The last line of the last step is pytest's own summary.
             "tests": [*pytest, "tests/unit", "tests/integration"],
         }
     )
