@@ -76,10 +76,7 @@ class FileLock:
     def acquire(
         self, *, wait_s: float, note: str = "", while_waiting: Callable[[float], None] | None = None
     ) -> None:
-        """Take the lock, waiting up to `wait_s` seconds; raises FileLockedError.
-
-        `while_waiting` is called with the seconds waited so far, every few seconds, for a log line.
-        """
+        """Take the lock, waiting up to `wait_s` seconds; raises FileLockedError. `while_waiting` as for `file_lock`."""
         if not wait_for(
             lambda: self.try_acquire(note),
             timeout_s=wait_s,
@@ -125,14 +122,16 @@ def file_lock(
     wait_s: float = 0.0,
     note: str = "",
     error: Callable[[FileLockedError], Exception] = lambda locked: locked,
+    while_waiting: Callable[[float], None] | None = None,
 ) -> Iterator[None]:
     """Hold the lock of a file for a block of code.
 
     Raises FileLockedError, or what `error` makes of it, when another process holds the lock for all of `wait_s`.
+    `while_waiting` is called with the seconds waited so far, every few seconds, for a log line.
     """
     lock = FileLock(path)
     try:
-        lock.acquire(wait_s=wait_s, note=note)
+        lock.acquire(wait_s=wait_s, note=note, while_waiting=while_waiting)
     except FileLockedError as locked:
         raise error(locked) from None
     try:

@@ -5,12 +5,11 @@ the tasks of a rebuild both run where Airflow's scheduler runs.
 """
 
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from include.errors import FoldlakeError
-from include.files import FileLock, FileLockedError
+from include.files import FileLockedError, file_lock
 from include.settings import Settings
 
 LOG = logging.getLogger(__name__)
@@ -25,32 +24,25 @@ def lock_path(settings: Settings, read_model: str, number: int) -> Path:
     return settings.home / "version-locks" / read_model / f"v{number}.lock"
 
 
-def acquire(settings: Settings, read_model: str, number: int, *, wait_s: float) -> FileLock:
-    """Take a version's lock, and return it for its release.
+def version_lock(
+    settings: Settings, read_model: str, number: int, *, wait_s: float
+) -> AbstractContextManager[None]:
+    """Hold a version's lock for a block of code.
 
     Raises VersionLockedError when another process holds it for all of `wait_s`.
     """
-    lock = FileLock(lock_path(settings, read_model, number))
-    try:
-        lock.acquire(
-            wait_s=wait_s,
-            while_waiting=lambda waited_s: LOG.info(
-                "waiting for the lock of %s v%d, held by another writer: %.0f s", read_model, number, waited_s
-            ),
-        )
-    except FileLockedError as error:
-        raise VersionLockedError(
+
+    def locked(error: FileLockedError) -> VersionLockedError:
+        return VersionLockedError(
             f"v{number} of {read_model} is still being written after {wait_s:.0f} s: a catch-up or the stream driver "
             f"(process {error.holder or 'unknown'}) holds the lock {error.path}. Hint: try again when it has ended."
-        ) from None
-    return lock
+        )
 
-
-@contextmanager
-def version_lock(settings: Settings, read_model: str, number: int, *, wait_s: float) -> Iterator[None]:
-    """Hold a version's lock for a block of code; raises VersionLockedError."""
-    lock = acquire(settings, read_model, number, wait_s=wait_s)
-    try:
-        yield
-    finally:
-        lock.release()
+    return file_lock(
+        lock_path(settings, read_model, number),
+        wait_s=wait_s,
+        error=locked,
+        while_waiting=lambda waited_s: LOG.info(
+            "waiting for the lock of %s v%d, held by another writer: %.0f s", read_model, number, waited_s
+        ),
+    )

@@ -66,7 +66,7 @@ def tools_directory(environment: dict[str, str], env_file: Path = CHECKOUT / ".e
 
 
 def setting(name: str, environment: dict[str, str], env_file: Path = CHECKOUT / ".env") -> str:
-    """Return a variable as include/settings.py reads it: from the environment, else from the file, else empty."""
+    """Return a variable as include/settings reads it: from the environment, else from the file, else empty."""
     value = environment.get(name)
     if value is None:
         with suppress(OSError):

@@ -24,7 +24,7 @@ RETRY_TIMEOUT_S = 600.0
 def guarded(settings: Settings) -> Iterator[None]:
     """Stop the stack of these settings when the block ends, or when this process does."""
     guard = subprocess.Popen(
-        [sys.executable, "-m", "stack.supervision.stack_guard"],
+        [sys.executable, "-m", "stack.stack_guard"],
         stdin=subprocess.PIPE,
         # A session of its own: a signal to this process's group does not reach the guard.
         start_new_session=True,
