@@ -21,10 +21,11 @@ from stack.lifecycle import BusyError, all_processes, start, stop
 from stack.process_status import process_statuses
 from stack.settings_environment import settings_environment
 from stack.stack_guard import guarded
+from stack.supervision.configuration import socket_path
 from stack.supervision.ports import PortTakenError
 from stack.supervision.process import Process
-from stack.supervision.stray_processes import find_leftovers
-from stack.supervision.supervisor import Supervisor, socket_path
+from stack.supervision.stray_processes import find_stray_processes
+from stack.supervision.supervisor import Supervisor
 from tests.support.temporary_stack import temporary_settings
 from tests.support.waiting import wait_until
 
@@ -120,7 +121,7 @@ def test_a_process_whose_settings_changed_is_started_anew_and_the_others_are_not
 
 def test_stopping_leaves_no_process_and_stopping_again_does_nothing(running: Settings) -> None:
     assert stop(running) == 0
-    assert find_leftovers(running.home) == []
+    assert find_stray_processes(running.home) == []
     assert stop(running) == 0
 
 
@@ -135,7 +136,7 @@ def test_a_stop_that_fails_leaves_no_process_all_the_same(
     with pytest.raises(ImportError):
         stop(running)
 
-    assert find_leftovers(running.home) == []
+    assert find_stray_processes(running.home) == []
 
 
 def test_after_the_supervisor_was_killed_a_stop_leaves_no_process(running: Settings) -> None:
@@ -144,7 +145,7 @@ def test_after_the_supervisor_was_killed_a_stop_leaves_no_process(running: Setti
     os.kill(supervisord, signal.SIGKILL)
 
     assert stop(running) == 2
-    assert find_leftovers(running.home) == []
+    assert find_stray_processes(running.home) == []
 
 
 def test_after_the_supervisor_was_killed_a_start_starts_everything_anew(running: Settings) -> None:
@@ -168,7 +169,7 @@ def test_a_start_that_was_killed_half_way_leaves_nothing_that_a_stop_does_not_en
 
     stop(new_home)
 
-    assert find_leftovers(new_home.home) == []
+    assert find_stray_processes(new_home.home) == []
 
 
 def test_a_start_goes_on_where_a_killed_one_stopped(new_home: Settings) -> None:
@@ -195,9 +196,9 @@ def test_a_taken_port_is_named_with_its_holder_and_the_setting_that_moves_it(new
         said, _ = up.communicate()
 
     assert up.returncode == 1
-    assert f"Port {new_home.kafka.port}, for kafka, is taken by pid {os.getpid()}" in said
+    assert f"Port {new_home.kafka.port}, needed by kafka, is in use by pid {os.getpid()}" in said
     assert "set FOLDLAKE_KAFKA_PORT to a free port" in said
-    assert find_leftovers(new_home.home) == []
+    assert find_stray_processes(new_home.home) == []
 
 
 def test_a_taken_port_is_found_before_anything_starts(new_home: Settings) -> None:
@@ -243,7 +244,7 @@ def test_a_killed_test_run_leaves_no_process() -> None:
     ) as run:
         assert run.stdout is not None
         home = Path(run.stdout.readline().strip())
-        assert find_leftovers(home) != []
+        assert find_stray_processes(home) != []
         os.killpg(run.pid, signal.SIGKILL)
 
-    wait_until(lambda: find_leftovers(home) == [], "no process is left")
+    wait_until(lambda: find_stray_processes(home) == [], "no process is left")
