@@ -24,6 +24,8 @@ from query_api.store.replacement import FileIdentity, ReplacementCheck
 
 # Shorter than the 0.5 s after which another node that has proxied a lookup asks elsewhere.
 ANSWER_TIMEOUT_S = 0.4
+# Listings are not proxied. A page of many records takes a busy process some time.
+PAGE_TIMEOUT_S = 5.0
 # Each connection is a thread in the writer's process; further threads of this process wait for one.
 MAX_CONNECTIONS = 16
 
@@ -55,7 +57,7 @@ class MemoryReader:
 
     def get_many(self, partition: int, keys: Sequence[bytes]) -> dict[bytes, StoredRecord]:
         """Return the records of those keys that have one, as of one commit."""
-        records: dict[bytes, StoredRecord] = self._ask("get_many", partition, keys)
+        records: dict[bytes, StoredRecord] = self._ask("get_many", partition, keys, timeout_s=PAGE_TIMEOUT_S)
         return records
 
     def scan(
@@ -68,7 +70,8 @@ class MemoryReader:
         sample: Sample = ALL_RECORDS,
     ) -> Page:
         """Return at most `limit` records of a range of keys; see StoreReader.scan."""
-        page: Page = self._ask("scan", partition, keys, after=after, limit=limit, sample=sample)
+        named = {"after": after, "limit": limit, "sample": sample}
+        page: Page = self._ask("scan", partition, keys, timeout_s=PAGE_TIMEOUT_S, **named)
         return page
 
     def count(self, partition: int) -> int:
@@ -91,15 +94,17 @@ class MemoryReader:
         positions: dict[int, ChangelogPosition] = self._ask("positions")
         return positions
 
-    def _ask(self, method: str, *arguments: object, **named: object) -> Any:  # noqa: ANN401 - as the method has it
-        """Call a method of the store; raises StoreMissingError when its process does not answer."""
+    def _ask(
+        self, method: str, *arguments: object, timeout_s: float = ANSWER_TIMEOUT_S, **named: object
+    ) -> Any:  # noqa: ANN401 - as the method has it
+        """Call a method of the store; raises StoreMissingError when its process does not answer in time."""
         if not self._slots.acquire(timeout=ANSWER_TIMEOUT_S):
             raise StoreMissingError.unanswered(self._path, ANSWER_TIMEOUT_S)
         try:
             connection = self._idle_connection() or self._connect()
             connection.send((method, arguments, named))
-            if not connection.poll(ANSWER_TIMEOUT_S):
-                raise StoreMissingError.unanswered(self._path, ANSWER_TIMEOUT_S)
+            if not connection.poll(timeout_s):
+                raise StoreMissingError.unanswered(self._path, timeout_s)
             answer = connection.recv()
             self._idle.append(connection)
         except (OSError, EOFError) as error:

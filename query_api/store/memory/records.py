@@ -1,9 +1,7 @@
 """The records of a store in memory, with their positions and schemas. Safe for use by several threads."""
 
 import threading
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import islice
 from zlib import crc32
 
 from query_api.store.base import (
@@ -17,13 +15,14 @@ from query_api.store.base import (
     StoredRecord,
 )
 from query_api.store.changes import newest_changes
+from query_api.store.memory.sorted_keys import SortedKeys
 
 # Memory has no limit of its own. This is far above what the fold accepts, and still fits into a URL.
 MAX_KEY_BYTES = 4096
 # A page of a small sample reads this many keys at most: commits wait meanwhile, for some 5 ms.
 MAX_SCANNED_KEYS = 20_000
 # What CPython takes for a record beside its bytes: two bytes objects, two ints, a tuple, its share of a dict and a list.
-RECORD_OVERHEAD_BYTES = 330
+RECORD_OVERHEAD_BYTES = 260
 
 
 class Records:
@@ -114,16 +113,12 @@ class Records:
 
 
 class _Partition:
-    """The records of one partition by key, and their keys in order.
-
-    New keys are put in order by the next scan, not by each commit: a store that is being filled is not scanned.
-    """
+    """The records of one partition by key, and their keys in order."""
 
     def __init__(self) -> None:
         self.records: dict[bytes, StoredRecord] = {}
         self.data_bytes = 0
-        self._ordered: list[bytes] = []
-        self._unordered: set[bytes] = set()
+        self._keys = SortedKeys()
 
     def apply(self, newest: Mapping[bytes, Change], deleted: set[bytes]) -> None:
         """Apply the newest change of each key."""
@@ -134,7 +129,7 @@ class _Partition:
                 self._delete(key)
             elif stored is None:
                 records[key] = StoredRecord(change.value, change.event_count, change.offset)
-                self._unordered.add(key)
+                self._keys.add(key)
                 self.data_bytes += len(key) + len(change.value)
             elif key in deleted or change.event_count >= stored.event_count:
                 records[key] = StoredRecord(change.value, change.event_count, change.offset)
@@ -142,30 +137,23 @@ class _Partition:
 
     def _delete(self, key: bytes) -> None:
         stored = self.records.pop(key, None)
-        if stored is None:
-            return
-        self.data_bytes -= len(key) + len(stored.value)
-        if key in self._unordered:
-            self._unordered.remove(key)
-        else:
-            del self._ordered[bisect_left(self._ordered, key)]
+        if stored is not None:
+            self._keys.remove(key)
+            self.data_bytes -= len(key) + len(stored.value)
 
     def scan(self, keys: KeyRange, after: bytes, limit: int, sample: Sample) -> Page:
         """Return a page of a range of keys."""
-        if self._unordered:
-            self._ordered.extend(sorted(self._unordered))
-            self._ordered.sort()  # merges the two runs
-            self._unordered.clear()
-        upper = keys.upper
-        start = max(bisect_left(self._ordered, keys.first), bisect_right(self._ordered, after))
-        end = len(self._ordered) if upper is None else bisect_left(self._ordered, upper)
+        upper, total = keys.upper, len(self.records)
         found: list[tuple[bytes, StoredRecord]] = []
         last, scanned = after, 0
-        for key in islice(self._ordered, start, min(end, start + MAX_SCANNED_KEYS)):
-            if len(found) == limit:
+        for key in self._keys.since(max(keys.first, after)):
+            if key == after:
+                continue
+            if upper is not None and key >= upper:
                 break
+            if scanned == MAX_SCANNED_KEYS or len(found) == limit:
+                return Page(found, last, total)
             last, scanned = key, scanned + 1
             if sample.buckets == 1 or crc32(key) % sample.buckets == sample.bucket:
                 found.append((key, self.records[key]))
-        is_more = start + scanned < end
-        return Page(found, last if is_more else None, len(self.records))
+        return Page(found, None, total)
