@@ -15,8 +15,9 @@ from include.nodes.partition_report import PartitionReport
 from include.read_models.balance import READ_MODEL
 from include.settings import Settings
 from query_api.lookup.routing import partition_of
-from query_api.materializer.changelog_follower import Follower, follower_consumer
-from query_api.store.lmdb.writer import LmdbWriter
+from query_api.materializer.changelog_consumer import changelog_consumer
+from query_api.materializer.changelog_follower import ChangelogFollower
+from query_api.store.backends import load_backend
 from stack.lifecycle import start
 from tests.support.changelog_writer import ChangelogWriter
 from tests.support.temporary_stack import temporary_stack
@@ -53,22 +54,18 @@ def main() -> None:
 def measure_hydration(settings: Settings, customers: int) -> None:
     """Read the whole changelog into an empty store, as a node does that has lost its store."""
     with tempfile.TemporaryDirectory(dir=settings.home) as directory:
-        store = LmdbWriter(
-            Path(directory),
-            map_size_bytes=settings.node.store_map_size_mb * 2**20,
-            partitions=settings.topics.partitions,
-        )
-        consumer = follower_consumer(settings.kafka.bootstrap_servers, "benchmark")
-        follower = Follower(
+        store = load_backend(settings.node).open_writer(Path(directory), settings.topics.partitions)
+        consumer = changelog_consumer(settings.kafka.bootstrap_servers, "benchmark")
+        follower = ChangelogFollower(
             f"{READ_MODEL.name}.v1.changelog",
             store,
             consumer,
             SchemaRegistry(settings.registry.url),
             release_grace_s=0,
-            ready_before=(),
+            previously_ready=(),
             on_change=lambda: None,
         )
-        follower.hold(frozenset(range(settings.topics.partitions)))
+        follower.set_target(frozenset(range(settings.topics.partitions)))
         began = time.perf_counter()
         while not (held := follower.partitions()) or not all(p.is_ready for p in held.values()):
             follower.run_once()

@@ -6,6 +6,7 @@ import httpx
 
 from include.settings import CHECKOUT, Settings
 from query_api.cluster import node_state
+from query_api.store.backends import load_backend
 from stack.components.loopback import loopback_client
 from stack.supervision.process import Process
 from stack.tools import Tools
@@ -17,6 +18,7 @@ MATERIALIZER_AGE_S = 5.0
 
 def prepare(settings: Settings) -> None:
     """Make the directory of each node's store."""
+    load_backend(settings.node)  # raises for an unknown store
     for node in node_settings(settings):
         node.store_dir.mkdir(parents=True, exist_ok=True)
 
