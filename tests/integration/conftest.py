@@ -1,14 +1,20 @@
-"""The one real stack that integration tests of a run share: Kafka and the schema registry.
+"""The one real stack that all integration tests of a run share: Kafka and the schema registry.
 
-What more the tests of a folder need runs for as long as that folder's tests do: two cores cannot bear all of it at once.
+What else the tests of a folder need runs only for as long as they do, in a home of its own on these servers
+(`sharing_servers`). The tests with Airflow come last and start the rest of this stack.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from include.settings import Settings
 from tests.support.temporary_stack import temporary_stack
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run the tests of the whole stack last, in whatever order the folders are named: what they start stays up."""
+    items.sort(key=lambda item: "whole_stack" in item.path.parts)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -20,15 +26,21 @@ def quick_java() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def settings(request: pytest.FixtureRequest) -> Iterator[Settings]:
-    """Settings of a stack with Kafka and the schema registry up, on free ports, in a directory of its own."""
+def keep_home(request: pytest.FixtureRequest) -> Callable[[], bool]:
+    """Return a function: whether the home of a stack, with its logs, is worth keeping."""
     session = request.session
+    return lambda: session.testsfailed > 0
+
+
+@pytest.fixture(scope="session")
+def settings(keep_home: Callable[[], bool]) -> Iterator[Settings]:
+    """Settings of a stack with Kafka and the schema registry up, on free ports, in a directory of its own."""
     with temporary_stack(
         ("kafka", "registry"),
-        keep_home=lambda: session.testsfailed > 0,
+        keep_home,
         # No compaction but the tests' own.
         compaction_interval_s=0,
-        # The load that a job of the lake gives way to never ends here.
+        # No other load runs here, so a job of the lake needs no low priority.
         lake_niceness=0,
     ) as running:
         yield running

@@ -16,7 +16,7 @@ import requests
 
 from include.settings import CHECKOUT, Settings
 from stack.settings_environment import settings_environment
-from stack.supervision.supervisor import Supervisor
+from stack.supervision.supervisor import ProcessState, Supervisor
 from tests.support.changelog_writer import ChangelogWriter
 from tests.support.waiting import wait_until
 
@@ -26,10 +26,14 @@ REQUEST_TIMEOUT_S = 6.0
 
 @dataclass
 class NodeStack:
-    """A running stack, what was written to its changelog, and how to ask its nodes."""
+    """Running nodes, what was written to their changelog, and how to query them.
+
+    servers: settings of the stack that supervises Kafka, which is another one than the nodes'.
+    """
 
     settings: Settings
     writer: ChangelogWriter
+    servers: Settings
     expected: dict[str, Decimal] = field(default_factory=dict)
     _event_counts: dict[str, int] = field(default_factory=dict)
 
@@ -113,8 +117,7 @@ class NodeStack:
 
     def pid(self, process: str) -> int:
         """Return the pid of a supervised process."""
-        states = Supervisor(self.settings).states()
-        pid = states[process].pid
+        pid = self._states()[process].pid
         assert pid is not None, f"{process} does not run"
         return pid
 
@@ -127,7 +130,10 @@ class NodeStack:
             wait_until(partial(self._is_replaced, name, pid), f"{name} is replaced")
 
     def _is_replaced(self, name: str, pid: int) -> bool:
-        return Supervisor(self.settings).states()[name].pid not in {None, pid}
+        return self._states()[name].pid not in {None, pid}
+
+    def _states(self) -> dict[str, ProcessState]:
+        return {**Supervisor(self.servers).states(), **Supervisor(self.settings).states()}
 
     def store(self, node: str, version: int = 1) -> Path:
         """Return the directory of a node's store."""
