@@ -36,8 +36,8 @@ def run(context: typer.Context) -> None:
             "ruff check": [str(bin_directory / "ruff"), "check"],
             "ruff format": [str(bin_directory / "ruff"), "format", "--check"],
             "mypy": [sys.executable, "-m", "mypy"],
-            # The quick ones first. The last line of the last step is pytest's own summary.
-            "tests": [*pytest, "tests/unit", "tests/integration"],
+            # The quick ones first. Near the end of the last step are its slowest tests, then pytest's own summary.
+            "tests": [*pytest, "--durations=20", "tests/unit", "tests/integration"],
         }
     )
     failed = []
