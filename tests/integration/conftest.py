@@ -19,7 +19,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def quick_java() -> Iterator[None]:
-    """Have every JVM compile once and simply: most live for seconds here, and the thorough compiler takes their cores."""
+    """Let JVMs use the quick compiler only: most live for seconds here, and the thorough one takes their cores."""
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")
         yield

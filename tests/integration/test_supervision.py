@@ -1,4 +1,4 @@
-"""Processes of the stack come back when they are killed, and none is left behind, however a start or a stop goes.
+"""Killed processes of the stack are restarted, and none is left behind, however a start or a stop ends.
 
 What depends on the supervisor alone is tested with servers that only listen; Kafka and the registry, which the other tests
 share, are killed once each.
@@ -225,7 +225,7 @@ def test_one_start_at_a_time(new_home: Settings) -> None:
             up.kill()
 
 
-def test_a_taken_port_is_named_with_its_holder_and_the_setting_that_moves_it(new_home: Settings) -> None:
+def test_a_taken_port_is_reported_with_its_holder_and_the_setting_that_changes_it(new_home: Settings) -> None:
     with socket.create_server(("127.0.0.1", new_home.kafka.port)), command_line(new_home, "up") as up:
         said, _ = up.communicate()
 

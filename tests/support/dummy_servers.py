@@ -1,4 +1,4 @@
-"""Servers that only listen, in the place of Kafka and the schema registry: for tests of what supervises servers.
+"""Servers that only listen, in place of Kafka and the schema registry, for tests of the supervisor.
 
 Run as a program, it is the command line with these servers: `python -m tests.support.dummy_servers up`.
 """
@@ -68,7 +68,7 @@ def components() -> dict[str, DummyServer]:
 
 
 def hold_back(settings: Settings) -> None:
-    """Make no server of this home ever ready: a start goes no further than waiting for it."""
+    """Keep the servers of this home from becoming ready: a start waits for them."""
     _gate(settings).parent.mkdir(parents=True, exist_ok=True)
     _gate(settings).touch()
 
@@ -79,7 +79,7 @@ def let_go(settings: Settings) -> None:
 
 
 def listens(port: int) -> bool:
-    """Whether a process listens on a port of this machine."""
+    """Whether a process listens on this local port."""
     with closing(socket.socket()) as client:
         client.settimeout(CONNECT_TIMEOUT_S)
         return client.connect_ex(("127.0.0.1", port)) == 0

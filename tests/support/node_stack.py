@@ -50,22 +50,24 @@ class NodeStack:
         self.expected[customer] = amount
 
     def get(self, port: int, path: str) -> requests.Response:
-        """Ask a node."""
+        """Query a node."""
         return requests.get(f"http://127.0.0.1:{port}{path}", timeout=REQUEST_TIMEOUT_S)
 
     def balance(self, port: int, customer: str) -> requests.Response:
-        """Ask a node for a balance."""
+        """Query a node for a balance."""
         url = f"http://127.0.0.1:{port}/api/customers.getBalance"
         return requests.get(url, params={"customerId": customer}, timeout=REQUEST_TIMEOUT_S)
 
     def is_exact(self) -> bool:
-        """Whether every node answers every customer with exactly what was written."""
-        return not self.wrong()
+        """Whether every node answers every customer with exactly what was written; stops at the first wrong answer."""
+        return next(self._wrong_answers(self.ports), None) is None
 
     def wrong(self, ports: tuple[int, ...] = ()) -> list[str]:
         """Return what is not answered as it was written."""
-        found = []
-        for port in ports or self.ports:
+        return list(self._wrong_answers(ports or self.ports))
+
+    def _wrong_answers(self, ports: tuple[int, ...]) -> Iterator[str]:
+        for port in ports:
             with requests.Session() as session:
                 for customer, amount in list(self.expected.items()):
                     answer = session.get(
@@ -74,25 +76,18 @@ class NodeStack:
                         timeout=REQUEST_TIMEOUT_S,
                     )
                     if answer.status_code != 200 or answer.text != f'{{"amount":{amount}}}':
-                        found.append(f"{port} {customer}: {answer.status_code} {answer.text}, not {amount}")
-        return found
+                        yield f"{port} {customer}: {answer.status_code} {answer.text}, not {amount}"
 
     def wait_until_exact(self) -> None:
         """Wait until every node answers every customer exactly."""
         try:
-            wait_until(self._is_exact_or_away, "all balances are exact on all nodes")
+            wait_until(self.is_exact, "all balances are exact on all nodes")
         except AssertionError:
             assert self.wrong()[:5] == []
             raise
 
-    def _is_exact_or_away(self) -> bool:
-        try:
-            return self.is_exact()
-        except requests.RequestException:
-            return False
-
     def is_ready(self, port: int) -> bool:
-        """Whether a node says that it is ready."""
+        """Whether a node reports that it is ready."""
         try:
             return self.get(port, "/readyz").status_code == 200
         except requests.RequestException:
@@ -141,7 +136,7 @@ class NodeStack:
 
     @contextmanager
     def continuous_lookups(self, ports: tuple[int, ...] = ()) -> Iterator[list[str]]:
-        """Ask for all customers on the nodes over and over; gives the list of what was answered wrongly or not at all."""
+        """Look up all customers on the nodes continuously; gives the list of wrong and missing answers."""
         failures: list[str] = []
         stopping = threading.Event()
 
@@ -162,7 +157,7 @@ class NodeStack:
 
 
 class ExtraNode:
-    """A node beside those of the stack, without a supervisor: what is killed stays dead."""
+    """A node beside those of the stack, without a supervisor: a killed process is not restarted."""
 
     def __init__(self, settings: Settings, name: str, port: int) -> None:
         self.port = port

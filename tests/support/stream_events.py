@@ -18,7 +18,7 @@ RANDOM = random.Random(20261121)
 
 
 def random_event(customers: int = 500) -> Event:
-    """Return one event of a random customer: four deposits to a withdrawal."""
+    """Return one event of a random customer; one in five is a withdrawal."""
     event_type = FundsWithdrawn if RANDOM.random() < 0.2 else FundsAdded
     cents = RANDOM.randrange(1, 100_000)
     return event_type(

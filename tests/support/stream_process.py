@@ -64,7 +64,7 @@ class EventSource:
         self._producer.poll(0)
 
     def flush(self) -> None:
-        """Wait until the broker has everything."""
+        """Wait until the broker has acknowledged every record."""
         assert self._producer.flush(90) == 0
 
 
@@ -96,9 +96,9 @@ def states(
 
 
 class ChangelogProgress:
-    """How many events a changelog holds, for tests that poll it: each look reads only what is new since the one before.
+    """How many events a changelog holds, for tests that poll it: each call reads only the records since the one before.
 
-    Made of records of the newest fold revision; of each key counts the highest event_count.
+    The records are of the newest fold revision; a key counts with its highest event_count.
     """
 
     def __init__(self, settings: Settings, model: ReadModel, changelog_topic: str) -> None:

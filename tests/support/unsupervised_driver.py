@@ -48,7 +48,7 @@ def stream_driver(settings: Settings) -> Iterator[subprocess.Popen[bytes]]:
 
 
 class SharedDriver:
-    """A driver that several tests use one after the other, which takes half a minute to start; a test may kill it."""
+    """A driver for several tests, one after the other, because a start takes half a minute; a test may kill it."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -61,7 +61,7 @@ class SharedDriver:
         return self._process
 
     def ensure_running(self, **overrides: object) -> None:
-        """Start it where it does not run, with these settings by variable; does not wait until it folds."""
+        """Start it with these settings by variable, unless it runs; does not wait until it folds."""
         if self._process is None or self._process.poll() is not None:
             self._process = launch(self._settings.changed(**overrides))
 
@@ -70,7 +70,7 @@ class SharedDriver:
         kill_jvm(self._settings, self.process)
 
     def stop(self) -> None:
-        """Stop it gracefully where it runs."""
+        """Stop it gracefully, if it runs."""
         if self._process is not None:
             _end(self._settings, self._process)
 
@@ -88,7 +88,7 @@ class SharedDriver:
 def _end(settings: Settings, process: subprocess.Popen[bytes]) -> None:
     driver = running(settings)
     if driver is None or driver.pid != process.pid:
-        # It has ended, or waits for the lock and has written nothing.
+        # It has ended, or it waits for the lock and has written nothing.
         process.kill()
     else:
         stop(settings, timeout_s=STOP_TIMEOUT_S)

@@ -1,4 +1,4 @@
-"""A home for tests that make up read models, and a Spark session of the lake for the jobs' functions."""
+"""A home for tests that declare read models of their own, and a Spark session of the lake for the jobs' functions."""
 
 from collections.abc import Callable, Iterator
 
@@ -41,7 +41,7 @@ def lake_spark(settings: Settings) -> Iterator[SparkSession]:
 
 
 def end_jvm() -> None:
-    """End the JVM that a stopped session leaves behind, with its memory, for as long as this process lives."""
+    """End the JVM: a stopped session would leave it running until this process ends."""
     gateway = SparkContext._gateway
     assert gateway is not None
     SparkContext._gateway = SparkContext._jvm = None

@@ -37,7 +37,7 @@ def tags(spark: SparkSession, ledger: LakeLedger) -> list[CommitTag]:
 
 
 def pretend_folded(ledger: LakeLedger, batch: int, offsets: dict[str, int]) -> None:
-    """Write what the checkpoint of the stream's query says after a batch."""
+    """Write what the checkpoint of the stream's query holds after a batch."""
     checkpoint = Path(checkpoint_path(ledger.settings, ledger.name, 1))
     source = json.dumps({ledger.model.source_topic: offsets})
     for folder, text in (("offsets", f"v1\n{{}}\n{source}"), ("commits", "v1\n{}")):
@@ -103,7 +103,7 @@ def test_a_record_that_a_killed_driver_repeats_changes_nothing(rounds: list[Roun
     assert repeated == {"repeated 1": (Decimal("5.00"), 5), "repeated 2": (Decimal("6.00"), 6)}
 
 
-def test_where_nothing_came_nothing_is_committed(rounds: list[Round]) -> None:
+def test_without_new_records_nothing_is_committed(rounds: list[Round]) -> None:
     assert (rounds[2].done.commits, rounds[2].done.counts) == (0, RecordCounts())
     assert rounds[2].rows == rounds[1].rows
 
@@ -122,7 +122,7 @@ def test_the_table_names_the_offsets_up_to_which_it_is_complete(
 
     done = compacted(ledger, lake_spark)
 
-    # No record came, only dead letters or events of no state: a commit without files says so.
+    # Only dead letters and events without a state came: the commit has a new tag and no files.
     assert (done.commits, done.tag.complete_up_to) == (1, {0: 7, 1: 6})
     assert set(Path(ledger.table).glob("*.parquet")) == before
     assert tags(lake_spark, ledger)[-1] == done.tag

@@ -1,4 +1,4 @@
-"""Every fault that is planted into a store is found, and named: the expectation, and the key with both its values."""
+"""Every planted fault is found and reported with its expectation, its key, and the stored and the replayed value."""
 
 import itertools
 import json
@@ -161,7 +161,7 @@ def test_nothing_but_the_planted_faults_is_found(faulty: Checks) -> None:
 def test_a_table_of_another_version_is_named(
     ledger: CheckedLedger, lake_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # As if version 1 had been live for long: it is given more time after a promotion.
+    # As if version 1 had been live for a long time: after a promotion the lake has half an hour to follow.
     monkeypatch.setattr("spark_jobs.quality.check_setup.LAKE_FOLLOWS_WITHIN_S", 0.0)
     ledger.write_lake(lake_spark, ledger.records.values(), version=2)
 
@@ -200,7 +200,7 @@ def test_a_table_is_as_old_as_the_first_event_that_it_lacks(
 ) -> None:
     impatient = ledger.settings.changed(quality_max_lake_age_s=1e-6)
     monkeypatch.setattr(ledger, "settings", impatient)
-    # What is known of the table lies far behind what is in it: the stream was stopped before it noted how far it was.
+    # The tag lies far behind the rows, as after a stream that stopped before it committed its offsets.
     ledger.write_lake(lake_spark, ledger.records.values(), complete_up_to={})
     whole = ledger.check(lake_spark, StoreName.LAKE)
     others = [record for record in ledger.records.values() if record.key != KEY]
@@ -211,7 +211,7 @@ def test_a_table_is_as_old_as_the_first_event_that_it_lacks(
     assert failed(lacking) == {FRESH: 1}
 
 
-def test_keys_of_several_partitions_are_said_to_be_uncheckable(
+def test_a_key_with_events_in_several_partitions_is_uncheckable(
     settings: Settings, lake_spark: SparkSession
 ) -> None:
     ledger = CheckedLedger(settings, "mixed", key=ONE_FOR_ALL)
@@ -231,7 +231,7 @@ def test_keys_of_several_partitions_are_said_to_be_uncheckable(
 
 @pytest.fixture(scope="module")
 def stopped(settings: Settings) -> CheckedLedger:
-    """A changelog that has the second of three events of each key as its newest."""
+    """A changelog whose newest record of each key is after the second of three events."""
     ledger = CheckedLedger(settings, "stopped")
     ledger.append(10, 3)
     ledger.write_changelog(history[1] for history in ledger.history.values())
@@ -286,7 +286,7 @@ def test_the_report_shows_both_values(faulty: Checks) -> None:
 def test_a_repeated_run_replaces_its_results(
     ledger: CheckedLedger, right: Checks, faulty: Checks, lake_spark: SparkSession
 ) -> None:
-    # As where the first try of a run was killed before its verdict.
+    # As when the first try of a run was killed before its verdict.
     assert right.full.request.run_id == faulty.full.request.run_id
 
     table = lake_spark.read.format("delta").load(quality_path(ledger.settings))

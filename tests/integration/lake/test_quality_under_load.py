@@ -1,4 +1,4 @@
-"""On a system under load the check raises no false alarm, and finds what is wrong in a single node's store."""
+"""Under load the check raises no false alarm; it finds faults in a single node's store."""
 
 import os
 import threading
@@ -49,7 +49,7 @@ def nodes(settings: Settings, keep_home: Callable[[], bool]) -> Iterator[Setting
 
 @contextmanager
 def load(settings: Settings) -> Iterator[None]:
-    """Append some hundred events a second, of old customers and new ones."""
+    """Append about three hundred events a second, of old and new customers."""
     stopping = threading.Event()
     source = EventSource(settings, BALANCE.source_topic)
 

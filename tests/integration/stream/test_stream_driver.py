@@ -42,7 +42,7 @@ def shared_driver(settings: Settings) -> Iterator[SharedDriver]:
 
 @pytest.fixture
 def driver(shared_driver: SharedDriver) -> SharedDriver:
-    """The one driver of these tests, started where the test before has killed it."""
+    """The one driver of these tests, restarted if an earlier test has killed it."""
     shared_driver.ensure_running()
     return shared_driver
 
@@ -85,7 +85,7 @@ def rubbish(source: EventSource) -> list[tuple[str, bytes | None, bytes | None]]
 def test_good_events_are_folded_and_rubbish_becomes_dead_letters_once(
     settings: Settings, shared_driver: SharedDriver, source: EventSource, ledger: Ledger
 ) -> None:
-    # It catches up with them in batches.
+    # So that it catches up with the events in batches.
     shared_driver.stop()
     earlier = {position_of(letter) for letter in records_of(settings, LETTERS)}
     bad = rubbish(source)

@@ -1,4 +1,4 @@
-"""Whatever of the stream is killed, one driver runs again, never two, and every balance is exact, also on both nodes."""
+"""Whichever process of the stream is killed, exactly one driver runs afterwards, and every balance is exact on both nodes."""
 
 import psutil
 import pytest

@@ -39,7 +39,7 @@ def pids(settings: Settings, server: str) -> list[int]:
 
 
 def kill(pid: int) -> None:
-    """Kill with -9 a process that may have gone with its parent already."""
+    """Kill with -9 a process that may have ended with its parent already."""
     try:
         os.kill(pid, signal.SIGKILL)
     except ProcessLookupError:

@@ -46,7 +46,7 @@ def stack(full_stack: Settings) -> Settings:
 
 @pytest.fixture
 def under_load(stack: Settings) -> Iterator[Settings]:
-    """The same while events come in."""
+    """The same while events arrive."""
     source = EventSource(stack, MODEL)
     events = [FundsAdded(customerId=key, amount=Decimal(CENTS) / 100) for key in KEYS]
     values = [(event_key(event), source.serializer.serialize(event)) for event in events]
@@ -105,7 +105,7 @@ def said(api: AirflowApi, run_id: str, task_id: str) -> str:
 
 
 def checks(api: AirflowApi) -> dict[str, str]:
-    """Return the runs of the quality check that an event of the lake's asset began, and their states."""
+    """Return the quality check's runs that an event of the lake's asset triggered, and their states."""
     runs = api.runs(QUALITY_DAG, limit=50)
     return {run_id: state for run_id, state in runs.items() if run_id.startswith("asset_triggered")}
 
@@ -115,7 +115,7 @@ def answer(api: AirflowApi, run_id: str, option: str, state: str) -> None:
 
     See ApprovalIfAsked.
     """
-    # As seen by one look after the other: when the answer may be given.
+    # When the answer may be given; infinite while the question is not asked.
     answer_at_s = math.inf
 
     def answered() -> bool:
@@ -173,7 +173,7 @@ def test_rebuild_under_load_is_approved_promoted_and_rolled_back(
     assert still_there(under_load, MODEL, number) == []
 
 
-def test_a_check_followed_the_change_of_the_lake(stack: Settings, api: AirflowApi) -> None:
+def test_a_quality_check_follows_the_promotion_in_the_lake(stack: Settings, api: AirflowApi) -> None:
     assert record(stack).live is not None
     wait_until(
         lambda: "success" in checks(api).values(),
@@ -185,7 +185,7 @@ def test_a_check_followed_the_change_of_the_lake(stack: Settings, api: AirflowAp
 
 
 def skip(api: AirflowApi, run_id: str, task_id: str) -> None:
-    """Take a task for done, as an operator may in Airflow's page."""
+    """Mark a task as successful, as an operator can in Airflow's page."""
     api._call(
         "PATCH", f"dags/{REBUILD_DAG}/dagRuns/{run_id}/taskInstances/{task_id}", json={"new_state": "success"}
     )
