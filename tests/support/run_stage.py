@@ -1,4 +1,4 @@
-"""`python -m tests.support.run_stage STAGE ...`: runs one stage's action without Airflow, for the kill tests."""
+"""`python -m tests.support.run_stage STAGE ...`: one stage's action by hand, without Airflow. What the kill tests run."""
 
 import argparse
 import logging
