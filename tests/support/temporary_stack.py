@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from include.settings import Settings
@@ -90,16 +91,20 @@ def sharing_servers(
 
 
 def delete_topics(settings: Settings) -> None:
-    """Delete every topic but Kafka's own, and wait until the broker lists none."""
+    """Delete every topic but Kafka's own, and wait until the broker lists none; it may be restarting meanwhile."""
     admin = AdminClient({"bootstrap.servers": settings.kafka.bootstrap_servers})
 
-    def topics() -> list[str]:
-        return [topic for topic in admin.list_topics(timeout=10).topics if not topic.startswith("__")]
+    def are_deleted() -> bool:
+        try:
+            listed = admin.list_topics(timeout=10).topics
+            found = [topic for topic in listed if not topic.startswith("__")]
+            for deleted in admin.delete_topics(found, operation_timeout=30).values() if found else ():
+                deleted.result()
+        except KafkaException:
+            return False
+        return not found
 
-    if found := topics():
-        for deleted in admin.delete_topics(found, operation_timeout=30).values():
-            deleted.result()
-    wait_until(lambda: not topics(), "all topics are deleted")
+    wait_until(are_deleted, "all topics are deleted")
 
 
 @contextmanager

@@ -99,10 +99,14 @@ def ledger(settings: Settings) -> CheckedLedger:
 
 @pytest.fixture(scope="module")
 def right(ledger: CheckedLedger, lake_spark: SparkSession) -> Checks:
-    """Check right records."""
+    """Check right records; then a sample of them, with no age allowed and a tag that is far behind the rows."""
     ledger.write_lake(lake_spark, ledger.records.values())
     full = ledger.check(lake_spark, StoreName.LAKE, StoreName.CHANGELOG, run_id=RUN_ID)
-    sample = ledger.check(lake_spark, StoreName.LAKE, mode=Mode.SAMPLE)
+    # As after a stream that stopped before it committed its offsets.
+    ledger.write_lake(lake_spark, ledger.records.values(), complete_up_to={})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ledger, "settings", ledger.settings.changed(quality_max_lake_age_s=1e-6))
+        sample = ledger.check(lake_spark, StoreName.LAKE, mode=Mode.SAMPLE)
     return Checks(full, sample, {}, frozenset())
 
 
@@ -158,17 +162,28 @@ def test_nothing_but_the_planted_faults_is_found(faulty: Checks) -> None:
     assert named(faulty.full).keys() == {*faulty.keys.values(), *faulty.lost}
 
 
-def test_a_table_of_another_version_is_named(
-    ledger: CheckedLedger, lake_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # As if version 1 had been live for a long time: after a promotion the lake has half an hour to follow.
-    monkeypatch.setattr("spark_jobs.quality.check_setup.LAKE_FOLLOWS_WITHIN_S", 0.0)
-    ledger.write_lake(lake_spark, ledger.records.values(), version=2)
+@pytest.fixture(scope="module")
+def outdated(ledger: CheckedLedger, right: Checks, lake_spark: SparkSession) -> CheckResult:
+    """Check a table of another version that lacks one event."""
+    assert right.full.passed
+    others = [record for record in ledger.records.values() if record.key != KEY]
+    lacking = [*others, ledger.history[KEY][-2]]
+    ledger.write_lake(lake_spark, lacking, version=2, complete_up_to={})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ledger, "settings", ledger.settings.changed(quality_max_lake_age_s=1e-6))
+        # As if version 1 had been live for a long time: after a promotion the lake has half an hour to follow.
+        patch.setattr("spark_jobs.quality.check_setup.LAKE_FOLLOWS_WITHIN_S", 0.0)
+        return ledger.check(lake_spark, StoreName.LAKE)
 
-    result = ledger.check(lake_spark, StoreName.LAKE)
 
-    assert failed(result) == {RIGHT_STORE: 1}
-    assert "the lake holds version 2, not version 1" in result.verdict
+def test_a_table_of_another_version_is_named(outdated: CheckResult) -> None:
+    assert failed(outdated) == {RIGHT_STORE: 1, FRESH: 1}
+    assert "the lake holds version 2, not version 1" in outdated.verdict
+
+
+def test_a_table_is_as_old_as_the_first_event_that_it_lacks(right: Checks, outdated: CheckResult) -> None:
+    assert right.sample.passed, right.sample.verdict
+    assert failed(outdated)[FRESH] == 1
 
 
 def test_a_promotion_on_its_way_to_the_lake_is_waited_for(
@@ -193,22 +208,6 @@ def test_a_promotion_on_its_way_to_the_lake_is_waited_for(
 
     assert result.passed, result.verdict
     assert result.version == 2
-
-
-def test_a_table_is_as_old_as_the_first_event_that_it_lacks(
-    ledger: CheckedLedger, lake_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    impatient = ledger.settings.changed(quality_max_lake_age_s=1e-6)
-    monkeypatch.setattr(ledger, "settings", impatient)
-    # The tag lies far behind the rows, as after a stream that stopped before it committed its offsets.
-    ledger.write_lake(lake_spark, ledger.records.values(), complete_up_to={})
-    whole = ledger.check(lake_spark, StoreName.LAKE)
-    others = [record for record in ledger.records.values() if record.key != KEY]
-    ledger.write_lake(lake_spark, [*others, ledger.history[KEY][-2]], complete_up_to={})
-    lacking = ledger.check(lake_spark, StoreName.LAKE)
-
-    assert whole.passed, whole.verdict
-    assert failed(lacking) == {FRESH: 1}
 
 
 def test_a_key_with_events_in_several_partitions_is_uncheckable(
