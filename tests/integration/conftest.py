@@ -33,7 +33,7 @@ def keep_home(request: pytest.FixtureRequest) -> Callable[[], bool]:
 
 
 @pytest.fixture(scope="session")
-def settings(keep_home: Callable[[], bool]) -> Iterator[Settings]:
+def servers(keep_home: Callable[[], bool]) -> Iterator[Settings]:
     """Settings of a stack with Kafka and the schema registry up, on free ports, in a directory of its own."""
     with temporary_stack(
         ("kafka", "registry"),
@@ -44,3 +44,9 @@ def settings(keep_home: Callable[[], bool]) -> Iterator[Settings]:
         lake_niceness=0,
     ) as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def settings(servers: Settings) -> Settings:
+    """The settings of most tests: those of the shared stack, unless their folder or module has others."""
+    return servers

@@ -14,9 +14,9 @@ from tests.support.temporary_stack import sharing_servers
 
 
 @pytest.fixture(scope="package")
-def settings(settings: Settings, keep_home: Callable[[], bool]) -> Iterator[Settings]:
+def settings(servers: Settings, keep_home: Callable[[], bool]) -> Iterator[Settings]:
     """Settings of a home on the shared Kafka and schema registry that no stream driver reads."""
-    with sharing_servers(settings, keep_home) as home:
+    with sharing_servers(servers, keep_home) as home:
         yield home
 
 

@@ -29,10 +29,10 @@ PARTITION = 1
 
 
 @pytest.fixture(scope="module")
-def nodes(settings: Settings, keep_home: Callable[[], bool]) -> Iterator[Settings]:
+def nodes(servers: Settings, keep_home: Callable[[], bool]) -> Iterator[Settings]:
     """Both query nodes and a stream driver that folds some events, in a home of their own."""
     with sharing_servers(
-        settings,
+        servers,
         keep_home,
         stream_real_time_interval_s=10,
         stream_spare_queries=0,

@@ -16,11 +16,11 @@ CUSTOMERS = 200
 
 
 @pytest.fixture(scope="package")
-def running_nodes(settings: Settings, keep_home: Callable[[], bool]) -> Iterator[NodeStack]:
+def running_nodes(servers: Settings, keep_home: Callable[[], bool]) -> Iterator[NodeStack]:
     """Two nodes that hold the balances of some customers; they start before there is anything to consume."""
-    with sharing_servers(settings, keep_home) as home:
+    with sharing_servers(servers, keep_home) as home:
         start(home, ("query_nodes",))
-        stack = NodeStack(home, ChangelogWriter(home), servers=settings)
+        stack = NodeStack(home, ChangelogWriter(home), servers=servers)
         stack.writer.make_topics()
         stack.writer.register_live()
         for number in range(CUSTOMERS):

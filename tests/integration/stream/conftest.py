@@ -10,10 +10,10 @@ from tests.support.temporary_stack import sharing_servers
 
 
 @pytest.fixture(scope="package")
-def stream_stack(settings: Settings, keep_home: Callable[[], bool]) -> Iterator[Settings]:
+def stream_stack(servers: Settings, keep_home: Callable[[], bool]) -> Iterator[Settings]:
     """A home on the shared Kafka and schema registry, for tests that run stream drivers of their own, one at a time."""
     with sharing_servers(
-        settings,
+        servers,
         keep_home,
         stream_real_time_interval_s=10,
         stream_catch_up_threshold_events=5_000,

@@ -7,7 +7,7 @@ from stack.lifecycle import start
 
 
 @pytest.fixture(scope="session")
-def full_stack(settings: Settings) -> Settings:
+def full_stack(servers: Settings) -> Settings:
     """The shared stack with both query nodes and Airflow, and so the stream driver, up."""
-    start(settings, only=("query_nodes", "airflow"))
-    return settings
+    start(servers, only=("query_nodes", "airflow"))
+    return servers
