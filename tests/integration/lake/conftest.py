@@ -16,7 +16,8 @@ from tests.support.temporary_stack import sharing_servers
 @pytest.fixture(scope="package")
 def settings(servers: Settings, keep_home: Callable[[], bool]) -> Iterator[Settings]:
     """Settings of a home on the shared Kafka and schema registry that no stream driver reads."""
-    with sharing_servers(servers, keep_home) as home:
+    # The tables have some hundred rows: half of the default's tasks, and still more than one.
+    with sharing_servers(servers, keep_home, lake_shuffle_partitions=2) as home:
         yield home
 
 
