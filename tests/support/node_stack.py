@@ -28,12 +28,12 @@ REQUEST_TIMEOUT_S = 6.0
 class NodeStack:
     """Running nodes, what was written to their changelog, and how to query them.
 
-    servers: settings of the stack that supervises Kafka, which is another one than the nodes'.
+    servers: settings of the stack that supervises Kafka, where that is another one than the nodes'.
     """
 
     settings: Settings
     writer: ChangelogWriter
-    servers: Settings
+    servers: Settings | None = None
     expected: dict[str, Decimal] = field(default_factory=dict)
     _event_counts: dict[str, int] = field(default_factory=dict)
 
@@ -128,7 +128,8 @@ class NodeStack:
         return self._states()[name].pid not in {None, pid}
 
     def _states(self) -> dict[str, ProcessState]:
-        return {**Supervisor(self.servers).states(), **Supervisor(self.settings).states()}
+        servers = {} if self.servers is None else Supervisor(self.servers).states()
+        return servers | Supervisor(self.settings).states()
 
     def store(self, node: str, version: int = 1) -> Path:
         """Return the directory of a node's store."""
