@@ -13,7 +13,7 @@ from include.lake.tables import KEY_COLUMN
 from include.nodes.key_sample import KeySample
 from include.quality.check import StoreName
 from include.settings import Settings
-from include.versions.registry import Version
+from include.versions.version_record import Version
 from spark_jobs.folding.replay import Offsets
 from spark_jobs.quality.frame_cache import FrameCache
 
