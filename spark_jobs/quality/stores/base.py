@@ -10,6 +10,7 @@ from pyspark.sql.types import DataType, StructType
 
 from include.declarations.read_model import POSITION_FIELDS, ReadModel
 from include.lake.tables import KEY_COLUMN
+from include.nodes.key_sample import KeySample
 from include.quality.check import StoreName
 from include.settings import Settings
 from include.versions.version_record import Version
@@ -35,11 +36,8 @@ class StoreReplica:
 
 
 @dataclass(frozen=True)
-class Sample:
-    """The keys whose CRC-32 leaves `bucket` when divided by `buckets`; with 1 bucket, all of them."""
-
-    bucket: int = 0
-    buckets: int = 1
+class Sample(KeySample):
+    """A sample of keys, taken from frames."""
 
     def of(self, frame: DataFrame) -> DataFrame:
         """Keep the sample's rows of a frame with a column `key`."""

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from include.quality.check import CheckRequest, CheckResult, Mode, StoreName
 from include.settings import Settings
 from query_api.store.lmdb import layout
-from spark_jobs.promote_lake import promote
+from spark_jobs.lake.live_lake import promote
 from spark_jobs.quality.expectations import COMPLETE, NO_MISSING_KEY, WHOLE_PARTITIONS
 from spark_jobs.quality.run import run_check
 from tests.support.checked_ledger import failed

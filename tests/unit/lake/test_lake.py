@@ -10,7 +10,7 @@ from include.declarations.read_model import read_model
 from include.lake.status import LakeCommit, LakeStatus
 from include.lake.tables import CommitTag, merge_offsets, table_fields
 from spark_jobs.lake.lake_table import TaggedCommit
-from spark_jobs.promote_lake import invalid_reason
+from spark_jobs.lake.live_lake import invalid_reason
 
 TAG = CommitTag("balance", 3, 2, "compaction", {0: 17, 1: 0}, {0: 40, 1: 2}, "5f0c", "i_Pm")
 
