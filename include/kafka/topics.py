@@ -77,9 +77,9 @@ def _metadata(admin: AdminClient, topic: str) -> TopicMetadata | None:
 
 
 def ensure_topics(admin: AdminClient, topics: list[Topic], replication_factor: int) -> None:
-    """Create the topics that do not exist yet; existing ones stay as they are. All can be used when this returns.
+    """Make those topics that do not exist yet; leave the others as they are. All can be used when this returns.
 
-    Raises KafkaUnavailableError when the brokers do not create them in time.
+    Raises KafkaUnavailableError when the broker does not do it in time.
     """
     made = {topic.name for topic in topics}
     new = [NewTopic(t.name, t.partitions, replication_factor, config=t.config) for t in topics]
