@@ -1,4 +1,4 @@
-"""Writes state records to a changelog by hand, in the stream driver's place: its readers are tested without it."""
+"""Writes state records to a changelog in place of the stream driver, to test its readers without one."""
 
 import io
 from dataclasses import dataclass
@@ -110,5 +110,5 @@ class ChangelogWriter:
                 return
 
     def flush(self) -> None:
-        """Wait until the broker has everything."""
+        """Wait until the broker has acknowledged every record."""
         assert self._producer.flush(FLUSH_TIMEOUT_S) == 0

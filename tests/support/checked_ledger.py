@@ -1,4 +1,4 @@
-"""A read model of a test's own with events on its log, and its right records, to be stored as they are or with a fault."""
+"""A read model for one test: events on its log, and its correct records, stored as they are or with a fault."""
 
 import io
 from collections.abc import Iterable
@@ -32,7 +32,7 @@ from include.read_models import balance
 from pyspark.sql.functions import lit
 READ_MODEL = replace(balance.READ_MODEL, name={name!r}, source_topic={name!r}, key={key})
 """
-# How a read model's module says what its key is.
+# Key expressions for a read model's module.
 CUSTOMER, ONE_FOR_ALL = "balance.customer", 'lambda: lit("all")'
 
 
@@ -151,7 +151,7 @@ class CheckedLedger:
         version: int = 1,
         complete_up_to: dict[int, int] | None = None,
     ) -> None:
-        """Make the lake's or the staging's table hold these records, and say up to where: the source's end if not said."""
+        """Replace the rows of the lake's or the staging's table; `complete_up_to` None is the end of the source."""
         path = table_path(self.settings, self.name)
         if store is StoreName.STAGING:
             path = staging_path(self.settings, self.name, version)

@@ -1,4 +1,4 @@
-"""Changes of the version registry that race: of two promotions one loses and says so; whatever else happens is decided again."""
+"""Concurrent changes of the version registry: one of two promotions fails with an error; other changes are decided again."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -41,7 +41,7 @@ def registry(stream_stack: Settings, request: pytest.FixtureRequest) -> Iterator
     registry.close()
 
 
-def test_of_two_rollbacks_at_once_the_later_one_loses(
+def test_the_later_of_two_concurrent_rollbacks_loses(
     registry: VersionRegistry, stream_stack: Settings, request: pytest.FixtureRequest
 ) -> None:
     name, other = request.node.name, VersionRegistry(stream_stack.kafka.bootstrap_servers)
