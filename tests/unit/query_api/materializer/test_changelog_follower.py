@@ -62,7 +62,7 @@ class AwayRegistry:
         self.asked = threading.Event()
 
     def schema_by_id(self, schema_id: int) -> None:
-        """Say that it does not answer."""
+        """Raise as an unavailable registry does."""
         self.asked.set()
         raise RegistryUnavailableError(str(schema_id))
 

@@ -30,7 +30,7 @@ from tests.support.waiting import wait_until
 
 DEADLINE_S = 30.0
 KEY = b"you"
-# A materializer that has followed the changelog: it holds a store with one record, says so, and waits to be killed.
+# A materializer that has followed the changelog: it fills a store with one record, prints "filled", and waits.
 PREVIOUS = """
 import sys, time
 from pathlib import Path

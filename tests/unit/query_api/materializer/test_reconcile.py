@@ -122,6 +122,6 @@ def test_while_the_store_is_opened_the_state_before_stays_in_force() -> None:
     assert state_of(view=None, previous=before) == before
     opening = state_of(previous=before, follower=Follower(None))
     assert opening.models["balance"].versions[1].partitions == held
-    anew = state_of(previous=before.without_partitions(("balance", 1)), follower=Follower(None))
-    assert anew.models["balance"].versions[1].partitions == {}
+    from_nothing = state_of(previous=before.without_partitions(("balance", 1)), follower=Follower(None))
+    assert from_nothing.models["balance"].versions[1].partitions == {}
     assert before.without_partitions(("balance", 2)) == before

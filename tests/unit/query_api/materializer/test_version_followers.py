@@ -23,7 +23,7 @@ FULL = StoreFullError.at(Path("/nodes/node-1/balance.v2"), "0 bytes are left on 
 
 @dataclass
 class Thread:
-    """A version's thread that ends when the test says so."""
+    """A version's thread that ends when the test ends it."""
 
     reference: VersionReference
     failure: Exception | None = None

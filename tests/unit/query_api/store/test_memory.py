@@ -24,7 +24,7 @@ from tests.support.waiting import wait_until
 BACKEND = MemoryBackend()
 BINDING = Binding("cluster", "balance.v1.changelog", "topic id")
 DEADLINE_S = 10.0
-# Fills a store, says so, and waits to be killed.
+# Fills a store, prints "filled", and waits to be killed.
 MATERIALIZER = """
 import sys, time
 from pathlib import Path
