@@ -49,7 +49,7 @@ def nodes(running: NodeStack) -> NodeStack:
 
 
 @contextmanager
-def readiness(nodes: NodeStack, port: int) -> Iterator[list[bool]]:
+def readiness(port: int) -> Iterator[list[bool]]:
     """Ask a node again and again whether its own partitions are ready; gives the answers."""
     answers: list[bool] = []
     stopping = threading.Event()
@@ -98,7 +98,7 @@ def test_restarted_materializer_reads_the_changelog_again_and_is_not_ready_meanw
     nodes: NodeStack, number: signal.Signals
 ) -> None:
     pid = nodes.pid("node-1-materializer")
-    with nodes.continuous_lookups() as failures, readiness(nodes, nodes.ports[0]) as answers:
+    with nodes.continuous_lookups() as failures, readiness(nodes.ports[0]) as answers:
         os.kill(pid, number)
         nodes.put("customer 3/é", nodes.expected["customer 3/é"] + Decimal("1.00"))
         nodes.writer.flush()
