@@ -12,7 +12,7 @@ from benchmarks.deposits import prompt_producer
 from benchmarks.lookup_client import Answered, ask
 from benchmarks.report import latency_line, percentile, print_circumstances
 from include.kafka.schema_registry import SchemaRegistry
-from include.read_models.balance import READ_MODEL
+from include.read_models.balance.model import READ_MODEL
 from include.settings import Settings
 from query_api.lookup.partition_status import PartitionReport
 from query_api.lookup.routing import partition_of

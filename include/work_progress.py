@@ -15,7 +15,7 @@ PATTERN = re.compile(r"progress: .*")
 class WorkProgress:
     """Logs the progress of one job, at most every two seconds.
 
-    what: the job, such as "catch up of balance v2". unit: what is counted, in the plural.
+    what: the job, such as "catch up of orders v2". unit: what is counted, in the plural.
     """
 
     what: str

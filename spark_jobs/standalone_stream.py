@@ -7,10 +7,12 @@ import argparse
 import fcntl
 import logging
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TextIO
 
 from include.declarations.read_model import ReadModel, read_model
+from include.declarations.topic_options import TopicOptions
 from include.errors import FoldlakeError, SettingsError
 from include.kafka.log_reading import log_consumer
 from include.kafka.record_schema import RecordSchema, schema_file
@@ -24,7 +26,7 @@ from include.kafka.topics import (
 )
 from include.settings import Settings
 from include.spark.stream_config import stream_config, stream_master
-from include.stream.slot_planning import task_slots
+from include.stream.slot_planning import shuffle_partitions, task_slots
 from spark_jobs.folding.fold_fingerprint import incompatibility
 from spark_jobs.folding.schema_cache import FixedSchemas
 from spark_jobs.runtime.session import spark_session
@@ -83,7 +85,9 @@ def _run(arguments: argparse.Namespace) -> None:
     settings = Settings().changed(
         partitions=partitions, stream_spare_queries=0, stream_master=arguments.master
     )
-    model = read_model(arguments.read_model, settings.read_models_dir)
+    declared = read_model(arguments.read_model, settings.read_models_dir)
+    # The topic is there: its own number of partitions counts, whatever the read model declares.
+    model = replace(declared, topic=TopicOptions())
     schemas = FixedSchemas(_writers(arguments.schema, model))
     admin = admin_client(arguments.bootstrap)
     topics = [
@@ -95,7 +99,7 @@ def _run(arguments: argparse.Namespace) -> None:
     config = stream_config(settings) | {"spark.local.dir": str(arguments.state_dir.absolute() / "tmp")}
     master = stream_master(settings.changed(stream_master=arguments.master))
     spark = spark_session("foldlake-stream", config, master, jars)
-    wait_for_slots(spark, task_slots(settings))
+    wait_for_slots(spark, task_slots(settings, [partitions]))
     checkpoint = str(arguments.state_dir.absolute() / "checkpoint")
     if incompatibility(spark, checkpoint, model, model.newest_fold_revision):
         raise SettingsError(
@@ -117,7 +121,12 @@ def _run(arguments: argparse.Namespace) -> None:
         schemas,
         TriggerSettings.of(settings),
         consumer,
-        FoldPlan(model, model.newest_fold_revision, arguments.state_schema_id),
+        FoldPlan(
+            model,
+            model.newest_fold_revision,
+            arguments.state_schema_id,
+            shuffle_partitions(settings, partitions),
+        ),
     )
     letters = DeadLetterQuery(
         spark,

@@ -8,7 +8,7 @@ from include.declarations.read_model import load_read_models
 from include.errors import FoldlakeError, KafkaUnavailableError, RegistryUnavailableError
 from include.parent_death import die_with_parent
 from include.settings import Settings
-from include.spark.stream_config import stream_config
+from include.spark.stream_config import source_partitions, stream_config
 from include.stream.slot_planning import task_slots
 from spark_jobs.runtime.session import spark_session
 from spark_jobs.streaming.active_versions import ActiveVersions
@@ -36,7 +36,7 @@ def main() -> int:
     models = load_read_models(settings.read_models_dir)
     spark = spark_session("foldlake-stream", stream_config(settings))
     try:
-        wait_for_slots(spark, task_slots(settings, len(models)))
+        wait_for_slots(spark, task_slots(settings, source_partitions(settings)))
         active = ActiveVersions(spark, settings, models)
         _prepare(active)
         publisher = ProgressPublisher(

@@ -20,7 +20,7 @@ from query_api.cluster.membership import GROUP
 from query_api.lookup.lookups import HOP_ANY
 from spark_jobs.quality.stores.base import Sample
 
-# 500 records of a balance are 70 kB and keep a node's worker for some 15 ms: a lookup beside it hardly waits.
+# 500 small records are 70 kB and keep a node's worker for some 15 ms: a lookup beside it hardly waits.
 PAGE_RECORDS = 500
 REQUEST_TIMEOUT_S = 10.0
 RETRY_S = 0.2

@@ -9,6 +9,7 @@ from typing import Any
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
+from include.declarations.read_model import read_model as declared_read_model
 from include.kafka.topics import admin_client
 from include.nodes.peers import Peer, PeerDownError
 from include.nodes.routing_table import routing_table
@@ -45,6 +46,7 @@ def hydrate(settings: Settings, read_model: str, number: int) -> None:
     """
     registry = VersionRegistry(settings.kafka.bootstrap_servers, settings.topics.replication_factor)
     admin = admin_client(settings.kafka.bootstrap_servers)
+    partitions = declared_read_model(read_model, settings.read_models_dir).partitions(settings.topics)
     began_s = time.monotonic()
     progress = WorkProgress(f"loading of {read_model} v{number} on the query nodes", "records", 0)
     try:
@@ -53,7 +55,7 @@ def hydrate(settings: Settings, read_model: str, number: int) -> None:
             if version.stage in (Stage.LIVE, Stage.PREVIOUS):
                 LOG.info("v%d of %s is %s already", number, read_model, version.stage)
                 return
-            found = hydration(reports(admin), read_model, number, settings.topics.partitions)
+            found = hydration(reports(admin), read_model, number, partitions)
             progress.total = max(found.total, 1)
             if not found.waiting_for:
                 progress.reached(progress.total)

@@ -1,109 +1,48 @@
-"""The lookups as Flask has them: balances (whatever the hot path left), whole records, and what read models there are."""
+"""The lookups behind Flask, and the list of read models."""
 
-from urllib.parse import quote
+from collections.abc import Callable
 
 from flask import Blueprint, Response, request
 
-from include.kafka.state_record import StateRecord
-from include.nodes.peers import HOP_HEADER, PeerResponse
-from query_api.http import balance_lookup
-from query_api.http.answer_headers import headers_of, passed_on
+from include.nodes.peers import HOP_HEADER
 from query_api.http.json_text import dumps
-from query_api.http.problems import ProblemError
-from query_api.lookup.local_lookup import LocalAnswer, LocalLookup
-from query_api.lookup.lookup_failures import LookupFailedError
-from query_api.lookup.lookups import Lookups
-from query_api.lookup.position_bound import PositionBound
-from query_api.metrics.node_metrics import LOOKUPS
-
-BALANCE_PARAMETERS = frozenset({"customerId", "minOffset"})
-RECORD_PARAMETERS = frozenset({"version", "minOffset"})
-MAX_VERSION_DIGITS = 9
+from query_api.http.lookup_router import LookupRouter
+from query_api.http.named_lookups import CompiledLookup
+from query_api.http.reply import flask_response
+from query_api.lookup.local_lookup import LocalLookup
 
 
-def reads_blueprint(lookups: Lookups) -> Blueprint:
+def reads_blueprint(router: LookupRouter, local: LocalLookup) -> Blueprint:
     """Return the lookups as part of a Flask application."""
     blueprint = Blueprint("reads", __name__)
-
-    @blueprint.get(balance_lookup.PATH)
-    def get_balance() -> Response:
-        given = balance_lookup.parameters(request.query_string.decode("latin-1"), BALANCE_PARAMETERS)
-        key = balance_lookup.customer_key(given.get("customerId"))
-        target = balance_lookup.target_of(given["customerId"], given.get("minOffset"))
-        answer = _answer(lookups, balance_lookup.MODEL, key, None, given.get("minOffset"), target)
-        if isinstance(answer, PeerResponse):
-            return _from_peer(answer)
-        return Response(balance_lookup.body_of(answer), headers=headers_of(answer))
+    for lookup in router.named.values():
+        blueprint.add_url_rule(lookup.path, _endpoint(lookup.path), _named_view(router, lookup))
 
     @blueprint.get("/api/read-models/<name>/records/<path:key>")
     def get_record(name: str, key: str) -> Response:
-        given = balance_lookup.parameters(request.query_string.decode("latin-1"), RECORD_PARAMETERS)
-        version = version_number(given.get("version"))
-        query = "&".join(f"{k}={quote(v)}" for k, v in given.items() if v)
-        target = f"/api/read-models/{quote(name, safe='')}/records/{quote(key, safe='')}?{query}"
-        answer = _answer(lookups, name, key.encode(), version, given.get("minOffset"), target)
-        if isinstance(answer, PeerResponse):
-            return _from_peer(answer)
-        return Response(_record_json(lookups.local, answer), headers=headers_of(answer))
+        return flask_response(router.record(name, key, _query(), request.headers.get(HOP_HEADER)))
 
     @blueprint.get("/api/read-models")
     def get_read_models() -> Response:
-        return Response(dumps(_read_models(lookups.local)), content_type="application/json")
+        return Response(dumps(_read_models(local)), content_type="application/json")
 
     return blueprint
 
 
-def _answer(
-    lookups: Lookups, model: str, key: bytes, version: int | None, min_offset: str | None, target: str
-) -> LocalAnswer | PeerResponse:
-    try:
-        bound = PositionBound.parse(min_offset)
-    except ValueError as error:
-        raise ProblemError(400, "invalid-bound", str(error)) from error
-    try:
-        place = lookups.local.place(model, key, version)
-        answer = lookups.answer(place, target, request.headers.get(HOP_HEADER), bound)
-    except LookupFailedError as error:
-        LOOKUPS.labels(error.reason.slug, "local").inc()
-        raise
-    LOOKUPS.labels("ok", "peer" if isinstance(answer, PeerResponse) else "local").inc()
-    return answer
+def _named_view(router: LookupRouter, lookup: CompiledLookup) -> Callable[[], Response]:
+    def get_by_name() -> Response:
+        return flask_response(router.by_name(lookup, _query(), request.headers.get(HOP_HEADER)))
+
+    return get_by_name
 
 
-def _from_peer(response: PeerResponse) -> Response:
-    return Response(response.body, status=response.status, headers=passed_on(response.headers))
+def _endpoint(path: str) -> str:
+    # Flask keeps the dot for itself.
+    return path.replace(".", ":")
 
 
-def version_number(text: str | None) -> int | None:
-    """Read the parameter `version`; raises ProblemError."""
-    if text is None:
-        return None
-    if not (text.isascii() and text.isdigit() and len(text) <= MAX_VERSION_DIGITS):
-        raise ProblemError(400, "invalid-version", f"version must be a whole number; it is {text[:40]!r}.")
-    return int(text)
-
-
-def _record_json(local: LocalLookup, answer: LocalAnswer) -> str:
-    record = local.decode(answer)
-    return dumps(
-        {
-            "read_model": answer.place.model.name,
-            "version": answer.place.version,
-            **record_fields(answer.place.key, record),
-        }
-    )
-
-
-def record_fields(key: bytes, record: StateRecord) -> dict[str, object]:
-    """Return a key's state record as JSON has it."""
-    return {
-        "key": key.decode(),
-        "state": record.state,
-        "event_count": record.event_count,
-        "source_partition": record.source_partition,
-        "source_offset": record.source_offset,
-        "occurred_on": record.occurred_on,
-    }
+def _query() -> str:
+    return request.query_string.decode("latin-1")
 
 
 def _read_models(local: LocalLookup) -> list[dict[str, object]]:

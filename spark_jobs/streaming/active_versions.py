@@ -21,7 +21,6 @@ from include.kafka.topics import (
     dead_letter_topic,
     ensure_topics,
     partition_count,
-    source_topics,
 )
 from include.settings import Settings
 from include.stream.checkpoints import query_name
@@ -115,7 +114,7 @@ class ActiveVersions:
             queries.append(
                 DeadLetterQuery(
                     self._spark,
-                    self._queries.place(topic, dead_letter_topic(topic), f"dead-letter/{topic}"),
+                    self._queries.place(models[0], dead_letter_topic(topic), f"dead-letter/{topic}"),
                     schemas,
                     TriggerSettings.of(self._settings),
                     self._consumer,
@@ -174,14 +173,18 @@ class ActiveVersions:
             self._registry.register(model.source_topic, schema)
 
     def _ensure_topics(self, model: ReadModel) -> None:
-        wanted = self._settings.topics.partitions
-        ensure_topics(
-            self._admin, source_topics(model.source_topic, wanted), self._settings.topics.replication_factor
-        )
+        settings = self._settings.topics
+        wanted = model.partitions(settings)
+        ensure_topics(self._admin, model.source_topics(settings), settings.replication_factor)
         found = partition_count(self._admin, model.source_topic)
         if found != wanted:
+            where = (
+                f"the read model {model.name} declares"
+                if model.topic.partitions
+                else "FOLDLAKE_PARTITIONS is"
+            )
             message = (
-                f"Topic {model.source_topic} has {found} partitions, but FOLDLAKE_PARTITIONS is {wanted}: "
+                f"Topic {model.source_topic} has {found} partitions, but {where} {wanted}: "
                 f"set it to {found}. A version's checkpoint and changelog keep the number that they began with."
             )
             raise SettingsError(message)

@@ -20,6 +20,7 @@ from spark_jobs.streaming.topic_query import TopicQuery, TriggerSettings
 class FoldPlan:
     """What a version's query folds: the read model, the revision of its fold, and the id of its state schema.
 
+    shuffle_partitions: the number of partitions of its state; a checkpoint keeps the number that it began with.
     lock: takes the version's lock and returns its file descriptor: held from before the first start until the query is
         stopped. Without one (the driver alone), the caller keeps other writers out.
     """
@@ -27,6 +28,7 @@ class FoldPlan:
     model: ReadModel
     fold_revision: int
     state_schema_id: int
+    shuffle_partitions: int
     lock: Callable[[], int] | None = None
 
 
@@ -58,6 +60,8 @@ class VersionQuery(TopicQuery):
         if self._plan.lock is not None and self._lock_descriptor is None:
             self._lock_descriptor = self._plan.lock()
         keep_rule(self._spark, self._place.checkpoint, self._plan.model, self._plan.fold_revision)
+        # A query copies the session's settings when it starts; queries start one after another.
+        self._spark.conf.set("spark.sql.shuffle.partitions", str(self._plan.shuffle_partitions))
         return super()._start()
 
     def _records(self, source: KafkaSource) -> DataFrame:

@@ -10,9 +10,10 @@ from pyspark.sql import SparkSession
 from include.declarations.read_model import ReadModel
 from include.errors import SchemaError
 from include.kafka.schema_registry import SchemaRegistry
-from include.kafka.topics import changelog, ensure_topics
+from include.kafka.topics import ensure_topics
 from include.settings import Settings
 from include.stream.checkpoints import checkpoint_path, query_name
+from include.stream.slot_planning import shuffle_partitions
 from include.versions.registry import Version
 from include.versions.version_lock import acquire
 from spark_jobs.folding.fold_fingerprint import incompatibility
@@ -37,14 +38,14 @@ class VersionQueries:
     consumer: Consumer
     registry: SchemaRegistry
 
-    def place(self, source_topic: str, sink_topic: str, name: str) -> QueryEndpoints:
-        """Return where a query reads, writes, and keeps its checkpoint."""
+    def place(self, model: ReadModel, sink_topic: str, name: str) -> QueryEndpoints:
+        """Return where a query of a read model's source reads, writes, and keeps its checkpoint."""
         settings = self.settings
         return QueryEndpoints(
             settings.kafka.bootstrap_servers,
-            source_topic,
+            model.source_topic,
             sink_topic,
-            settings.topics.partitions,
+            model.partitions(settings.topics),
             f"{settings.checkpoints}/{name}",
         )
 
@@ -56,7 +57,7 @@ class VersionQueries:
         state_schema_id = 0
         # For a version that is refused nothing is made: the module may not even have its state's fields.
         if reason is None:
-            topic = changelog(version.changelog_topic, settings.topics.partitions)
+            topic = model.changelog(version.changelog_topic, settings.topics)
             ensure_topics(self.admin, [topic], settings.topics.replication_factor)
             schema = model.state_schema_of(version.fold_revision)
             try:
@@ -67,9 +68,10 @@ class VersionQueries:
             model,
             version.fold_revision,
             state_schema_id,
+            shuffle_partitions(settings, model.partitions(settings.topics)),
             lambda: acquire(settings, model.name, version.number, wait_s=LOCK_WAIT_S),
         )
-        place = self.place(model.source_topic, version.changelog_topic, name)
+        place = self.place(model, version.changelog_topic, name)
         query = kind(name, self.spark, place, schemas, TriggerSettings.of(settings), self.consumer, plan)
         if reason is not None:
             query.refuse(reason)

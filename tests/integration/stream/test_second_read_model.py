@@ -5,7 +5,7 @@ from decimal import Decimal
 from pathlib import Path
 
 from include.declarations.read_model import read_model
-from include.kafka.events import FundsAdded
+from include.read_models.balance.events import FundsAdded
 from include.settings import Settings
 from include.versions.registry import VersionRegistry
 from tests.support.stream_events import BALANCE, Ledger

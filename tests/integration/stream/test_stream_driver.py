@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from include.kafka.events import FundsAdded
-from include.kafka.record_schema import RecordSchema, event_schema
+from include.declarations.event_schemas import event_schema
+from include.kafka.record_schema import RecordSchema
 from include.kafka.wire_format import header
+from include.read_models.balance.events import FundsAdded
 from include.settings import Settings
 from include.stream.status import read_stream_status
 from include.versions.registry import Stage, VersionRegistry

@@ -12,7 +12,7 @@ from typing import BinaryIO
 import pytest
 
 from include.airflow.names import RETIREMENT_DAG
-from include.kafka.events import FundsAdded
+from include.read_models.balance.events import FundsAdded
 from include.rebuild.version_cleanup import still_there
 from include.settings import CHECKOUT, Settings
 from include.spark.lake_config import lake_config

@@ -10,7 +10,8 @@ import pytest
 
 from include.airflow.client import AirflowApi, AirflowUnavailableError
 from include.airflow.names import QUALITY_DAG, REBUILD_DAG, ROLLBACK_DAG
-from include.kafka.events import FundsAdded, event_key
+from include.kafka.events import event_key
+from include.read_models.balance.events import FundsAdded
 from include.rebuild.retirement import retire_version
 from include.rebuild.version_cleanup import still_there
 from include.settings import Settings

@@ -75,14 +75,16 @@ def test_module_without_a_read_model_is_named(tmp_path: Path) -> None:
 
 
 def test_further_folder_counts_only_where_it_is_asked_for(tmp_path: Path) -> None:
-    text = Path("include/read_models/balance.py").read_text(encoding="utf-8")
+    text = Path("include/read_models/balance/model.py").read_text(encoding="utf-8")
     (tmp_path / "purse.py").write_text(text.replace('name="balance"', 'name="purse"'))
     assert load_read_models(tmp_path).keys() == {"balance", "purse"}
     assert load_read_models().keys() == {"balance"}
 
 
 def test_two_modules_of_one_name_are_refused(tmp_path: Path) -> None:
-    (tmp_path / "again.py").write_text(Path("include/read_models/balance.py").read_text(encoding="utf-8"))
+    (tmp_path / "again.py").write_text(
+        Path("include/read_models/balance/model.py").read_text(encoding="utf-8")
+    )
     with pytest.raises(ReadModelError, match="named 'balance'"):
         load_read_models(tmp_path)
 
