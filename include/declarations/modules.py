@@ -11,14 +11,15 @@ from types import ModuleType
 from include.errors import ReadModelError
 
 PACKAGE = "include.read_models"
-READ_MODELS = Path(__file__).resolve().parent.parent / "read_models"
+# Not resolved: a module imported from here by its name has the same path.
+READ_MODELS = Path(__file__).parent.parent / "read_models"
 MODEL_MODULE = "model"
 
 
 def read_model_modules(extra_directory: Path | None = None) -> list[pkgutil.ModuleInfo]:
     """Return every module and package of read models, in `include/read_models/` and in the folder of further ones.
 
-    Raises ReadModelError when that folder does not exist, or a read model's folder is no package.
+    Raises ReadModelError when that folder does not exist, a read model's folder is no package, or a name is taken twice.
     """
     directories = [READ_MODELS, *([extra_directory] if extra_directory else [])]
     for directory in directories:
@@ -29,7 +30,13 @@ def read_model_modules(extra_directory: Path | None = None) -> list[pkgutil.Modu
         for model in directory.glob(f"*/{MODEL_MODULE}.py"):
             if not model.with_name("__init__.py").is_file():
                 raise ReadModelError(f"{model.parent} is no package: add an empty file __init__.py.")
-    return list(pkgutil.iter_modules([str(directory) for directory in directories]))
+    found: dict[str, pkgutil.ModuleInfo] = {}
+    for directory in directories:
+        for info in pkgutil.iter_modules([str(directory)]):
+            if info.name in found:
+                raise ReadModelError(f"{directory / info.name} has the name of another module: rename it.")
+            found[info.name] = info
+    return list(found.values())
 
 
 def import_model(info: pkgutil.ModuleInfo, *, reload: bool) -> ModuleType:
@@ -42,26 +49,36 @@ def import_model(info: pkgutil.ModuleInfo, *, reload: bool) -> ModuleType:
     if spec is None or spec.loader is None:
         raise ReadModelError(f"Read-model module {info.name} cannot be imported: is it a Python file?")
     known = sys.modules.get(name)
-    is_known = known is not None and known.__spec__ is not None and known.__spec__.origin == spec.origin
-    if known is None or reload or not is_known:
-        before = {n: module for n, module in sys.modules.items() if n == name or n.startswith(f"{name}.")}
-        for imported in before:
+    if (
+        known is not None
+        and not reload
+        and known.__spec__ is not None
+        and known.__spec__.origin == spec.origin
+    ):
+        return _model_module(known)
+    before = {imported: sys.modules.pop(imported) for imported in _imported(name)}
+    importlib.invalidate_caches()
+    try:
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module
+        spec.loader.exec_module(module)
+        return _model_module(module)
+    except BaseException:
+        for imported in _imported(name):
             del sys.modules[imported]
-        try:
-            module = importlib.util.module_from_spec(spec)
-            sys.modules[name] = module
-            spec.loader.exec_module(module)
-            return _model_module(module, info)
-        except BaseException:
-            for imported in [n for n in sys.modules if n == name or n.startswith(f"{name}.")]:
-                del sys.modules[imported]
-            sys.modules.update(before)
-            raise
-    return _model_module(known, info)
+        sys.modules.update(before)
+        raise
 
 
-def _model_module(module: ModuleType, info: pkgutil.ModuleInfo) -> ModuleType:
-    return importlib.import_module(f"{module.__name__}.{MODEL_MODULE}") if info.ispkg else module
+def _imported(name: str) -> list[str]:
+    """Return the names of a module and those inside it that are imported."""
+    return [imported for imported in sys.modules if imported == name or imported.startswith(f"{name}.")]
+
+
+def _model_module(module: ModuleType) -> ModuleType:
+    inner = f"{module.__name__}.{MODEL_MODULE}"
+    has_inner = hasattr(module, "__path__") and importlib.util.find_spec(inner) is not None
+    return importlib.import_module(inner) if has_inner else module
 
 
 def all_modules(info: pkgutil.ModuleInfo) -> Iterator[ModuleType]:

@@ -129,6 +129,12 @@ def test_folder_with_a_model_that_is_no_package_is_named(tmp_path: Path) -> None
         load_read_models(tmp_path)
 
 
+def test_module_that_has_the_name_of_another_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "balance.py").write_text("READ_MODEL = 1")
+    with pytest.raises(ReadModelError, match="balance has the name of another module"):
+        load_read_models(tmp_path)
+
+
 def test_missing_folder_is_named(tmp_path: Path) -> None:
     with pytest.raises(ReadModelError, match="FOLDLAKE_READ_MODELS_DIR"):
         load_read_models(tmp_path / "nowhere")
