@@ -10,14 +10,14 @@ from include.declarations.api import ReadModelApi, load_apis
 from include.nodes.peers import Peers
 from include.settings import Settings
 from query_api.commands.command_routes import commands_blueprint
-from query_api.http.fast_lookup import FastPath
 from query_api.http.health_routes import operations_blueprint
 from query_api.http.index_page import index_blueprint
-from query_api.http.lookup_router import LookupRouter
-from query_api.http.named_lookups import compile_lookups
+from query_api.http.lookups.fast_path import FastPath
+from query_api.http.lookups.named_lookups import compile_lookups
+from query_api.http.lookups.router import LookupRouter
+from query_api.http.lookups.routes import reads_blueprint
 from query_api.http.partition_listing import listing_blueprint
 from query_api.http.problems import ProblemError, http_problem, lookup_problem, problem_reply
-from query_api.http.record_routes import reads_blueprint
 from query_api.http.reply import flask_response
 from query_api.http.report_routes import reports_blueprint
 from query_api.lookup.local_lookup import LocalLookup

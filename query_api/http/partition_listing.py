@@ -10,10 +10,10 @@ from urllib.parse import quote
 from flask import Blueprint, Response, request
 
 from query_api.http.json_text import dumps
-from query_api.http.lookup_router import version_number
+from query_api.http.lookups.record_json import record_fields
+from query_api.http.lookups.router import version_number
 from query_api.http.problems import ProblemError
 from query_api.http.query_string import parameters
-from query_api.http.record_json import record_fields
 from query_api.lookup.local_lookup import LocalLookup, LocalPage
 from query_api.store.base import Sample
 from query_api.store.lmdb.layout import MAX_KEY_BYTES

@@ -3,7 +3,7 @@
 import pytest
 
 from include.declarations.api import load_apis
-from query_api.http.named_lookups import compile_lookups
+from query_api.http.lookups.named_lookups import compile_lookups
 from query_api.http.problems import ProblemError
 from query_api.http.query_string import parameters
 from query_api.lookup.position_bound import PositionBound

@@ -20,9 +20,9 @@ from include.settings import Settings
 from query_api.cluster import node_state
 from query_api.cluster.node_state import HeldPartition, HeldVersion, ModelState, NodeState
 from query_api.http.app import create_app
-from query_api.http.fast_lookup import FastPath
-from query_api.http.lookup_router import LookupRouter
-from query_api.http.named_lookups import compile_lookups
+from query_api.http.lookups.fast_path import FastPath
+from query_api.http.lookups.named_lookups import compile_lookups
+from query_api.http.lookups.router import LookupRouter
 from query_api.lookup.local_lookup import LocalLookup
 from query_api.lookup.lookups import Lookups
 from query_api.metrics.node_metrics import LOOKUP_SECONDS

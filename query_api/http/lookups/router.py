@@ -6,10 +6,10 @@ from urllib.parse import quote
 
 from query_api.http.answer_headers import headers_of, passed_on
 from query_api.http.json_text import dumps
-from query_api.http.named_lookups import CompiledLookup
+from query_api.http.lookups.named_lookups import CompiledLookup
+from query_api.http.lookups.record_json import record_fields
 from query_api.http.problems import ProblemError, lookup_problem, problem_reply
 from query_api.http.query_string import parameters
-from query_api.http.record_json import record_fields
 from query_api.http.reply import Reply
 from query_api.lookup.local_lookup import LocalAnswer
 from query_api.lookup.lookup_failures import LookupFailedError

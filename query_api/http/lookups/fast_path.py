@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from http.client import responses
 from typing import TYPE_CHECKING
 
-from query_api.http.lookup_router import OK, LookupRouter
+from query_api.http.lookups.router import OK, LookupRouter
 from query_api.metrics.node_metrics import LOOKUP_SECONDS
 
 if TYPE_CHECKING:

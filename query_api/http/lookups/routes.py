@@ -6,8 +6,8 @@ from flask import Blueprint, Response, request
 
 from include.nodes.peers import HOP_HEADER
 from query_api.http.json_text import dumps
-from query_api.http.lookup_router import LookupRouter
-from query_api.http.named_lookups import CompiledLookup
+from query_api.http.lookups.named_lookups import CompiledLookup
+from query_api.http.lookups.router import LookupRouter
 from query_api.http.reply import flask_response
 from query_api.lookup.local_lookup import LocalLookup
 
