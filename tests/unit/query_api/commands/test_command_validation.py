@@ -6,7 +6,7 @@ from decimal import Decimal
 import pytest
 
 from include.declarations.api import load_apis
-from include.kafka.events import GenericEvent
+from include.kafka.events import GenericEvent, event_key
 from query_api.commands.command_validation import parse_command
 from query_api.http.problems import ProblemError
 
@@ -44,6 +44,7 @@ def test_amount_is_exact_as_string_and_as_number(amount: str, expected: str) -> 
     event = parsed(b'{"customerId": "1", "amount": %s}' % amount.encode())
 
     assert event.schema.name == "FundsAdded"
+    assert event_key(event) == b"1"
     assert event.values["customerId"] == "1"
     assert event.values["amount"].as_tuple() == Decimal(expected).as_tuple()
 
