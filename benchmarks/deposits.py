@@ -13,11 +13,11 @@ from confluent_kafka import Message, Producer
 
 from include.declarations.read_model import read_model
 from include.kafka.log_reading import log_consumer, read_tail
-from include.kafka.record_schema import event_schema
 from include.kafka.schema_registry import SchemaRegistry
 from include.kafka.state_record import decode_state_record
-from include.kafka.topics import admin_client, ensure_topics, partition_count, source_topics
+from include.kafka.topics import admin_client, ensure_topics, partition_count
 from include.kafka.wire_format import header
+from include.read_models.balance.events import FundsAdded
 from include.settings import Settings
 
 BALANCE = read_model("balance")
@@ -29,12 +29,8 @@ class Deposits:
 
     def __init__(self, settings: Settings, customers: int, prefix: str = "customer-") -> None:
         admin = admin_client(settings.kafka.bootstrap_servers)
-        ensure_topics(
-            admin,
-            source_topics(BALANCE.source_topic, settings.topics.partitions),
-            settings.topics.replication_factor,
-        )
-        schema = event_schema("FundsAdded")
+        ensure_topics(admin, BALANCE.source_topics(settings.topics), settings.topics.replication_factor)
+        schema = FundsAdded.schema
         schema_id = SchemaRegistry(settings.registry.url).register(BALANCE.source_topic, schema)
         parsed = fastavro.parse_schema(schema.parsed())
         self.amounts = [Decimal(1 + number % 9_999) / 100 for number in range(customers)]

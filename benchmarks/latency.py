@@ -134,7 +134,10 @@ class Load:
             }
         )
         consumer.assign(
-            [TopicPartition(CHANGELOG, p, OFFSET_END) for p in range(self._settings.topics.partitions)]
+            [
+                TopicPartition(CHANGELOG, p, OFFSET_END)
+                for p in range(BALANCE.partitions(self._settings.topics))
+            ]
         )
         while not self._done.is_set():
             message = consumer.poll(0.1)

@@ -12,7 +12,7 @@ from benchmarks.lookup_client import LookupRun, NodeConnection, run_lookups
 from benchmarks.report import latency_line, percentile, print_circumstances
 from include.kafka.schema_registry import SchemaRegistry
 from include.nodes.partition_report import PartitionReport
-from include.read_models.balance import READ_MODEL
+from include.read_models.balance.model import READ_MODEL
 from include.settings import Settings
 from query_api.lookup.routing import partition_of
 from query_api.materializer.changelog_consumer import changelog_consumer

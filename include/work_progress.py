@@ -15,7 +15,7 @@ PATTERN = re.compile(r"progress: .*")
 class WorkProgress:
     """Logs the progress of one job, at most every two seconds.
 
-    what: the job, such as "catch up of balance v2".
+    what: the job, such as "catch up of orders v2".
     unit: the noun for what is counted, in the plural.
     """
 

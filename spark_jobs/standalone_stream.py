@@ -109,7 +109,7 @@ def _run(arguments: argparse.Namespace) -> None:
     ]
     ensure_topics(admin_client(arguments.bootstrap), topics, settings.topics.replication_factor)
     spark = _session(arguments, settings)
-    wait_for_slots(spark, task_slots(settings))
+    wait_for_slots(spark, task_slots(settings, [partitions]))
     with _consumer(arguments.bootstrap) as consumer:
         specs = [
             _fold(spark, arguments, settings, model, schemas),
@@ -122,7 +122,9 @@ def _run(arguments: argparse.Namespace) -> None:
             ),
         ]
         driver = StreamDriver(
-            spark, QuerySet(spark, consumer, lambda: specs, task_slots(settings)), publisher=None
+            spark,
+            QuerySet(spark, consumer, lambda: specs, task_slots(settings, [partitions])),
+            publisher=None,
         )
         stop_on_signals(driver)
         driver.run()
@@ -176,7 +178,7 @@ def _fold(
         records=records,
         triggers=TriggerSettings.from_settings(settings.stream),
         prepare=partial(store_fingerprint, spark, endpoints.checkpoint, model, revision),
-        shuffle_partitions=shuffle_partitions(settings),
+        shuffle_partitions=shuffle_partitions(settings, endpoints.partitions),
         slot_rank=(SlotRank.SERVING, 0),
     )
 

@@ -7,7 +7,7 @@ from include.declarations.read_model import load_read_models
 from include.errors import FoldlakeError, KafkaUnavailableError, RegistryUnavailableError
 from include.parent_death import die_with_parent
 from include.settings import Settings
-from include.spark.stream_config import stream_config
+from include.spark.stream_config import source_partitions, stream_config
 from include.stream.slot_planning import task_slots
 from include.waiting import wait_for
 from spark_jobs.runtime.job_logging import configure_logging
@@ -34,7 +34,7 @@ def main() -> int:
     models = load_read_models(settings.read_models_dir)
     modules = spec_modules()
     spark = spark_session("foldlake-stream", stream_config(settings))
-    slots = task_slots(settings, len(models))
+    slots = task_slots(settings, source_partitions(settings))
     try:
         wait_for_slots(spark, slots)
         with StreamContext(spark, settings, models) as context:

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from include.errors import FoldlakeError
-from include.kafka.events import FundsAdded
+from include.read_models.balance.events import FundsAdded
 
 CENTS_PER_UNIT = 100
 EVENT_ID_PREFIX = "basket-"

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
@@ -12,7 +12,8 @@ from include.errors import FoldlakeError, KafkaUnavailableError
 from include.files import file_lock
 from include.kafka.events import EventSerializer, event_key
 from include.kafka.schema_registry import SchemaRegistry
-from include.kafka.topics import admin_client, ensure_topics, source_topics
+from include.kafka.topics import admin_client, ensure_topics
+from include.read_models.balance.model import READ_MODEL
 from include.settings import Settings
 
 FLUSH_TIMEOUT_S = 60.0
@@ -56,9 +57,8 @@ def load(
     """
     with _load_lock(settings):
         admin = admin_client(settings.kafka.bootstrap_servers, log_level=0)
-        ensure_topics(
-            admin, source_topics(topic, settings.topics.partitions), settings.topics.replication_factor
-        )
+        topics = replace(READ_MODEL, source_topic=topic).source_topics(settings.topics)
+        ensure_topics(admin, topics, settings.topics.replication_factor)
         ledger = read_ledger(settings, topic)
         events = [
             event for event in (basket.event() for basket in baskets) if event.id not in ledger.basket_ids

@@ -15,7 +15,7 @@ from include.airflow.names import (
 )
 from include.settings import CHECKOUT, Settings
 from include.spark.lake_config import lake_config
-from include.spark.stream_config import stream_config
+from include.spark.stream_config import source_partitions, stream_config
 
 
 def lake_task(
@@ -48,10 +48,10 @@ def announce_lake_change() -> dict[str, Any]:
 def stream_task(task_id: str, job: str, arguments: list[str], **operator: Any) -> SparkSubmitOperator:  # noqa: ANN401 - Airflow's
     """Return a task that runs `spark_jobs/<job>.py` with the stream driver's Spark, whose checkpoint format it shares.
 
-    On a cluster it uses as many cores as the source has partitions, in addition to those of the stream driver.
+    On a cluster it uses as many cores as the source with the most partitions has, in addition to those of the stream driver.
     """
     settings = Settings()
-    config = stream_config(settings) | {"spark.cores.max": str(settings.topics.partitions)}
+    config = stream_config(settings) | {"spark.cores.max": str(max(source_partitions(settings)))}
     binary, connection = "spark-submit-catch-up", SPARK_STREAM_CONNECTION
     return _task(SparkSubmitOperator, task_id, job, arguments, binary, connection, config, operator)
 

@@ -1,1 +1,1 @@
-"""The kinds of declaration: what a read model says of itself, and how its declaration is found."""
+"""What a read model declares (state, folds, topic, API), and how declarations are found."""

@@ -1,20 +1,20 @@
-"""What a read model is: the declarative value that each module of `include/read_models/` gives, and how they are found."""
+"""What a read model is: the value that each module or package of `include/read_models/` assigns to READ_MODEL."""
 
-import importlib.util
 import json
-import pkgutil
 import re
-import sys
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-import include.read_models
+from include.declarations.event_schemas import event_schema
+from include.declarations.modules import import_model, read_model_modules
+from include.declarations.topic_options import TopicOptions, merge_options
 from include.errors import ReadModelError, UnknownReadModelError
-from include.kafka.record_schema import RecordSchema, event_schema
+from include.kafka.record_schema import RecordSchema
+from include.kafka.topics import Topic, changelog, source_topics
+from include.settings import TopicSettings
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -53,12 +53,15 @@ class ReadModel:
 
     name: lower case, digits and dashes; names its topics and API paths.
     source_topic: the topic of its events.
-    event_types: names of the event schemas in `include/schemas/` that it folds; other record types on the topic are passed over.
+    event_types: names of the event schemas that it folds, in `schemas/` of any read model; other record types on the topic
+        are passed over.
     key: builds the column of the read model's key (a string) from an event's columns.
     state: the fields that the fold produces.
     folds: revision -> fold. A fold builds one aggregate column for each state field that its revision has. An old
         revision stays for as long as a version built with it is not retired; the highest is what a new version gets.
     key_doc: what the key is, for readers of the tables.
+    topic: how the source topic is created, where it differs from the settings.
+    schemas_directory: the folder of further read models, where event schemas are looked for as well; set on loading.
 
     An event's columns, for key and fold: `event_type` (the record's name), every field that all event types share,
     and `<EventType>.<field>` for each type's own (null where the event is of another type).
@@ -71,6 +74,8 @@ class ReadModel:
     state: tuple[StateField, ...]
     folds: "Mapping[int, Callable[[], Mapping[str, Column]]]"
     key_doc: str = "Key of the read model."
+    topic: TopicOptions = field(default_factory=TopicOptions)
+    schemas_directory: Path | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:  # noqa: D105 - checks what the class says of its fields
         if not NAME_PATTERN.fullmatch(self.name):
@@ -91,10 +96,25 @@ class ReadModel:
         """The revision of the fold that a new version is built with."""
         return max(self.folds)
 
+    def partitions(self, settings: TopicSettings) -> int:
+        """Return the number of partitions of the source topic and of each changelog."""
+        return self.topic.partitions or settings.partitions
+
+    def source_topics(self, settings: TopicSettings) -> list[Topic]:
+        """Return the source topic and its dead-letter topic."""
+        options = self.topic
+        return source_topics(
+            self.source_topic, self.partitions(settings), options.replication_factor, options.retention_ms
+        )
+
+    def changelog(self, name: str, settings: TopicSettings) -> Topic:
+        """Return the changelog topic of this name: a version's."""
+        return changelog(name, self.partitions(settings), self.topic.replication_factor)
+
     @cached_property
     def event_schemas(self) -> tuple[RecordSchema, ...]:
         """The reader's schema of each event type, in the order of `event_types`."""
-        return tuple(event_schema(name) for name in self.event_types)
+        return tuple(event_schema(name, self.schemas_directory) for name in self.event_types)
 
     @property
     def state_schema(self) -> RecordSchema:
@@ -122,51 +142,37 @@ class ReadModel:
 
 
 def load_read_models(extra_directory: Path | None = None, *, reload: bool = False) -> dict[str, ReadModel]:
-    """Return every declared read model by name: the `READ_MODEL` of each module in `include/read_models/`.
+    """Return every declared read model by name: the `READ_MODEL` of each module or package in `include/read_models/`.
 
-    `extra_directory` holds further modules of the same kind (setting `read_models_dir`). With `again`, modules that this
+    `extra_directory` holds further ones of the same kind (setting `read_models_dir`). With `reload`, modules that this
     process has imported are imported again, as they are on disk now; what was made from them before stays as it was.
-    Raises ReadModelError when a module declares none, or two declare the same name.
+    Raises ReadModelError when a module declares none, two declare the same name, or two declare one topic differently.
     """
-    directories = [*include.read_models.__path__, *([str(extra_directory)] if extra_directory else [])]
     models: dict[str, ReadModel] = {}
-    for directory in directories:
-        if not Path(directory).is_dir():
-            message = f"There is no folder {directory} of read models: correct FOLDLAKE_READ_MODELS_DIR."
-            raise ReadModelError(message)
-    for module_info in pkgutil.iter_modules(directories):
-        module = _module(module_info, reload=reload)
-        model = getattr(module, "READ_MODEL", None)
+    for info in read_model_modules(extra_directory):
+        model = getattr(import_model(info, reload=reload), "READ_MODEL", None)
         if not isinstance(model, ReadModel):
-            message = (
-                f"Module {module_info.name} of include/read_models has no READ_MODEL: assign it a ReadModel."
-            )
+            message = f"Module {info.name} of the read models has no READ_MODEL: assign it a ReadModel."
             raise ReadModelError(message)
         if model.name in models:
-            message = f"Two modules of include/read_models are named {model.name!r}: rename one."
+            message = f"Two modules of read models are named {model.name!r}: rename one."
             raise ReadModelError(message)
         models[model.name] = model
-    return models
+    return {name: _completed(model, models.values(), extra_directory) for name, model in models.items()}
 
 
-def _module(module_info: pkgutil.ModuleInfo, *, reload: bool) -> ModuleType:
-    """Import a module of read models from where it was found, which need not be on the package's path."""
-    name = f"{include.read_models.__name__}.{module_info.name}"
-    spec = module_info.module_finder.find_spec(name, None)
-    if spec is None or spec.loader is None:
-        message = f"Read-model module {module_info.name} cannot be imported: is it a Python file?"
-        raise ReadModelError(message)
-    known = None if reload else sys.modules.get(name)
-    if known is not None and known.__spec__ is not None and known.__spec__.origin == spec.origin:
-        return known
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
+def _completed(model: ReadModel, models: Iterable[ReadModel], extra_directory: Path | None) -> ReadModel:
+    """Return the read model with its topic's options, whichever read model gives them, and where further schemas are."""
+    shared = merge_options(
+        model.source_topic, (other.topic for other in models if other.source_topic == model.source_topic)
+    )
+    if shared == model.topic and extra_directory == model.schemas_directory:
+        return model
+    return replace(model, topic=shared, schemas_directory=extra_directory)
 
 
 def read_model(name: str, extra_directory: Path | None = None, *, reload: bool = False) -> ReadModel:
-    """Return one read model, imported `again` if so asked; raises UnknownReadModelError when none has this name."""
+    """Return one read model, imported again with `reload`; raises UnknownReadModelError when none has this name."""
     models = load_read_models(extra_directory, reload=reload)
     if name not in models:
         message = f"There is no read model {name!r}: known are {', '.join(sorted(models))}."

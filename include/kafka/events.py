@@ -1,34 +1,57 @@
-"""Events as typed values, and their bytes on the source topic."""
+"""Events, and their bytes on a source topic."""
 
 import io
-import uuid
-from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
-from decimal import Decimal
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
 
 import fastavro
 
-from include.kafka.record_schema import event_schema
+from include.errors import SchemaError
+from include.kafka.record_schema import RecordSchema, schema_file
 from include.kafka.schema_registry import SchemaRegistry
 from include.kafka.wire_format import header
 
 
+class Event(Protocol):
+    """An event of some type."""
+
+    @property
+    def schema(self) -> RecordSchema:
+        """The schema of the event's type."""
+
+    def fields(self) -> Mapping[str, Any]:
+        """Return the value of every field of the schema."""
+
+
 @dataclass(frozen=True)
-class FundsAdded:
-    """Money was added to a customer's balance; `amount` is above zero, with 2 decimals, 18 digits at most."""
+class GenericEvent:
+    """An event of any type: the type's schema, and the value of each of its fields."""
 
-    customerId: str  # noqa: N815 - the event's field names are a public format
-    amount: Decimal
-    id: str = field(default_factory=lambda: str(uuid.uuid4()))
-    occurredOn: datetime = field(default_factory=lambda: datetime.now(UTC))  # noqa: N815
+    schema: RecordSchema
+    values: Mapping[str, Any]
 
-
-@dataclass(frozen=True)
-class FundsWithdrawn(FundsAdded):
-    """Money was withdrawn from a customer's balance; fields as in FundsAdded."""
+    def fields(self) -> Mapping[str, Any]:
+        """Return the value of every field of the schema."""
+        return self.values
 
 
-Event = FundsAdded | FundsWithdrawn
+class TypedEvent:
+    """Base class of an event type as a frozen dataclass, which has the schema's name and fields.
+
+    class FundsAdded(TypedEvent, schemas=folder): the schema is in `folder/FundsAdded.avsc`.
+    """
+
+    schema: ClassVar[RecordSchema]
+
+    def __init_subclass__(cls, schemas: Path) -> None:
+        """Read the type's schema; raises SchemaError when the folder has none."""
+        cls.schema = schema_file(schemas / f"{cls.__name__}.avsc")
+
+    def fields(self) -> Mapping[str, Any]:
+        """Return the value of every field of the schema."""
+        return vars(self)
 
 
 class EventSerializer:
@@ -40,22 +63,29 @@ class EventSerializer:
     def __init__(self, registry: SchemaRegistry, topic: str) -> None:
         self._registry = registry
         self._topic = topic
-        self._writers: dict[str, tuple[bytes, object]] = {}
+        self._writers: dict[str, tuple[bytes, object]] = {}  # by the schema's text
 
     def serialize(self, event: Event) -> bytes:
         """Return the value of the event's Kafka record."""
-        name = type(event).__name__
-        if name not in self._writers:
-            schema = event_schema(name)
+        schema = event.schema
+        if schema.text not in self._writers:
             schema_id = self._registry.register(self._topic, schema)
-            self._writers[name] = (header(schema_id), fastavro.parse_schema(schema.parsed()))
-        framing, schema_parsed = self._writers[name]
+            self._writers[schema.text] = (header(schema_id), fastavro.parse_schema(schema.parsed()))
+        framing, parsed = self._writers[schema.text]
         buffer = io.BytesIO()
         buffer.write(framing)
-        fastavro.schemaless_writer(buffer, schema_parsed, asdict(event))  # type: ignore[arg-type]  # parsed schema
+        fastavro.schemaless_writer(buffer, parsed, event.fields())  # type: ignore[arg-type]  # parsed schema
         return buffer.getvalue()
 
 
 def event_key(event: Event) -> bytes:
-    """Return the key of the event's Kafka record: the customer's id in UTF-8."""
-    return event.customerId.encode()
+    """Return the key of the event's Kafka record: the field that the schema names as `foldlake.key`, in UTF-8.
+
+    Raises SchemaError when the schema names none.
+    """
+    name = event.schema.key_field
+    if name is None:
+        raise SchemaError(
+            f"Event type {event.schema.full_name} has no key: name one of its fields in the schema's foldlake.key."
+        )
+    return str(event.fields()[name]).encode()

@@ -1,15 +1,13 @@
-"""Avro schemas as values: the event schemas that ship with Foldlake, and what a schema's text says of itself."""
+"""Avro record schemas as values: their text, names, fields and key."""
 
 import json
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 from include.errors import SchemaError
 
 KEY_PROPERTY = "foldlake.key"
-EVENT_SCHEMAS = Path(__file__).resolve().parent.parent / "schemas"
 
 
 @dataclass(frozen=True)
@@ -55,16 +53,6 @@ class RecordSchema:
             "namespace": other.full_name.rpartition(".")[0],
         }
         return RecordSchema.parse(json.dumps(renamed), self.full_name)
-
-
-@cache
-def event_schema(event_type: str) -> RecordSchema:
-    """Return the schema of an event type from `include/schemas/<event_type>.avsc`.
-
-    Raises SchemaError when there is no such file.
-    """
-    path = EVENT_SCHEMAS / f"{event_type}.avsc"
-    return schema_file(path)
 
 
 def schema_file(path: Path) -> RecordSchema:

@@ -27,11 +27,15 @@ COMPACTED = {
 
 @dataclass(frozen=True)
 class Topic:
-    """A topic to be made: name, number of partitions and its settings."""
+    """A topic to be made: name, number of partitions and its settings.
+
+    replication_factor: None for the cluster's, which `ensure_topics` is given.
+    """
 
     name: str
     partitions: int
     config: dict[str, str] = field(default_factory=dict)
+    replication_factor: int | None = None
 
 
 def admin_client(bootstrap_servers: str, *, log_level: int = 3) -> AdminClient:
@@ -79,10 +83,14 @@ def _metadata(admin: AdminClient, topic: str) -> TopicMetadata | None:
 def ensure_topics(admin: AdminClient, topics: list[Topic], replication_factor: int) -> None:
     """Make those topics that do not exist yet; leave the others as they are. All can be used when this returns.
 
+    replication_factor: of the topics that do not name their own.
     Raises KafkaUnavailableError when the broker does not do it in time.
     """
     made = {topic.name for topic in topics}
-    new = [NewTopic(t.name, t.partitions, replication_factor, config=t.config) for t in topics]
+    new = [
+        NewTopic(t.name, t.partitions, t.replication_factor or replication_factor, config=t.config)
+        for t in topics
+    ]
     for name, future in admin.create_topics(new, operation_timeout=ADMIN_TIMEOUT_S).items():
         try:
             future.result(ADMIN_TIMEOUT_S * 2)
@@ -112,14 +120,17 @@ def _wait_until_known(admin: AdminClient, topic: str, *, with_leaders: bool) -> 
         )
 
 
-def source_topics(source_topic: str, partitions: int) -> list[Topic]:
-    """Return a read model's source topic and its dead-letter topic, kept for ever."""
+def source_topics(
+    source_topic: str, partitions: int, replication_factor: int | None = None, retention_ms: int | None = None
+) -> list[Topic]:
+    """Return a source topic and its dead-letter topic; their records are kept for ever unless `retention_ms` is given."""
+    config = FOREVER if retention_ms is None else FOREVER | {"retention.ms": str(retention_ms)}
     return [
-        Topic(source_topic, partitions, FOREVER),
-        Topic(dead_letter_topic(source_topic), partitions, FOREVER),
+        Topic(name, partitions, config, replication_factor)
+        for name in (source_topic, dead_letter_topic(source_topic))
     ]
 
 
-def changelog(name: str, partitions: int) -> Topic:
+def changelog(name: str, partitions: int, replication_factor: int | None = None) -> Topic:
     """Return a changelog topic: as many partitions as the source."""
-    return Topic(name, partitions, COMPACTED)
+    return Topic(name, partitions, COMPACTED, replication_factor)

@@ -18,7 +18,7 @@ from include.nodes.routing_table import RoutingTable, routing_table
 from include.settings import Settings
 from include.waiting import wait_for
 
-# 500 records of a balance are 70 kB and keep a node's worker busy for some 15 ms: a lookup hardly waits for it.
+# 500 small records are 70 kB and keep a node's worker busy for some 15 ms: a lookup hardly waits for it.
 PAGE_RECORDS = 500
 REQUEST_TIMEOUT_S = 10.0
 RETRY_S = 0.2

@@ -1,1 +1,1 @@
-"""One declarative module per read model; each assigns its `READ_MODEL`."""
+"""The read models: for each a module that assigns `READ_MODEL`, or a package with `model.py`, its event schemas and its API."""

@@ -8,6 +8,7 @@ from typing import Any
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
+from include.declarations.read_model import read_model as declared_read_model
 from include.kafka.topics import admin_client
 from include.nodes.partition_report import PARTITIONS_PATH, PartitionReport
 from include.nodes.peers import HOP_ANY, Peer, PeerDownError
@@ -44,6 +45,7 @@ def hydrate_version(settings: Settings, read_model: str, number: int) -> None:
     """
     timeout_s = settings.rebuild.hydrate_timeout_s
     admin = admin_client(settings.kafka.bootstrap_servers)
+    partitions = declared_read_model(read_model, settings.read_models_dir).partitions(settings.topics)
     progress = WorkProgress(f"loading of {read_model} v{number} on the query nodes", "records", 0)
     missing: tuple[str, ...] = ()
 
@@ -53,7 +55,7 @@ def hydrate_version(settings: Settings, read_model: str, number: int) -> None:
         if version.stage in (Stage.LIVE, Stage.PREVIOUS):
             LOG.info("v%d of %s is %s already", number, read_model, version.stage)
             return True
-        found = hydration(reports(admin), read_model, number, settings.topics.partitions)
+        found = hydration(reports(admin), read_model, number, partitions)
         missing = found.missing
         _log_progress(progress, found)
         return not missing

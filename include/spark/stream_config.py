@@ -48,19 +48,26 @@ STREAM_CONFIG: dict[str, str] = FORGET_SOON | {
 LOOPBACK = "127.0.0.1"
 
 
+def source_partitions(settings: Settings) -> list[int]:
+    """Return the number of partitions of each declared read model's source."""
+    models = load_read_models(settings.read_models_dir).values()
+    return [model.partitions(settings.topics) for model in models]
+
+
 def stream_master(settings: Settings) -> str:
     """Return the Spark master: the setting, or `local[N]` with a slot for every task that never ends."""
-    models = load_read_models(settings.read_models_dir)
-    return settings.stream.master or f"local[{task_slots(settings, len(models))}]"
+    return settings.stream.master or f"local[{task_slots(settings, source_partitions(settings))}]"
 
 
 def stream_config(settings: Settings) -> dict[str, str]:
     """Return every Spark setting of the stream driver but its master and jars."""
+    partitions = source_partitions(settings)
     config = STREAM_CONFIG | {
         "spark.driver.memory": f"{settings.stream.driver_memory_mb}m",
-        "spark.sql.shuffle.partitions": str(shuffle_partitions(settings)),
+        # A query whose source has another number of partitions sets its own when it starts.
+        "spark.sql.shuffle.partitions": str(shuffle_partitions(settings, max(partitions))),
         # Of a cluster's cores only its own slots: a rebuild's catching up runs beside it.
-        "spark.cores.max": str(task_slots(settings, len(load_read_models(settings.read_models_dir)))),
+        "spark.cores.max": str(task_slots(settings, partitions)),
     }
     # A cluster's workers connect back to the driver: its host is found by Spark unless it is set.
     host = settings.stream.driver_host or ("" if settings.stream.master else LOOPBACK)

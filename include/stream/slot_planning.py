@@ -32,16 +32,24 @@ class SlotClaim:
     order: int = 0
 
 
-def shuffle_partitions(settings: Settings) -> int:
-    """Return the number of shuffle partitions of a query: the setting, or as many as the source has partitions."""
-    return settings.stream.shuffle_partitions or settings.topics.partitions
+def shuffle_partitions(settings: Settings, partitions: int) -> int:
+    """Return the number of shuffle partitions of a query whose source has `partitions`: the setting, or as many."""
+    return settings.stream.shuffle_partitions or partitions
 
 
-def task_slots(settings: Settings, read_models: int = 1) -> int:
-    """Return the task slots for one live version of each read model, spare queries for candidates, and dead letters."""
-    each_query = settings.topics.partitions + shuffle_partitions(settings)
-    queries = most_queries(settings, read_models)
-    return queries * each_query + read_models * DEAD_LETTER_QUERIES * settings.topics.partitions
+def query_slots(settings: Settings, partitions: int) -> int:
+    """Return the task slots of one version's query whose source has `partitions`."""
+    return partitions + shuffle_partitions(settings, partitions)
+
+
+def task_slots(settings: Settings, source_partitions: Collection[int]) -> int:
+    """Return the task slots for one live version of each read model, spare queries for candidates, and dead letters.
+
+    source_partitions: the number of partitions of each read model's source. A spare query may be the largest read model's.
+    """
+    queries = [query_slots(settings, partitions) for partitions in source_partitions]
+    spare = settings.stream.spare_queries * max(queries, default=0)
+    return sum(queries) + spare + DEAD_LETTER_QUERIES * sum(source_partitions)
 
 
 def most_queries(settings: Settings, read_models: int) -> int:

@@ -1,13 +1,12 @@
-"""The commands: `POST /api/balance.addFunds` and `/api/balance.withdrawFunds`, each appending one event."""
+"""The read models' commands: each appends one event to its read model's source topic."""
 
-from collections.abc import Callable
-from decimal import Decimal
+from collections.abc import Callable, Iterable
 
 from flask import Blueprint, Response, request
 
+from include.declarations.api import Command, ReadModelApi
 from include.errors import SchemaError
-from include.kafka.events import Event, FundsAdded, FundsWithdrawn
-from include.read_models.balance import READ_MODEL
+from include.kafka.record_schema import RecordSchema
 from include.settings import Settings
 from query_api.commands.command_validation import MAX_BODY_BYTES, parse_command
 from query_api.commands.event_producer import UNAVAILABLE, EventProducer
@@ -16,48 +15,49 @@ from query_api.http.problems import ProblemError
 from query_api.metrics.node_metrics import COMMANDS
 
 RETRY_AFTER_S = 2
-CENTS = Decimal("0.01")
 
 
-def commands_blueprint(settings: Settings) -> Blueprint:
+def commands_blueprint(settings: Settings, apis: Iterable[ReadModelApi]) -> Blueprint:
     """Return the commands as part of a Flask application."""
     blueprint = Blueprint("commands", __name__)
-    producer = EventProducer(settings, READ_MODEL.source_topic)
-
-    @blueprint.post("/api/balance.addFunds")
-    def add_funds() -> Response:
-        return _carry_out("addFunds", FundsAdded, producer)
-
-    @blueprint.post("/api/balance.withdrawFunds")
-    def withdraw_funds() -> Response:
-        return _carry_out("withdrawFunds", FundsWithdrawn, producer)
-
+    producers: dict[str, EventProducer] = {}
+    for api in apis:
+        topic = api.model.source_topic
+        for command in api.commands:
+            if topic not in producers:
+                producers[topic] = EventProducer(settings, topic)
+            view = _command_view(command, api.schemas[command.path], producers[topic])
+            # Flask keeps the dot in an endpoint's name for itself.
+            endpoint = command.path.replace(".", ":")
+            blueprint.add_url_rule(command.path, endpoint, view, methods=["POST"])
     return blueprint
 
 
-def _carry_out(command_name: str, event_type: Callable[..., Event], producer: EventProducer) -> Response:
-    try:
-        response = _append(event_type, producer)
-    except ProblemError as problem:
-        COMMANDS.labels(command_name, problem.slug).inc()
-        raise
-    COMMANDS.labels(command_name, "accepted").inc()
-    return response
+def _command_view(command: Command, schema: RecordSchema, producer: EventProducer) -> Callable[[], Response]:
+    def carry_out() -> Response:
+        try:
+            response = _append(command, schema, producer)
+        except ProblemError as problem:
+            COMMANDS.labels(command.name, problem.slug).inc()
+            raise
+        COMMANDS.labels(command.name, "accepted").inc()
+        return response
+
+    return carry_out
 
 
-def _append(event_type: Callable[..., Event], producer: EventProducer) -> Response:
-    command = parse_command(_body())
-    given = {} if command.event_id is None else {"id": command.event_id}
-    event = event_type(customerId=command.customer_id, amount=command.amount.quantize(CENTS), **given)
+def _append(command: Command, schema: RecordSchema, producer: EventProducer) -> Response:
+    event = parse_command(_body(), command, schema)
+    event_id = event.values["id"]
     try:
         at = producer.append(event)
     except UNAVAILABLE as error:
         raise ProblemError(
-            503, "log-unavailable", str(error), retry_after_s=RETRY_AFTER_S, id=event.id
+            503, "log-unavailable", str(error), retry_after_s=RETRY_AFTER_S, id=event_id
         ) from error
     except SchemaError as error:
         raise ProblemError(500, "schema-refused", str(error)) from error
-    body = {"id": event.id, "position": {"topic": at.topic, "partition": at.partition, "offset": at.offset}}
+    body = {"id": event_id, "position": {"topic": at.topic, "partition": at.partition, "offset": at.offset}}
     return Response(dumps(body), status=202, content_type="application/json")
 
 

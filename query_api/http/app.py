@@ -1,19 +1,24 @@
 """The HTTP API of a query node: a Flask application, and the fast path in front of it."""
 
 import logging
+from collections.abc import Sequence
 
 from flask import Flask, Response
 from werkzeug.exceptions import HTTPException
 
+from include.declarations.api import ReadModelApi, load_apis
 from include.nodes.peers import Peers
 from include.settings import Settings
 from query_api.commands.command_routes import commands_blueprint
-from query_api.http.fast_lookup import HotPath
 from query_api.http.health_routes import operations_blueprint
 from query_api.http.index_page import index_blueprint
+from query_api.http.lookups.fast_path import FastPath
+from query_api.http.lookups.named_lookups import compile_lookups
+from query_api.http.lookups.router import LookupRouter
+from query_api.http.lookups.routes import reads_blueprint
 from query_api.http.partition_listing import listing_blueprint
-from query_api.http.problems import ProblemError, http_problem, lookup_problem, problem_response
-from query_api.http.record_routes import reads_blueprint
+from query_api.http.problems import ProblemError, http_problem, lookup_problem, problem_reply
+from query_api.http.reply import flask_response
 from query_api.http.report_routes import reports_blueprint
 from query_api.lookup.local_lookup import LocalLookup
 from query_api.lookup.lookup_failures import LookupFailedError
@@ -22,17 +27,19 @@ from query_api.lookup.lookups import Lookups
 log = logging.getLogger(__name__)
 
 
-def create_app(settings: Settings, lookups: Lookups) -> Flask:
+def create_app(
+    settings: Settings, lookups: Lookups, router: LookupRouter, apis: Sequence[ReadModelApi]
+) -> Flask:
     """Return the Flask application: every endpoint, and every error as problem details."""
     app = Flask("foldlake", static_folder=None)
     # A key may hold any characters, two slashes in a row, too.
     app.url_map.merge_slashes = False
-    app.register_blueprint(reads_blueprint(lookups))
+    app.register_blueprint(reads_blueprint(router, lookups.local))
     app.register_blueprint(listing_blueprint(lookups.local))
-    app.register_blueprint(commands_blueprint(settings))
+    app.register_blueprint(commands_blueprint(settings, apis))
     app.register_blueprint(operations_blueprint(settings, lookups))
     app.register_blueprint(reports_blueprint(settings.home / "reports" / "quality"))
-    app.register_blueprint(index_blueprint(settings.node.name))
+    app.register_blueprint(index_blueprint(settings.node.name, apis))
     _register_errors(app, settings.node.name)
     return app
 
@@ -40,15 +47,15 @@ def create_app(settings: Settings, lookups: Lookups) -> Flask:
 def _register_errors(app: Flask, node_name: str) -> None:
     @app.errorhandler(ProblemError)
     def on_problem(problem: ProblemError) -> Response:
-        return problem_response(problem)
+        return flask_response(problem_reply(problem))
 
     @app.errorhandler(LookupFailedError)
     def on_lookup_failed(error: LookupFailedError) -> Response:
-        return lookup_problem(error, node_name)
+        return flask_response(lookup_problem(error, node_name))
 
     @app.errorhandler(HTTPException)
     def on_http_error(error: HTTPException) -> Response:
-        response = http_problem(error.code or 500, error.description or "")
+        response = flask_response(http_problem(error.code or 500, error.description or ""))
         allowed = getattr(error, "valid_methods", None)
         if allowed:
             response.headers["Allow"] = ", ".join(sorted(allowed))
@@ -57,12 +64,17 @@ def _register_errors(app: Flask, node_name: str) -> None:
     @app.errorhandler(Exception)
     def on_error(error: Exception) -> Response:
         log.error("a request failed", exc_info=error)
-        return http_problem(500, "The node's log says more.")
+        return flask_response(http_problem(500, "The node's log says more."))
 
 
-def create_wsgi(settings: Settings) -> HotPath:
-    """Return the whole application; call it in the worker process, after any fork."""
+def create_wsgi(settings: Settings) -> FastPath:
+    """Return the whole application; call it in the worker process, after any fork.
+
+    Raises ReadModelError or SchemaError when a read model's declarations are not valid.
+    """
+    apis = load_apis(settings.read_models_dir)
     local = LocalLookup(settings)
     local.watch()
     lookups = Lookups(local, Peers())
-    return HotPath(lookups, create_app(settings, lookups))
+    router = LookupRouter(lookups, compile_lookups(apis))
+    return FastPath(router, create_app(settings, lookups, router, apis))

@@ -1,30 +1,50 @@
-"""The page at `/`: what there is to ask."""
+"""The page at `/`: what there is to ask, with an example of each lookup and command."""
 
-from flask import Blueprint, Response
+import json
+from collections.abc import Sequence
 
-PAGE = """<!doctype html><meta charset="utf-8"><title>Foldlake query node {node}</title>
-<style>body{{font:16px/1.5 system-ui,sans-serif;max-width:46rem;margin:3rem auto;padding:0 1rem}}code{{background:#eee;padding:.1em .3em}}</style>
-<h1>Foldlake query node {node}</h1>
+from flask import Blueprint, Response, render_template_string
+
+from include.declarations.api import ReadModelApi
+
+PAGE = """<!doctype html><meta charset="utf-8"><title>Foldlake query node {{ node }}</title>
+<style>body{font:16px/1.5 system-ui,sans-serif;max-width:46rem;margin:3rem auto;padding:0 1rem}code{background:#eee;padding:.1em .3em}</style>
+<h1>Foldlake query node {{ node }}</h1>
+{% macro link(path) %}<code>GET</code> <a href="{{ path }}">{{ path }}</a>{% endmacro %}
+{% for api in apis %}
+<h2>{{ api.model.name }}</h2>
 <ul>
-<li><code>GET</code> <a href="/api/customers.getBalance?customerId=1">/api/customers.getBalance?customerId=1</a>
-<li><code>GET</code> <a href="/api/read-models">/api/read-models</a>
-<li><code>GET</code> <a href="/api/read-models/balance/records/1">/api/read-models/balance/records/1</a>
-<li><code>GET</code> <a href="/api/partitions">/api/partitions</a>
-<li><code>GET</code> <a href="/reports/quality/">/reports/quality/</a>
-<li><code>GET</code> <a href="/healthz">/healthz</a>, <a href="/readyz">/readyz</a>, <a href="/metrics">/metrics</a>
-<li><code>POST</code> /api/balance.addFunds, /api/balance.withdrawFunds
-<code>{{"customerId": "1", "amount": "5.00"}}</code>
+{% for lookup in api.lookups %}
+<li>{{ link(lookup.path ~ "?" ~ lookup.parameter ~ "=" ~ lookup.example | urlencode) }}
+{% endfor %}
+{% if api.lookups %}
+<li>{{ link("/api/read-models/" ~ api.model.name ~ "/records/" ~ api.lookups[0].example | urlencode) }}
+{% endif %}
+<li>{{ link("/api/read-models/" ~ api.model.name ~ "/records?partition=0") }}
+{% for command in api.commands %}
+<li><code>POST</code> {{ command.path }}{% if command.example %} <code>{{ to_json(command.example) }}</code>{% endif %}
+
+{% endfor %}
+</ul>
+{% endfor %}
+<h2>The node</h2>
+<ul>
+<li>{{ link("/api/read-models") }}
+<li>{{ link("/api/partitions") }}
+<li>{{ link("/reports/quality/") }}
+<li>{{ link("/healthz") }}, <a href="/readyz">/readyz</a>, <a href="/metrics">/metrics</a>
 </ul>
 <p>All of it, with answers: docs/api.md.
 """
 
 
-def index_blueprint(node_name: str) -> Blueprint:
+def index_blueprint(node_name: str, apis: Sequence[ReadModelApi]) -> Blueprint:
     """Return the page as part of a Flask application."""
     blueprint = Blueprint("index", __name__)
 
     @blueprint.get("/")
     def index() -> Response:
-        return Response(PAGE.format(node=node_name), content_type="text/html; charset=utf-8")
+        page = render_template_string(PAGE, node=node_name, apis=apis, to_json=json.dumps)
+        return Response(page, content_type="text/html; charset=utf-8")
 
     return blueprint

@@ -2,9 +2,13 @@
 
 import base64
 import json
-from collections.abc import Mapping
-from datetime import date, datetime
+from collections.abc import Callable, Mapping
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from typing import Any
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+PLAIN_TYPES = frozenset({"string", "int", "long", "boolean", "float", "double"})
 
 
 def dumps(value: object) -> str:
@@ -36,7 +40,37 @@ def decimal_text(value: Decimal) -> str:
 def unscaled_text(unscaled: bytes, scale: int) -> str:
     """Return Avro's decimal (a big-endian two's complement integer of 10^-scale) as a JSON number."""
     number = int.from_bytes(unscaled, "big", signed=True)
+    digits = str(number)
     if scale == 0:
-        return str(number)
-    digits = f"{abs(number):0{scale + 1}d}"
-    return f"{'-' if number < 0 else ''}{digits[:-scale]}.{digits[-scale:]}"
+        return digits
+    if number < 0 or len(digits) <= scale:
+        digits = f"{abs(number):0{scale + 1}d}"
+        return f"{'-' if number < 0 else ''}{digits[:-scale]}.{digits[-scale:]}"
+    return f"{digits[:-scale]}.{digits[-scale:]}"
+
+
+def raw_json(avro_type: object) -> Callable[[Any], str]:
+    """Return what writes a value of an Avro type as JSON, given as it is below the type's logical type.
+
+    The JSON is that of `dumps` for the value with its logical type. Raises TypeError for a type that is not supported here:
+    decimals over bytes, times in milliseconds, strings, numbers, booleans, arrays of these, and unions of one with null.
+    """
+    if isinstance(avro_type, list):
+        others = [one for one in avro_type if one != "null"]
+        if len(others) == 1:
+            return raw_json(others[0])
+    if isinstance(avro_type, dict):
+        match avro_type.get("type"), avro_type.get("logicalType"):
+            case "bytes", "decimal":
+                scale: int = avro_type.get("scale", 0)
+                return lambda unscaled: unscaled_text(unscaled, scale)
+            case "long", "timestamp-millis":
+                return lambda ms: dumps(EPOCH + timedelta(milliseconds=ms))
+            case "array", None:
+                item = raw_json(avro_type["items"])
+                return lambda items: "[" + ",".join(map(item, items)) + "]"
+            case inner, None:
+                return raw_json(inner)
+    if isinstance(avro_type, str) and avro_type in PLAIN_TYPES:
+        return dumps
+    raise TypeError(f"A named lookup cannot answer a field of the Avro type {avro_type}.")

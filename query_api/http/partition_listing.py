@@ -9,10 +9,11 @@ from urllib.parse import quote
 
 from flask import Blueprint, Response, request
 
-from query_api.http import balance_lookup
 from query_api.http.json_text import dumps
+from query_api.http.lookups.record_json import record_fields
+from query_api.http.lookups.router import version_number
 from query_api.http.problems import ProblemError
-from query_api.http.record_routes import record_fields, version_number
+from query_api.http.query_string import parameters
 from query_api.lookup.local_lookup import LocalLookup, LocalPage
 from query_api.store.base import Sample
 
@@ -34,7 +35,7 @@ def listing_blueprint(local: LocalLookup) -> Blueprint:
 
     @blueprint.get("/api/read-models/<name>/records")
     def list_records(name: str) -> Response:
-        given = balance_lookup.parameters(request.query_string.decode("latin-1"), PARAMETERS)
+        given = parameters(request.query_string.decode("latin-1"), PARAMETERS)
         partition = _number("partition", given.get("partition"), None, 0, 10**MAX_DIGITS)
         limit = _number("limit", given.get("limit"), DEFAULT_LIMIT, 1, MAX_LIMIT)
         after = given.get("after", "").encode()

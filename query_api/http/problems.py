@@ -2,10 +2,9 @@
 
 from http import HTTPStatus
 
-from flask import Response
-
 from include.nodes.peers import REASON_HEADER
 from query_api.http.json_text import dumps
+from query_api.http.reply import Reply
 from query_api.lookup.lookup_failures import LookupFailedError
 
 MEDIA_TYPE = "application/problem+json"
@@ -32,7 +31,7 @@ class ProblemError(Exception):
         self.title = slug.replace("-", " ")
 
 
-def problem_response(problem: ProblemError) -> Response:
+def problem_reply(problem: ProblemError) -> Reply:
     """Return the problem as HTTP has it."""
     body = {
         "type": TYPE_PREFIX + problem.slug,
@@ -41,13 +40,13 @@ def problem_response(problem: ProblemError) -> Response:
         "detail": problem.detail,
         **problem.extra,
     }
-    response = Response(dumps(body) + "\n", status=problem.status, content_type=MEDIA_TYPE)
+    headers = [("Content-Type", MEDIA_TYPE)]
     if problem.retry_after_s is not None:
-        response.headers["Retry-After"] = str(problem.retry_after_s)
-    return response
+        headers.append(("Retry-After", str(problem.retry_after_s)))
+    return problem.status, headers, (dumps(body) + "\n").encode()
 
 
-def lookup_problem(error: LookupFailedError, node_name: str) -> Response:
+def lookup_problem(error: LookupFailedError, node_name: str) -> Reply:
     """Return a failed lookup as HTTP has it, with what the caller should do."""
     meaning = error.reason.value
     problem = ProblemError(
@@ -58,13 +57,11 @@ def lookup_problem(error: LookupFailedError, node_name: str) -> Response:
         advice=meaning.advice,
     )
     problem.title = meaning.title
-    response = problem_response(problem)
-    response.headers[REASON_HEADER] = error.reason.slug
-    response.headers["Foldlake-Node"] = node_name
-    return response
+    status, headers, body = problem_reply(problem)
+    return status, [*headers, (REASON_HEADER, error.reason.slug), ("Foldlake-Node", node_name)], body
 
 
-def http_problem(status: int, detail: str) -> Response:
+def http_problem(status: int, detail: str) -> Reply:
     """Return an error of HTTP itself (no such path, method not allowed, ...)."""
     phrase = HTTPStatus(status).phrase
-    return problem_response(ProblemError(status, phrase.lower().replace(" ", "-").replace("'", ""), detail))
+    return problem_reply(ProblemError(status, phrase.lower().replace(" ", "-").replace("'", ""), detail))

@@ -1,5 +1,6 @@
 """Answering by key on any node: from the own store where the key's partition is owned here, else by asking the owner."""
 
+from collections.abc import Iterator
 from http import HTTPStatus
 
 from include.nodes.peers import (
@@ -37,37 +38,46 @@ class Lookups:
             goes round.
         Raises LookupFailedError.
         """
-        if hop == HOP_OWNER and not place.is_owned_here:
+        failure: LookupFailedError | None = None
+        is_owned_here = place.is_owned_here
+        if hop == HOP_OWNER and not is_owned_here:
             detail = f"{self.local.node_name} does not own partition {place.partition} of {place.model.name}."
             raise LookupFailedError(FailureReason.NOT_OWNER, detail)
-        if hop is not None:
-            return self.local.find(place, bound)
-        return self._first_answer(place, target, bound)
+        if is_owned_here or hop is not None:
+            try:
+                return self.local.find(place, bound)
+            except LookupFailedError as error:
+                if hop is not None or error.reason not in TRY_ELSEWHERE:
+                    raise
+                # Not the error itself: its traceback would keep the store open that it tells of.
+                failure = LookupFailedError(error.reason, error.detail)
+        found = self._first_answer(place, target, bound)
+        if found is not None:
+            return found
+        if failure is not None:
+            raise failure
+        owner = f"is owned by {place.owner}" if place.owner else "has no owner yet"
+        detail = (
+            f"Partition {place.partition} of {place.model.name} {owner}, and no node that holds it answers."
+        )
+        raise LookupFailedError(FailureReason.NOT_READY, detail)
 
     def _first_answer(
         self, place: KeyLocation, target: str, bound: PositionBound | None
-    ) -> LocalAnswer | PeerResponse:
-        """Ask the owner, then its standbys, then anyone else; raises what this node itself had to say."""
-        failure: LookupFailedError | None = None
-        nodes = {*place.state.nodes, place.state.url}
-        for url in candidates(place.owner, place.model.standbys.get(place.partition, ()), nodes):
+    ) -> LocalAnswer | PeerResponse | None:
+        """Ask the owner, then its standbys, then the other nodes; this node only where it is not the owner, which has failed."""
+        for url in _in_order(place):
             if url != place.state.url:
                 response = self._ask(url, place, target, bound)
                 if response is not None:
                     return response
-                continue
-            try:
-                return self.local.find(place, bound)
-            except LookupFailedError as error:
-                if error.reason not in TRY_ELSEWHERE:
-                    raise
-                # Not the error itself: its traceback would keep the store open that it tells of.
-                failure = LookupFailedError(error.reason, error.detail)
-        if failure is not None and place.is_owned_here:
-            raise failure
-        owner = place.owner or "nobody yet"
-        detail = f"Partition {place.partition} of {place.model.name} is owned by {owner}, and no holder of it answers."
-        raise LookupFailedError(FailureReason.NOT_READY, detail)
+            elif not place.is_owned_here:
+                try:
+                    return self.local.find(place, bound)
+                except LookupFailedError as error:
+                    if error.reason not in TRY_ELSEWHERE:
+                        raise
+        return None
 
     def _ask(
         self, url: str, place: KeyLocation, target: str, bound: PositionBound | None
@@ -87,3 +97,13 @@ class Lookups:
         ):
             return None
         return response
+
+
+def _in_order(place: KeyLocation) -> Iterator[str]:
+    """Yield the URLs of the nodes to ask; the first alone costs little, and nearly always has the answer."""
+    if place.owner is not None:
+        yield place.owner
+    nodes = {*place.state.nodes, place.state.url}
+    for url in candidates(place.owner, place.model.standbys.get(place.partition, ()), nodes):
+        if url != place.owner:
+            yield url

@@ -18,7 +18,7 @@ LOOKUPS = Counter(
 COMMANDS = Counter("foldlake_commands", "Commands by outcome.", ["command", "outcome"])
 LOOKUP_SECONDS = Histogram(
     "foldlake_lookup_seconds",
-    "Time to answer a balance, on the server.",
+    "Time to answer a named lookup, on the server.",
     buckets=(0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0),
 )
 LOOKUPS_LOCAL_OK = LOOKUPS.labels("ok", "local")

@@ -37,6 +37,9 @@ def _writer(
     producer: dict[str, str],
 ) -> DataStreamWriter:
     endpoints = spec.endpoints
+    if spec.shuffle_partitions:
+        # A query takes the setting over when it starts; its checkpoint keeps the number that it began with.
+        spark.conf.set("spark.sql.shuffle.partitions", str(spec.shuffle_partitions))
     source = KafkaSource(endpoints.bootstrap_servers, endpoints.source_topic, source_options)
     return (
         spec.records(source.read(spark), schema_ids)

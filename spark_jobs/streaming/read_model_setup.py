@@ -4,7 +4,7 @@ import logging
 
 from include.declarations.read_model import ReadModel
 from include.errors import RevisionConflictError, SettingsError
-from include.kafka.topics import PROGRESS_TOPIC, changelog, partition_count, source_topics
+from include.kafka.topics import PROGRESS_TOPIC, changelog, partition_count
 from include.versions.version_record import first_version
 from spark_jobs.streaming.stream_context import StreamContext
 
@@ -29,12 +29,15 @@ def set_up_read_models(context: StreamContext) -> None:
 
 
 def _ensure_source_topics(context: StreamContext, model: ReadModel) -> None:
-    wanted = context.settings.topics.partitions
-    context.ensure_topics(source_topics(model.source_topic, wanted))
+    wanted = model.partitions(context.settings.topics)
+    context.ensure_topics(model.source_topics(context.settings.topics))
     found = partition_count(context.admin, model.source_topic)
     if found != wanted:
+        declared = (
+            f"the read model {model.name} declares" if model.topic.partitions else "FOLDLAKE_PARTITIONS is"
+        )
         message = (
-            f"Topic {model.source_topic} has {found} partitions, but FOLDLAKE_PARTITIONS is {wanted}: "
+            f"Topic {model.source_topic} has {found} partitions, but {declared} {wanted}: "
             f"set it to {found}. A version's checkpoint and changelog keep the number that they started with."
         )
         raise SettingsError(message)

@@ -58,9 +58,16 @@ class StreamContext:
             settings.kafka.bootstrap_servers,
             source_topic,
             sink_topic,
-            settings.topics.partitions,
+            self._partitions(source_topic),
             f"{settings.checkpoints}/{checkpoint}",
         )
+
+    def _partitions(self, source_topic: str) -> int:
+        """Return the number of partitions of a source topic: what its read model declares, else the setting."""
+        declared = (
+            m.partitions(self.settings.topics) for m in self.models.values() if m.source_topic == source_topic
+        )
+        return next(declared, self.settings.topics.partitions)
 
     def ensure_topics(self, topics: Sequence[Topic]) -> None:
         """Create the topics that do not exist; raises KafkaUnavailableError."""

@@ -67,6 +67,7 @@ def _node_processes(node: Settings) -> list[Process]:
         port=node.node.port,
         environment=environment,
         port_setting="FOLDLAKE_QUERY_PORTS",
+        reads_declarations=True,
     )
     return [materializer, http]
 

@@ -15,7 +15,7 @@ MODEL = "status-test"
 MODULE = f"""
 from dataclasses import replace
 
-from include.read_models.balance import READ_MODEL as BALANCE
+from include.read_models.balance.model import READ_MODEL as BALANCE
 
 READ_MODEL = replace(BALANCE, name={MODEL!r}, source_topic={MODEL!r})
 """

@@ -13,7 +13,7 @@ from include.declarations.read_model import ReadModel
 from include.kafka.schema_registry import SchemaRegistry
 from include.kafka.topics import COMPACTED, FOREVER, Topic, changelog_topic, ensure_topics
 from include.kafka.wire_format import header
-from include.read_models.balance import READ_MODEL
+from include.read_models.balance.model import READ_MODEL
 from include.settings import Settings
 from include.versions.registry import VersionRegistry
 from include.versions.version_record import first_version

@@ -11,12 +11,12 @@ from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
 
 from include.declarations.read_model import ReadModel, read_model
-from include.kafka.events import FundsAdded
 from include.kafka.schema_registry import SchemaRegistry
 from include.kafka.topics import changelog, changelog_topic, ensure_topics
 from include.kafka.wire_format import header
 from include.lake.tables import CommitTag, staging_path, table_path
 from include.quality.check import CheckRequest, CheckResult, Mode, StoreName
+from include.read_models.balance.events import FundsAdded
 from include.settings import Settings
 from include.versions.registry import VersionRegistry
 from include.versions.version_record import Stage, Version, first_version
@@ -28,12 +28,12 @@ from tests.support.stream_process import EventSource, make_topics
 
 MODULE = """
 from dataclasses import replace
-from include.read_models import balance
+from include.read_models.balance import model
 from pyspark.sql.functions import lit
-READ_MODEL = replace(balance.READ_MODEL, name={name!r}, source_topic={name!r}, key={key})
+READ_MODEL = replace(model.READ_MODEL, name={name!r}, source_topic={name!r}, key={key})
 """
 # Key expressions for a read model's module.
-CUSTOMER, ONE_FOR_ALL = "balance.customer", 'lambda: lit("all")'
+CUSTOMER, ONE_FOR_ALL = "model.customer", 'lambda: lit("all")'
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from include.declarations.read_model import ReadModel
 from include.kafka.topics import changelog_topic
 from include.lake.tables import table_path
-from include.read_models.balance import READ_MODEL
+from include.read_models.balance.model import READ_MODEL
 from include.settings import Settings
 from include.versions.registry import VersionRegistry
 from include.versions.version_record import ReadModelVersions, Stage, Version, first_version

@@ -8,7 +8,7 @@ from decimal import Decimal
 import requests
 
 from include.declarations.read_model import read_model
-from include.kafka.events import Event, FundsAdded, FundsWithdrawn
+from include.read_models.balance.events import FundsAdded, FundsWithdrawn
 from include.settings import Settings
 from tests.support.stream_process import ChangelogProgress, states
 
@@ -17,7 +17,7 @@ CHANGELOG = "balance.v1.changelog"
 RANDOM = random.Random(20261121)
 
 
-def random_event(customers: int = 500) -> Event:
+def random_event(customers: int = 500) -> FundsAdded:
     """Return one event of a random customer; one in five is a withdrawal."""
     event_type = FundsWithdrawn if RANDOM.random() < 0.2 else FundsAdded
     cents = RANDOM.randrange(1, 100_000)
@@ -38,14 +38,14 @@ class Ledger:
         self.counts = Counter({key: record.event_count for key, record in held.items()})
         self._progress: dict[str, ChangelogProgress] = {}
 
-    def note(self, event: Event) -> Event:
+    def note(self, event: FundsAdded) -> FundsAdded:
         """Enter an event."""
         sign = -1 if isinstance(event, FundsWithdrawn) else 1
         self.amounts[event.customerId] = self.amounts.get(event.customerId, Decimal(0)) + sign * event.amount
         self.counts[event.customerId] += 1
         return event
 
-    def random_events(self, number: int) -> list[Event]:
+    def random_events(self, number: int) -> list[FundsAdded]:
         """Return new events, entered."""
         return [self.note(random_event()) for _ in range(number)]
 

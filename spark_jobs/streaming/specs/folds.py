@@ -8,7 +8,6 @@ from pyspark.sql import DataFrame
 
 from include.declarations.read_model import ReadModel
 from include.errors import SchemaError
-from include.kafka.topics import changelog
 from include.stream.checkpoints import checkpoint_path, query_name
 from include.stream.slot_planning import SlotRank, shuffle_partitions
 from include.versions.version_lock import version_lock
@@ -52,7 +51,7 @@ def fold_spec(context: StreamContext, model: ReadModel, version: Version) -> Que
         is_essential=version.stage is Stage.LIVE,
         prepare=fold.prepare,
         guard=fold.guard,
-        shuffle_partitions=shuffle_partitions(context.settings),
+        shuffle_partitions=shuffle_partitions(context.settings, model.partitions(context.settings.topics)),
         # Of two previous versions, the one replaced last comes first.
         slot_rank=(SLOT_RANKS.get(version.stage, SlotRank.CANDIDATE), -version.replaced_in),
     )
@@ -82,7 +81,7 @@ class VersionFold:
         """
         context, version = self._context, self._version
         self._model = self._compatible_model()
-        context.ensure_topics([changelog(version.changelog_topic, context.settings.topics.partitions)])
+        context.ensure_topics([self._model.changelog(version.changelog_topic, context.settings.topics)])
         schema = self._model.state_schema_of(version.fold_revision)
         try:
             self._state_schema_id = context.schema_registry.register(version.changelog_topic, schema)

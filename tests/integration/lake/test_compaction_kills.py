@@ -16,7 +16,7 @@ from tests.support.waiting import wait_until
 
 MODEL = """
 from dataclasses import replace
-from include.read_models.balance import READ_MODEL as BALANCE
+from include.read_models.balance.model import READ_MODEL as BALANCE
 READ_MODEL = replace(BALANCE, name="killed")
 """
 # What a run has just done when it is killed: it has added a file with this name to its table or its checkpoint.

@@ -10,7 +10,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from include.declarations.read_model import StateField
-from include.read_models.balance import READ_MODEL
+from include.read_models.balance.model import READ_MODEL
 from include.settings import Settings
 from spark_jobs.lake.changelog_batch import RecordCounts
 from spark_jobs.lake.lake_table import LakeTableError, newest_commit

@@ -11,8 +11,8 @@ import pytest
 import requests
 from confluent_kafka import TopicPartition, murmur2
 
+from include.declarations.event_schemas import event_schema
 from include.kafka.log_reading import end_offsets, log_consumer
-from include.kafka.record_schema import event_schema
 from include.kafka.wire_format import split
 from tests.support.node_stack import NodeStack
 from tests.support.waiting import wait_until

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from include.declarations.read_model import read_model
-from include.kafka.events import FundsAdded
+from include.read_models.balance.events import FundsAdded
 from include.rebuild.query_status import query_status
 from include.settings import Settings
 from include.versions.registry import VersionRegistry

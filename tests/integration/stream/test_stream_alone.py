@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from include.kafka.record_schema import EVENT_SCHEMAS
-from include.kafka.state_record import event_count_and_amount
 from include.kafka.topics import Topic, ensure_topics
 from include.kafka.wire_format import header
+from include.read_models.balance.changelog_value import event_count_and_amount
+from include.read_models.balance.events import SCHEMAS
 from include.settings import CHECKOUT, Settings
 from stack.settings_environment import settings_environment
 from stack.tools import Tools
@@ -27,7 +27,7 @@ def launch(stream_stack: Settings, tmp_path: Path) -> subprocess.Popen[bytes]:
     """Start the driver alone on the topic `alone`, in a process group of its own."""
     admin = AdminClient({"bootstrap.servers": stream_stack.kafka.bootstrap_servers})
     ensure_topics(admin, [Topic("alone", 3)], 1)
-    schemas = [f"--schema={number}={EVENT_SCHEMAS / name}.avsc" for name, number in SCHEMA_IDS.items()]
+    schemas = [f"--schema={number}={SCHEMAS / name}.avsc" for name, number in SCHEMA_IDS.items()]
     command = [
         *(str(Tools(stream_stack).stream_python), "-m", "spark_jobs.standalone_stream"),
         f"--bootstrap={stream_stack.kafka.bootstrap_servers}",

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Message
 
+from include.declarations.event_schemas import event_schema
 from include.declarations.read_model import read_model
-from include.kafka.events import FundsAdded
-from include.kafka.record_schema import RecordSchema, event_schema
+from include.kafka.record_schema import RecordSchema
 from include.kafka.wire_format import header
+from include.read_models.balance.events import FundsAdded
 from include.rebuild.query_status import query_status
 from include.settings import Settings
 from include.stream.checkpoints import checkpoint_path

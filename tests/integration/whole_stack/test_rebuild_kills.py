@@ -13,7 +13,7 @@ import pytest
 
 from include.airflow.login import airflow_api
 from include.airflow.names import RETIREMENT_DAG
-from include.kafka.events import FundsAdded
+from include.read_models.balance.events import FundsAdded
 from include.rebuild.version_cleanup import find_leftovers
 from include.settings import CHECKOUT, Settings
 from include.spark.lake_config import lake_config

@@ -12,7 +12,8 @@ import pytest
 from include.airflow.client import AirflowApi, AirflowUnavailableError
 from include.airflow.login import airflow_api
 from include.airflow.names import QUALITY_DAG, REBUILD_DAG, ROLLBACK_DAG
-from include.kafka.events import FundsAdded, event_key
+from include.kafka.events import event_key
+from include.read_models.balance.events import FundsAdded
 from include.rebuild.retirement import retire_version
 from include.rebuild.version_cleanup import find_leftovers
 from include.settings import Settings

@@ -75,15 +75,63 @@ def test_module_without_a_read_model_is_named(tmp_path: Path) -> None:
 
 
 def test_further_folder_counts_only_where_it_is_asked_for(tmp_path: Path) -> None:
-    text = Path("include/read_models/balance.py").read_text(encoding="utf-8")
+    text = Path("include/read_models/balance/model.py").read_text(encoding="utf-8")
     (tmp_path / "purse.py").write_text(text.replace('name="balance"', 'name="purse"'))
     assert load_read_models(tmp_path).keys() == {"balance", "purse"}
     assert load_read_models().keys() == {"balance"}
 
 
 def test_two_modules_of_one_name_are_refused(tmp_path: Path) -> None:
-    (tmp_path / "again.py").write_text(Path("include/read_models/balance.py").read_text(encoding="utf-8"))
+    (tmp_path / "again.py").write_text(
+        Path("include/read_models/balance/model.py").read_text(encoding="utf-8")
+    )
     with pytest.raises(ReadModelError, match="named 'balance'"):
+        load_read_models(tmp_path)
+
+
+def package_of(tmp_path: Path, text: str) -> Path:
+    package = tmp_path / "purse"
+    package.mkdir(exist_ok=True)
+    (package / "__init__.py").touch()
+    (package / "model.py").write_text(f"{text}\nNAME = READ_MODEL.name")
+    return package
+
+
+def test_package_is_imported_again_as_it_is_on_disk(tmp_path: Path) -> None:
+    text = Path("include/read_models/balance/model.py").read_text(encoding="utf-8")
+    text = text.replace('name="balance"', 'name="purse"')
+    package_of(tmp_path, text)
+    before = read_model("purse", tmp_path)
+
+    package_of(tmp_path, text.replace("folds={1: funds}", "folds={1: funds, 2: funds}"))
+
+    assert read_model("purse", tmp_path).newest_fold_revision == 1
+    assert read_model("purse", tmp_path, reload=True).newest_fold_revision == 2
+    assert before.newest_fold_revision == 1
+
+
+def test_package_that_cannot_be_imported_again_stays_as_it_was(tmp_path: Path) -> None:
+    text = Path("include/read_models/balance/model.py").read_text(encoding="utf-8")
+    text = text.replace('name="balance"', 'name="purse"')
+    package_of(tmp_path, text)
+    before = read_model("purse", tmp_path)
+    package_of(tmp_path, "READ_MODEL = broken")
+
+    with pytest.raises(NameError):
+        read_model("purse", tmp_path, reload=True)
+
+    assert read_model("purse", tmp_path).folds is before.folds
+
+
+def test_folder_with_a_model_that_is_no_package_is_named(tmp_path: Path) -> None:
+    (package_of(tmp_path, "READ_MODEL = 1") / "__init__.py").unlink()
+    with pytest.raises(ReadModelError, match=r"purse is no package: add an empty file __init__\.py"):
+        load_read_models(tmp_path)
+
+
+def test_module_that_has_the_name_of_another_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "balance.py").write_text("READ_MODEL = 1")
+    with pytest.raises(ReadModelError, match="balance has the name of another module"):
         load_read_models(tmp_path)
 
 

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from include.declarations.event_schemas import event_schema
 from include.errors import SchemaError
-from include.kafka.record_schema import RecordSchema, event_schema, schema_file
+from include.kafka.record_schema import RecordSchema, schema_file
 
 
 def test_event_schema_is_named_in_full() -> None:

@@ -8,8 +8,9 @@ import fastavro
 import pytest
 
 from include.declarations.read_model import read_model
-from include.kafka.state_record import StateRecord, decode_state_record, event_count_and_amount
+from include.kafka.state_record import StateRecord, decode_state_record
 from include.kafka.wire_format import header, split
+from include.read_models.balance.changelog_value import event_count_and_amount
 
 SCHEMA = read_model("balance").state_schema
 OCCURRED_ON = datetime(2026, 11, 21, 4, 30, 0, 123000, tzinfo=UTC)

@@ -32,14 +32,25 @@ def test_the_digest_changes_with_names_and_contents(settings: Settings) -> None:
     renamed = declarations_digest(settings)
     module(settings).with_name("renamed.py").unlink()
 
-    assert len({empty, one, other, renamed}) == 4
+    package = module(settings).with_name("package") / "schemas"
+    package.mkdir(parents=True)
+    (package / "Ordered.avsc").write_text("{}")
+    with_schema = declarations_digest(settings)
+    (package / "Ordered.avsc").unlink()
+    (package.parent / "api.py").write_text("LOOKUPS = ()")
+    with_api = declarations_digest(settings)
+    (package.parent / "api.py").unlink()
+
+    assert len({empty, one, other, renamed, with_schema, with_api}) == 6
     assert declarations_digest(settings) == empty
 
 
-def test_the_driver_and_the_materializers_read_them(settings: Settings) -> None:
+def test_the_driver_and_the_query_nodes_read_them(settings: Settings) -> None:
     assert {process.name for process in all_processes(settings) if process.reads_declarations} == {
         "airflow-scheduler",
+        "node-1-http",
         "node-1-materializer",
+        "node-2-http",
         "node-2-materializer",
     }
 

@@ -13,19 +13,24 @@ from include.stream.slot_planning import (
 
 
 @pytest.mark.parametrize(
-    ("partitions", "shuffle", "spare", "read_models", "expected"),
-    [(4, 0, 2, 1, 28), (4, 0, 0, 1, 12), (4, 2, 0, 1, 10), (1, 0, 0, 1, 3), (12, 0, 1, 2, 96)],
+    ("partitions", "shuffle", "spare", "expected"),
+    [
+        ([4], 0, 2, 28),
+        ([4], 0, 0, 12),
+        ([4], 2, 0, 10),
+        ([1], 0, 0, 3),
+        ([12, 12], 0, 1, 96),
+        ([1, 12], 0, 1, 63),
+    ],
 )
-def test_slots(partitions: int, shuffle: int, spare: int, read_models: int, expected: int) -> None:
-    settings = Settings.of(
-        partitions=partitions, stream_shuffle_partitions=shuffle, stream_spare_queries=spare
-    )
-    assert task_slots(settings, read_models) == expected
+def test_slots(partitions: list[int], shuffle: int, spare: int, expected: int) -> None:
+    settings = Settings.of(stream_shuffle_partitions=shuffle, stream_spare_queries=spare)
+    assert task_slots(settings, partitions) == expected
 
 
 def test_shuffle_partitions_follow_the_source_unless_set() -> None:
-    assert shuffle_partitions(Settings.of(partitions=6, stream_shuffle_partitions=0)) == 6
-    assert shuffle_partitions(Settings.of(partitions=6, stream_shuffle_partitions=3)) == 3
+    assert shuffle_partitions(Settings.of(stream_shuffle_partitions=0), 6) == 6
+    assert shuffle_partitions(Settings.of(stream_shuffle_partitions=3), 6) == 3
 
 
 EACH = 8

@@ -1,16 +1,27 @@
 """A command is taken exactly as it is meant, or refused with everything that is wrong with it."""
 
+from datetime import UTC, datetime
 from decimal import Decimal
 
 import pytest
 
-from query_api.commands.command_validation import FundsCommand, parse_command
+from include.declarations.api import load_apis
+from include.kafka.events import GenericEvent, event_key
+from query_api.commands.command_validation import parse_command
 from query_api.http.problems import ProblemError
+
+(API,) = load_apis()
+COMMAND = next(command for command in API.commands if command.name == "addFunds")
+SCHEMA = API.schemas[COMMAND.path]
+
+
+def parsed(body: bytes) -> GenericEvent:
+    return parse_command(body, COMMAND, SCHEMA)
 
 
 def errors_of(body: bytes) -> dict[str, str]:
     with pytest.raises(ProblemError) as refused:
-        parse_command(body)
+        parsed(body)
     assert refused.value.status == 400
     found = refused.value.extra.get("errors", [])
     assert isinstance(found, list)
@@ -22,18 +33,20 @@ def errors_of(body: bytes) -> dict[str, str]:
     [
         ('"5.00"', "5.00"),
         ("5.00", "5.00"),
-        ("5", "5"),
+        ("5", "5.00"),
         ("0.01", "0.01"),
-        ('"0005.1"', "0005.1"),
+        ('"0005.1"', "5.10"),
         ('"9999999999999999.99"', "9999999999999999.99"),
         ("9007199254740993.01", "9007199254740993.01"),
     ],
 )
 def test_amount_is_exact_as_string_and_as_number(amount: str, expected: str) -> None:
-    command = parse_command(b'{"customerId": "1", "amount": %s}' % amount.encode())
+    event = parsed(b'{"customerId": "1", "amount": %s}' % amount.encode())
 
-    assert command == FundsCommand("1", Decimal(expected), None)
-    assert command.amount.as_tuple() == Decimal(expected).as_tuple()
+    assert event.schema.name == "FundsAdded"
+    assert event_key(event) == b"1"
+    assert event.values["customerId"] == "1"
+    assert event.values["amount"].as_tuple() == Decimal(expected).as_tuple()
 
 
 @pytest.mark.parametrize(
@@ -77,13 +90,27 @@ def test_invalid_customer_id_is_refused(customer: str) -> None:
 def test_customer_id_is_measured_in_bytes() -> None:
     longest = "é" * 128
 
-    assert parse_command(f'{{"customerId": "{longest}", "amount": "1"}}'.encode()).customer_id == longest
+    assert parsed(f'{{"customerId": "{longest}", "amount": "1"}}'.encode()).values["customerId"] == longest
     assert "customerId" in errors_of(f'{{"customerId": "{longest}x", "amount": "1"}}'.encode())
 
 
 @pytest.mark.parametrize("event_id", ['""', "5", "null", '"' + "x" * 129 + '"'])
 def test_invalid_event_id_is_refused(event_id: str) -> None:
     assert "id" in errors_of(b'{"customerId": "1", "amount": "1", "id": %s}' % event_id.encode())
+
+
+def test_event_has_the_id_given_or_one_of_its_own_and_the_time() -> None:
+    body = b'{"customerId": "1", "amount": "1"%s}'
+
+    assert parsed(body % b', "id": "mine"').values["id"] == "mine"
+    assert parsed(body % b"").values["id"] != parsed(body % b"").values["id"]
+    assert (datetime.now(UTC) - parsed(body % b"").values["occurredOn"]).total_seconds() < 60
+
+
+def test_unknown_field_names_those_that_are_allowed() -> None:
+    found = errors_of(b'{"customerId": "1", "amount": "1", "more": 1}')
+
+    assert found == {"more": "is unknown; allowed: amount, customerId, id"}
 
 
 def test_all_errors_are_reported_at_once() -> None:

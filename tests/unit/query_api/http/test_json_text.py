@@ -6,7 +6,8 @@ from decimal import Decimal
 
 import pytest
 
-from query_api.http.json_text import dumps, unscaled_text
+from include.declarations.read_model import TIMESTAMP_MILLIS, decimal_type
+from query_api.http.json_text import dumps, raw_json, unscaled_text
 
 
 @pytest.mark.parametrize(
@@ -49,3 +50,27 @@ def test_avros_decimal_is_written_exactly(number: int, scale: int, text: str) ->
     unscaled = number.to_bytes(16, "big", signed=True)
 
     assert unscaled_text(unscaled, scale) == text
+
+
+@pytest.mark.parametrize(
+    ("avro_type", "raw", "value"),
+    [
+        (decimal_type(10, 2), b"\x01\xf4", Decimal("5.00")),
+        (TIMESTAMP_MILLIS, 1_767_323_045_678, datetime(2026, 1, 2, 3, 4, 5, 678_000, tzinfo=UTC)),
+        ("long", 7, 7),
+        ("string", 'é"', 'é"'),
+        ({"type": "boolean"}, True, True),
+        (["null", decimal_type(10, 2)], b"\xff", Decimal("-0.01")),
+        ({"type": "array", "items": "string"}, ["a", "b"], ["a", "b"]),
+    ],
+)
+def test_raw_value_is_written_as_the_value_it_stands_for(
+    avro_type: object, raw: object, value: object
+) -> None:
+    assert raw_json(avro_type)(raw) == dumps(value)
+
+
+@pytest.mark.parametrize("avro_type", ["bytes", {"type": "map", "values": "long"}, ["string", "long"]])
+def test_type_that_is_not_supported_is_named(avro_type: object) -> None:
+    with pytest.raises(TypeError, match="cannot answer a field of the Avro type"):
+        raw_json(avro_type)

@@ -1,13 +1,15 @@
-"""What a request asks for: the fast path and Flask's route read a customer id alike."""
+"""What a request asks for: the plain form and the full parser read a key alike."""
 
 import pytest
 
-from query_api.http.balance_lookup import customer_key, parameters
-from query_api.http.fast_lookup import key_of
+from include.declarations.api import load_apis
+from query_api.http.lookups.named_lookups import compile_lookups
 from query_api.http.problems import ProblemError
+from query_api.http.query_string import parameters
 from query_api.lookup.position_bound import PositionBound
 
-ALLOWED = frozenset({"customerId", "minOffset"})
+LOOKUP = compile_lookups(load_apis())["/api/customers.getBalance"]
+ALLOWED = LOOKUP.parameters
 
 
 @pytest.mark.parametrize(
@@ -21,7 +23,7 @@ ALLOWED = frozenset({"customerId", "minOffset"})
     ],
 )
 def test_plain_query_is_read_alike(query: str, key: bytes) -> None:
-    assert key_of(query) == key == customer_key(parameters(query, ALLOWED)["customerId"])
+    assert LOOKUP.plain_key(query) == key == LOOKUP.key(parameters(query, ALLOWED))
 
 
 @pytest.mark.parametrize(
@@ -36,8 +38,8 @@ def test_plain_query_is_read_alike(query: str, key: bytes) -> None:
         "customerId=" + "x" * 257,
     ],
 )
-def test_anything_else_is_left_to_flask(query: str) -> None:
-    assert key_of(query) is None
+def test_anything_else_is_not_plain(query: str) -> None:
+    assert LOOKUP.plain_key(query) is None
 
 
 def test_plus_is_a_space() -> None:
@@ -49,6 +51,27 @@ def test_query_that_is_not_understood_is_refused(query: str) -> None:
     with pytest.raises(ProblemError) as refused:
         parameters(query, ALLOWED)
     assert refused.value.status == 400
+
+
+@pytest.mark.parametrize(
+    ("given", "slug"),
+    [
+        ({}, "missing-customer-id"),
+        ({"customerId": ""}, "missing-customer-id"),
+        ({"customerId": "é" * 129}, "customer-id-too-long"),
+    ],
+)
+def test_problem_is_named_after_the_parameter(given: dict[str, str], slug: str) -> None:
+    with pytest.raises(ProblemError) as refused:
+        LOOKUP.key(given)
+    assert refused.value.slug == slug
+
+
+def test_another_node_is_asked_the_same() -> None:
+    given = parameters("customerId=a+b%26&minOffset=3", ALLOWED)
+
+    assert LOOKUP.target(given) == "/api/customers.getBalance?customerId=a%20b%26&minOffset=3"
+    assert parameters(LOOKUP.target(given).partition("?")[2], ALLOWED) == given
 
 
 def test_bound_is_met_at_its_offset() -> None:

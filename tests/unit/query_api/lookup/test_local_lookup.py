@@ -15,7 +15,7 @@ import pytest
 
 from include.kafka.wire_format import header
 from include.nodes.peers import Peers
-from include.read_models.balance import READ_MODEL
+from include.read_models.balance.model import READ_MODEL
 from include.settings import Settings
 from query_api.cluster import node_state
 from query_api.cluster.node_state import ModelState, NodeState, PartitionState, VersionState

@@ -8,7 +8,7 @@ import fastavro
 import pytest
 
 from include.kafka.wire_format import header
-from include.read_models.balance import READ_MODEL
+from include.read_models.balance.model import READ_MODEL
 from query_api.lookup.raw_decoder import RawDecoder, UndecodableError, without_logical_types
 
 SCHEMAS = {7: READ_MODEL.state_schema.text}

@@ -15,7 +15,7 @@ from unittest.mock import Mock
 import pytest
 
 from include.nodes.routing_table import RoutingTable
-from include.read_models.balance import READ_MODEL
+from include.read_models.balance.model import READ_MODEL
 from include.settings import Settings
 from include.versions.version_record import first_version
 from query_api.cluster import node_state

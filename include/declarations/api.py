@@ -1,0 +1,172 @@
+"""The HTTP API that a read model brings: its named lookups and its commands, as data.
+
+Every module of a read model's package may assign `LOOKUPS` and `COMMANDS`, tuples of them; so may a read model's single file.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from types import ModuleType
+from typing import TypeVar
+
+from include.declarations.command_fields import CommandField, TextField
+from include.declarations.event_schemas import event_schema
+from include.declarations.modules import all_modules, import_model, read_model_modules
+from include.declarations.read_model import POSITION_FIELDS, ReadModel, load_read_models
+from include.errors import ReadModelError
+from include.kafka.record_schema import RecordSchema
+
+# The dot keeps these paths apart from those of every query node, such as /api/partitions.
+PATH_PATTERN = re.compile(r"/api/[a-z][A-Za-z0-9-]*\.[a-z][A-Za-z0-9]*")
+PARAMETER_PATTERN = re.compile(r"[a-z][A-Za-z0-9]*")
+BOUND_PARAMETER = "minOffset"
+# Every event has these: an id that its command may choose, and when it happened.
+ID_FIELD = TextField("id", max_characters=128, optional=True)
+TIME_FIELD = "occurredOn"
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class NamedLookup:
+    """A lookup by key under a path of its own: `GET <path>?<parameter>=<key>` answers a JSON object of some of the state's fields.
+
+    parameter: the query parameter that is the read model's key. fields: names of fields of the state record, in the answer's order.
+    max_key_bytes: keys with more bytes of UTF-8 are refused. example: a key, for the index page.
+    """
+
+    path: str
+    parameter: str
+    fields: tuple[str, ...]
+    max_key_bytes: int = 256
+    example: str = "1"
+
+    def __post_init__(self) -> None:  # noqa: D105 - checks what the class says of its fields
+        _check_path(self.path)
+        if not PARAMETER_PATTERN.fullmatch(self.parameter) or self.parameter == BOUND_PARAMETER:
+            raise ReadModelError(
+                f"The parameter {self.parameter!r} of {self.path} is not valid: use letters and digits in camel case."
+            )
+        if not self.fields:
+            raise ReadModelError(f"The lookup {self.path} answers no field: give `fields` of the state.")
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command: `POST <path>` with a JSON object appends one event of `event_type` to the read model's source topic.
+
+    The event type needs a schema, in `schemas/` of any read model; the read model need not fold it. Each of `fields` gives
+    the event's field of that name. Every command may also give the event's `id`; `occurredOn` is the time of the command.
+    example: a body, for the index page.
+    """
+
+    path: str
+    event_type: str
+    fields: tuple[CommandField, ...]
+    example: Mapping[str, object] = field(default_factory=dict, hash=False)
+
+    def __post_init__(self) -> None:  # noqa: D105 - checks what the class says of its fields
+        _check_path(self.path)
+
+    @property
+    def name(self) -> str:
+        """The part of the path behind the dot, such as `addFunds`."""
+        return self.path.rpartition(".")[2]
+
+    @cached_property
+    def body_fields(self) -> dict[str, CommandField]:
+        """Every field that a body may have, by name."""
+        return {field.name: field for field in (*self.fields, ID_FIELD)}
+
+
+def _check_path(path: str) -> None:
+    if not PATH_PATTERN.fullmatch(path):
+        raise ReadModelError(
+            f"The path {path!r} is not valid: use /api/<name>.<verb>, such as /api/orders.getTotal."
+        )
+
+
+@dataclass(frozen=True)
+class ReadModelApi:
+    """A read model with its named lookups and commands; `schemas` has the schema of each command's event type by path."""
+
+    model: ReadModel
+    lookups: tuple[NamedLookup, ...]
+    commands: tuple[Command, ...]
+    schemas: Mapping[str, RecordSchema] = field(hash=False)
+
+    @property
+    def paths(self) -> list[str]:
+        """The paths of all lookups and commands."""
+        return [lookup.path for lookup in self.lookups] + [command.path for command in self.commands]
+
+
+def load_apis(extra_directory: Path | None = None) -> list[ReadModelApi]:
+    """Return the API of every read model, those without lookups and commands included, ordered by name.
+
+    extra_directory: the folder of further read models (setting `read_models_dir`).
+    Raises ReadModelError or SchemaError when a declaration does not fit its read model or its event's schema.
+    """
+    models = load_read_models(extra_directory)
+    apis: list[ReadModelApi] = []
+    for info in read_model_modules(extra_directory):
+        model = models[import_model(info, reload=False).READ_MODEL.name]
+        apis.append(_api_of(model, all_modules(info), extra_directory))
+    paths: set[str] = set()
+    for path in (path for api in apis for path in api.paths):
+        if path in paths:
+            raise ReadModelError(f"The path {path} is declared twice: rename one.")
+        paths.add(path)
+    return sorted(apis, key=lambda api: api.model.name)
+
+
+def _api_of(model: ReadModel, modules: Iterable[ModuleType], extra_directory: Path | None) -> ReadModelApi:
+    lookups: list[NamedLookup] = []
+    commands: list[Command] = []
+    for module in modules:
+        lookups += _declared(module, "LOOKUPS", NamedLookup, lookups)
+        commands += _declared(module, "COMMANDS", Command, commands)
+    for lookup in lookups:
+        unknown = sorted(set(lookup.fields) - {state.name for state in (*model.state, *POSITION_FIELDS)})
+        if unknown:
+            raise ReadModelError(
+                f"The lookup {lookup.path} answers {', '.join(unknown)}, which {model.name} does not have: name fields of its state."
+            )
+    schemas = {command.path: event_schema(command.event_type, extra_directory) for command in commands}
+    for command in commands:
+        _check_command(command, schemas[command.path])
+    return ReadModelApi(model, tuple(lookups), tuple(commands), schemas)
+
+
+def _declared(module: ModuleType, name: str, kind: type[T], known: Iterable[T]) -> list[T]:
+    """Return what a module declares; what it imported from another module of the package counts once."""
+    values = getattr(module, name, ())
+    if not isinstance(values, tuple) or not all(isinstance(value, kind) for value in values):
+        raise ReadModelError(f"{name} of {module.__name__} must be a tuple of {kind.__name__}.")
+    return [value for value in values if not any(value is one for one in known)]
+
+
+def _check_command(command: Command, schema: RecordSchema) -> None:
+    """Raise ReadModelError unless every command that is accepted makes an event of the schema, with a key."""
+    given = {name for name, one in command.body_fields.items() if one.is_required} | {
+        ID_FIELD.name,
+        TIME_FIELD,
+    }
+    needed = {one["name"] for one in schema.parsed()["fields"] if "default" not in one}
+    missing = sorted(needed - given)
+    if missing:
+        raise ReadModelError(
+            f"The command {command.path} does not give {', '.join(missing)} of {schema.full_name}: add the fields, or give "
+            "them defaults in the schema."
+        )
+    surplus = sorted((given | command.body_fields.keys()) - set(schema.fields))
+    if surplus:
+        raise ReadModelError(
+            f"{schema.full_name} lacks {', '.join(surplus)}, which the command {command.path} gives."
+        )
+    if schema.key_field not in given:
+        raise ReadModelError(
+            f"The command {command.path} gives no key: name one of its required fields as foldlake.key of {schema.full_name}."
+        )

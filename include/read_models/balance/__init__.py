@@ -1,0 +1,1 @@
+"""The read model `balance`, its events, and its API."""

@@ -1,0 +1,89 @@
+"""The named lookups of the read models, compiled from their declarations: which key a request asks for, and the answer's JSON."""
+
+import json
+import re
+from collections.abc import Iterable
+from urllib.parse import quote, unquote_to_bytes
+
+from include.declarations.api import BOUND_PARAMETER, NamedLookup, ReadModelApi
+from include.declarations.read_model import POSITION_FIELDS, ReadModel
+from query_api.http.json_text import raw_json
+from query_api.http.problems import ProblemError
+from query_api.lookup.local_lookup import LocalAnswer
+
+
+class CompiledLookup:
+    """A named lookup of a read model, ready to answer requests."""
+
+    def __init__(self, model: ReadModel, lookup: NamedLookup) -> None:
+        self.path = lookup.path
+        self.model_name = model.name
+        self.parameters = frozenset({lookup.parameter, BOUND_PARAMETER})
+        self._parameter = lookup.parameter
+        self._max_key_bytes = lookup.max_key_bytes
+        self._prefix = f"{lookup.parameter}="
+        self._prefix_length = len(self._prefix)
+        # A problem's slug has the parameter's name in lower case with dashes: order-id for orderId.
+        self._slug = re.sub(r"(?=[A-Z])", "-", lookup.parameter).lower()
+        types = {field.name: field.avro_type for field in (*model.state, *POSITION_FIELDS)}
+        # Read on every lookup: JSON up to the value, the field's name, and what writes the value.
+        self._fields = [
+            (f"{',' if number else '{'}{json.dumps(name)}:", name, raw_json(types[name]))
+            for number, name in enumerate(lookup.fields)
+        ]
+
+    def plain_key(self, query: str) -> bytes | None:
+        """Return the key of a query of the plain form `<parameter>=<key>`; None when it is anything else, or not valid."""
+        if not query.startswith(self._prefix) or "&" in query or "+" in query:
+            return None
+        text = query[self._prefix_length :]
+        if not text.isascii():
+            return None
+        if "%" in text:
+            key = unquote_to_bytes(text)
+            if not _is_utf8(key):
+                return None
+        else:
+            key = text.encode("ascii")
+        return key if 0 < len(key) <= self._max_key_bytes else None
+
+    def key(self, given: dict[str, str]) -> bytes:
+        """Return the key that a request's parameters ask for; raises ProblemError."""
+        text = given.get(self._parameter)
+        if not text:
+            detail = f"{self._parameter} is missing: give {self.path}?{self._parameter}=..."
+            raise ProblemError(400, f"missing-{self._slug}", detail)
+        key = text.encode()
+        if len(key) > self._max_key_bytes:
+            detail = (
+                f"{self._parameter} has {len(key)} bytes of UTF-8; at most {self._max_key_bytes} are allowed."
+            )
+            raise ProblemError(400, f"{self._slug}-too-long", detail)
+        return key
+
+    def target(self, given: dict[str, str]) -> str:
+        """Return path and query under which another node gives the same answer."""
+        query = "&".join(f"{name}={quote(value, safe='')}" for name, value in given.items() if value)
+        return f"{self.path}?{query}"
+
+    def body(self, answer: LocalAnswer) -> bytes:
+        """Return the JSON of an answer: decimals exact, with their scale kept; null for what an older fold does not give."""
+        raw = answer.raw
+        text = ""
+        for start, name, as_json in self._fields:
+            value = raw.get(name)
+            text += start + ("null" if value is None else as_json(value))
+        return (text + "}").encode()
+
+
+def compile_lookups(apis: Iterable[ReadModelApi]) -> dict[str, CompiledLookup]:
+    """Return every named lookup by its path."""
+    return {lookup.path: CompiledLookup(api.model, lookup) for api in apis for lookup in api.lookups}
+
+
+def _is_utf8(key: bytes) -> bool:
+    try:
+        key.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

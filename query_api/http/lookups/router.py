@@ -1,0 +1,102 @@
+"""Answers lookups by key, whoever sends the reply: parses the request, finds the record on this node or another, renders it."""
+
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+from urllib.parse import quote
+
+from query_api.http.answer_headers import headers_of, passed_on
+from query_api.http.json_text import dumps
+from query_api.http.lookups.named_lookups import CompiledLookup
+from query_api.http.lookups.record_json import record_fields
+from query_api.http.problems import ProblemError, lookup_problem, problem_reply
+from query_api.http.query_string import parameters
+from query_api.http.reply import Reply
+from query_api.lookup.local_lookup import LocalAnswer
+from query_api.lookup.lookup_failures import LookupFailedError
+from query_api.lookup.lookups import Lookups
+from query_api.lookup.position_bound import PositionBound
+from query_api.metrics.node_metrics import LOOKUPS, LOOKUPS_LOCAL_OK, LOOKUPS_PEER_OK
+
+RECORD_PARAMETERS = frozenset({"version", "minOffset"})
+MAX_VERSION_DIGITS = 9
+OK = HTTPStatus.OK.value
+
+
+class LookupRouter:
+    """Every lookup by key of a node. Each method returns a reply, failures included; `hop` is the request's hop header."""
+
+    def __init__(self, lookups: Lookups, named: Mapping[str, CompiledLookup]) -> None:
+        self.named = named
+        self._lookups = lookups
+
+    def by_name(self, lookup: CompiledLookup, query: str, hop: str | None) -> Reply:
+        """Answer a named lookup."""
+        key = lookup.plain_key(query)
+        if key is not None:
+            return self.reply(lookup.model_name, key, None, None, f"{lookup.path}?{query}", hop, lookup.body)
+        try:
+            given = parameters(query, lookup.parameters)
+            key = lookup.key(given)
+            bound = _bound(given.get("minOffset"))
+        except ProblemError as problem:
+            return problem_reply(problem)
+        return self.reply(lookup.model_name, key, None, bound, lookup.target(given), hop, lookup.body)
+
+    def record(self, model_name: str, key: str, query: str, hop: str | None) -> Reply:
+        """Answer with the whole state record of a key."""
+        try:
+            given = parameters(query, RECORD_PARAMETERS)
+            version = version_number(given.get("version"))
+            bound = _bound(given.get("minOffset"))
+        except ProblemError as problem:
+            return problem_reply(problem)
+        path = f"/api/read-models/{quote(model_name, safe='')}/records/{quote(key, safe='')}"
+        target = f"{path}?{'&'.join(f'{name}={quote(value)}' for name, value in given.items() if value)}"
+        return self.reply(model_name, key.encode(), version, bound, target, hop, self._record_json)
+
+    def reply(
+        self,
+        model_name: str,
+        key: bytes,
+        version: int | None,
+        bound: PositionBound | None,
+        target: str,
+        hop: str | None,
+        body_of: Callable[[LocalAnswer], bytes],
+    ) -> Reply:
+        """Answer a lookup that is parsed: `target` is the path and query under which another node gives the same reply."""
+        lookups = self._lookups
+        try:
+            place = lookups.local.place(model_name, key, version)
+            found = lookups.answer(place, target, hop, bound)
+            if isinstance(found, LocalAnswer):
+                body = body_of(found)
+                LOOKUPS_LOCAL_OK.inc()
+                return OK, headers_of(found), body
+        except LookupFailedError as error:
+            LOOKUPS.labels(error.reason.slug, "local").inc()
+            return lookup_problem(error, lookups.local.node_name)
+        LOOKUPS_PEER_OK.inc()
+        return found.status, passed_on(found.headers), found.body
+
+    def _record_json(self, answer: LocalAnswer) -> bytes:
+        record = self._lookups.local.decode(answer)
+        model, version = answer.place.model.name, answer.place.version
+        fields = record_fields(answer.place.key, record)
+        return dumps({"read_model": model, "version": version, **fields}).encode()
+
+
+def _bound(min_offset: str | None) -> PositionBound | None:
+    try:
+        return PositionBound.parse(min_offset)
+    except ValueError as error:
+        raise ProblemError(400, "invalid-bound", str(error)) from error
+
+
+def version_number(text: str | None) -> int | None:
+    """Read the parameter `version`; raises ProblemError."""
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) <= MAX_VERSION_DIGITS):
+        raise ProblemError(400, "invalid-version", f"version must be a whole number; it is {text[:40]!r}.")
+    return int(text)

@@ -1,0 +1,69 @@
+"""The lookups behind Flask, and the list of read models."""
+
+from collections.abc import Callable
+
+from flask import Blueprint, Response, request
+
+from include.nodes.peers import HOP_HEADER
+from query_api.http.json_text import dumps
+from query_api.http.lookups.named_lookups import CompiledLookup
+from query_api.http.lookups.router import LookupRouter
+from query_api.http.reply import flask_response
+from query_api.lookup.local_lookup import LocalLookup
+
+
+def reads_blueprint(router: LookupRouter, local: LocalLookup) -> Blueprint:
+    """Return the lookups as part of a Flask application."""
+    blueprint = Blueprint("reads", __name__)
+    for lookup in router.named.values():
+        blueprint.add_url_rule(lookup.path, _endpoint(lookup.path), _named_view(router, lookup))
+
+    @blueprint.get("/api/read-models/<name>/records/<path:key>")
+    def get_record(name: str, key: str) -> Response:
+        return flask_response(router.record(name, key, _query(), request.headers.get(HOP_HEADER)))
+
+    @blueprint.get("/api/read-models")
+    def get_read_models() -> Response:
+        return Response(dumps(_read_models(local)), content_type="application/json")
+
+    return blueprint
+
+
+def _named_view(router: LookupRouter, lookup: CompiledLookup) -> Callable[[], Response]:
+    def get_by_name() -> Response:
+        return flask_response(router.by_name(lookup, _query(), request.headers.get(HOP_HEADER)))
+
+    return get_by_name
+
+
+def _endpoint(path: str) -> str:
+    # Flask keeps the dot for itself.
+    return path.replace(".", ":")
+
+
+def _query() -> str:
+    return request.query_string.decode("latin-1")
+
+
+def _read_models(local: LocalLookup) -> list[dict[str, object]]:
+    state = local.state()
+    models = [] if state is None else list(state.models.values())
+    return [
+        {
+            "name": model.name,
+            "source_topic": model.source_topic,
+            "partitions": model.partition_count,
+            "revision": model.revision,
+            "live": model.live,
+            "versions": [
+                {
+                    "version": version.number,
+                    "stage": version.stage,
+                    "changelog_topic": version.changelog_topic,
+                    "records_held_here": version.records,
+                }
+                for version in model.versions.values()
+            ],
+        }
+        for model in models
+    ]

@@ -1,0 +1,32 @@
+"""The parameters of a request, read strictly."""
+
+from urllib.parse import unquote_to_bytes
+
+from query_api.http.problems import ProblemError
+
+
+def parameters(query_string: str, allowed: frozenset[str]) -> dict[str, str]:
+    """Return a query string's parameters; raises ProblemError for unknown, repeated or undecodable ones."""
+    found: dict[str, list[str]] = {}
+    try:
+        for part in query_string.split("&"):
+            name, _, value = part.partition("=")
+            if part:
+                found.setdefault(_text(name), []).append(_text(value))
+    except UnicodeDecodeError as error:
+        raise ProblemError(
+            400, "invalid-query", "The query string is not UTF-8 in percent encoding."
+        ) from error
+    unknown = sorted(found.keys() - allowed)
+    if unknown:
+        detail = f"Unknown: {', '.join(unknown)}; allowed: {', '.join(sorted(allowed))}."
+        raise ProblemError(400, "unknown-parameter", detail)
+    repeated = sorted(name for name, values in found.items() if len(values) > 1)
+    if repeated:
+        raise ProblemError(400, "repeated-parameter", f"Given more than once: {', '.join(repeated)}.")
+    return {name: values[0] for name, values in found.items()}
+
+
+def _text(encoded: str) -> str:
+    # A raw byte above 127 reaches us as Latin-1, as WSGI has it; strictly, unlike urllib's own parse_qs.
+    return unquote_to_bytes(encoded.replace("+", " ").encode("latin-1")).decode()

@@ -1,0 +1,12 @@
+"""An answer as a value, which the fast path and Flask both send."""
+
+from flask import Response
+
+Reply = tuple[int, list[tuple[str, str]], bytes]
+"""Status, headers and body."""
+
+
+def flask_response(reply: Reply) -> Response:
+    """Return a reply as Flask sends it."""
+    status, headers, body = reply
+    return Response(body, status=status, headers=headers)

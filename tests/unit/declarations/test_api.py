@@ -1,0 +1,138 @@
+"""A read model's API is found in its package's modules, and refused where it does not fit model and events."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from include.declarations.api import Command, NamedLookup, ReadModelApi, load_apis
+from include.declarations.command_fields import IntegerField, TextField
+from include.errors import ReadModelError, SchemaError
+
+MODEL = """
+from include.declarations.read_model import ReadModel, StateField
+READ_MODEL = ReadModel("parcels", "parcels", ("Scanned",), lambda: None, (StateField("scans", "long"),), {1: dict})
+"""
+API = """
+from include.declarations.api import Command, NamedLookup
+from include.declarations.command_fields import IntegerField, TextField
+"""
+LOOKUPS = 'LOOKUPS = (NamedLookup("/api/parcels.getScans", "parcelId", ("scans", "event_count")),)\n'
+COMMANDS = 'COMMANDS = (Command("/api/parcels.weigh", "Weighed", (TextField("parcelId"), IntegerField("grams", 1))),)\n'
+
+
+def schema(name: str, *fields: str, key: str | None = "parcelId") -> str:
+    types = {"occurredOn": {"type": "long", "logicalType": "timestamp-millis"}, "grams": "int"}
+    named = [{"name": field, "type": types.get(field, "string")} for field in ("id", "occurredOn", *fields)]
+    record = {"type": "record", "name": name, "namespace": "test", "fields": named}
+    return json.dumps(record if key is None else record | {"foldlake.key": key})
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    """A read model's package, in a folder of further read models."""
+    package = tmp_path / "parcels"
+    (package / "schemas").mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (package / "model.py").write_text(MODEL)
+    (package / "api.py").write_text(API + LOOKUPS)
+    (package / "schemas" / "Scanned.avsc").write_text(schema("Scanned", "parcelId"))
+    return package
+
+
+def api_of(package: Path) -> ReadModelApi:
+    return next(api for api in load_apis(package.parent) if api.model.name == package.name)
+
+
+def test_the_first_api_is_found_in_its_package() -> None:
+    (api,) = load_apis()
+
+    assert api.paths == ["/api/customers.getBalance", "/api/balance.addFunds", "/api/balance.withdrawFunds"]
+    assert {schema.name for schema in api.schemas.values()} == {"FundsAdded", "FundsWithdrawn"}
+
+
+def test_another_lookup_and_a_command_with_an_event_of_its_own_are_new_files(package: Path) -> None:
+    (package / "weighing.py").write_text(API + COMMANDS)
+    (package / "schemas" / "Weighed.avsc").write_text(schema("Weighed", "parcelId", "grams"))
+    (package / "more").mkdir()
+    (package / "more" / "__init__.py").touch()
+    (package / "more" / "lookups.py").write_text(API + LOOKUPS.replace("getScans", "countScans"))
+
+    api = api_of(package)
+
+    assert [lookup.path for lookup in api.lookups] == ["/api/parcels.getScans", "/api/parcels.countScans"]
+    assert {path: schema.name for path, schema in api.schemas.items()} == {"/api/parcels.weigh": "Weighed"}
+    assert "Weighed" not in api.model.event_types
+    assert [schema.name for schema in api.model.event_schemas] == ["Scanned"]
+
+
+def test_what_a_module_imports_from_another_counts_once(package: Path) -> None:
+    (package / "more.py").write_text("from include.read_models.parcels.api import LOOKUPS\n")
+
+    assert len(api_of(package).lookups) == 1
+
+
+def test_read_model_of_a_single_file_may_bring_an_api(tmp_path: Path) -> None:
+    (tmp_path / "parcels.py").write_text(MODEL + API + LOOKUPS)
+
+    assert [api.model.name for api in load_apis(tmp_path)] == ["balance", "parcels"]
+    assert api_of(tmp_path / "parcels").paths == ["/api/parcels.getScans"]
+
+
+def test_path_that_is_declared_twice_is_refused(package: Path) -> None:
+    (package / "more.py").write_text(API + LOOKUPS)
+    with pytest.raises(ReadModelError, match=r"/api/parcels\.getScans is declared twice"):
+        load_apis(package.parent)
+
+
+def test_lookup_of_an_unknown_field_is_refused(package: Path) -> None:
+    (package / "api.py").write_text(API + LOOKUPS.replace('"scans"', '"weight"'))
+    with pytest.raises(ReadModelError, match="answers weight, which parcels does not have"):
+        load_apis(package.parent)
+
+
+def test_lookups_that_are_no_lookups_are_refused(package: Path) -> None:
+    (package / "api.py").write_text("LOOKUPS = ['/api/parcels.getScans']")
+    with pytest.raises(ReadModelError, match=r"LOOKUPS of include\.read_models\.parcels\.api"):
+        load_apis(package.parent)
+
+
+def test_command_without_a_schema_is_refused(package: Path) -> None:
+    (package / "api.py").write_text(API + COMMANDS)
+    with pytest.raises(SchemaError, match=r"no schema of event type Weighed: write Weighed\.avsc"):
+        load_apis(package.parent)
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        (schema("Weighed", "parcelId", "grams", "scale"), "does not give scale"),
+        (schema("Weighed", "parcelId"), "lacks grams"),
+        (schema("Weighed", "parcelId", "grams", key=None), "gives no key"),
+    ],
+)
+def test_command_that_does_not_fit_its_event_is_refused(package: Path, text: str, error: str) -> None:
+    (package / "api.py").write_text(API + COMMANDS)
+    (package / "schemas" / "Weighed.avsc").write_text(text)
+    with pytest.raises(ReadModelError, match=error):
+        load_apis(package.parent)
+
+
+@pytest.mark.parametrize(
+    "path", ["/api/partitions", "/api/read-models/x", "parcels.get", "/api/parcels.get more"]
+)
+def test_path_that_is_no_name_and_verb_is_refused(path: str) -> None:
+    with pytest.raises(ReadModelError, match="is not valid"):
+        NamedLookup(path, "parcelId", ("scans",))
+    with pytest.raises(ReadModelError, match="is not valid"):
+        Command(path, "Weighed", ())
+
+
+@pytest.mark.parametrize("value", ["1", 1, True, None])
+def test_whole_number_is_a_json_number(value: object) -> None:
+    assert IntegerField("grams").error(value) == "must be a whole number"
+
+
+def test_optional_text_may_be_left_out() -> None:
+    assert TextField("note").is_required
+    assert not TextField("note", optional=True).is_required

@@ -1,0 +1,77 @@
+"""A source topic has the options that its read models give it, and the settings' where they give none."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from include.declarations.read_model import load_read_models
+from include.declarations.topic_options import TopicOptions
+from include.errors import ReadModelError
+from include.read_models.balance.model import READ_MODEL
+from include.settings import Settings
+from include.spark.stream_config import source_partitions, stream_config, stream_master
+
+SETTINGS = Settings.of(partitions=4, replication_factor=3)
+MODULE = """
+from dataclasses import replace
+from include.declarations.topic_options import TopicOptions
+from include.read_models.balance.model import READ_MODEL as BALANCE
+READ_MODEL = replace(BALANCE, name={name!r}, source_topic={topic!r}, topic=TopicOptions({options}))
+"""
+
+
+def declare(folder: Path, name: str, topic: str, options: str) -> None:
+    (folder / f"{name}.py").write_text(MODULE.format(name=name, topic=topic, options=options))
+
+
+def test_without_options_the_settings_hold_and_events_are_kept_for_ever() -> None:
+    topics = READ_MODEL.source_topics(SETTINGS.topics)
+
+    assert [topic.name for topic in topics] == ["balance", "balance.dead-letter"]
+    assert {(topic.partitions, topic.replication_factor) for topic in topics} == {(4, None)}
+    assert {topic.config["retention.ms"] for topic in topics} == {"-1"}
+
+
+def test_options_hold_for_the_topic_its_dead_letters_and_its_changelogs() -> None:
+    model = replace(READ_MODEL, topic=TopicOptions(partitions=12, replication_factor=2, retention_ms=1000))
+    topics = model.source_topics(SETTINGS.topics)
+    changelog = model.changelog("balance.v1.changelog", SETTINGS.topics)
+
+    assert {(topic.partitions, topic.replication_factor) for topic in (*topics, changelog)} == {(12, 2)}
+    assert {topic.config["retention.ms"] for topic in topics} == {"1000"}
+    assert "retention.ms" not in changelog.config
+
+
+def test_options_of_a_shared_topic_need_be_given_once(tmp_path: Path) -> None:
+    declare(tmp_path, "one", "shared", "partitions=6")
+    declare(tmp_path, "two", "shared", "retention_ms=5")
+
+    models = load_read_models(tmp_path)
+
+    assert models["one"].topic == models["two"].topic == TopicOptions(partitions=6, retention_ms=5)
+    assert models["balance"].topic == TopicOptions()
+
+
+def test_options_that_contradict_each_other_are_refused(tmp_path: Path) -> None:
+    declare(tmp_path, "one", "shared", "partitions=6")
+    declare(tmp_path, "two", "shared", "partitions=7")
+    with pytest.raises(ReadModelError, match="topic shared partitions 6 and 7"):
+        load_read_models(tmp_path)
+
+
+@pytest.mark.parametrize("options", [{"partitions": 0}, {"retention_ms": -1}])
+def test_option_below_one_is_refused(options: dict[str, int]) -> None:
+    with pytest.raises(ReadModelError, match="give 1 or more"):
+        TopicOptions(**options)
+
+
+def test_slots_and_cores_follow_each_read_model_s_partitions(tmp_path: Path) -> None:
+    declare(tmp_path, "wide", "wide", "partitions=12")
+    settings = SETTINGS.changed(read_models_dir=tmp_path, stream_spare_queries=1)
+
+    assert sorted(source_partitions(settings)) == [4, 12]
+    # A live query each (8 and 24), a spare one of the larger (24), dead letters (4 and 12).
+    assert stream_master(settings) == "local[72]"
+    assert stream_config(settings)["spark.cores.max"] == "72"
+    assert stream_config(settings)["spark.sql.shuffle.partitions"] == "12"
