@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, Self
 
 # 19 digits hold every offset that Kafka has.
@@ -40,8 +41,10 @@ OCCURRED_ON = PositionField(
     "occurredOn",
 )
 # In the order in which every state record, table and report has them, behind the state's own fields.
-RECORD_FIELDS = (EVENT_COUNT, SOURCE_PARTITION, SOURCE_OFFSET, OCCURRED_ON)
-RECORD_FIELD_NAMES = tuple(field.name for field in RECORD_FIELDS)
+POSITION_RECORD_FIELDS = (EVENT_COUNT, SOURCE_PARTITION, SOURCE_OFFSET, OCCURRED_ON)
+POSITION_COLUMNS = tuple(field.name for field in POSITION_RECORD_FIELDS)
+# (event_count, source_partition, source_offset) of a decoded record; KeyError where one is absent.
+position_values = itemgetter(EVENT_COUNT.name, SOURCE_PARTITION.name, SOURCE_OFFSET.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +52,13 @@ class Position:
     """Up to which event of its key a record is folded.
 
     partition, offset: of the newest event folded in.
-    event_count: how many events of the key that makes; None for the position of a single event on the log.
+    event_count: how many events of the key that makes; 0 for the position of a single event on the log.
     topic: the source topic; empty where the read model gives it, as in a state record.
     """
 
     partition: int
     offset: int
-    event_count: int | None = None
+    event_count: int = 0
     topic: str = ""
 
     @classmethod
@@ -68,7 +71,7 @@ class Position:
             topic=topic,
         )
 
-    def record_fields(self) -> dict[str, int | None]:
+    def record_fields(self) -> dict[str, int]:
         """Return the position as fields of a state record, in their order."""
         return {
             EVENT_COUNT.name: self.event_count,
@@ -94,27 +97,32 @@ class Position:
     def __str__(self) -> str:
         """Return the text form: `partition=3, offset=39928, event_count=50`, with `topic=...` in front where it is known."""
         topic = f"topic={self.topic}, " if self.topic else ""
-        if self.event_count is None:
+        if not self.event_count:
             return f"{topic}partition={self.partition}, offset={self.offset}"
-        return topic + position_text(self.partition, self.offset, self.event_count)
+        return topic + _text(self.partition, self.offset, self.event_count)
 
     @classmethod
     def parse(cls, text: str) -> Self:
         """Read the text form; raises ValueError."""
         parts = dict(part.split("=", 1) for part in text.split(", ") if "=" in part)
         try:
-            topic, count = parts.pop("topic", ""), parts.pop("event_count", None)
             partition, offset = parse_offset(parts.pop("partition")), parse_offset(parts.pop("offset"))
-            event_count = None if count is None else parse_offset(count)
+            event_count = parse_offset(parts.pop("event_count", "0"))
         except (KeyError, ValueError) as error:
             raise ValueError(_not_a_position(text)) from error
+        topic = parts.pop("topic", "")
         if parts:
             raise ValueError(_not_a_position(text))
         return cls(partition, offset, event_count, topic)
 
 
-def position_text(partition: int, offset: int, event_count: int) -> str:
-    """Return a record's position as the header `Foldlake-Position` has it. For each lookup, so without a `Position`."""
+def position_text(fields: Mapping[str, Any]) -> str:
+    """Return the text form of a decoded record's position. For each lookup, so without a `Position` in between."""
+    event_count, partition, offset = position_values(fields)
+    return _text(partition, offset, event_count)
+
+
+def _text(partition: int, offset: int, event_count: int) -> str:
     return f"partition={partition}, offset={offset}, event_count={event_count}"
 
 
@@ -164,13 +172,9 @@ class Offsets(dict[int, int]):
         """Whether everything below these ends is read."""
         return all(self.of(partition) >= end for partition, end in ends.items())
 
-    def includes(self, position: Position) -> bool:
-        """Whether the event at a position is read."""
-        return position.offset < self.of(position.partition)
-
-    def with_event(self, partition: int, offset: int) -> "Offsets":
-        """Return the offsets with everything of a partition read, up to and including the event at an offset."""
-        return self.merge({partition: offset + 1})
+    def with_event(self, event: Position) -> "Offsets":
+        """Return the offsets once everything of a partition is read, up to and including the event at a position."""
+        return self.merge({event.partition: event.offset + 1})
 
     def events_until(self, ends: Mapping[int, int]) -> int:
         """Return how many events lie between these offsets and the ends."""

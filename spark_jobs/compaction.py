@@ -1,10 +1,8 @@
 """Application: merge what is new on the live changelogs into the lake, then OPTIMIZE and VACUUM."""
 
 import argparse
-import json
 import logging
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from pyspark.sql import DataFrame, SparkSession
@@ -13,7 +11,8 @@ from include.declarations.read_model import ReadModel, load_read_models, read_mo
 from include.kafka.changelog_topic import changelog_now
 from include.kafka.schema_registry import SchemaRegistry
 from include.lake.table_lock import lake_lock
-from include.lake.tables import CommitTag, merge_offsets
+from include.lake.tables import CommitTag
+from include.position import Offsets
 from include.settings import Settings
 from include.stream.checkpoints import compaction_checkpoint
 from spark_jobs.folding.fold_query import KafkaSource
@@ -112,13 +111,13 @@ def compact(
 def _merge_what_is_new(spark: SparkSession, settings: Settings, model: ReadModel, lake: LiveLake) -> _Merging:
     # A checkpoint that was removed begins anew, and says less than the table is known to hold.
     folded = folded_up_to(spark, settings, model, lake.version)
-    complete_up_to = merge_offsets(lake.tag.complete_up_to, folded)
+    complete_up_to = lake.tag.complete_up_to.merge(folded)
     changelog = changelog_now(settings.kafka.bootstrap_servers, lake.version.changelog_topic)
-    ends = {} if changelog is None else changelog.ends
+    ends = Offsets() if changelog is None else changelog.ends
     merging = _Merging(lake.tag)
-    if not _covers(lake.tag.changelog_offsets, ends):
+    if not lake.tag.changelog_offsets.covers(ends):
         _run_merges(spark, settings, model, lake, ends, complete_up_to, merging)
-    if complete_up_to != merging.tag.complete_up_to and _covers(merging.tag.changelog_offsets, ends):
+    if complete_up_to != merging.tag.complete_up_to and merging.tag.changelog_offsets.covers(ends):
         merging.tag = replace(merging.tag, operation=OPERATION, complete_up_to=complete_up_to)
         lake.table.mark(merging.tag)
         merging.commits += 1
@@ -131,8 +130,8 @@ def _run_merges(
     settings: Settings,
     model: ReadModel,
     lake: LiveLake,
-    ends: Mapping[int, int],
-    complete_up_to: dict[int, int],
+    ends: Offsets,
+    complete_up_to: Offsets,
     merging: _Merging,
 ) -> None:
     """Run the query to the changelog's end; `merging` holds what came of it."""
@@ -140,14 +139,14 @@ def _run_merges(
     checkpoint = _checkpoint(spark, settings, lake)
     registry = SchemaRegistry(settings.registry.url)
     # Where there is no checkpoint the table says from where on.
-    start = json.dumps({topic: {str(p): offset for p, offset in lake.tag.changelog_offsets.items()}})
+    start = lake.tag.changelog_offsets.for_spark(topic)
     options = (("startingOffsets", start), ("maxOffsetsPerTrigger", str(BATCH_RECORDS)))
 
     def merge(records: DataFrame, batch: int) -> None:
         session = records.sparkSession
         started_s = time.monotonic()
-        offsets = batch_offsets(spark, checkpoint, batch, topic)
-        known = complete_up_to if _covers(offsets, ends) else merging.tag.complete_up_to
+        offsets = Offsets(batch_offsets(spark, checkpoint, batch, topic))
+        known = complete_up_to if offsets.covers(ends) else merging.tag.complete_up_to
         tag = replace(lake.tag, operation=OPERATION, changelog_offsets=offsets, complete_up_to=known)
         newest = newest_records(session, model, registry.schema_ids(topic), records).persist()
         try:
@@ -189,11 +188,6 @@ def _checkpoint(spark: SparkSession, settings: Settings, lake: LiveLake) -> str:
         if checkpoint != current or not continues_from(spark, current, topic, lake.tag.changelog_offsets):
             remove_checkpoint(spark, checkpoint)
     return current
-
-
-def _covers(offsets: Mapping[int, int], ends: Mapping[int, int]) -> bool:
-    """Whether these offsets have reached every one of these ends."""
-    return all(offsets.get(partition, 0) >= end for partition, end in ends.items())
 
 
 def main() -> None:

@@ -14,6 +14,7 @@ from include.kafka.schema_registry import SchemaRegistry
 from include.kafka.topics import changelog_topic
 from include.lake.table_lock import lake_lock
 from include.lake.tables import CommitTag, table_path
+from include.position import Offsets
 from include.settings import Settings
 from include.stream.checkpoints import checkpoint_path
 from include.versions.registry import Version, VersionRegistry
@@ -53,15 +54,13 @@ def live_version(settings: Settings, model: ReadModel) -> Version | None:
     return None if record is None else record.live
 
 
-def folded_up_to(
-    spark: SparkSession, settings: Settings, model: ReadModel, version: Version
-) -> dict[int, int]:
+def folded_up_to(spark: SparkSession, settings: Settings, model: ReadModel, version: Version) -> Offsets:
     """Return partition of the source -> offset below which every event is in the version's changelog.
 
     Ask for it before the changelog's end: then what lies before that end is complete up to here.
     """
     checkpoint = checkpoint_path(settings, model.name, version.number)
-    return committed_offsets(spark, checkpoint, model.source_topic)
+    return Offsets(committed_offsets(spark, checkpoint, model.source_topic))
 
 
 def promote(spark: SparkSession, settings: Settings, model: ReadModel) -> LiveLake | None:

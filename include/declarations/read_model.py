@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import include.read_models
 from include.errors import ReadModelError, UnknownReadModelError
 from include.kafka.record_schema import RecordSchema, event_schema
+from include.position import POSITION_RECORD_FIELDS
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -39,11 +40,8 @@ def decimal_type(precision: int, scale: int) -> dict[str, Any]:
 
 TIMESTAMP_MILLIS: dict[str, Any] = {"type": "long", "logicalType": "timestamp-millis"}
 
-POSITION_FIELDS = (
-    StateField("event_count", "long", "Events folded into this record."),
-    StateField("source_partition", "int", "Partition of the newest event folded in."),
-    StateField("source_offset", "long", "Offset of the newest event folded in."),
-    StateField("occurred_on", TIMESTAMP_MILLIS, "Newest occurredOn among the events folded in."),
+POSITION_FIELDS = tuple(
+    StateField(field.name, field.avro_type, field.doc) for field in POSITION_RECORD_FIELDS
 )
 
 

@@ -4,11 +4,11 @@ No Spark here: the same words are read by the jobs that write the tables, by the
 """
 
 import json
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from include.declarations.read_model import POSITION_FIELDS, ReadModel, StateField
+from include.position import Offsets
 from include.settings import Settings
 
 KEY_COLUMN = "key"
@@ -51,8 +51,8 @@ class CommitTag:
     version: int
     fold_revision: int
     operation: str
-    changelog_offsets: dict[int, int] = field(default_factory=dict)
-    complete_up_to: dict[int, int] = field(default_factory=dict)
+    changelog_offsets: Offsets = field(default_factory=Offsets)
+    complete_up_to: Offsets = field(default_factory=Offsets)
     promotion_id: str = ""
     topic_id: str = ""
 
@@ -66,12 +66,7 @@ class CommitTag:
         try:
             fields: dict[str, Any] = json.loads(text or "")
             for name in ("changelog_offsets", "complete_up_to"):
-                fields[name] = {int(partition): offset for partition, offset in fields[name].items()}
+                fields[name] = Offsets.from_json(fields[name])
             return cls(**fields)
         except (ValueError, TypeError, KeyError, AttributeError):
             return None
-
-
-def merge_offsets(known: Mapping[int, int], found: Mapping[int, int]) -> dict[int, int]:
-    """Return the higher offset of each partition: what a table was once complete up to, it stays complete up to."""
-    return {p: max(known.get(p, 0), found.get(p, 0)) for p in sorted(known.keys() | found.keys())}

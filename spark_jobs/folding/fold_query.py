@@ -11,6 +11,7 @@ from include.declarations.read_model import ReadModel
 from include.errors import ReadModelError
 from include.kafka.record_schema import RecordSchema
 from include.kafka.wire_format import header
+from include.position import POSITION_RECORD_FIELDS, PositionField
 from spark_jobs.folding.decode import EventColumns, SchemaIds, good_events
 
 
@@ -64,12 +65,13 @@ def state_columns(model: ReadModel, revision: int) -> list[Column]:
         raise ReadModelError(message)
     return [
         *(state[name].alias(name) for name in declared),
-        count(lit(1)).alias("event_count"),
-        # The events of a key come from one partition, so both are those of the newest event.
-        F.max("partition").alias("source_partition"),
-        F.max("offset").alias("source_offset"),
-        F.max("occurredOn").alias("occurred_on"),
+        *map(_position_column, POSITION_RECORD_FIELDS),
     ]
+
+
+def _position_column(field: PositionField) -> Column:
+    aggregate = count(lit(1)) if field.maximum_of is None else F.max(field.maximum_of)
+    return aggregate.alias(field.name)
 
 
 def changelog_records(model: ReadModel, revision: int, states: DataFrame, state_schema_id: int) -> DataFrame:

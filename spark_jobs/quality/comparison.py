@@ -11,13 +11,14 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql.functions import col, lit
 
+from include.position import POSITION_COLUMNS, Offsets
 from include.quality.check import UncheckableError
 from include.spark.lake_config import DECODE_ONCE
 from spark_jobs.folding.fold_query import state_columns
 from spark_jobs.folding.key_partition import partition_of_key
-from spark_jobs.folding.replay import Offsets, replayed_events
+from spark_jobs.folding.replay import replayed_events
 from spark_jobs.lake.lake_table import session_settings
-from spark_jobs.quality.stores.base import POSITION, Sample, StoreReplica, Target
+from spark_jobs.quality.stores.base import Sample, StoreReplica, Target
 
 STORED, REPLAYED = "stored", "replayed"
 
@@ -95,7 +96,7 @@ def keys_by_place(target: Target, places: Sequence[StoreReplica], replay: Replay
     A row for every key of the log that belongs there; required_offset is null where its events lie beyond the cut.
     """
     cuts = distinct_cuts(places)
-    rows = [(place.name, cuts.index(dict(place.cut)), place.key_partition) for place in places]
+    rows = [(place.name, cuts.index(place.cut), place.key_partition) for place in places]
     frame = F.broadcast(target.spark.createDataFrame(rows, "place string, cut int, key_partition int"))
     everywhere = replay.keys.crossJoin(frame.where(col("key_partition").isNull()))
     found = everywhere
@@ -127,7 +128,7 @@ def compare(
     stored_rows = stored.select(
         "place",
         "key",
-        F.struct("state", *POSITION).alias("stored"),
+        F.struct("state", *POSITION_COLUMNS).alias("stored"),
         col("source_offset").alias("stored_offset"),
         F.row_number().over(Window.partitionBy("place", "key").orderBy("source_offset")).alias("copy"),
     )
@@ -160,8 +161,8 @@ def distinct_cuts(places: Sequence[StoreReplica]) -> list[Offsets]:
     """Return the different cuts of these places."""
     found: list[Offsets] = []
     for place in places:
-        if dict(place.cut) not in found:
-            found.append(dict(place.cut))
+        if place.cut not in found:
+            found.append(place.cut)
     return found
 
 
@@ -187,17 +188,17 @@ def _state(target: Target) -> Column:
 
 
 def _position(target: Target) -> list[Column]:
-    return [col(name).cast(target.position_type[name]).alias(name) for name in POSITION]
+    return [col(name).cast(target.position_type[name]).alias(name) for name in POSITION_COLUMNS]
 
 
 def compared_fields(target: Target) -> tuple[str, ...]:
     """Return the fields of a state record, in their order."""
-    return (*(field.name for field in target.state_type), *POSITION)
+    return (*(field.name for field in target.state_type), *POSITION_COLUMNS)
 
 
 def _texts(target: Target, record: Column) -> Column:
     """Return a record as text, field by field: null would equal nothing, so a null is a word."""
     names = {f.name: record["state"][f.name] for f in target.state_type}
-    names |= {name: record[name] for name in POSITION}
+    names |= {name: record[name] for name in POSITION_COLUMNS}
     texts = (F.coalesce(value.cast("string"), lit("null")).alias(name) for name, value in names.items())
     return F.when(record.isNotNull(), F.struct(*texts))

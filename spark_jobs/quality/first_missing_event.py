@@ -6,9 +6,10 @@ from pyspark.sql import functions as F
 from pyspark.sql.functions import col
 
 from include.lake.tables import KEY_COLUMN
+from include.position import Offsets
 from include.quality.log_bounds import lost_partitions
 from include.spark.lake_config import DECODE_ONCE
-from spark_jobs.folding.replay import Offsets, replayed_events
+from spark_jobs.folding.replay import replayed_events
 from spark_jobs.lake.lake_table import session_settings
 from spark_jobs.quality.stores.base import Target
 
@@ -24,7 +25,7 @@ def first_lacking(target: Target, consumer: Consumer, rows: DataFrame, since: Of
     """
     spark, model = target.spark, target.model
     lost = lost_partitions(consumer, model.source_topic, len(target.cut))
-    since = {p: max(since.get(p, 0), lost.get(p, 0)) for p in target.cut}
+    since = Offsets({p: max(since.of(p), lost.get(p, 0)) for p in target.cut})
     held = rows.select(col(KEY_COLUMN).alias("held_key"), col("source_offset").alias("held_offset"))
     with session_settings(spark, DECODE_ONCE):
         events = replayed_events(spark, target.settings, model, target.cut, since)

@@ -16,6 +16,7 @@ from include.kafka.schema_registry import SchemaRegistry
 from include.kafka.topics import changelog, changelog_topic, ensure_topics
 from include.kafka.wire_format import header
 from include.lake.tables import CommitTag, staging_path, table_path
+from include.position import Offsets
 from include.quality.check import CheckRequest, CheckResult, Mode, StoreName
 from include.settings import Settings
 from include.versions.registry import Stage, Version, VersionRegistry, first_version
@@ -148,7 +149,7 @@ class CheckedLedger:
         records: Iterable[Record],
         store: StoreName = StoreName.LAKE,
         version: int = 1,
-        complete_up_to: dict[int, int] | None = None,
+        complete_up_to: Offsets | None = None,
     ) -> None:
         """Make the lake's or the staging's table hold these records, and say up to where: the source's end if not said."""
         path = table_path(self.settings, self.name)

@@ -8,15 +8,13 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.functions import col, crc32, lit, struct
 from pyspark.sql.types import DataType, StructType
 
-from include.declarations.read_model import POSITION_FIELDS, ReadModel
+from include.declarations.read_model import ReadModel
 from include.lake.tables import KEY_COLUMN
+from include.position import POSITION_COLUMNS, Offsets
 from include.quality.check import StoreName
 from include.settings import Settings
 from include.versions.registry import Version
-from spark_jobs.folding.replay import Offsets
 from spark_jobs.quality.frame_cache import FrameCache
-
-POSITION = tuple(field.name for field in POSITION_FIELDS)
 
 
 @dataclass(frozen=True)
@@ -112,5 +110,5 @@ def state_records(target: Target, place: Column, rows: DataFrame) -> DataFrame:
         place.alias("place"),
         col(KEY_COLUMN).alias("key"),
         state.alias("state"),
-        *(col(name).cast(target.position_type[name]).alias(name) for name in POSITION),
+        *(col(name).cast(target.position_type[name]).alias(name) for name in POSITION_COLUMNS),
     )

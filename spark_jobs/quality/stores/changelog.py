@@ -4,6 +4,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.functions import lit
 
 from include.kafka.schema_registry import SchemaRegistry
+from include.position import Offsets
 from include.quality.check import QualityError, StoreName
 from include.stream.checkpoints import checkpoint_path
 from spark_jobs.folding.replay import source_ends, topic_records
@@ -25,10 +26,10 @@ class ChangelogStore:
         self._target = target
         self._cut = target.cut if target.is_folded_live else self._committed()
 
-    def _committed(self) -> dict[int, int]:
+    def _committed(self) -> Offsets:
         target = self._target
         checkpoint = checkpoint_path(target.settings, target.model.name, target.version.number)
-        offsets = committed_offsets(target.spark, checkpoint, target.model.source_topic)
+        offsets = Offsets(committed_offsets(target.spark, checkpoint, target.model.source_topic))
         if not offsets:
             message = (
                 f"Version {target.version.number} of {target.model.name} has no committed batch in {checkpoint}: "

@@ -16,9 +16,10 @@ from pyspark.sql.functions import col, explode, from_json, input_file_name, rege
 from pyspark.sql.types import ArrayType, StringType, StructField, StructType
 
 from include.nodes.record_client import HeldPartition, NodeClient, NotHeldError
+from include.position import POSITION_COLUMNS
 from include.quality.check import QualityError, StoreName
 from include.quality.scratch_dir import spool_folder
-from spark_jobs.quality.stores.base import POSITION, Reading, Sample, StoreReplica, Target
+from spark_jobs.quality.stores.base import Reading, Sample, StoreReplica, Target
 
 # Few, for the nodes have lookups to answer.
 READERS = 4
@@ -131,7 +132,7 @@ class NodesStore:
             "place",
             col("record.key").alias("key"),
             col("record.state").alias("state"),
-            *(col(f"record.{name}").alias(name) for name in POSITION),
+            *(col(f"record.{name}").alias(name) for name in POSITION_COLUMNS),
         )
 
     def _type(self, *, with_place: bool) -> StructType:
@@ -140,7 +141,7 @@ class NodesStore:
             [
                 StructField("key", StringType()),
                 StructField("state", target.state_type),
-                *(StructField(name, target.position_type[name]) for name in POSITION),
+                *(StructField(name, target.position_type[name]) for name in POSITION_COLUMNS),
             ]
         )
         fields = [StructField("records", ArrayType(record))]

@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from include.lake.tables import quality_path
+from include.position import Offsets
 from include.quality.check import Mode, StoreName, UncheckableError
 from include.quality.verdict import Outcome, verdict_of
 from include.settings import Settings
@@ -159,10 +160,10 @@ def test_a_table_is_as_old_as_the_first_event_that_it_lacks(
     impatient = ledger.settings.changed(quality_max_lake_age_s=1e-6)
     monkeypatch.setattr(ledger, "settings", impatient)
     # What is known of the table lies far behind what is in it: the stream was stopped before it noted how far it was.
-    ledger.write_lake(lake_spark, ledger.records.values(), complete_up_to={})
+    ledger.write_lake(lake_spark, ledger.records.values(), complete_up_to=Offsets())
     whole = ledger.check(lake_spark, StoreName.LAKE)
     others = [record for record in ledger.records.values() if record.key != KEY]
-    ledger.write_lake(lake_spark, [*others, ledger.history[KEY][-2]], complete_up_to={})
+    ledger.write_lake(lake_spark, [*others, ledger.history[KEY][-2]], complete_up_to=Offsets())
     lacking = ledger.check(lake_spark, StoreName.LAKE)
 
     assert whole.passed, whole.verdict
