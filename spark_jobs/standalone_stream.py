@@ -97,10 +97,9 @@ def _run(arguments: argparse.Namespace) -> None:
     spark = spark_session("foldlake-stream", config, master, jars)
     wait_for_slots(spark, task_slots(settings))
     checkpoint = str(arguments.state_dir.absolute() / "checkpoint")
-    if incompatibility(spark, checkpoint, model, model.newest_fold_revision):
+    if reason := incompatibility(spark, checkpoint, model, model.newest_fold_revision):
         raise SettingsError(
-            f"--state-dir {arguments.state_dir} holds a state of {model.name} that was folded with another fold than its newest,"
-            f" revision {model.newest_fold_revision}: give another folder for this one, or put the other back."
+            f"{model.name} cannot be folded into --state-dir {arguments.state_dir}: {reason}, or give another folder."
         )
     consumer = log_consumer(arguments.bootstrap)
 
