@@ -1,4 +1,4 @@
-"""Which event a table lacks first: what its commits are sure of is a proof, and its rows may well be further."""
+"""The first event that is missing in a table. Its rows may be further than what its newest commit is known to contain."""
 
 from confluent_kafka import Consumer
 from pyspark.sql import DataFrame
@@ -14,14 +14,14 @@ from spark_jobs.lake.lake_table import session_settings
 from spark_jobs.quality.stores.base import Target
 
 
-def first_lacking(target: Target, consumer: Consumer, rows: DataFrame, since: Offsets) -> dict[int, int]:
-    """Return source partition -> offset of the first event of the check that is in none of these rows; none where all are.
+def first_missing(target: Target, consumer: Consumer, rows: DataFrame, since: Offsets) -> Offsets:
+    """Return the offset of the first event of the check in each partition that is in none of these rows, where there is one.
 
     Args:
         target: what is checked; the events below its cut are looked at.
-        consumer: to ask where the log begins.
+        consumer: reads where the log begins.
         rows: a table's, with key and source_offset: a row has the events of its key up to there.
-        since: source partition -> offset; whatever lies below is known to be in the rows.
+        since: everything below is known to be in the rows.
     """
     spark, model = target.spark, target.model
     lost = lost_partitions(consumer, model.source_topic, len(target.cut))
@@ -37,4 +37,4 @@ def first_lacking(target: Target, consumer: Consumer, rows: DataFrame, since: Of
             .agg(F.min("offset").alias("first"))
             .collect()
         )
-    return {row.partition: row["first"] for row in found}
+    return Offsets({row.partition: row["first"] for row in found})

@@ -40,7 +40,7 @@ class ChangelogStore:
 
     @property
     def may_catch_up(self) -> bool:
-        """Whether the driver folds the version: nobody does while it is being built."""
+        """Whether the driver folds the version; while it is being built, it does not."""
         return self._target.is_folded_live
 
     def key_counts(self) -> dict[str, int]:
@@ -49,15 +49,15 @@ class ChangelogStore:
 
     def read(self, sample: Sample) -> Reading:
         """Return the newest record of each key up to where the topic ends now."""
-        place = StoreReplica(str(self.name), self._cut)
-        return Reading((place,), sample.of(self._newest()))
+        replica = StoreReplica(str(self.name), self._cut)
+        return Reading((replica,), sample.of(self._newest()))
 
-    def read_again(self, wanted: DataFrame) -> DataFrame:
-        """Return the wanted keys' newest records."""
-        return self._newest().join(wanted.select("place", "key"), ["place", "key"], "left_semi")
+    def reread(self, keys: DataFrame) -> DataFrame:
+        """Return the newest records of these keys."""
+        return self._newest().join(keys.select("place", "key"), ["place", "key"], "left_semi")
 
     def close(self) -> None:
-        """Hold nothing."""
+        """Do nothing: nothing is held."""
 
     def _newest(self) -> DataFrame:
         target = self._target

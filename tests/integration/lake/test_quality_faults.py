@@ -14,17 +14,15 @@ from include.position import Offsets
 from include.quality.check import Mode, StoreName, UncheckableError
 from include.quality.verdict import Outcome, verdict_of
 from include.settings import Settings
-from spark_jobs.quality.expectations import (
-    COMPLETE,
-    FRESH,
-    KEY_COUNT,
-    NO_EXTRA_KEY,
-    NO_MISSING_KEY,
-    ONCE,
-    RIGHT_STORE,
-    WHOLE_PARTITIONS,
-    folds_to,
-)
+from spark_jobs.quality.expectations.complete_to_cut import COMPLETE
+from spark_jobs.quality.expectations.field_is_replayed import folds_to
+from spark_jobs.quality.expectations.fresh import FRESH
+from spark_jobs.quality.expectations.key_count import KEY_COUNT
+from spark_jobs.quality.expectations.key_stored_once import ONCE
+from spark_jobs.quality.expectations.no_extra_key import NO_EXTRA_KEY
+from spark_jobs.quality.expectations.no_missing_key import NO_MISSING_KEY
+from spark_jobs.quality.expectations.no_truncated_partition import WHOLE_PARTITIONS
+from spark_jobs.quality.expectations.right_store import RIGHT_STORE
 from tests.support.checked_ledger import ONE_FOR_ALL, CheckedLedger, Record, failed, named
 
 KEY = "customer 7/é"
@@ -177,11 +175,14 @@ def test_keys_of_several_partitions_are_said_to_be_uncheckable(
     ledger.append(10, 2)
     newest = max(ledger.records.values(), key=lambda record: record.source_offset)
     ledger.write_changelog([replace(newest, key="all")])
+    partitions = sorted({record.source_partition for record in ledger.records.values()})
 
-    with pytest.raises(
-        UncheckableError, match="mixed cannot be checked: key 'all' has events in source part"
-    ):
+    with pytest.raises(UncheckableError) as refused:
         ledger.check(lake_spark, StoreName.CHANGELOG, run_id="mixed")
+
+    assert "mixed cannot be checked: 1 of its 1 keys have events in several source" in str(refused.value)
+    assert f"key 'all' in partitions {', '.join(map(str, partitions))}" in str(refused.value)
+    assert "produce the events to another topic" in str(refused.value)
 
     verdict = verdict_of(settings, "mixed")
     assert verdict is not None
