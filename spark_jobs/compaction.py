@@ -52,7 +52,7 @@ class Compaction:
     seconds: float
 
     def __str__(self) -> str:
-        """Say it in a few lines."""
+        """Return it in one line."""
         counts = self.counts
         return (
             f"{self.read_model} v{self.version}: {counts.records:,} records read, {counts.states:,} keys merged, "
@@ -63,7 +63,7 @@ class Compaction:
 
 @dataclass
 class _Merging:
-    """What the merges of one run have come to."""
+    """The result of one run's merges so far."""
 
     tag: CommitTag
     counts: RecordCounts = field(default_factory=RecordCounts)
@@ -77,8 +77,8 @@ def compact(
 
     1. Make the table hold the live version (promote_lake), with the offsets that it was taken up to.
     2. Ask how far the stream's checkpoint is, then where the changelog ends: what lies before that end is complete up to there.
-    3. Merge what came since, in batches, each in one commit that says up to which changelog offsets. A checkpoint that
-       has not come to the same offsets as the table is made anew from the table's.
+    3. Merge what came since, in batches, each in one commit whose tag has the changelog offsets. A checkpoint that is not
+       at the table's offsets is replaced by one that starts at them.
     4. OPTIMIZE and VACUUM, where they are worth it.
 
     Returns None when there is no live version yet, or it has no changelog.
@@ -109,7 +109,7 @@ def compact(
 
 
 def _merge_what_is_new(spark: SparkSession, settings: Settings, model: ReadModel, lake: LiveLake) -> _Merging:
-    # A checkpoint that was removed begins anew, and says less than the table is known to hold.
+    # The checkpoint may have been removed, and be behind what the table is known to contain.
     folded = folded_up_to(spark, settings, model, lake.version)
     complete_up_to = lake.tag.complete_up_to.merge(folded)
     changelog = changelog_now(settings.kafka.bootstrap_servers, lake.version.changelog_topic)
@@ -134,11 +134,11 @@ def _run_merges(
     complete_up_to: Offsets,
     merging: _Merging,
 ) -> None:
-    """Run the query to the changelog's end; `merging` holds what came of it."""
+    """Run the query to the changelog's end; `merging` gets the result."""
     topic = lake.version.changelog_topic
     checkpoint = _checkpoint(spark, settings, lake)
     registry = SchemaRegistry(settings.registry.url)
-    # Where there is no checkpoint the table says from where on.
+    # Without a checkpoint the table's offsets are the start.
     start = lake.tag.changelog_offsets.for_spark(topic)
     options = (("startingOffsets", start), ("maxOffsetsPerTrigger", str(BATCH_RECORDS)))
 
@@ -176,10 +176,10 @@ def _run_merges(
 
 
 def _checkpoint(spark: SparkSession, settings: Settings, lake: LiveLake) -> str:
-    """Return the checkpoint that goes on from the table's offsets; remove one that does not, and those of other promotions.
+    """Return the checkpoint that continues from the table's offsets; remove one that does not, and those of other promotions.
 
-    A run that was killed leaves a batch that has begun, whether or not it was merged. The table knows, so that the batch
-    need not be taken up again; Spark 4.1 fails at that, too (SPARK-55271).
+    A killed run leaves a batch that has begun, whether or not it was merged. The table has the answer, so that the batch
+    need not be resumed; Spark 4.1 fails at that, too (SPARK-55271).
     """
     folder = compaction_checkpoint(settings, lake.tag.read_model, lake.version.number)
     current = f"{folder}/{lake.tag.promotion_id}"

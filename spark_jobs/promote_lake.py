@@ -93,7 +93,7 @@ def hold_live_version(spark: SparkSession, settings: Settings, model: ReadModel)
             LOG.info("lake/%s holds version %d", model.name, version.number)
             # A tag of an earlier release has no id: the next commit writes it.
             return LiveLake(version, table, replace(newest.tag, topic_id=changelog.topic_id), None)
-        LOG.warning("lake/%s: %s: its content is taken from the changelog anew", model.name, why)
+        LOG.warning("lake/%s: %s: its content is read from the changelog again", model.name, why)
     tag = CommitTag(
         model.name,
         version.number,
@@ -109,11 +109,11 @@ def hold_live_version(spark: SparkSession, settings: Settings, model: ReadModel)
 
 
 def invalid_reason(newest: TaggedCommit, topic_id: str) -> str:
-    """Return why a table's content no longer is what its newest tag says; empty when it is."""
+    """Return why a table's content no longer is that of its newest tag; empty when it is."""
     if newest.overwritten_by:
-        return f"somebody else changed the table ({newest.overwritten_by})"
+        return f"the table was changed by something else ({newest.overwritten_by})"
     if newest.tag.topic_id not in {"", topic_id}:
-        return f"the changelog was made anew (its topic's id was {newest.tag.topic_id}, and is {topic_id})"
+        return f"the changelog was recreated (its topic id was {newest.tag.topic_id}, and is {topic_id})"
     return ""
 
 

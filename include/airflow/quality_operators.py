@@ -12,9 +12,9 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from include.airflow.names import COMPACTION_DAG, lake_asset
 from include.lake.tables import table_path
 from include.quality.check import CheckRequest, Mode, StoreName
-from include.quality.check_throttle import rest_left_s
+from include.quality.check_throttle import pause_left_s
 from include.quality.job_arguments import arguments
-from include.quality.report import forget, report_url
+from include.quality.report import remove, report_url
 from include.quality.run_ids import check_id
 from include.quality.verdict import Outcome, Verdict, verdict_of
 from include.settings import Settings
@@ -65,7 +65,7 @@ class CheckStores(SparkSubmitOperator):
                 "Nothing has been compacted yet: the first compaction that makes a table is followed by a check."
             )
         if run_type == ASSET_TRIGGERED and _only_compacted(context):
-            left_s = rest_left_s(settings, self.read_model, time.time())
+            left_s = pause_left_s(settings, self.read_model, time.time())
             if left_s:
                 raise AirflowSkipException(
                     f"The last check was a long one for checks to follow every compaction: they rest for {left_s:.0f} s yet."
@@ -112,7 +112,7 @@ def run_check_job(settings: Settings, name: str, job: Callable[[], object]) -> s
     be made of this read model. The job's own error, which is tried again, where there is no verdict, or where the job
     failed after it had passed: then it was stopped, and not everything may be done.
     """
-    forget(settings, name)
+    remove(settings, name)
     try:
         job()
     except AirflowException as error:

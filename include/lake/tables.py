@@ -1,6 +1,6 @@
-"""Where the Delta tables are, and what each commit of `lake/<model>` says of itself.
+"""The paths of the Delta tables, their columns, and the tag that each commit of `lake/<model>` carries.
 
-No Spark here: the same words are read by the jobs that write the tables, by the command line and by tests.
+Without Spark: the command line and tests read the same tags as the jobs that write them.
 """
 
 import json
@@ -36,15 +36,15 @@ def table_fields(model: ReadModel) -> tuple[StateField, ...]:
 
 @dataclass(frozen=True)
 class CommitTag:
-    """What a commit of `lake/<model>` says of itself, as JSON in Delta's `userMetadata`.
+    """The tag of a commit of `lake/<model>`, as JSON in Delta's `userMetadata`.
 
     version, fold_revision: of the read model; the table holds that version from this commit on.
     operation: compaction, promotion, optimize or vacuum.
     changelog_offsets: partition of that version's changelog -> offset of the first record that is not in the table.
     complete_up_to: partition of the source -> offset; every event below it that the version folds is in the table.
-    promotion_id: names the overwrite that the content goes on from, and compaction's checkpoint.
-    topic_id: Kafka's id of the changelog topic that the offsets are of: one that was made anew under the same name has
-        another. Empty in tags of releases that did not write it.
+    promotion_id: names the overwrite that the content continues from, and compaction's checkpoint.
+    topic_id: Kafka's id of the changelog topic of these offsets: a recreated topic of the same name has another one. Empty
+        in tags of releases that did not write it.
     """
 
     read_model: str

@@ -1,4 +1,4 @@
-"""What a quality check is asked, and what it found, as values."""
+"""The request and the result of a quality check, as values."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ LISTED_KEYS = 1_000
 
 
 class QualityError(FoldlakeError):
-    """A check that could not be made: it says nothing about the records."""
+    """A check that could not be made: nothing is known about the records."""
 
 
 class UncheckableError(QualityError):
@@ -38,7 +38,7 @@ class UncheckableError(QualityError):
         further = f"; and {mixed - len(partitions):,} more" if mixed > len(partitions) else ""
         return cls(
             f"{read_model} cannot be checked: {mixed:,} of its {keys:,} keys have events in several source partitions "
-            f"({named}{further}), and the one offset in a record does not say which of them it contains. "
+            f"({named}{further}), so that the one offset in a record does not tell which of them it contains. "
             f"To have it checked, {REKEY_REMEDY} (docs/quality.md, Not checked)."
         )
 

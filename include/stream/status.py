@@ -1,7 +1,7 @@
 """How far the stream is: events behind, age of the newest folded event, dead letters, what each query is doing.
 
-Read from Kafka alone, so that it is true whatever the driver says of itself: the newest source offset that a changelog's
-last records carry against the source's end.
+Read from Kafka alone, not from the driver: the newest source offset in a changelog's last records, compared with the
+source's end.
 """
 
 import json
@@ -30,13 +30,13 @@ TAIL_RECORDS = 300
 # further back. Looked for once nothing was written for so long, and events seem to be missing.
 LONG_TAIL_RECORDS = 20_000
 QUIET_S = 2.0
-# The driver speaks every 2 s; silent for longer, it is taken for gone.
+# The driver reports every 2 s; a report older than this counts as a driver that is gone.
 FRESH_S = 15.0
 
 
 @dataclass(frozen=True)
 class QueryStatus:
-    """What the driver last said of one query."""
+    """The driver's last report on one query."""
 
     query: str
     phase: str
@@ -113,7 +113,7 @@ def read_stream_status(settings: Settings) -> StreamStatus:
 
 
 def read_queries(settings: Settings) -> tuple[QueryStatus, ...]:
-    """Return what the driver last said of each query, however long ago; raises KafkaUnavailableError."""
+    """Return the driver's last report on each query, however old; raises KafkaUnavailableError."""
     consumer = log_consumer(settings.kafka.bootstrap_servers)
     try:
         admin = admin_client(settings.kafka.bootstrap_servers)
@@ -138,16 +138,16 @@ def _queries(admin: AdminClient, consumer: Consumer) -> Iterable[QueryStatus]:
         key, value = message.key(), message.value()
         if isinstance(key, bytes) and value is not None:
             newest[key] = json.loads(value)
-    for said in newest.values():
+    for report in newest.values():
         yield QueryStatus(
-            query=said["query"],
-            phase=said["phase"],
-            restarts=said["restarts"],
-            last_error=said["last_error"],
-            driver_pid=said["driver_pid"],
-            master=said["master"],
-            reported_age_s=_age_s(datetime.fromisoformat(said["at"])),
-            last_batch=said["last_batch"],
+            query=report["query"],
+            phase=report["phase"],
+            restarts=report["restarts"],
+            last_error=report["last_error"],
+            driver_pid=report["driver_pid"],
+            master=report["master"],
+            reported_age_s=_age_s(datetime.fromisoformat(report["at"])),
+            last_batch=report["last_batch"],
         )
 
 

@@ -1,4 +1,4 @@
-"""What a version's state was folded with, kept beside its checkpoint: an edited fold must not go on from that state."""
+"""The fold that a version's state was made with, kept beside its checkpoint: an edited fold must not continue that state."""
 
 import json
 import re
@@ -50,7 +50,7 @@ def incompatibility(spark: SparkSession, checkpoint: str, model: ReadModel, revi
         require_entity_key(spark, model)
     except ReadModelError as error:
         return str(error)
-    except Exception as error:  # noqa: BLE001 - whatever a module's function raises: the other versions must go on
+    except Exception as error:  # noqa: BLE001 - whatever a module's function raises: the other versions must keep running
         # Spark's messages have the whole plan behind their first line.
         message = str(error).partition("\n")[0]
         return (

@@ -24,15 +24,15 @@ class KafkaSource:
     options: tuple[tuple[str, str], ...] = ()
 
     def read(self, spark: SparkSession) -> DataFrame:
-        """Return the topic's records as a stream from the first offset, unless a checkpoint says otherwise."""
+        """Return the topic's records as a stream from the first offset, unless there is a checkpoint."""
         reader = (
             spark.readStream.format("kafka")
             .option("kafka.bootstrap.servers", self.bootstrap_servers)
             .option("subscribe", self.topic)
             .option("startingOffsets", "earliest")
-            # What the log has lost (retention set by somebody) must be noticed, never skipped.
+            # Events that the log has lost (to retention) must fail the query, never be skipped.
             .option("failOnDataLoss", "true")
-            # Events of a transaction that was given up never happened.
+            # Events of an aborted transaction never happened.
             .option("kafka.isolation.level", "read_committed")
         )
         return reader.options(**dict(self.options)).load()

@@ -1,4 +1,4 @@
-"""Events read back from the log in one go, decoded as the stream decodes them: what proofs and stagings fold again."""
+"""Events read back from the log in one batch, decoded as the stream decodes them, for checks and stagings."""
 
 import logging
 
@@ -52,7 +52,7 @@ def topic_records(
         # Spark asks for each partition's end when it is planned; `until` keeps what comes later out.
         .option("endingOffsets", until.for_spark(topic))
         .option("failOnDataLoss", "true")
-        # More, smaller tasks: their number is what progress is told by, and no core waits for a long one.
+        # More, smaller tasks: progress is measured in finished tasks, and no core waits for a long one.
         .option("maxRecordsPerPartition", str(RECORDS_A_TASK))
         .option("kafka.isolation.level", "read_committed")
         .load()
@@ -74,7 +74,7 @@ def replayed_events(
     """Return the events that a read model folds, up to these end offsets, from the first one or from `since`.
 
     Columns as for the stream: key, partition, offset, event_type, each event type's struct, and their shared fields.
-    Every schema id in the log is asked for first, as the stream does.
+    Every schema id in the log is looked up first, as the stream does.
     """
     records = topic_records(spark, settings, model.source_topic, until, since)
     ids = known_schema_ids(settings, model.source_topic, records)

@@ -31,7 +31,7 @@ class Replay:
 
     keys: one row a key of the log: `key`, `last` and `count` (arrays by cut: the offset of its newest event below the
         cut, null where there is none, and how many there are), `partition` of its events, `newest` (its state record as
-        of the highest position asked for, or of all its events where none was).
+        of the highest position wanted, or of all its events where none was).
     records: `key`, `position`, `record`: the fold of the key's events at or below the position.
     """
 
@@ -59,10 +59,10 @@ def replay_fold(
         if only is not None:
             keys = F.broadcast(only.select(col("key").alias("model_key")).distinct())
             events = events.join(keys, "model_key", "left_semi")
-        asked = positions.select(col("key").alias("model_key"), "positions")
+        wanted = positions.select(col("key").alias("model_key"), "positions")
         reached = F.filter(col("positions"), lambda position: position >= col("offset"))
         # An event counts for each position at or above it; once, without a position, where there is none.
-        each = events.join(asked, "model_key", "left").select(
+        each = events.join(wanted, "model_key", "left").select(
             "*", F.posexplode_outer(reached).alias("nth", "position")
         )
         is_first = col("nth").isNull() | (col("nth") == 0)

@@ -34,7 +34,7 @@ def evaluate(check: CheckedRecords, expectations: Sequence[Expectation]) -> list
 
 def _key_results(check: CheckedRecords, expectations: Sequence[Expectation]) -> list[ExpectationResult]:
     index = ("place", "key")
-    # Over all stores at once. Each store is asked by itself only about what is not met everywhere.
+    # Over all stores at once; by store only where an expectation is not met everywhere.
     overall = validate(check.readings[0].store.name, check.comparison, expectations, index)
     met = {result.expectation for result in overall if result.passed}
     unmet = [one for one in expectations if one.name not in met]

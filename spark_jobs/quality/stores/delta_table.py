@@ -1,4 +1,4 @@
-"""A Delta table as a store: one version of the table is read, and its newest commit's tag says up to where it is complete."""
+"""A Delta table as a store: one version of the table is read, and its newest commit's tag has the cut."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ class DeltaStore:
         self.name = name
         self._target = target
         self._path = path
-        # One version of the table, and what the same listing says of it, for all of the check: compaction and promotion may go on meanwhile.
+        # One version of the table and its tag for the whole check, while compaction and promotion continue.
         self._version, self._tag = self._newest()
 
     def _newest(self) -> tuple[int, CommitTag]:
@@ -43,14 +43,12 @@ class DeltaStore:
                 tag = CommitTag.from_json(commit.userMetadata)
                 if tag is not None:
                     return int(commits[0].version), tag
-        message = (
-            f"No commit of {self._path} says what it holds: was it written by something else than Foldlake?"
-        )
+        message = f"No commit of {self._path} has a tag: was it written by something else than Foldlake?"
         raise QualityError(message)
 
     @property
     def version(self) -> int:
-        """The version of the read model that the table says it holds."""
+        """The version of the read model that is in the table, by its tag."""
         return self._tag.version
 
     @property

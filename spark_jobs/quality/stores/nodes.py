@@ -18,7 +18,7 @@ from pyspark.sql.types import ArrayType, StringType, StructField, StructType
 from include.nodes.record_client import HeldPartition, NodeClient, NotHeldError
 from include.position import POSITION_COLUMNS
 from include.quality.check import QualityError, StoreName
-from include.quality.scratch_dir import spool_folder
+from include.quality.scratch_dir import spool_dir
 from spark_jobs.quality.stores.base import Reading, Sample, StoreReplica, Target
 
 # Few: the nodes have lookups to answer.
@@ -42,10 +42,10 @@ class NodesStore:
         deadline_s = time.monotonic() + settings.quality.wait_s
         self._held, self._unowned, self._silent = self._client.held(deadline_s)
         if not self._held:
-            hint = "./foldlake status says whether they run"
+            hint = "./foldlake status shows whether they run"
             message = f"No query node holds {model.name} v{target.version.number}: {self._silent or hint}."
             raise QualityError(message)
-        self._spool = spool_folder()
+        self._spool = spool_dir()
         self._listings = 0
 
     @property

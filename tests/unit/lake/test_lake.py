@@ -50,11 +50,16 @@ def test_a_tag_of_a_release_without_topic_ids_is_read() -> None:
     [
         ("i_Pm", "", "i_Pm", ""),
         ("", "", "i_Pm", ""),
-        ("i_Pm", "", "other", "the changelog was made anew (its topic's id was i_Pm, and is other)"),
-        ("i_Pm", "DELETE in version 4", "i_Pm", "somebody else changed the table (DELETE in version 4)"),
+        ("i_Pm", "", "other", "the changelog was recreated (its topic id was i_Pm, and is other)"),
+        (
+            "i_Pm",
+            "DELETE in version 4",
+            "i_Pm",
+            "the table was changed by something else (DELETE in version 4)",
+        ),
     ],
 )
-def test_a_table_is_taken_anew_where_its_offsets_mean_nothing(
+def test_a_table_is_read_again_where_its_offsets_mean_nothing(
     newest_id: str, overwritten_by: str, topic_id: str, why: str
 ) -> None:
     at = datetime(2026, 11, 21, tzinfo=UTC)
