@@ -12,9 +12,9 @@ from benchmarks.deposits import prompt_producer
 from benchmarks.lookup_client import Answered, ask
 from benchmarks.report import latency_line, percentile, print_circumstances
 from include.kafka.schema_registry import SchemaRegistry
+from include.nodes.partition_report import PartitionReport
 from include.read_models.balance import READ_MODEL
 from include.settings import Settings
-from query_api.lookup.partition_status import PartitionReport
 from query_api.lookup.routing import partition_of
 from query_api.materializer.changelog_follower import Follower, follower_consumer
 from query_api.store.lmdb.writer import LmdbWriter

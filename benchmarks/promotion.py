@@ -15,7 +15,7 @@ from benchmarks.latency import Load, Probes, wait_for_real_time
 from benchmarks.report import latency_line, percentile, print_circumstances
 from include.kafka.log_reading import log_consumer, read_tail
 from include.kafka.topics import VERSION_REGISTRY_TOPIC, changelog_topic
-from include.nodes.peers import HOP_HEADER
+from include.nodes.peers import HOP_HEADER, HOP_OWNER
 from include.rebuild.handover import hand_over_version
 from include.rebuild.hydration import hydrate
 from include.rebuild.promotion import promote_version, roll_back_version
@@ -24,7 +24,6 @@ from include.rebuild.request import RebuildRequest
 from include.settings import CHECKOUT, Settings
 from include.spark.lake_config import lake_config
 from include.spark.stream_config import stream_config, stream_master
-from query_api.lookup.lookups import HOP_OWNER
 from stack.settings_environment import settings_environment
 from tests.support.temporary_stack import temporary_stack
 from tests.support.unsupervised_driver import stream_driver

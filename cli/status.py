@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from include.settings import Settings
-    from stack.supervision.status import ProcessStatus
+    from stack.process_status import ProcessStatus
 
 COLORS = {"ready": "green", "not ready": "yellow", "starting": "yellow", "stopped": "dim"}
 SECONDS_PER_MINUTE = 60
@@ -36,7 +36,7 @@ def run(
     from rich.console import Console
 
     from include.settings import Settings
-    from stack.supervision.status import process_statuses
+    from stack.process_status import process_statuses
 
     settings = Settings()
     processes = process_statuses(settings)

@@ -1,4 +1,4 @@
-"""`./foldlake test`: the linter, the type checker and the tests."""
+"""`./foldlake test`: the linters, the type checker and the tests."""
 
 import subprocess
 import sys
@@ -6,15 +6,15 @@ from pathlib import Path
 
 import typer
 
-# What it does not know goes on to pytest.
+# Arguments that it does not know are passed to pytest.
 CONTEXT_SETTINGS = {"allow_extra_args": True, "ignore_unknown_options": True}
 
 
 def run(context: typer.Context) -> None:
-    """Run ruff, mypy, the unit tests, then the integration tests, which start real servers on free ports.
+    """Run ruff, import-linter, mypy, the unit tests, then the integration tests, which start real servers on free ports.
 
-    Arguments go on to pytest; with any, only pytest is run. All four are run even where one fails. Tests that kill every stage
-    of a rebuild and every step of a compaction, again and again, run only when asked for: -m endurance.
+    With arguments, it runs pytest alone and passes them on. Without, every step runs even where an earlier one fails. The
+    tests that kill each stage of a rebuild and each step of a compaction many times need -m endurance.
 
     Examples:
       ./foldlake test
@@ -35,6 +35,8 @@ def run(context: typer.Context) -> None:
         else {
             "ruff check": [str(bin_directory / "ruff"), "check"],
             "ruff format": [str(bin_directory / "ruff"), "format", "--check"],
+            # Without a cache: it takes less than a second, and leaves no folder in the checkout.
+            "import-linter": [str(bin_directory / "lint-imports"), "--no-cache"],
             "mypy": [sys.executable, "-m", "mypy"],
             # The quick ones first. The last line of the last step is pytest's own summary.
             "tests": [*pytest, "tests/unit", "tests/integration"],

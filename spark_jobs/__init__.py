@@ -1,1 +1,1 @@
-"""One module per application that Spark runs, and the pieces that they are made of."""
+"""The applications that Spark runs, one module for each; their parts are in the packages below."""

@@ -1,6 +1,6 @@
-"""A rebuild's second opinion: folds the events in one batch, past query and changelog, into `lake/_staging/<model>/v<N>`.
+"""Application: a rebuild's second opinion. It folds the events in one batch, without query and changelog, into staging.
 
-One overwrite commit: killed at any point and started again, the table is the old one or the new one.
+The table `lake/_staging/<model>/v<N>` is overwritten in one commit: killed at any point, it leaves the old table or the new one.
 """
 
 import argparse
@@ -45,13 +45,13 @@ def main() -> None:
 
 
 def build_staging(spark: SparkSession, settings: Settings, model: ReadModel, number: int) -> None:
-    """Fold the log up to where it ends now, with the version's revision, and replace its staging table.
+    """Fold the log up to its present end with the version's fold revision, and replace its staging table.
 
-    Does nothing for a version that is promoted. Raises UnknownVersionError, VersionAbandonedError, ReadModelError.
+    Does nothing for a version that is promoted already. Raises UnknownVersionError, VersionAbandonedError, ReadModelError.
     """
     version = _version(settings, model, number)
     if version.stage not in UNFINISHED_STAGES:
-        LOG.info("v%d of %s is %s: nobody needs its staging any more", number, model.name, version.stage)
+        LOG.info("v%d of %s is %s: it needs no staging", number, model.name, version.stage)
         return
     until = source_ends(settings, model.source_topic)
     table = LakeTable(spark, model, staging_path(settings, model.name, number), settings.lake.retention_h)
@@ -59,7 +59,7 @@ def build_staging(spark: SparkSession, settings: Settings, model: ReadModel, num
     tag = CommitTag(model.name, number, version.fold_revision, OPERATION, complete_up_to=until)
     progress = WorkProgress(f"staging of {model.name} v{number}", "events", sum(until.values()))
     began_s = time.monotonic()
-    with session_settings(spark, DECODE_ONCE), _watched(spark, progress):
+    with session_settings(spark, DECODE_ONCE), _progress_logged(spark, progress):
         events = replayed_events(spark, settings, model, until)
         states = _with_all_columns(fold(model, version.fold_revision, events), table)
         table.overwrite(states, tag, settings.lake.shuffle_partitions)
@@ -78,7 +78,7 @@ def _version(settings: Settings, model: ReadModel, number: int) -> Version:
 
 
 def _with_all_columns(states: DataFrame, table: LakeTable) -> DataFrame:
-    """Return states in the table's columns; a field that the revision lacks is null."""
+    """Return the states with all columns of the table; a field that the fold revision does not have is null."""
     return states.select(
         *(
             (col(column.name) if column.name in states.columns else lit(None))
@@ -90,25 +90,25 @@ def _with_all_columns(states: DataFrame, table: LakeTable) -> DataFrame:
 
 
 @contextmanager
-def _watched(spark: SparkSession, progress: WorkProgress) -> Iterator[None]:
-    """Tell progress by the finished tasks of the longest running Spark stage while a block runs: those that read the log."""
-    over = threading.Event()
+def _progress_logged(spark: SparkSession, progress: WorkProgress) -> Iterator[None]:
+    """Log progress while a block runs: the share of finished tasks of the most advanced Spark stage, which reads the log."""
+    is_done = threading.Event()
     tracker = spark.sparkContext.statusTracker()
 
-    def watch() -> None:
+    def log_progress() -> None:
         done = 0
-        while not over.wait(POLL_INTERVAL_S):
+        while not is_done.wait(POLL_INTERVAL_S):
             stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
             shares = [s.numCompletedTasks / s.numTasks for s in stages if s is not None and s.numTasks]
             done = max(done, int(max(shares, default=0) * progress.total))
             progress.reached(min(done, progress.total - 1))
 
-    thread = threading.Thread(target=watch, name="progress", daemon=True)
+    thread = threading.Thread(target=log_progress, name="progress", daemon=True)
     thread.start()
     try:
         yield
     finally:
-        over.set()
+        is_done.set()
         thread.join()
 
 

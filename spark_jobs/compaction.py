@@ -17,13 +17,13 @@ from include.settings import Settings
 from include.stream.checkpoints import compaction_checkpoint
 from spark_jobs.folding.fold_query import KafkaSource
 from spark_jobs.lake.changelog_batch import RecordCounts, count_records, newest_records, readable
-from spark_jobs.lake.maintenance import Maintenance, Usage, maintain, usage
-from spark_jobs.promote_lake import (
+from spark_jobs.lake.live_lake import (
     LiveLake,
     folded_up_to,
     hold_live_version,
     report_unreadable,
 )
+from spark_jobs.lake.maintenance import Maintenance, Usage, maintain, usage
 from spark_jobs.runtime.checkpoint import batch_offsets, child_names, continues_from, remove_checkpoint
 from spark_jobs.runtime.lake_job import run_lake_job
 
@@ -75,7 +75,7 @@ def compact(
 ) -> Compaction | None:
     """Bring `lake/<model>` up to the end of the live changelog. May be killed and repeated at any point.
 
-    1. Make the table hold the live version (promote_lake), with the offsets that it was taken up to.
+    1. Make the table hold the live version (live_lake), with the offsets that it was taken up to.
     2. Ask how far the stream's checkpoint is, then where the changelog ends: what lies before that end is complete up to there.
     3. Merge what came since, in batches, each in one commit whose tag has the changelog offsets. A checkpoint that is not
        at the table's offsets is replaced by one that starts at them.
@@ -145,7 +145,7 @@ def _run_merges(
     def merge(records: DataFrame, batch: int) -> None:
         session = records.sparkSession
         started_s = time.monotonic()
-        offsets = Offsets(batch_offsets(spark, checkpoint, batch, topic))
+        offsets = batch_offsets(spark, checkpoint, batch, topic)
         known = complete_up_to if offsets.covers(ends) else merging.tag.complete_up_to
         tag = replace(lake.tag, operation=OPERATION, changelog_offsets=offsets, complete_up_to=known)
         newest = newest_records(session, model, registry.schema_ids(topic), records).persist()

@@ -18,8 +18,8 @@ from include.settings import Settings
 from include.spark.lake_config import lake_config
 from spark_jobs.quality import results
 from spark_jobs.quality.run import run_check
+from spark_jobs.runtime.job_logging import configure_logging
 from spark_jobs.runtime.session import spark_session
-from spark_jobs.streaming.stream_driver import log_driver
 
 LOG = logging.getLogger("foldlake.quality")
 PASSED, FAILED = 0, 1
@@ -32,7 +32,7 @@ NO_VERDICT = 75
 def main() -> None:
     """Run under spark-submit."""
     request = parse(sys.argv[1:])
-    log_driver()
+    configure_logging()
     die_with_parent()
     settings = Settings()
     spark = None

@@ -1,17 +1,22 @@
-"""The stream driver alone, against any broker: one read model, no Airflow, no version registry, no schema registry.
+"""Application: the stream driver alone, with any broker: one read model, no Airflow, version registry or schema registry.
 
-For comparing with other engines and for trying a fold; what folds is the same code. Stops on SIGTERM.
+For comparing with other engines and for trying a fold; the query is the one of the full stack. Stops on SIGTERM.
 """
 
 import argparse
-import fcntl
 import logging
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import TextIO
+
+from confluent_kafka import Consumer
+from pyspark.sql import DataFrame, SparkSession
 
 from include.declarations.read_model import ReadModel, read_model
 from include.errors import FoldlakeError, SettingsError
+from include.files import FileLockedError, file_lock
 from include.kafka.log_reading import log_consumer
 from include.kafka.record_schema import RecordSchema, schema_file
 from include.kafka.topics import (
@@ -24,15 +29,17 @@ from include.kafka.topics import (
 )
 from include.settings import Settings
 from include.spark.stream_config import stream_config, stream_master
-from include.stream.slot_planning import task_slots
-from spark_jobs.folding.fold_fingerprint import incompatibility
+from include.stream.slot_planning import SlotRank, shuffle_partitions, task_slots
+from spark_jobs.folding.decode import SchemaIds
+from spark_jobs.folding.fold_fingerprint import incompatibility, store_fingerprint
+from spark_jobs.folding.fold_query import changelog_stream
 from spark_jobs.folding.schema_cache import FixedSchemas
+from spark_jobs.runtime.job_logging import configure_logging
 from spark_jobs.runtime.session import spark_session
-from spark_jobs.streaming.dead_letter_query import DeadLetterQuery
-from spark_jobs.streaming.stream_driver import StreamDriver, log_driver, stop_on_signals, wait_for_slots
-from spark_jobs.streaming.supervised_query import QueryEndpoints, SupervisedQuery
-from spark_jobs.streaming.topic_query import TriggerSettings
-from spark_jobs.streaming.version_query import FoldPlan, VersionQuery
+from spark_jobs.streaming.query_set import QuerySet
+from spark_jobs.streaming.query_spec import QueryEndpoints, QuerySpec, TriggerSettings
+from spark_jobs.streaming.specs.dead_letters import dead_letter_spec
+from spark_jobs.streaming.stream_driver import StreamDriver, stop_on_signals, wait_for_slots
 
 LOG = logging.getLogger("foldlake.stream")
 JARS = "jars/stream"
@@ -43,7 +50,9 @@ def parser() -> argparse.ArgumentParser:
     p = argparse.ArgumentParser(prog="foldlake stream", description=__doc__)
     p.add_argument("--bootstrap", required=True, help="Kafka's bootstrap servers, host:port[,host:port]")
     p.add_argument("--source-topic", required=True, help="topic of the events; must exist")
-    p.add_argument("--changelog-topic", required=True, help="topic for the state records; made when missing")
+    p.add_argument(
+        "--changelog-topic", required=True, help="topic for the state records; created when missing"
+    )
     p.add_argument(
         "--state-dir", required=True, type=Path, help="folder for the checkpoint; continued when it has one"
     )
@@ -67,13 +76,22 @@ def parser() -> argparse.ArgumentParser:
 
 def main() -> int:
     """Run until SIGTERM; returns the exit status."""
-    log_driver()
+    configure_logging()
     arguments = parser().parse_args()
+    state_dir: Path = arguments.state_dir
     try:
-        with _exclusive(arguments.state_dir):
+        # Two drivers must never write to one checkpoint.
+        with file_lock(state_dir / "driver.lock"):
             _run(arguments)
+    except FileLockedError as error:
+        LOG.error(  # noqa: TRY400 - a traceback would add nothing
+            "Another stream driver (process %s) runs on %s: stop it, or give another --state-dir.",
+            error.holder,
+            state_dir,
+        )
+        return 1
     except (FoldlakeError, TimeoutError) as error:
-        LOG.error("%s", error)  # noqa: TRY400 - its message is all that is to be said
+        LOG.error("%s", error)  # noqa: TRY400 - a traceback would add nothing
         return 1
     return 0
 
@@ -85,51 +103,81 @@ def _run(arguments: argparse.Namespace) -> None:
     )
     model = read_model(arguments.read_model, settings.read_models_dir)
     schemas = FixedSchemas(_writers(arguments.schema, model))
-    admin = admin_client(arguments.bootstrap)
     topics = [
         changelog(arguments.changelog_topic, partitions),
         Topic(dead_letter_topic(arguments.source_topic), partitions),
     ]
-    ensure_topics(admin, topics, settings.topics.replication_factor)
+    ensure_topics(admin_client(arguments.bootstrap), topics, settings.topics.replication_factor)
+    spark = _session(arguments, settings)
+    wait_for_slots(spark, task_slots(settings))
+    with _consumer(arguments.bootstrap) as consumer:
+        specs = [
+            _fold(spark, arguments, settings, model, schemas),
+            dead_letter_spec(
+                _endpoints(arguments, partitions, dead_letter_topic(arguments.source_topic), "dead-letter"),
+                schemas,
+                model.event_schemas,
+                TriggerSettings.from_settings(settings.stream),
+                consumer,
+            ),
+        ]
+        driver = StreamDriver(
+            spark, QuerySet(spark, consumer, lambda: specs, task_slots(settings)), publisher=None
+        )
+        stop_on_signals(driver)
+        driver.run()
+
+
+def _session(arguments: argparse.Namespace, settings: Settings) -> SparkSession:
     jars = sorted((arguments.jars_dir or settings.tools / JARS).glob("*.jar"))
     config = stream_config(settings) | {"spark.local.dir": str(arguments.state_dir.absolute() / "tmp")}
-    master = stream_master(settings.changed(stream_master=arguments.master))
-    spark = spark_session("foldlake-stream", config, master, jars)
-    wait_for_slots(spark, task_slots(settings))
-    checkpoint = str(arguments.state_dir.absolute() / "checkpoint")
-    if reason := incompatibility(spark, checkpoint, model, model.newest_fold_revision):
+    return spark_session("foldlake-stream", config, stream_master(settings), jars)
+
+
+@contextmanager
+def _consumer(bootstrap: str) -> Iterator[Consumer]:
+    consumer = log_consumer(bootstrap)
+    try:
+        yield consumer
+    finally:
+        consumer.close()
+
+
+def _endpoints(
+    arguments: argparse.Namespace, partitions: int, sink_topic: str, checkpoint: str
+) -> QueryEndpoints:
+    path = str(arguments.state_dir.absolute() / checkpoint)
+    return QueryEndpoints(arguments.bootstrap, arguments.source_topic, sink_topic, partitions, path)
+
+
+def _fold(
+    spark: SparkSession,
+    arguments: argparse.Namespace,
+    settings: Settings,
+    model: ReadModel,
+    schemas: FixedSchemas,
+) -> QuerySpec:
+    """Return the fold with the newest revision; raises SettingsError when it is incompatible with the state."""
+    revision = model.newest_fold_revision
+    endpoints = _endpoints(arguments, settings.topics.partitions, arguments.changelog_topic, "checkpoint")
+    if reason := incompatibility(spark, endpoints.checkpoint, model, revision):
         raise SettingsError(
             f"{model.name} cannot be folded into --state-dir {arguments.state_dir}: {reason}, or give another folder."
         )
-    consumer = log_consumer(arguments.bootstrap)
 
-    def place(sink_topic: str, checkpoint: str) -> QueryEndpoints:
-        root = arguments.state_dir.absolute()
-        return QueryEndpoints(
-            arguments.bootstrap, arguments.source_topic, sink_topic, partitions, str(root / checkpoint)
-        )
+    def records(source: DataFrame, schema_ids: SchemaIds) -> DataFrame:
+        return changelog_stream(source, model, revision, schema_ids, arguments.state_schema_id)
 
-    fold = VersionQuery(
-        f"{model.name}/alone",
-        spark,
-        place(arguments.changelog_topic, "checkpoint"),
-        schemas,
-        TriggerSettings.of(settings),
-        consumer,
-        FoldPlan(model, model.newest_fold_revision, arguments.state_schema_id),
+    return QuerySpec(
+        name=f"{model.name}/alone",
+        endpoints=endpoints,
+        schemas=schemas,
+        records=records,
+        triggers=TriggerSettings.from_settings(settings.stream),
+        prepare=partial(store_fingerprint, spark, endpoints.checkpoint, model, revision),
+        shuffle_partitions=shuffle_partitions(settings),
+        slot_rank=(SlotRank.SERVING, 0),
     )
-    letters = DeadLetterQuery(
-        spark,
-        place(dead_letter_topic(arguments.source_topic), "dead-letter"),
-        schemas,
-        TriggerSettings.of(settings),
-        consumer,
-        model.event_schemas,
-    )
-    queries: dict[str, SupervisedQuery] = {fold.name: fold}
-    driver = StreamDriver(spark, lambda _running: queries, [letters], publisher=None)
-    stop_on_signals(driver)
-    driver.run()
 
 
 def _partitions(bootstrap: str, topic: str) -> int:
@@ -153,20 +201,6 @@ def _writers(options: list[str], model: ReadModel) -> dict[int, RecordSchema]:
             f"None of the schemas given is of an event type of {model.name}: {', '.join(model.event_types)}."
         )
     return writers
-
-
-def _exclusive(state_dir: Path) -> TextIO:
-    """Lock the state directory for this process: two drivers on one checkpoint must never write together."""
-    state_dir.mkdir(parents=True, exist_ok=True)
-    lock = (state_dir / "driver.lock").open("w")
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        lock.close()
-        raise SettingsError(
-            f"Another stream driver runs on {state_dir}: stop it, or give another --state-dir."
-        ) from error
-    return lock
 
 
 if __name__ == "__main__":

@@ -1,8 +1,7 @@
-"""The stream driver as Airflow launches it through spark-submit: every read model, everything from the settings."""
+"""Application: the stream driver as Airflow launches it. It folds every read model; all options are settings."""
 
 import logging
 import sys
-import time
 
 from include.declarations.read_model import load_read_models
 from include.errors import FoldlakeError, KafkaUnavailableError, RegistryUnavailableError
@@ -10,16 +9,15 @@ from include.parent_death import die_with_parent
 from include.settings import Settings
 from include.spark.stream_config import stream_config
 from include.stream.slot_planning import task_slots
+from include.waiting import wait_for
+from spark_jobs.runtime.job_logging import configure_logging
 from spark_jobs.runtime.session import spark_session
-from spark_jobs.streaming.active_versions import ActiveVersions
-from spark_jobs.streaming.progress import ProgressPublisher
-from spark_jobs.streaming.stream_driver import (
-    StreamDriver,
-    listen,
-    log_driver,
-    stop_on_signals,
-    wait_for_slots,
-)
+from spark_jobs.streaming.progress import ProgressPublisher, add_progress_listener
+from spark_jobs.streaming.query_set import QuerySet
+from spark_jobs.streaming.read_model_setup import set_up_read_models
+from spark_jobs.streaming.spec_discovery import SpecDiscovery, spec_modules
+from spark_jobs.streaming.stream_context import StreamContext
+from spark_jobs.streaming.stream_driver import StreamDriver, stop_on_signals, wait_for_slots
 
 LOG = logging.getLogger("foldlake.stream")
 
@@ -30,40 +28,44 @@ RETRY_INTERVAL_S = 2.0
 def main() -> int:
     """Run until SIGTERM; returns the exit status."""
     settings = Settings()
-    log_driver(settings.home / "logs" / "stream.log")
-    # The JVM that launched this process writes to Kafka: without it, or without us, nothing may go on.
+    configure_logging(settings.home / "logs" / "stream.log")
+    # The JVM that launched this process writes to Kafka: neither may outlive the other.
     die_with_parent()
     models = load_read_models(settings.read_models_dir)
+    modules = spec_modules()
     spark = spark_session("foldlake-stream", stream_config(settings))
+    slots = task_slots(settings, len(models))
     try:
-        wait_for_slots(spark, task_slots(settings, len(models)))
-        active = ActiveVersions(spark, settings, models)
-        _prepare(active)
-        publisher = ProgressPublisher(
-            settings.kafka.bootstrap_servers, str(spark.sparkContext.master), listen(spark)
-        )
-        driver = StreamDriver(spark, active.reconcile, active.dead_letter_queries(), publisher)
-        stop_on_signals(driver)
-        driver.run()
+        wait_for_slots(spark, slots)
+        with StreamContext(spark, settings, models) as context:
+            _set_up(context)
+            queries = QuerySet(spark, context.consumer, SpecDiscovery(context, modules).specs, slots)
+            publisher = ProgressPublisher(
+                settings.kafka.bootstrap_servers, str(spark.sparkContext.master), add_progress_listener(spark)
+            )
+            driver = StreamDriver(spark, queries, publisher)
+            stop_on_signals(driver)
+            driver.run()
     except (FoldlakeError, TimeoutError) as error:
-        LOG.error("%s", error)  # noqa: TRY400 - its message is all that is to be said
+        LOG.error("%s", error)  # noqa: TRY400 - a traceback would add nothing
         return 1
     return 0
 
 
-def _prepare(active: ActiveVersions) -> None:
-    """Prepare topics, schemas and versions, waiting for servers that are just starting."""
-    deadline_s = time.monotonic() + SERVERS_TIMEOUT_S
-    while True:
+def _set_up(context: StreamContext) -> None:
+    """Set up the read models, waiting for servers that are starting."""
+
+    def try_once() -> bool:
         try:
-            active.prepare()
+            set_up_read_models(context)
         except (KafkaUnavailableError, RegistryUnavailableError) as error:
-            if time.monotonic() > deadline_s:
-                raise
             LOG.warning("waiting: %s", error)
-            time.sleep(RETRY_INTERVAL_S)
-        else:
-            return
+            return False
+        return True
+
+    if not wait_for(try_once, timeout_s=SERVERS_TIMEOUT_S, poll_s=RETRY_INTERVAL_S):
+        # Once more, to end with the error.
+        set_up_read_models(context)
 
 
 if __name__ == "__main__":

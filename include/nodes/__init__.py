@@ -1,1 +1,1 @@
-"""Asking query nodes from outside: who owns which partition, and what each node holds."""
+"""What query nodes and those who ask them share: routing table, partition reports, HTTP clients and headers."""

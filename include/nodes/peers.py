@@ -1,6 +1,7 @@
-"""Asking another node: HTTP over pooled connections, kept alive, on sockets of our own.
+"""The HTTP client with which one query node asks another, on plain sockets with pooled connections.
 
-A client library costs more than the whole lookup; what is needed of HTTP here is one GET and a Content-Length.
+Every proxied lookup goes through it, and a client library costs more than the lookup itself (decision 13). All it needs
+of HTTP is GET and Content-Length. For anything but lookups between nodes, use httpx.
 """
 
 import socket
@@ -9,10 +10,16 @@ import time
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+# A request that carries this header comes from another node or from a check, and is never proxied again. Its value says
+# which answer is wanted: the owner's only, or that of any node that holds the key.
 HOP_HEADER = "Foldlake-Hop"
+HOP_OWNER = "owner"
+HOP_ANY = "any"
+# Why a node has no answer: the name of one of the closed set of failure reasons.
+REASON_HEADER = "Foldlake-Reason"
 CONNECT_TIMEOUT_S = 0.25
 ANSWER_TIMEOUT_S = 0.5
-# A node that did not answer is left alone for so long: its standby answers meanwhile, without a failed try each time.
+# A node that did not answer gets no request for this time: its standby answers meanwhile, without a failed try each time.
 DOWN_S = 0.5
 POOLED_CONNECTIONS = 256
 RECEIVE_BYTES = 65_536
@@ -26,7 +33,7 @@ class PeerDownError(Exception):
 
 @dataclass(frozen=True)
 class PeerResponse:
-    """What a node answered; header names are in lower case."""
+    """The response of a node; header names are in lower case."""
 
     status: int
     headers: dict[str, str]
@@ -49,10 +56,7 @@ class Peer:
         return time.monotonic() < self._down_until
 
     def get(self, target: str, hop: str, timeout_s: float = ANSWER_TIMEOUT_S) -> PeerResponse:
-        """Ask for a target (path and query); `hop` goes into the header that keeps requests from going round.
-
-        Raises PeerDownError.
-        """
+        """Send a GET for a target (path and query) with `hop` in the hop header; raises PeerDownError."""
         request = f"GET {target} HTTP/1.1\r\nHost: {self._host}\r\n{HOP_HEADER}: {hop}\r\n\r\n".encode(
             "latin-1"
         )
@@ -62,15 +66,15 @@ class Peer:
             pooled = None
         if pooled is not None:
             try:
-                return self._ask(pooled, request, timeout_s)
+                return self._exchange(pooled, request, timeout_s)
             except TimeoutError as error:
                 raise self._down(error) from error
             except OSError:
-                pass  # the other side closed it while it was idle: a new connection tells whether it is alive
+                pass  # the node closed it while it was idle: a new connection shows whether the node is up
         try:
             connection = socket.create_connection(self._address, CONNECT_TIMEOUT_S)
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            return self._ask(connection, request, timeout_s)
+            return self._exchange(connection, request, timeout_s)
         except OSError as error:
             raise self._down(error) from error
 
@@ -79,7 +83,7 @@ class Peer:
         self._idle.clear()
         return PeerDownError(f"{self._host}: {error}")
 
-    def _ask(self, connection: socket.socket, request: bytes, timeout_s: float) -> PeerResponse:
+    def _exchange(self, connection: socket.socket, request: bytes, timeout_s: float) -> PeerResponse:
         try:
             connection.settimeout(timeout_s)
             connection.sendall(request)
@@ -111,9 +115,9 @@ def _receive(connection: socket.socket) -> PeerResponse:
         status = int(status_line.split(" ", 2)[1])
         length = int(headers["content-length"])
     except (KeyError, ValueError, IndexError) as error:
-        raise ConnectionResetError(f"not a response that Foldlake gives: {status_line[:80]!r}") from error
+        raise ConnectionResetError(f"not a response of a query node: {status_line[:80]!r}") from error
     if length > MAX_RESPONSE_BYTES:
-        raise ConnectionResetError(f"a response of {length} bytes")
+        raise ConnectionResetError(f"a response of {length} bytes, over the limit of {MAX_RESPONSE_BYTES}")
     while len(body) < length:
         more = connection.recv(RECEIVE_BYTES)
         if not more:
@@ -123,14 +127,14 @@ def _receive(connection: socket.socket) -> PeerResponse:
 
 
 class Peers:
-    """Every other node by URL. One for each HTTP worker process."""
+    """The clients of the other nodes, by URL. One for each HTTP worker process."""
 
     def __init__(self) -> None:
         self._peers: dict[str, Peer] = {}
         self._adding = threading.Lock()
 
     def at(self, url: str) -> Peer:
-        """Return the node at this URL."""
+        """Return the client of the node at this URL."""
         peer = self._peers.get(url)
         if peer is None:
             with self._adding:

@@ -1,35 +1,34 @@
-"""Asking query nodes for what they themselves hold: which partitions, their records page by page, single records."""
+"""Reads from each query node what that node's own store holds: its partitions, its records page by page, single records."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any
 from urllib.parse import quote
 
-import requests
+import httpx
 from confluent_kafka import KafkaException
 
-from include.errors import KafkaUnavailableError
+from include.errors import FoldlakeError, KafkaUnavailableError
 from include.kafka.topics import admin_client
-from include.nodes.peers import HOP_HEADER
+from include.nodes.key_sample import KeySample
+from include.nodes.partition_report import PARTITIONS_PATH, PartitionReport
+from include.nodes.peers import HOP_ANY, HOP_HEADER, REASON_HEADER
 from include.nodes.routing_table import RoutingTable, routing_table
-from include.quality.check import QualityError
 from include.settings import Settings
-from query_api.cluster.membership import GROUP
-from query_api.lookup.lookups import HOP_ANY
-from spark_jobs.quality.stores.base import Sample
+from include.waiting import wait_for
 
-# 500 records of a balance are 70 kB and keep a node's worker for some 15 ms: a lookup beside it hardly waits.
+# 500 records of a balance are 70 kB and keep a node's worker busy for some 15 ms: a lookup hardly waits for it.
 PAGE_RECORDS = 500
 REQUEST_TIMEOUT_S = 10.0
 RETRY_S = 0.2
 OWNER, STANDBY = "owner", "standby"
-TRY_AGAIN = {HTTPStatus.MISDIRECTED_REQUEST, HTTPStatus.SERVICE_UNAVAILABLE}
+RETRIED = {HTTPStatus.MISDIRECTED_REQUEST, HTTPStatus.SERVICE_UNAVAILABLE}
+UNKNOWN_KEY = "unknown-key"
 
 
 @dataclass(frozen=True)
-class HeldPartition:
+class PartitionReplica:
     """A partition of the version on one node; `role` is owner or standby."""
 
     node: str
@@ -38,133 +37,162 @@ class HeldPartition:
     role: str
 
     @property
-    def place(self) -> str:
-        """Its name as a place."""
+    def name(self) -> str:
+        """Its name in reports."""
         return f"{self.node} partition {self.partition} ({self.role})"
 
 
-class NotHeldError(QualityError):
-    """A node does not answer for a partition, and did not within the time allowed."""
+@dataclass(frozen=True)
+class Replicas:
+    """Where a version is served from.
+
+    ready: the partitions that nodes hold ready. unowned: partitions whose owner does not.
+    unreachable: for each node that does not answer, a sentence that says so.
+    """
+
+    ready: tuple[PartitionReplica, ...]
+    unowned: tuple[int, ...]
+    unreachable: tuple[str, ...]
+
+    @property
+    def are_complete(self) -> bool:
+        """Whether every node answers and every partition's owner is ready."""
+        return bool(self.ready) and not self.unowned and not self.unreachable
+
+
+class ReplicaUnavailableError(FoldlakeError):
+    """A node refused a request for a partition, or did not answer it within the time allowed."""
 
 
 class NodeClient:
-    """The nodes of this Kafka's consumer group. Safe for use by several threads."""
+    """The query nodes of this Kafka, for one version of a read model. Safe for use by several threads."""
 
     def __init__(self, settings: Settings, model: str, version: int, source_topic: str) -> None:
-        self._settings = settings
+        self._bootstrap_servers = settings.kafka.bootstrap_servers
         self._records = f"/api/read-models/{quote(model, safe='')}/records"
         self._model = model
         self._version = version
         self._source_topic = source_topic
-        self._session = requests.Session()
-        # A proxy of the user's would be asked for an address of this machine.
-        self._session.trust_env = False
+        # Without the user's proxy (trust_env): it cannot reach nodes on this machine.
+        self._http = httpx.Client(
+            timeout=REQUEST_TIMEOUT_S, trust_env=False, headers={HOP_HEADER: HOP_ANY}, follow_redirects=True
+        )
 
     def close(self) -> None:
         """Close the connections."""
-        self._session.close()
+        self._http.close()
 
-    def held(self, deadline_s: float) -> tuple[list[HeldPartition], list[int], list[str]]:
-        """Return the partitions that nodes hold ready, those without an owner that does, and nodes that do not answer.
+    def replicas(self, wait_s: float) -> Replicas:
+        """Return where the version is served from.
 
-        Waits until every partition's owner is ready, or `deadline_s` (monotonic) has passed. Raises KafkaUnavailableError.
+        Waits until every node answers and every partition's owner is ready, but not longer than `wait_s`.
+        Raises KafkaUnavailableError.
         """
-        while True:
-            routing = self._routing()
-            found, silent = [], []
-            for url, name in sorted(routing.nodes.items()):
-                try:
-                    found += self._held_by(url, name, routing)
-                except (requests.RequestException, ValueError, KeyError) as error:
-                    silent.append(f"{name} at {url} does not answer: {type(error).__name__}")
-            wanted = {partition for topic, partition in routing.owners if topic == self._source_topic}
-            unowned = sorted(wanted - {held.partition for held in found if held.role == OWNER})
-            if (found and not unowned and not silent) or time.monotonic() > deadline_s:
-                return found, unowned, silent
-            time.sleep(RETRY_S)
+        found = Replicas((), (), ())
 
-    def pages(self, held: HeldPartition, sample: Sample, wait_s: float) -> Iterator[str]:
+        def look() -> bool:
+            nonlocal found
+            found = self._find_replicas()
+            return found.are_complete
+
+        wait_for(look, timeout_s=wait_s, poll_s=RETRY_S)
+        return found
+
+    def pages(self, replica: PartitionReplica, sample: KeySample, wait_s: float) -> Iterator[str]:
         """Yield each page of a partition as JSON text.
 
-        Raises NotHeldError when the node does not answer for one of them within `wait_s`: that is for each page, for how
-        many there are depends on the partition.
+        Raises ReplicaUnavailableError when the node does not answer for one of the pages within `wait_s`: the time is
+        for each page, as their number depends on the partition.
         """
         after: str | None = ""
         while after is not None:
-            parameters: dict[str, Any] = {
-                "partition": held.partition,
+            parameters: dict[str, str | int] = {
+                "partition": replica.partition,
                 "version": self._version,
                 "limit": PAGE_RECORDS,
                 "after": after,
             }
-            if sample.buckets > 1:
-                parameters["sample"] = f"{sample.bucket}/{sample.buckets}"
-            answer = self._get(held, self._records, parameters, time.monotonic() + wait_s)
-            yield answer.text
-            after = answer.json()["next"]
+            if sample.parameter is not None:
+                parameters["sample"] = sample.parameter
+            response = self._get(replica, self._records, parameters, time.monotonic() + wait_s)
+            yield response.text
+            after = response.json()["next"]
 
-    def key_count(self, held: HeldPartition, deadline_s: float) -> int:
-        """Return how many keys a partition has on this node; raises NotHeldError."""
-        parameters = {"partition": held.partition, "version": self._version, "limit": 1}
-        return int(self._get(held, self._records, parameters, deadline_s).json()["total"])
+    def key_count(self, replica: PartitionReplica, deadline_s: float) -> int:
+        """Return how many keys a partition has on this node; raises ReplicaUnavailableError.
 
-    def record(self, held: HeldPartition, key: str, deadline_s: float) -> str | None:
-        """Return a key's record on this node as JSON text, or None where it has none; raises NotHeldError."""
+        deadline_s: when to give up, on the clock of time.monotonic().
+        """
+        parameters = {"partition": replica.partition, "version": self._version, "limit": 1}
+        return int(self._get(replica, self._records, parameters, deadline_s).json()["total"])
+
+    def record(self, replica: PartitionReplica, key: str, deadline_s: float) -> str | None:
+        """Return a key's record on this node as JSON text, or None where it has none; raises ReplicaUnavailableError.
+
+        deadline_s: when to give up, on the clock of time.monotonic().
+        """
         path = f"{self._records}/{quote(key, safe='')}"
-        answer = self._get(held, path, {"version": self._version}, deadline_s)
-        return None if answer.status_code == HTTPStatus.NOT_FOUND else answer.text
+        response = self._get(replica, path, {"version": self._version}, deadline_s)
+        return None if response.status_code == HTTPStatus.NOT_FOUND else response.text
 
-    def _held_by(self, url: str, name: str, routing: RoutingTable) -> list[HeldPartition]:
-        answer = self._session.get(
-            f"{url}/api/partitions", headers={HOP_HEADER: HOP_ANY}, timeout=REQUEST_TIMEOUT_S
-        )
-        answer.raise_for_status()
+    def _find_replicas(self) -> Replicas:
+        routing = self._routing()
+        ready: list[PartitionReplica] = []
+        unreachable = []
+        for url, name in sorted(routing.nodes.items()):
+            try:
+                ready += self._replicas_on(url, name, routing)
+            except (httpx.HTTPError, httpx.InvalidURL, ValueError, TypeError, KeyError) as error:
+                unreachable.append(f"{name} at {url} does not answer: {type(error).__name__}")
+        partitions = {partition for topic, partition in routing.owners if topic == self._source_topic}
+        owned = {replica.partition for replica in ready if replica.role == OWNER}
+        return Replicas(tuple(ready), tuple(sorted(partitions - owned)), tuple(unreachable))
+
+    def _replicas_on(self, url: str, name: str, routing: RoutingTable) -> list[PartitionReplica]:
+        response = self._http.get(url + PARTITIONS_PATH)
+        response.raise_for_status()
+        reports = [PartitionReport.from_json(fields) for fields in response.json()]
         return [
-            HeldPartition(
-                name,
-                url,
-                report["partition"],
-                "owner" if routing.owners.get((self._source_topic, report["partition"])) == url else STANDBY,
-            )
-            for report in answer.json()
-            if report["read_model"] == self._model
-            and report["version"] == self._version
-            and report["is_held"]
-            and report["is_ready"]
+            PartitionReplica(name, url, report.partition, self._role(url, report.partition, routing))
+            for report in reports
+            if report.read_model == self._model
+            and report.version == self._version
+            and report.is_held
+            and report.is_ready
         ]
 
+    def _role(self, url: str, partition: int, routing: RoutingTable) -> str:
+        return OWNER if routing.owners.get((self._source_topic, partition)) == url else STANDBY
+
     def _get(
-        self, held: HeldPartition, path: str, parameters: dict[str, Any], deadline_s: float
-    ) -> requests.Response:
-        why = ""
-        while True:
+        self, replica: PartitionReplica, path: str, parameters: Mapping[str, str | int], deadline_s: float
+    ) -> httpx.Response:
+        what = f"{replica.name} at {replica.url}"
+        reason = ""
+
+        def request() -> httpx.Response | None:
+            nonlocal reason
             try:
-                answer = self._session.get(
-                    held.url + path,
-                    params=parameters,
-                    headers={HOP_HEADER: HOP_ANY},
-                    timeout=REQUEST_TIMEOUT_S,
-                )
-            except requests.RequestException as error:
-                why = type(error).__name__
-            else:
-                if answer.ok or _is_unknown_key(answer):
-                    return answer
-                why = f"{answer.status_code} {answer.text[:200]}"
-                if answer.status_code not in TRY_AGAIN:
-                    raise NotHeldError(f"{held.place} at {held.url} refused {path}: {why}")
-            if time.monotonic() > deadline_s:
-                raise NotHeldError(f"{held.place} at {held.url} does not answer for {path}: {why}")
-            time.sleep(RETRY_S)
+                response = self._http.get(replica.url + path, params=parameters)
+            except httpx.HTTPError as error:
+                reason = type(error).__name__
+                return None
+            if not response.is_error or response.headers.get(REASON_HEADER) == UNKNOWN_KEY:
+                return response
+            reason = f"{response.status_code} {response.text[:200]}"
+            if response.status_code not in RETRIED:
+                raise ReplicaUnavailableError(f"{what} refused {path}: {reason}")
+            return None
+
+        response = wait_for(request, timeout_s=deadline_s - time.monotonic(), poll_s=RETRY_S)
+        if response is None:
+            raise ReplicaUnavailableError(f"{what} does not answer for {path}: {reason}")
+        return response
 
     def _routing(self) -> RoutingTable:
-        admin = admin_client(self._settings.kafka.bootstrap_servers)
+        admin = admin_client(self._bootstrap_servers)
         try:
-            return routing_table(admin, GROUP, REQUEST_TIMEOUT_S) or RoutingTable()
+            return routing_table(admin, REQUEST_TIMEOUT_S) or RoutingTable()
         except KafkaException as error:
-            message = f"Kafka does not say which query nodes there are ({error}): is the broker up?"
+            message = f"Cannot read the query nodes' consumer group from Kafka at {self._bootstrap_servers} ({error}): is the broker up?"
             raise KafkaUnavailableError(message) from error
-
-
-def _is_unknown_key(answer: requests.Response) -> bool:
-    return answer.headers.get("Foldlake-Reason") == "unknown-key"

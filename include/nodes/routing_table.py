@@ -1,7 +1,7 @@
-"""Who is in the consumer group and what each member has been assigned: the routing table, as Kafka shows it.
+"""The routing table: the members of the query nodes' consumer group and the partitions assigned to each, as Kafka shows them.
 
-Asked for with librdkafka's older request: the newer one, `describe_consumer_groups`, aborts the whole process now and
-then when the group's coordinator goes away while it is being asked (librdkafka issue 4605, open).
+It uses librdkafka's older request. The newer one, `describe_consumer_groups`, sometimes aborts the whole process when the
+group's coordinator goes away during the request (librdkafka issue 4605, open).
 """
 
 import struct
@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
+# The consumer group of all query nodes on this Kafka; each member's client.id is the URL of its node.
+GROUP = "foldlake-query-nodes"
 # The broker makes a static member's id out of its group.instance.id, a dash and a UUID.
 UUID_CHARACTERS = 36
 # Between two rebalances the group has no assignment to show.
@@ -20,18 +22,18 @@ STABLE = "Stable"
 
 @dataclass(frozen=True)
 class RoutingTable:
-    """Which node owns which (topic, partition), by URL, and every member's name by URL."""
+    """owners: (topic, partition) -> URL of the node that owns it. nodes: URL -> name of every node in the group."""
 
     owners: Mapping[tuple[str, int], str] = field(default_factory=dict)
     nodes: Mapping[str, str] = field(default_factory=dict)
 
 
-def routing_table(admin: AdminClient, group: str, timeout_s: float) -> RoutingTable | None:
-    """Return the group's routing table, or None while it is not stable; raises KafkaException."""
+def routing_table(admin: AdminClient, timeout_s: float) -> RoutingTable | None:
+    """Return the query nodes' routing table, or None while their group rebalances; raises KafkaException."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
-        found = admin.list_groups(group, timeout=timeout_s)
-    described = next((g for g in found if g.id == group), None)
+        found = admin.list_groups(GROUP, timeout=timeout_s)
+    described = next((g for g in found if g.id == GROUP), None)
     if described is None or described.state != STABLE:
         return None
     if described.error is not None:

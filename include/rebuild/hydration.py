@@ -10,17 +10,14 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from include.kafka.topics import admin_client
-from include.nodes.peers import Peer, PeerDownError
+from include.nodes.partition_report import PARTITIONS_PATH, PartitionReport
+from include.nodes.peers import HOP_ANY, Peer, PeerDownError
 from include.nodes.routing_table import routing_table
 from include.rebuild.errors import StageTimeoutError
 from include.settings import Settings
 from include.versions.registry import Stage, VersionRegistry
 from include.versions.transitions import record_of, require_not_ended
 from include.work_progress import WorkProgress
-from query_api.cluster.membership import GROUP
-from query_api.http.health_routes import PARTITIONS_PATH
-from query_api.lookup.lookups import HOP_ANY
-from query_api.lookup.partition_status import PartitionReport
 
 LOG = logging.getLogger(__name__)
 POLL_INTERVAL_S = 0.5
@@ -74,7 +71,7 @@ def hydrate(settings: Settings, read_model: str, number: int) -> None:
 def reports(admin: AdminClient) -> dict[str, list[PartitionReport] | None]:
     """Return every node of the group, by URL, and its own reports; None where it does not answer."""
     try:
-        table = routing_table(admin, GROUP, REQUEST_TIMEOUT_S)
+        table = routing_table(admin, REQUEST_TIMEOUT_S)
     except KafkaException:
         return {}
     return {url: _reports_of(url) for url in (table.nodes if table else ())}

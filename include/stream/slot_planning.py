@@ -1,17 +1,35 @@
 """How many task slots the stream driver needs.
 
-In real-time mode every task of every running query holds its slot for good: one for each source partition and one
-for each shuffle partition. Where there are too few, Spark fails the query that comes last, again and again.
+In real-time mode every task of every running query holds a slot for as long as the query runs: one for each source
+partition and one for each shuffle partition. With too few slots, Spark fails the query that starts last, at every start.
 """
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from enum import IntEnum
 
 from include.settings import Settings
-from include.versions.registry import Stage, Version
 
 # The dead-letter query of a source has no shuffle: one task a source partition.
 DEAD_LETTER_QUERIES = 1
-RANK = (Stage.LIVE, Stage.CANDIDATE, Stage.PREVIOUS)
+
+
+class SlotRank(IntEnum):
+    """The order in which queries get task slots where there are too few."""
+
+    SERVING = 0  # the folds of live versions, and dead letters
+    OTHER = 1
+    CANDIDATE = 2
+    PREVIOUS = 3
+
+
+@dataclass(frozen=True)
+class SlotClaim:
+    """The task slots that a query needs; `order` decides within a rank, the lower first."""
+
+    slots: int
+    rank: SlotRank
+    order: int = 0
 
 
 def shuffle_partitions(settings: Settings) -> int:
@@ -31,14 +49,19 @@ def most_queries(settings: Settings, read_models: int) -> int:
     return read_models + settings.stream.spare_queries
 
 
-def queries_with_slots(versions: Mapping[str, Version], running: Collection[str], most: int) -> set[str]:
-    """Return which versions are folded where there are slots for no more than `most`, by query name.
+def queries_with_slots(claims: Mapping[str, SlotClaim], running: Collection[str], available: int) -> set[str]:
+    """Return the names of the queries that get task slots, of which `available` are there.
 
-    Those that run stay; then live ones come first, then candidates, then previous ones, the one replaced last first.
+    Running queries keep theirs; the others follow by rank and order. A query whose claim does not fit gets none.
     """
 
-    def rank(name: str) -> tuple[bool, int, int]:
-        version = versions[name]
-        return name not in running, RANK.index(version.stage), -version.replaced_in
+    def priority(name: str) -> tuple[bool, SlotRank, int]:
+        claim = claims[name]
+        return name not in running, claim.rank, claim.order
 
-    return set(sorted(versions, key=rank)[:most])
+    chosen = set()
+    for name in sorted(claims, key=priority):
+        if claims[name].slots <= available:
+            chosen.add(name)
+            available -= claims[name].slots
+    return chosen

@@ -12,7 +12,6 @@ from include.kafka.topics import admin_client
 from include.nodes.routing_table import RoutingTable, routing_table
 from include.settings import Settings
 from include.versions.registry import ReadModelVersions, VersionRegistry
-from query_api.cluster.membership import GROUP
 from query_api.store.base import Binding
 
 REQUEST_TIMEOUT_S = 5.0
@@ -60,7 +59,7 @@ class ClusterObserver:
         try:
             topics = self._topics(frozenset(names))
             # Between two rebalances there is none: the last good one stays in force.
-            self._routing = routing_table(self._admin, GROUP, REQUEST_TIMEOUT_S) or self._routing
+            self._routing = routing_table(self._admin, REQUEST_TIMEOUT_S) or self._routing
             return ClusterView(versions, topics, self._routing, self._source_ends(topics))
         except (KafkaException, TimeoutError) as error:
             message = f"Kafka does not answer ({error}): is the broker up?"

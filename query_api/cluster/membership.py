@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
+from include.nodes.routing_table import GROUP
 from include.settings import Settings
 from query_api.errors import FencedError
 
-GROUP = "foldlake-query-nodes"
 # Three heartbeats fit into the shortest session timeout that a broker allows by default (6 s).
 HEARTBEAT_INTERVAL_MS = 1500
 METADATA_REFRESH_MS = 5000

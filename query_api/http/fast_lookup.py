@@ -9,11 +9,11 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING
 from urllib.parse import unquote_to_bytes
 
-from include.nodes.peers import PeerDownError
+from include.nodes.peers import HOP_OWNER, PeerDownError
 from query_api.http import balance_lookup
 from query_api.http.answer_headers import headers_of, passed_on
 from query_api.lookup.lookup_failures import LookupFailedError
-from query_api.lookup.lookups import HOP_OWNER, Lookups
+from query_api.lookup.lookups import Lookups
 from query_api.metrics.node_metrics import LOOKUP_SECONDS, LOOKUPS_LOCAL_OK, LOOKUPS_PEER_OK
 
 if TYPE_CHECKING:

@@ -5,17 +5,17 @@ import json
 from flask import Blueprint, Response, request
 
 from include.errors import KafkaUnavailableError
-from include.nodes.peers import HOP_HEADER, PeerDownError
+from include.nodes.partition_report import PARTITIONS_PATH, PartitionReport
+from include.nodes.peers import HOP_ANY, HOP_HEADER, PeerDownError
 from include.settings import Settings
 from include.stream.status import read_stream_status
 from query_api.http.json_text import dumps
 from query_api.http.problems import ProblemError
-from query_api.lookup.lookups import HOP_ANY, Lookups
-from query_api.lookup.partition_status import PartitionReport, local_reports, merged
+from query_api.lookup.lookups import Lookups
+from query_api.lookup.partition_status import local_reports, merged
 from query_api.metrics.node_metrics import exposition
 from query_api.metrics.stream_metrics import stream_exposition
 
-PARTITIONS_PATH = "/api/partitions"
 PROMETHEUS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 

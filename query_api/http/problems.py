@@ -4,9 +4,9 @@ from http import HTTPStatus
 
 from flask import Response
 
+from include.nodes.peers import REASON_HEADER
 from query_api.http.json_text import dumps
 from query_api.lookup.lookup_failures import LookupFailedError
-from query_api.lookup.lookups import REASON_HEADER
 
 MEDIA_TYPE = "application/problem+json"
 TYPE_PREFIX = "urn:foldlake:problem:"

@@ -2,16 +2,20 @@
 
 from http import HTTPStatus
 
-from include.nodes.peers import ANSWER_TIMEOUT_S, PeerDownError, PeerResponse, Peers
+from include.nodes.peers import (
+    ANSWER_TIMEOUT_S,
+    HOP_ANY,
+    HOP_OWNER,
+    REASON_HEADER,
+    PeerDownError,
+    PeerResponse,
+    Peers,
+)
 from query_api.lookup.local_lookup import KeyLocation, LocalAnswer, LocalLookup
 from query_api.lookup.lookup_failures import FailureReason, LookupFailedError
 from query_api.lookup.position_bound import MAX_WAIT_S, PositionBound
 from query_api.lookup.routing import candidates
 
-# What a request that has come from another node asks for: an answer as the owner, or from whoever holds the key.
-HOP_OWNER = "owner"
-HOP_ANY = "any"
-REASON_HEADER = "Foldlake-Reason"
 # With these, another node may still have the answer.
 TRY_ELSEWHERE = frozenset({FailureReason.NOT_OWNER, FailureReason.NOT_READY})
 _TRY_ELSEWHERE_SLUGS = frozenset(reason.slug for reason in TRY_ELSEWHERE)

@@ -1,50 +1,12 @@
 """The state of every partition: who owns it, how far it is read, and how many events it is behind."""
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from dataclasses import replace
 
+from include.nodes.partition_report import PartitionReport
 from query_api.cluster.node_state import ModelState, NodeState
 from query_api.lookup.local_lookup import LocalLookup
 from query_api.store.base import Position
-
-
-@dataclass(frozen=True)
-class PartitionReport:
-    """One partition of one version, as the node `reported_by` sees it; None where that node does not hold it.
-
-    position, end: changelog offsets of the next record to read and of the next to be appended; lag_records between.
-    folded: source partition -> newest source offset folded in. source_end: the source's end; events_behind between.
-    """
-
-    read_model: str
-    version: int
-    stage: str
-    partition: int
-    owner: str | None
-    standbys: tuple[str, ...]
-    reported_by: str
-    is_held: bool
-    is_ready: bool
-    changelog_topic: str
-    position: int | None = None
-    end: int | None = None
-    lag_records: int | None = None
-    source_topic: str = ""
-    folded: dict[int, int] = field(default_factory=dict)
-    source_end: int | None = None
-    events_behind: int | None = None
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the report as JSON has it."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, fields: dict[str, Any]) -> "PartitionReport":
-        """Read another node's report; raises TypeError or KeyError."""
-        report = cls(**fields)
-        folded = {int(p): offset for p, offset in report.folded.items()}
-        return replace(report, standbys=tuple(report.standbys), folded=folded)
 
 
 def local_reports(local: LocalLookup) -> list[PartitionReport]:

@@ -4,16 +4,13 @@ PROMETHEUS_MULTIPROC_DIR has to be set before this module is imported (server.py
 """
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest, multiprocess
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from include.nodes.partition_report import PartitionReport
 from query_api.cluster.node_state import NodeState
-
-if TYPE_CHECKING:
-    from query_api.lookup.partition_status import PartitionReport
 
 LOOKUPS = Counter(
     "foldlake_lookups", "Lookups by outcome and by who had the answer.", ["outcome", "served_by"]
@@ -31,7 +28,7 @@ LOOKUPS_PEER_OK = LOOKUPS.labels("ok", "peer")
 class _NodeCollector(Collector):
     """Gauges taken from the node's state and store at the time they are asked for."""
 
-    def __init__(self, state: NodeState | None, reports: "Iterable[PartitionReport]") -> None:
+    def __init__(self, state: NodeState | None, reports: Iterable[PartitionReport]) -> None:
         self._state = state
         self._reports = tuple(reports)
 
@@ -68,7 +65,7 @@ class _NodeCollector(Collector):
             yield bad
 
 
-def exposition(state: NodeState | None, reports: "Iterable[PartitionReport]") -> bytes:
+def exposition(state: NodeState | None, reports: Iterable[PartitionReport]) -> bytes:
     """Return all metrics of the node in Prometheus' text format."""
     registry = CollectorRegistry()
     multiprocess.MultiProcessCollector(registry)  # type: ignore[no-untyped-call]

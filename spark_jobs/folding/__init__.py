@@ -1,1 +1,1 @@
-"""From source records to states: decoding, folding, and replaying the log."""
+"""Decodes source records, folds them into states, and replays the log."""

@@ -1,4 +1,4 @@
-"""From a source topic's records to event columns, natively: which records are good, and why the others are not."""
+"""Decodes the records of a source topic into event columns, natively, with the reason where a record cannot be folded."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -30,11 +30,11 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True)
 class SchemaIds:
-    """What is known of the schema ids on a source topic.
+    """The known schema ids of a source topic.
 
-    writers: id -> the schema that the id stands for.
-    rejected: ids of which the registry has said that there is no such schema.
-    stop_at_unknown: whether an id that is in neither fails the query, so that it can be asked for; else it is rejected.
+    writers: id -> the schema that records with this id are written with.
+    rejected: ids that the registry does not have.
+    stop_at_unknown: whether an id in neither fails the query, which then looks it up and restarts; else it is rejected.
     """
 
     writers: Mapping[int, RecordSchema]
@@ -43,11 +43,11 @@ class SchemaIds:
 
 
 @dataclass(frozen=True)
-class EventColumns:
-    """The columns that decoding adds to a source topic's records.
+class EventDecoder:
+    """Decodes records as the event types in `readers`.
 
-    DataFrame columns: `reason` (null where the record is a good event), `event_type`, one struct for each event type,
-    and every field that all event types share.
+    The columns that it adds: `reason` (null unless the record cannot be folded), `event_type`, one struct for each event
+    type, and every field that all event types share.
     """
 
     readers: tuple[RecordSchema, ...]
@@ -63,12 +63,12 @@ class EventColumns:
 
     @property
     def shared_fields(self) -> tuple[str, ...]:
-        """Fields that all event types have, in the first one's order."""
+        """The fields that all event types have, in the order of the first event type."""
         first, *others = self.readers
         return tuple(name for name in first.fields if all(name in other.fields for other in others))
 
-    def of(self, records: DataFrame) -> DataFrame:
-        """Return the records of a Kafka source with the event's columns beside them."""
+    def decode(self, records: DataFrame) -> DataFrame:
+        """Return the records of Spark's Kafka source with the event's columns added."""
         framed = records.select(
             "key", "value", "partition", "offset", substring(col("value"), 1, HEADER_BYTES).alias("header")
         )
@@ -78,7 +78,7 @@ class EventColumns:
         )
 
     def folded_ids(self, reader: RecordSchema) -> tuple[int, ...]:
-        """Return the ids whose records are of a reader's event type."""
+        """Return the schema ids of a reader's event type."""
         return tuple(i for i, writer in self.schema_ids.writers.items() if writer.name == reader.name)
 
     def _payload(self, reader: RecordSchema) -> Column:
@@ -124,7 +124,7 @@ class EventColumns:
         )
 
     def _key_is_invalid(self) -> Column:
-        """Whether the record's key is not the entity's: its events would be folded apart, in several partitions."""
+        """Return whether the record's key is not the entity's: the entity's events would be in several partitions."""
         size = length(col("key"))
         invalid = (size == 0) | (size > MAX_KEY_BYTES)
         for reader in self.readers:
@@ -136,13 +136,13 @@ class EventColumns:
 
 
 def good_events(events: DataFrame) -> DataFrame:
-    """Keep the events that a read model folds: decodable, and of one of its types."""
-    # One expression, not two conditions: Spark may test conditions in any order, and a record with an unknown schema id
-    # has no event type either. Its reason must be asked for first, for that is what stops the query.
+    """Return the events that a read model folds: decodable, and of one of its types."""
+    # One expression, not two conditions: Spark may evaluate conditions in any order, and a record with an unknown schema
+    # id has no event type either. Its reason must be evaluated first: that is what stops the query.
     not_folded = coalesce(col("reason"), when(col("event_type").isNull(), lit(PASSED_OVER)))
     return events.where(not_folded.isNull())
 
 
-def dead_letters(events: DataFrame) -> DataFrame:
-    """Keep the records that cannot be folded, with the reason."""
+def undecodable(events: DataFrame) -> DataFrame:
+    """Return the records that cannot be folded, with the reason."""
     return events.where(col("reason").isNotNull()).select("key", "value", "partition", "offset", "reason")

@@ -1,4 +1,4 @@
-"""The fold that a version's state was made with, kept beside its checkpoint: an edited fold must not continue that state."""
+"""What a version's state is folded with, stored beside its checkpoint: an edited fold must not continue from that state."""
 
 import json
 import re
@@ -11,26 +11,26 @@ from include.stream.checkpoints import fold_rule_path
 from spark_jobs.folding.key_columns import require_entity_key
 from spark_jobs.runtime.checkpoint import read_text, write_text
 
-# What Spark names the variables of a function given to `transform`, `aggregate`, `filter`.
+# The names that Spark gives the variables of a function passed to `transform`, `aggregate`, `filter`.
 LAMBDA_VARIABLE = re.compile(r"\b([xyz])_\d+\b")
 
 
-def rule_text(model: ReadModel, revision: int) -> str:
-    """Return the key's column and the fold's, as Spark writes them down: equal texts fold equally.
+def fingerprint(model: ReadModel, revision: int) -> str:
+    """Return the columns of key and fold as Spark prints them: folds with equal texts compute the same.
 
-    Raises whatever the module's own functions raise.
+    Raises what the read model's own functions raise.
     """
     state = model.folds[revision]()
     types = {field.name: field.avro_type for field in model.state_fields(revision)}
     rule = {
-        "key": _written(model.key()),
-        "state": {name: [_written(column), types.get(name)] for name, column in sorted(state.items())},
+        "key": _printed(model.key()),
+        "state": {name: [_printed(column), types.get(name)] for name, column in sorted(state.items())},
     }
     return json.dumps(rule, sort_keys=True)
 
 
-def _written(column: Column) -> str:
-    """Return a column as Spark writes it down, lambda variables (`x_12`) numbered as they appear: Spark counts on and on."""
+def _printed(column: Column) -> str:
+    """Return a column as Spark prints it, with lambda variables (`x_12`) numbered from 0: Spark's own counter never resets."""
     text = str(column)
     if "->" not in text:
         return text
@@ -39,26 +39,26 @@ def _written(column: Column) -> str:
 
 
 def incompatibility(spark: SparkSession, checkpoint: str, model: ReadModel, revision: int) -> str | None:
-    """Return why this module's fold must not continue a version's state, or must not be run at all; None where it may."""
+    """Return why this module's fold must not continue from a version's state, or not run at all; None where it may."""
     if revision not in model.folds:
         return (
             f"it was built with fold revision {revision} of {model.name}, and the module has only {sorted(model.folds)}: "
             "put it back"
         )
     try:
-        rule = rule_text(model, revision)
+        current = fingerprint(model, revision)
         require_entity_key(spark, model)
     except ReadModelError as error:
         return str(error)
-    except Exception as error:  # noqa: BLE001 - whatever a module's function raises: the other versions must keep running
+    except Exception as error:  # noqa: BLE001 - a module's function can raise anything: the other versions must continue
         # Spark's messages have the whole plan behind their first line.
         message = str(error).partition("\n")[0]
         return (
             f"fold revision {revision} of {model.name} cannot be built ({type(error).__name__}: {message}): correct the module, "
             "or what it uses"
         )
-    kept = read_text(spark, fold_rule_path(checkpoint))
-    if kept is not None and kept != rule:
+    stored = read_text(spark, fold_rule_path(checkpoint))
+    if stored is not None and stored != current:
         return (
             f"fold revision {revision} of {model.name} is not what the state was folded with: undo the edit, and add the new "
             "fold as a new revision"
@@ -66,7 +66,7 @@ def incompatibility(spark: SparkSession, checkpoint: str, model: ReadModel, revi
     return None
 
 
-def keep_rule(spark: SparkSession, checkpoint: str, model: ReadModel, revision: int) -> None:
-    """Note what the state is folded with, unless it is noted already. Call it under the version's lock."""
+def store_fingerprint(spark: SparkSession, checkpoint: str, model: ReadModel, revision: int) -> None:
+    """Store the fold's fingerprint, unless there is one. Call it with the version's lock held."""
     if read_text(spark, fold_rule_path(checkpoint)) is None:
-        write_text(spark, fold_rule_path(checkpoint), rule_text(model, revision))
+        write_text(spark, fold_rule_path(checkpoint), fingerprint(model, revision))

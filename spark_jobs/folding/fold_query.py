@@ -12,7 +12,7 @@ from include.errors import ReadModelError
 from include.kafka.record_schema import RecordSchema
 from include.kafka.wire_format import header
 from include.position import POSITION_RECORD_FIELDS, PositionField
-from spark_jobs.folding.decode import EventColumns, SchemaIds, good_events
+from spark_jobs.folding.decode import EventDecoder, SchemaIds, good_events
 
 
 @dataclass(frozen=True)
@@ -94,14 +94,9 @@ def _state_record(schema: RecordSchema) -> Column:
 
 
 def changelog_stream(
-    spark: SparkSession,
-    model: ReadModel,
-    revision: int,
-    source: KafkaSource,
-    schema_ids: SchemaIds,
-    state_schema_id: int,
+    source: DataFrame, model: ReadModel, revision: int, schema_ids: SchemaIds, state_schema_id: int
 ) -> DataFrame:
-    """Return the whole query of one version, from the source topic to the changelog's records."""
-    events = EventColumns(model.event_schemas, schema_ids).of(source.read(spark))
+    """Return the changelog's records for those of the source topic: all that the query of one version computes."""
+    events = EventDecoder(model.event_schemas, schema_ids).decode(source)
     states = fold(model, revision, good_events(events))
     return changelog_records(model, revision, states, state_schema_id)

@@ -7,7 +7,7 @@ from pyspark.sql.functions import lit
 
 from include.declarations.key_rule import require_entity
 from include.declarations.read_model import ReadModel
-from spark_jobs.folding.decode import EventColumns, SchemaIds
+from spark_jobs.folding.decode import EventDecoder, SchemaIds
 
 KAFKA_COLUMNS = {"key": "binary", "value": "binary", "partition": "int", "offset": "long"}
 
@@ -37,7 +37,7 @@ def _no_events(spark: SparkSession, model: ReadModel) -> DataFrame:
     """Return the events as key and fold see them, without reading any."""
     nulls = (lit(None).cast(kind).alias(name) for name, kind in KAFKA_COLUMNS.items())
     schema_ids = SchemaIds(dict(enumerate(model.event_schemas)))
-    return EventColumns(model.event_schemas, schema_ids).of(spark.range(0).select(*nulls))
+    return EventDecoder(model.event_schemas, schema_ids).decode(spark.range(0).select(*nulls))
 
 
 def _columns(expression: Any) -> set[str]:  # noqa: ANN401 - a Java object

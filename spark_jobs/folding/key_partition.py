@@ -1,6 +1,6 @@
-"""The partition of a key as Kafka's Java client has it, in Spark's own columns: no Python worker, so any cluster can do it.
+"""The partition of a key as Kafka's Java client computes it, in native Spark columns: it needs no Python worker.
 
-Source: org.apache.kafka.common.utils.Utils.murmur2, in arithmetic on 64-bit integers: Spark's have a sign, and overflow is an error.
+After org.apache.kafka.common.utils.Utils.murmur2, in 64-bit integers: Spark's integers are signed, and overflow is an error.
 """
 
 from collections.abc import Callable
@@ -22,34 +22,34 @@ def partition_of_key(key: str, partitions: int) -> Column:
     data = col(key).cast("binary")
     size = F.length(data).cast("long")
     blocks = F.floor(size / BLOCK_BYTES)
-    every = F.when(blocks > 0, F.sequence(lit(1).cast("long"), blocks)).otherwise(
+    numbers = F.when(blocks > 0, F.sequence(lit(1).cast("long"), blocks)).otherwise(
         F.array().cast("array<bigint>")
     )
-    hashed = F.aggregate(every, size.bitwiseXOR(lit(SEED)), lambda h, block: _mixed(h, _block(data, block)))
+    hashed = F.aggregate(numbers, size.bitwiseXOR(lit(SEED)), lambda h, block: _mixed(h, _block(data, block)))
     tail_start = blocks * BLOCK_BYTES
     rest = size - tail_start
     tail = lit(0).cast("long")
     for index in range(BLOCK_BYTES - 1):
-        there = F.when(rest > index, F.shiftleft(_byte(data, tail_start + index + 1), 8 * index)).otherwise(
+        byte = F.when(rest > index, F.shiftleft(_byte(data, tail_start + index + 1), 8 * index)).otherwise(
             lit(0)
         )
-        tail = tail.bitwiseXOR(there)
-    hashed = _once(hashed, lambda h: F.when(rest > 0, _times_m(h.bitwiseXOR(tail))).otherwise(h))
-    hashed = _folded_right(_times_m(_folded_right(hashed, 13)), 15)
+        tail = tail.bitwiseXOR(byte)
+    hashed = _evaluated_once(hashed, lambda h: F.when(rest > 0, _times_m(h.bitwiseXOR(tail))).otherwise(h))
+    hashed = _xor_shifted(_times_m(_xor_shifted(hashed, 13)), 15)
     return (hashed.bitwiseAND(lit(POSITIVE)) % lit(partitions)).cast("int")
 
 
 def _mixed(h: Column, k: Column) -> Column:
-    return _times_m(h).bitwiseXOR(_times_m(_folded_right(_times_m(k), R)))
+    return _times_m(h).bitwiseXOR(_times_m(_xor_shifted(_times_m(k), R)))
 
 
-def _folded_right(value: Column, bits: int) -> Column:
-    return _once(value, lambda v: v.bitwiseXOR(F.shiftright(v, bits)))
+def _xor_shifted(value: Column, bits: int) -> Column:
+    return _evaluated_once(value, lambda v: v.bitwiseXOR(F.shiftright(v, bits)))
 
 
 def _times_m(value: Column) -> Column:
     """Return the lower 32 bits of `value` times M, in two halves so that nothing overflows."""
-    return _once(value, _product)
+    return _evaluated_once(value, _product)
 
 
 def _product(value: Column) -> Column:
@@ -58,8 +58,8 @@ def _product(value: Column) -> Column:
     return (low + high).bitwiseAND(lit(UNSIGNED))
 
 
-def _once(value: Column, use: Callable[[Column], Column]) -> Column:
-    """Return what `use` makes of a value that is computed once: a column used twice is computed twice."""
+def _evaluated_once(value: Column, use: Callable[[Column], Column]) -> Column:
+    """Return `use(value)` with the value computed once: Spark computes a column again at each place it is used."""
     return F.get(F.transform(F.array(value), use), lit(0))
 
 

@@ -13,7 +13,7 @@ from include.kafka.topics import admin_client, partition_count
 from include.kafka.wire_format import HEADER_BYTES, MAGIC
 from include.position import Offsets
 from include.settings import Settings
-from spark_jobs.folding.decode import EventColumns, SchemaIds, good_events
+from spark_jobs.folding.decode import EventDecoder, SchemaIds, good_events
 from spark_jobs.folding.schema_cache import RegistrySchemas
 
 LOG = logging.getLogger(__name__)
@@ -78,7 +78,7 @@ def replayed_events(
     """
     records = topic_records(spark, settings, model.source_topic, until, since)
     ids = known_schema_ids(settings, model.source_topic, records)
-    return good_events(EventColumns(model.event_schemas, ids).of(records))
+    return good_events(EventDecoder(model.event_schemas, ids).decode(records))
 
 
 def known_schema_ids(settings: Settings, topic: str, records: DataFrame) -> SchemaIds:

@@ -1,4 +1,4 @@
-"""What the driver knows of the schema ids on each source topic, and learning of those that it does not."""
+"""The schema ids of source topics: those that are known, and looking up the others."""
 
 import logging
 from typing import Protocol
@@ -13,19 +13,19 @@ from spark_jobs.folding.decode import SchemaIds
 from spark_jobs.runtime.checkpoint import offsets_json
 
 LOG = logging.getLogger(__name__)
-# A stop for an unknown id asks for all ids that lie ahead; more different ones than this are asked for at the next stop.
+# A query that stops at an unknown id looks up all ids that lie ahead, up to so many; the others wait for the next stop.
 MAX_HEADERS_AHEAD = 10_000
 
 
 class KnownSchemas(Protocol):
-    """What is known of the schema ids on one source topic."""
+    """The schema ids of one source topic."""
 
     @property
     def schema_ids(self) -> SchemaIds:
-        """What is known now."""
+        """The ids that are known now."""
 
     def learn(self, headers: set[bytes]) -> None:
-        """Find out what the ids in these record headers stand for."""
+        """Look up the ids in these record headers."""
 
 
 class FixedSchemas:
@@ -35,36 +35,40 @@ class FixedSchemas:
         self.schema_ids = SchemaIds(writers, stop_at_unknown=False)
 
     def learn(self, headers: set[bytes]) -> None:
-        """Do nothing: there is nobody to ask."""
+        """Do nothing: there is no registry."""
 
 
 class RegistrySchemas:
-    """The schema registry's, fetched when first seen.
+    """The schema ids in the schema registry: those of the topic at first, others as they are looked up.
 
-    Raises RegistryUnavailableError from the constructor and `learn` when the registry does not answer: an id is rejected
-    only when the registry has said that it stands for nothing.
+    The constructor and all methods raise RegistryUnavailableError when the registry does not answer: an id is rejected only
+    when the registry answers that it does not have it.
     """
 
     def __init__(self, registry: SchemaRegistry, topic: str) -> None:
         self._registry = registry
+        self._topic = topic
         self._writers = registry.schema_ids(topic)
         self._rejected: set[int] = set()
 
     @property
     def schema_ids(self) -> SchemaIds:
-        """What is known now."""
+        """The ids that are known now."""
         return SchemaIds(dict(self._writers), frozenset(self._rejected), stop_at_unknown=True)
 
+    def refresh(self) -> None:
+        """Add the ids that were registered for the topic since."""
+        self._writers |= self._registry.schema_ids(self._topic)
+        self._rejected -= self._writers.keys()
+
     def learn(self, headers: set[bytes]) -> None:
-        """Ask the registry for the ids that are not known yet."""
+        """Fetch the schemas of the ids that are not known yet."""
         for schema_id in sorted(
             {split(header)[0] for header in headers} - self._writers.keys() - self._rejected
         ):
             schema = self._registry.schema_by_id(schema_id)
             if schema is None:
-                LOG.warning(
-                    "schema id %d is unknown to the registry: its records become dead letters", schema_id
-                )
+                LOG.warning("schema id %d is not in the registry: its records become dead letters", schema_id)
                 self._rejected.add(schema_id)
             else:
                 LOG.info("schema id %d is %s: fetched", schema_id, schema.full_name)
@@ -72,9 +76,9 @@ class RegistrySchemas:
 
 
 def headers_ahead(spark: SparkSession, bootstrap_servers: str, topic: str, checkpoint: str) -> set[bytes]:
-    """Return the different record headers between a query's checkpoint and the end of its topic.
+    """Return the distinct record headers between a query's checkpoint and the end of its topic.
 
-    Asking for all at once makes one stop of what would be one for each unknown id.
+    Looking up all their ids at once stops the query once, not once for each unknown id.
     """
     records = (
         spark.read.format("kafka")

@@ -1,1 +1,1 @@
-"""What every application has in common: a session, logging, checkpoints on Hadoop's file systems."""
+"""What all applications share: session, logging, and access to checkpoints on Hadoop's file systems."""

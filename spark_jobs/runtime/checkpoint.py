@@ -1,7 +1,7 @@
-"""What a query's checkpoint says: up to where its source is folded in.
+"""Reads a query's checkpoint: the offsets up to which its source is processed.
 
-Layout as Spark writes it: `offsets/<batch>` (third line: the source's end offsets of the batch, as JSON) and
-`commits/<batch>`, there once the batch is done.
+Spark writes `offsets/<batch>` when it plans a batch (third line: the end offsets of the source, as JSON) and
+`commits/<batch>` when the batch is done.
 """
 
 import json
@@ -10,22 +10,24 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from include.position import Offsets
+
 
 def offsets_json(spark: SparkSession, checkpoint: str) -> str | None:
-    """Return the source offsets of the last committed batch as Spark's Kafka source wants them, or None before the first."""
+    """Return the source offsets of the last committed batch as JSON for Spark's Kafka source; None before the first."""
     batches = [int(name) for name in child_names(spark, f"{checkpoint}/commits") if name.isdigit()]
     if not batches:
         return None
     return _offsets_of(spark, checkpoint, max(batches))
 
 
-def batch_offsets(spark: SparkSession, checkpoint: str, batch: int, topic: str) -> dict[int, int]:
-    """Return partition -> offset of the first record that is not in a batch which has begun, nor in those before it."""
+def batch_offsets(spark: SparkSession, checkpoint: str, batch: int, topic: str) -> Offsets:
+    """Return partition -> end offset of a planned batch: of the first record that is in neither it nor an earlier one."""
     return _of_topic(_offsets_of(spark, checkpoint, batch), topic)
 
 
 def continues_from(spark: SparkSession, checkpoint: str, topic: str, offsets: Mapping[int, int]) -> bool:
-    """Whether the last batch that has begun is committed, and ended at just these offsets of a topic."""
+    """Return whether the last planned batch is committed, and ended at exactly these offsets of a topic."""
     batches = [int(name) for name in child_names(spark, f"{checkpoint}/offsets") if name.isdigit()]
     commits = child_names(spark, f"{checkpoint}/commits")
     if not batches or str(max(batches)) not in commits:
@@ -34,14 +36,14 @@ def continues_from(spark: SparkSession, checkpoint: str, topic: str, offsets: Ma
 
 
 def remove_checkpoint(spark: SparkSession, checkpoint: str) -> None:
-    """Remove a checkpoint that nobody goes on from."""
+    """Remove a checkpoint."""
     path, file_system = _path(spark, checkpoint)
     recursively = True
     file_system.delete(path, recursively)
 
 
 def child_names(spark: SparkSession, location: str) -> list[str]:
-    """Return the names below a folder; none when it does not exist."""
+    """Return the names in a folder; an empty list when it does not exist."""
     path, file_system = _path(spark, location)
     if not file_system.exists(path):
         return []
@@ -51,8 +53,8 @@ def child_names(spark: SparkSession, location: str) -> list[str]:
 def remove_uncommitted(spark: SparkSession, checkpoint: str) -> bool:
     """Remove a checkpoint that has no committed batch; returns whether there was one.
 
-    A query that was killed before its first commit leaves state behind that Spark refuses to start from (batch 0 wants an
-    empty folder). Nothing is lost with it: such a query begins at the first event again. Call it under the driver's lock.
+    A query that was killed before its first commit leaves state from which Spark does not start (batch 0 needs an empty
+    folder). Nothing is lost with it: such a query starts at the first event again. Call it with the checkpoint's lock held.
     """
     if offsets_json(spark, checkpoint) is not None:
         return False
@@ -71,7 +73,7 @@ def read_text(spark: SparkSession, location: str) -> str | None:
 
 
 def write_text(spark: SparkSession, location: str, text: str) -> None:
-    """Write a small file, in place of what was there."""
+    """Write a small file; replaces an existing one."""
     path, file_system = _path(spark, location)
     overwrite = True
     stream = file_system.create(path, overwrite)
@@ -80,16 +82,16 @@ def write_text(spark: SparkSession, location: str, text: str) -> None:
 
 
 def _path(spark: SparkSession, location: str) -> tuple[Any, Any]:
-    """Return Hadoop's path of a location, and the file system that it is on."""
-    jvm: Any = spark._jvm  # noqa: SLF001 - the only way to Hadoop's file systems
+    """Return Hadoop's path and file system of a location."""
+    jvm: Any = spark._jvm  # noqa: SLF001 - PySpark has no public access to Hadoop's file systems
     path = jvm.org.apache.hadoop.fs.Path(location)
     return path, path.getFileSystem(spark._jsc.hadoopConfiguration())  # noqa: SLF001
 
 
-def committed_offsets(spark: SparkSession, checkpoint: str, topic: str) -> dict[int, int]:
-    """Return partition -> offset of the first record not folded in; empty before the first committed batch."""
+def committed_offsets(spark: SparkSession, checkpoint: str, topic: str) -> Offsets:
+    """Return partition -> offset of the first record that is not processed; empty before the first committed batch."""
     text = offsets_json(spark, checkpoint)
-    return {} if text is None else _of_topic(text, topic)
+    return Offsets() if text is None else _of_topic(text, topic)
 
 
 def _offsets_of(spark: SparkSession, checkpoint: str, batch: int) -> str:
@@ -97,6 +99,6 @@ def _offsets_of(spark: SparkSession, checkpoint: str, batch: int) -> str:
     return str(text.value).splitlines()[2]
 
 
-def _of_topic(text: str, topic: str) -> dict[int, int]:
+def _of_topic(text: str, topic: str) -> Offsets:
     by_topic: dict[str, dict[str, int]] = json.loads(text)
-    return {int(partition): offset for partition, offset in by_topic.get(topic, {}).items()}
+    return Offsets.from_json(by_topic.get(topic, {}))

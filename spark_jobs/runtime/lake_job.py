@@ -1,4 +1,4 @@
-"""What every application on the lake has in common: it dies with its launcher, logs, has a session, and ends it."""
+"""Runs a Spark application on the lake: it logs, ends with its launcher, and stops its session."""
 
 import logging
 import sys
@@ -10,22 +10,22 @@ from include.errors import FoldlakeError
 from include.parent_death import die_with_parent
 from include.settings import Settings
 from include.spark.lake_config import lake_config
+from spark_jobs.runtime.job_logging import configure_logging
 from spark_jobs.runtime.session import spark_session
-from spark_jobs.streaming.stream_driver import log_driver
 
 LOG = logging.getLogger("foldlake.lake")
 
 
 def run_lake_job(name: str, job: Callable[[SparkSession, Settings], None]) -> None:
-    """Run a job under spark-submit and end the process: with status 1 and one line when Foldlake decided to stop."""
-    log_driver()
+    """Run a job under spark-submit. A FoldlakeError ends the process with status 1 and its message as one log line."""
+    configure_logging()
     die_with_parent()
     settings = Settings()
     spark = spark_session(f"foldlake-{name}", lake_config(settings))
     try:
         job(spark, settings)
     except FoldlakeError as error:
-        LOG.error("%s", error)  # noqa: TRY400 - its message is all that is to be said
+        LOG.error("%s", error)  # noqa: TRY400 - a traceback would add nothing
         sys.exit(1)
     finally:
         spark.stop()

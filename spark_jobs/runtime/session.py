@@ -11,7 +11,7 @@ def spark_session(
 ) -> SparkSession:
     """Return the session.
 
-    `master` and `jars` are for a process that starts its own JVM; under spark-submit both are given already.
+    `master` and `jars` are for a process that starts its own JVM; spark-submit sets both itself.
     """
     builder = SparkSession.builder.appName(app_name)
     if master:

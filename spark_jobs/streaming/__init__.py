@@ -1,1 +1,1 @@
-"""The stream driver: one supervised query for every active version, and one for each topic's dead letters."""
+"""The stream driver: discovers query specifications and runs one supervised query for each."""

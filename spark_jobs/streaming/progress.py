@@ -1,12 +1,14 @@
-"""What the driver says of its queries: one JSON record for each on the compacted topic `stream-progress`."""
+"""The progress of the driver's queries: one JSON record for each on the compacted topic `stream-progress`."""
 
 import json
 import os
 import time
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 
 from confluent_kafka import Producer
+from pyspark.sql import SparkSession
 from pyspark.sql.streaming.listener import (
     QueryIdleEvent,
     QueryProgressEvent,
@@ -24,7 +26,7 @@ PUBLISH_INTERVAL_S = 2.0
 
 @dataclass(frozen=True)
 class BatchProgress:
-    """Figures of a query's last finished batch, as Spark reported them; `end_offsets` is by source partition."""
+    """The last finished batch of a query, as Spark reports it; `end_offsets` is by source partition."""
 
     batch_id: int = -1
     input_rows: int = 0
@@ -37,17 +39,16 @@ class BatchProgress:
 
 
 class ProgressListener(StreamingQueryListener):
-    """Keeps the last batch's figures of each query, and counts the rows of all batches of this driver."""
+    """Records the last batch of each query."""
 
     def __init__(self) -> None:
         self.by_query: dict[str, BatchProgress] = {}
-        self.rows_in: dict[str, int] = {}
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 - Spark's name
-        """Nothing to keep."""
+        """Do nothing."""
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
-        """Keep the figures."""
+        """Record the batch."""
         progress = event.progress
         operators = progress.stateOperators
         name = progress.name or str(progress.id)
@@ -61,13 +62,12 @@ class ProgressListener(StreamingQueryListener):
             end_offsets=_end_offsets(progress.sources),
             finished_at=datetime.now(UTC).isoformat(),
         )
-        self.rows_in[name] = self.rows_in.get(name, 0) + progress.numInputRows
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
-        """Nothing to keep."""
+        """Do nothing."""
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
-        """Nothing to keep."""
+        """Do nothing."""
 
 
 def _finite(rate: float | None) -> float:
@@ -82,8 +82,15 @@ def _end_offsets(sources: list[SourceProgress]) -> dict[str, int]:
     return dict(by_partition)
 
 
+def add_progress_listener(spark: SparkSession) -> ProgressListener:
+    """Attach a listener to the session and return it."""
+    listener = ProgressListener()
+    spark.streams.addListener(listener)
+    return listener
+
+
 class ProgressPublisher:
-    """Publishes every query's progress every two seconds; a broker that is away is not waited for."""
+    """Publishes the progress of every query every two seconds. It never waits for a broker."""
 
     def __init__(self, bootstrap_servers: str, master: str, listener: ProgressListener) -> None:
         self._producer = Producer(
@@ -98,8 +105,8 @@ class ProgressPublisher:
         self._listener = listener
         self._next_s = 0.0
 
-    def publish(self, queries: list[SupervisedQuery], *, now: bool = False) -> None:
-        """Publish unless it was done less than two seconds ago."""
+    def publish(self, queries: Iterable[SupervisedQuery], *, now: bool = False) -> None:
+        """Publish, unless the last time is less than two seconds ago and `now` is not set."""
         self._producer.poll(0)
         if not now and time.monotonic() < self._next_s:
             return
@@ -112,7 +119,7 @@ class ProgressPublisher:
                 return
 
     def close(self) -> None:
-        """Send what is left."""
+        """Send what is still in the producer's queue."""
         self._producer.flush(5)
 
     def _record(self, query: SupervisedQuery) -> dict[str, object]:
@@ -120,7 +127,7 @@ class ProgressPublisher:
         batch = self._listener.by_query.get(query.name, BatchProgress(end_offsets=committed))
         return {
             "query": query.name,
-            "source_topic": query.source_topic,
+            "source_topic": query.spec.endpoints.source_topic,
             "phase": query.phase.value,
             "restarts": query.restarts,
             "last_error": query.last_error,

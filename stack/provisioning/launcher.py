@@ -65,7 +65,7 @@ def tools_directory(environment: dict[str, str], env_file: Path = CHECKOUT / ".e
 
 
 def setting(name: str, environment: dict[str, str], env_file: Path = CHECKOUT / ".env") -> str:
-    """Read one variable as include/settings.py will: from the environment, else from the file, else empty."""
+    """Read one variable as include/settings will: from the environment, else from the file, else empty."""
     value = environment.get(name)
     if value is None:
         with suppress(OSError):

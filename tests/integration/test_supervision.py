@@ -18,11 +18,11 @@ from include.kafka.log_reading import log_consumer, read_tail
 from include.kafka.topics import Topic, ensure_topics
 from include.settings import CHECKOUT, Settings
 from stack.lifecycle import BusyError, all_processes, start, stop
+from stack.process_status import process_statuses
 from stack.settings_environment import settings_environment
+from stack.stack_guard import guarded
 from stack.supervision.ports import PortTakenError
 from stack.supervision.process import Process
-from stack.supervision.stack_guard import guarded
-from stack.supervision.status import process_statuses
 from stack.supervision.stray_processes import find_leftovers
 from stack.supervision.supervisor import Supervisor, socket_path
 from tests.support.temporary_stack import temporary_settings

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from include.settings import Settings
 from stack.lifecycle import start
-from stack.supervision.stack_guard import guarded
+from stack.stack_guard import guarded
 
 # Below the ports that Linux gives to outgoing connections (32768 and up): those come and go unseen.
 FIRST_PORT, LAST_PORT = 23000, 31999

@@ -10,6 +10,7 @@ from pyspark.sql.types import DataType, StructType
 
 from include.declarations.read_model import ReadModel
 from include.lake.tables import KEY_COLUMN
+from include.nodes.key_sample import KeySample
 from include.position import POSITION_COLUMNS, Offsets
 from include.quality.check import StoreName
 from include.settings import Settings
@@ -33,11 +34,8 @@ class StoreReplica:
 
 
 @dataclass(frozen=True)
-class Sample:
-    """The keys whose CRC-32 leaves `bucket` when divided by `buckets`; with 1 bucket, all of them."""
-
-    bucket: int = 0
-    buckets: int = 1
+class Sample(KeySample):
+    """A sample of keys, taken from frames."""
 
     def of(self, frame: DataFrame) -> DataFrame:
         """Keep the sample's rows of a frame with a column `key`."""

@@ -29,7 +29,7 @@ class ChangelogStore:
     def _committed(self) -> Offsets:
         target = self._target
         checkpoint = checkpoint_path(target.settings, target.model.name, target.version.number)
-        offsets = Offsets(committed_offsets(target.spark, checkpoint, target.model.source_topic))
+        offsets = committed_offsets(target.spark, checkpoint, target.model.source_topic)
         if not offsets:
             message = (
                 f"Version {target.version.number} of {target.model.name} has no committed batch in {checkpoint}: "

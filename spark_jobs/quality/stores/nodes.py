@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.functions import col, explode, from_json, input_file_name, regexp_extract
 from pyspark.sql.types import ArrayType, StringType, StructField, StructType
 
-from include.nodes.record_client import HeldPartition, NodeClient, NotHeldError
+from include.nodes.record_client import NodeClient, PartitionReplica, ReplicaUnavailableError
 from include.position import POSITION_COLUMNS
 from include.quality.check import QualityError, StoreName
 from include.quality.scratch_dir import spool_dir
@@ -39,11 +39,12 @@ class NodesStore:
         self._target = target
         model, settings = target.model, target.settings
         self._client = NodeClient(settings, model.name, target.version.number, model.source_topic)
-        deadline_s = time.monotonic() + settings.quality.wait_s
-        self._held, self._unowned, self._silent = self._client.held(deadline_s)
-        if not self._held:
-            hint = "./foldlake status shows whether they run"
-            message = f"No query node holds {model.name} v{target.version.number}: {self._silent or hint}."
+        self._replicas = self._client.replicas(settings.quality.wait_s)
+        if not self._replicas.ready:
+            reason = (
+                "; ".join(self._replicas.unreachable) or "`./foldlake status` shows whether the nodes run"
+            )
+            message = f"No query node holds {model.name} v{target.version.number} ready: {reason}."
             raise QualityError(message)
         self._spool = spool_dir()
         self._listings = 0
@@ -56,18 +57,19 @@ class NodesStore:
     def key_counts(self) -> dict[str, int]:
         """Return the number of keys of each partition on each node."""
         deadline_s = self._deadline_s()
-        return {held.place: self._client.key_count(held, deadline_s) for held in self._held}
+        return {replica.name: self._client.key_count(replica, deadline_s) for replica in self._replicas.ready}
 
     def read(self, sample: Sample) -> Reading:
         """List the records of every replica."""
-        records, faults = self._list(self._held, sample)
-        replicas = tuple(StoreReplica(held.place, self._target.cut, held.partition) for held in self._held)
-        faults += [f"partition {partition} has no owner that is ready" for partition in self._unowned]
-        return Reading(replicas, records, tuple(faults + self._silent))
+        found = self._replicas
+        records, faults = self._list(found.ready, sample)
+        replicas = tuple(StoreReplica(r.name, self._target.cut, r.partition) for r in found.ready)
+        faults += [f"partition {partition} has no owner that is ready" for partition in found.unowned]
+        return Reading(replicas, records, (*faults, *found.unreachable))
 
     def reread(self, keys: DataFrame) -> DataFrame:
         """Read the records of these keys by themselves, or list their replicas again where they are many."""
-        by_name = {held.place: held for held in self._held}
+        by_name = {replica.name: replica for replica in self._replicas.ready}
         mine = keys.where(col("place").isin(list(by_name))).select("place", "key")
         rows = mine.limit(SINGLE_KEYS + 1).collect()
         if len(rows) > SINGLE_KEYS:
@@ -79,7 +81,7 @@ class NodesStore:
         def ask(row: Sequence[str]) -> str:
             try:
                 record = self._client.record(by_name[row[0]], row[1], deadline_s)
-            except NotHeldError:
+            except ReplicaUnavailableError:
                 record = None  # it was missing or behind before, and stays so
             return f'{{"place":{json.dumps(row[0])},"records":[{record or ""}]}}'
 
@@ -95,7 +97,7 @@ class NodesStore:
         self._client.close()
         shutil.rmtree(self._spool, ignore_errors=True)
 
-    def _list(self, replicas: Sequence[HeldPartition], sample: Sample) -> tuple[DataFrame, list[str]]:
+    def _list(self, replicas: Sequence[PartitionReplica], sample: Sample) -> tuple[DataFrame, list[str]]:
         """Return the records of some replicas, and what could not be read."""
         self._listings += 1
         folder = self._spool / str(self._listings)
@@ -103,17 +105,17 @@ class NodesStore:
         faults: list[str] = []
 
         def spool(number: int) -> None:
-            held = replicas[number]
             try:
-                self._spool_pages(folder / f"{number}.ndjson", held, sample)
-            except NotHeldError as error:
+                self._spool_pages(folder / f"{number}.ndjson", replicas[number], sample)
+            except ReplicaUnavailableError as error:
                 faults.append(str(error))
 
         with ThreadPoolExecutor(READERS) as readers:
             list(readers.map(spool, range(len(replicas))))
         spark = self._target.spark
         names = spark.createDataFrame(
-            [(str(number), held.place) for number, held in enumerate(replicas)], "number string, place string"
+            [(str(number), replica.name) for number, replica in enumerate(replicas)],
+            "number string, place string",
         )
         pages = spark.read.text(str(folder)).select(
             regexp_extract(input_file_name(), FILE_NAME, 1).alias("number"),
@@ -121,10 +123,10 @@ class NodesStore:
         )
         return self._columns(pages.join(names, "number").select("place", "page.records")), faults
 
-    def _spool_pages(self, path: Path, held: HeldPartition, sample: Sample) -> None:
-        """Write a replica's pages to a file, a line each."""
+    def _spool_pages(self, path: Path, replica: PartitionReplica, sample: Sample) -> None:
+        """Write the pages of a partition to a file, one a line."""
         with path.open("w", encoding="utf-8") as file:
-            for page in self._client.pages(held, sample, self._target.settings.quality.wait_s):
+            for page in self._client.pages(replica, sample, self._target.settings.quality.wait_s):
                 file.write(page + "\n")
 
     def _columns(self, pages: DataFrame) -> DataFrame:

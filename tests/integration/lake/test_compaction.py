@@ -14,10 +14,11 @@ from include.lake.table_lock import LakeLockedError, lake_lock
 from include.lake.tables import CommitTag
 from include.settings import Settings
 from include.stream.checkpoints import checkpoint_path, compaction_checkpoint
-from spark_jobs import compaction, promote_lake
+from spark_jobs import compaction
 from spark_jobs.compaction import Compaction, compact
+from spark_jobs.lake import live_lake
 from spark_jobs.lake.changelog_batch import RecordCounts
-from spark_jobs.promote_lake import promote
+from spark_jobs.lake.live_lake import promote
 from tests.support.lake_ledger import LakeLedger
 
 RANDOM = random.Random(20261121)
@@ -119,8 +120,8 @@ def test_a_changelog_that_is_made_anew_is_taken_anew(
     ledger = LakeLedger(settings, "compacted-replaced")
     with monkeypatch.context() as earlier:
         # A release that knew nothing of topics' ids.
-        earlier.setattr(promote_lake, "CommitTag", lambda *fields: CommitTag(*fields[:-1]))
-        earlier.setattr(promote_lake, "replace", lambda tag, **_: tag)
+        earlier.setattr(live_lake, "CommitTag", lambda *fields: CommitTag(*fields[:-1]))
+        earlier.setattr(live_lake, "replace", lambda tag, **_: tag)
         ledger.put("a", 1, 1)
         ledger.put("gone", 1, 1)
         assert compacted(ledger, lake_spark).tag.topic_id == ""

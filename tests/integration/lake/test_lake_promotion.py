@@ -14,7 +14,7 @@ from include.read_models.balance import READ_MODEL
 from include.settings import Settings
 from spark_jobs.lake.changelog_batch import RecordCounts
 from spark_jobs.lake.lake_table import LakeTableError, newest_commit
-from spark_jobs.promote_lake import promote
+from spark_jobs.lake.live_lake import promote
 from tests.support.lake_ledger import LakeLedger
 
 

@@ -11,7 +11,7 @@ from include.lake.status import LakeCommit, LakeStatus
 from include.lake.tables import CommitTag, table_fields
 from include.position import Offsets
 from spark_jobs.lake.lake_table import TaggedCommit
-from spark_jobs.promote_lake import invalid_reason
+from spark_jobs.lake.live_lake import invalid_reason
 
 TAG = CommitTag("balance", 3, 2, "compaction", Offsets({0: 17, 1: 0}), Offsets({0: 40, 1: 2}), "5f0c", "i_Pm")
 

@@ -1,4 +1,4 @@
-"""Pages of a node are waited for one by one: a partition with many takes as long as it takes."""
+"""The client of one node's records: pages, retries, refusals and unknown keys, against a small HTTP server."""
 
 import json
 import threading
@@ -9,42 +9,50 @@ from pathlib import Path
 
 import pytest
 
-from include.nodes.record_client import OWNER, HeldPartition, NodeClient, NotHeldError
+from include.nodes.key_sample import KeySample
+from include.nodes.peers import HOP_ANY, HOP_HEADER, REASON_HEADER
+from include.nodes.record_client import OWNER, NodeClient, PartitionReplica, ReplicaUnavailableError
 from include.settings import Settings
-from spark_jobs.quality.stores.base import Sample
 
 WAIT_S = 1.0
 SLOW_S = WAIT_S * 1.2
 
 
 class Node(HTTPServer):
-    """A node that gives a page for each status that it is told, the first one late."""
+    """A node that answers with these statuses in turn, the first one late, then with 503."""
 
     def __init__(self, statuses: list[int]) -> None:
         self.statuses = statuses
-        self.pages = 0
+        self.answered = 0
+        self.targets: list[str] = []
+        self.hops: set[str | None] = set()
         super().__init__(("127.0.0.1", 0), Handler)
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Answers for one page."""
+    """Answers one request."""
 
     server: Node
 
     def do_GET(self) -> None:
-        """Give the next page, or refuse."""
-        if self.server.pages == 0:
+        """Answer with the next status: 200 is a page, 404 an unknown key."""
+        if self.server.answered == 0:
             time.sleep(SLOW_S)
         status = self.server.statuses.pop(0) if self.server.statuses else 503
-        self.server.pages += status == 200
-        body = json.dumps({"records": [], "next": "more" if self.server.statuses else None}).encode()
+        self.server.answered += status == 200
+        self.server.targets.append(self.path)
+        self.server.hops.add(self.headers[HOP_HEADER])
+        body = json.dumps({"records": ["ü"], "next": "a b" if self.server.statuses else None}).encode()
         self.send_response(status)
         self.send_header("Content-Length", str(len(body)))
+        self.send_header("Content-Type", "application/json")
+        if status == 404:
+            self.send_header(REASON_HEADER, "unknown-key")
         self.end_headers()
         self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 @pytest.fixture
@@ -57,22 +65,61 @@ def node(request: pytest.FixtureRequest) -> Iterator[Node]:
         thread.join()
 
 
-def pages(node: Node, home: Path) -> list[str]:
-    settings = Settings.of(home=home)
-    client = NodeClient(settings, "balance", 1, "balance")
-    held = HeldPartition("node-1", f"http://127.0.0.1:{node.server_port}", 0, OWNER)
-    try:
-        return list(client.pages(held, Sample(), WAIT_S))
-    finally:
-        client.close()
+@pytest.fixture
+def client(tmp_path: Path) -> Iterator[NodeClient]:
+    client = NodeClient(Settings.of(home=tmp_path), "balance", 1, "balance")
+    yield client
+    client.close()
+
+
+def replica_on(node: Node) -> PartitionReplica:
+    return PartitionReplica("node-1", f"http://127.0.0.1:{node.server_port}", 0, OWNER)
+
+
+def pages(client: NodeClient, node: Node, sample: KeySample | None = None) -> list[str]:
+    return list(client.pages(replica_on(node), sample or KeySample(), WAIT_S))
 
 
 @pytest.mark.parametrize("node", [[200, 503, 200]], indirect=True)
-def test_each_page_has_a_time_of_its_own(node: Node, tmp_path: Path) -> None:
-    assert len(pages(node, tmp_path)) == 2
+def test_each_page_has_a_time_of_its_own(client: NodeClient, node: Node) -> None:
+    assert [json.loads(page)["records"] for page in pages(client, node)] == [["ü"], ["ü"]]
+    assert node.hops == {HOP_ANY}
+    assert node.targets[-1].endswith(("after=a%20b", "after=a+b"))
+
+
+@pytest.mark.parametrize("node", [[200]], indirect=True)
+def test_a_sample_is_named_in_the_request(client: NodeClient, node: Node) -> None:
+    pages(client, node, KeySample(3, 100))
+
+    assert node.targets[0].endswith(("sample=3/100", "sample=3%2F100"))
 
 
 @pytest.mark.parametrize("node", [[200, 503] + [503] * 100], indirect=True)
-def test_a_node_that_does_not_answer_is_given_up(node: Node, tmp_path: Path) -> None:
-    with pytest.raises(NotHeldError, match="does not answer for /api/read-models/balance/records: 503"):
-        pages(node, tmp_path)
+def test_a_node_that_does_not_answer_is_given_up(client: NodeClient, node: Node) -> None:
+    with pytest.raises(
+        ReplicaUnavailableError, match="does not answer for /api/read-models/balance/records: 503"
+    ):
+        pages(client, node)
+
+
+@pytest.mark.parametrize("node", [[400, 200]], indirect=True)
+def test_a_request_that_the_node_rejects_is_not_retried(client: NodeClient, node: Node) -> None:
+    with pytest.raises(ReplicaUnavailableError, match="refused /api/read-models/balance/records: 400"):
+        pages(client, node)
+
+    assert len(node.targets) == 1
+
+
+@pytest.mark.parametrize("node", [[404]], indirect=True)
+def test_a_key_without_a_record_is_none(client: NodeClient, node: Node) -> None:
+    assert client.record(replica_on(node), "a/b %ü?", time.monotonic() + WAIT_S) is None
+    assert node.targets == ["/api/read-models/balance/records/a%2Fb%20%25%C3%BC%3F?version=1"]
+
+
+def test_a_node_that_is_down_is_given_up(client: NodeClient) -> None:
+    with Node([]) as stopped:
+        port = stopped.server_port
+    replica = PartitionReplica("node-1", f"http://127.0.0.1:{port}", 0, OWNER)
+
+    with pytest.raises(ReplicaUnavailableError, match="ConnectError"):
+        client.key_count(replica, time.monotonic())

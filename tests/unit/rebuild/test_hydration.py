@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
+from include.nodes.partition_report import PartitionReport
 from include.rebuild.hydration import Hydration, hydration
-from query_api.lookup.partition_status import PartitionReport
 
 A, B = "http://a", "http://b"
 

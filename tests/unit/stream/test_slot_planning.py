@@ -3,8 +3,13 @@
 import pytest
 
 from include.settings import Settings
-from include.stream.slot_planning import queries_with_slots, shuffle_partitions, task_slots
-from include.versions.registry import Stage, Version
+from include.stream.slot_planning import (
+    SlotClaim,
+    SlotRank,
+    queries_with_slots,
+    shuffle_partitions,
+    task_slots,
+)
 
 
 @pytest.mark.parametrize(
@@ -23,24 +28,26 @@ def test_shuffle_partitions_follow_the_source_unless_set() -> None:
     assert shuffle_partitions(Settings.of(partitions=6, stream_shuffle_partitions=3)) == 3
 
 
-def version(number: int, stage: Stage, replaced_in: int = 0) -> Version:
-    return Version(number, stage, 1, f"balance.v{number}.changelog", "", "", replaced_in=replaced_in)
-
-
+EACH = 8
 KEPT = {
-    "v1": version(1, Stage.PREVIOUS, replaced_in=9),
-    "v2": version(2, Stage.PREVIOUS, replaced_in=5),
-    "v3": version(3, Stage.LIVE),
-    "v4": version(4, Stage.CANDIDATE),
+    "v1": SlotClaim(EACH, SlotRank.PREVIOUS, -9),
+    "v2": SlotClaim(EACH, SlotRank.PREVIOUS, -5),
+    "v3": SlotClaim(EACH, SlotRank.SERVING),
+    "v4": SlotClaim(EACH, SlotRank.CANDIDATE),
 }
 
 
 def test_live_version_has_slots_before_all_others() -> None:
-    assert queries_with_slots(KEPT, (), 1) == {"v3"}
-    assert queries_with_slots(KEPT, (), 2) == {"v3", "v4"}
-    assert queries_with_slots(KEPT, (), 3) == {"v3", "v4", "v1"}
-    assert queries_with_slots(KEPT, (), 9) == set(KEPT)
+    assert queries_with_slots(KEPT, (), EACH) == {"v3"}
+    assert queries_with_slots(KEPT, (), 2 * EACH) == {"v3", "v4"}
+    assert queries_with_slots(KEPT, (), 3 * EACH) == {"v3", "v4", "v1"}
+    assert queries_with_slots(KEPT, (), 9 * EACH) == set(KEPT)
 
 
 def test_query_that_runs_keeps_its_slots() -> None:
-    assert queries_with_slots(KEPT, ("v2", "v3"), 2) == {"v2", "v3"}
+    assert queries_with_slots(KEPT, ("v2", "v3"), 2 * EACH) == {"v2", "v3"}
+
+
+def test_query_without_a_shuffle_fits_where_a_fold_does_not() -> None:
+    claims = {**KEPT, "route": SlotClaim(EACH // 2, SlotRank.OTHER)}
+    assert queries_with_slots(claims, ("v1", "v3"), 2 * EACH + EACH // 2) == {"v1", "v3", "route"}

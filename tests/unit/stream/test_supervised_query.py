@@ -1,50 +1,73 @@
-"""What becomes of a query that fails again and again: the driver ends for a live version's alone."""
+"""A query that fails, cannot be prepared or must not start: what is retried, what is refused, and what ends the driver."""
 
-from types import SimpleNamespace
-from typing import Any
+from itertools import count
 
 import pytest
-from pyspark.sql.streaming.query import StreamingQuery
 
+from include.errors import KafkaUnavailableError
 from spark_jobs.streaming import supervised_query
-from spark_jobs.streaming.supervised_query import Phase, QueryEndpoints, QueryFailedError, SupervisedQuery
+from spark_jobs.streaming.query_spec import StartRefusedError
+from spark_jobs.streaming.supervised_query import Phase, QueryFailedError, SupervisedQuery
+from tests.support.query_specs import Attempts, query
 
-PLACE = QueryEndpoints("127.0.0.1:1", "events", "states", 1, "checkpoint")
 TRIES = supervised_query.MAX_FAILURES_IN_A_ROW + 5
 
 
-class Broken(SupervisedQuery):
-    """A query that cannot be started."""
-
-    tries = 0
-
-    def _start(self) -> tuple[StreamingQuery, Phase]:
-        self.tries += 1
-        raise ValueError("the fold gives null")
+@pytest.fixture(autouse=True)
+def clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a thousand seconds pass at each look at the clock: every retry is due."""
+    seconds = count(0, 1_000)
+    monkeypatch.setattr("spark_jobs.streaming.supervised_query.time.monotonic", lambda: float(next(seconds)))
 
 
-@pytest.fixture
-def query(monkeypatch: pytest.MonkeyPatch) -> Broken:
-    clock = iter(range(0, 1_000_000, 1_000))
-    monkeypatch.setattr("spark_jobs.streaming.supervised_query.time.monotonic", lambda: float(next(clock)))
-    nothing: Any = SimpleNamespace(schema_ids={})
-    return Broken("balance/v2", nothing, PLACE, nothing)
-
-
-def poll_often(query: Broken) -> None:
+def poll_often(failing: SupervisedQuery) -> None:
     for _ in range(TRIES):
-        query.poll()
+        failing.poll()
 
 
-def test_query_that_readers_depend_on_ends_the_driver(query: Broken) -> None:
+def test_query_that_readers_depend_on_ends_the_driver() -> None:
     message = "balance/v2 failed 9 times in a row, last with: the fold gives null"
     with pytest.raises(QueryFailedError, match=message):
-        poll_often(query)
+        poll_often(query(Attempts()))
 
 
-def test_any_other_query_is_tried_on_and_on(query: Broken) -> None:
-    query.is_essential = False
-    poll_often(query)
+def test_any_other_query_is_retried_without_end() -> None:
+    attempts = Attempts()
+    failing = query(attempts, essential=False)
+    poll_often(failing)
 
-    assert query.tries == TRIES
-    assert (query.phase, query.last_error) == (Phase.FAILED, "the fold gives null")
+    assert (attempts.prepared, attempts.started) == (1, TRIES)
+    assert (failing.phase, failing.last_error) == (Phase.FAILED, "the fold gives null")
+
+
+def test_unavailable_server_is_no_failure_of_an_essential_query() -> None:
+    attempts = Attempts(prepare_error=KafkaUnavailableError("no broker"))
+    waiting = query(attempts)
+    poll_often(waiting)
+
+    assert (attempts.prepared, attempts.started) == (TRIES, 0)
+    assert (waiting.phase, waiting.last_error, waiting.failures_in_a_row) == (Phase.FAILED, "no broker", 0)
+
+
+def test_refused_query_is_checked_again_and_starts_when_its_reason_is_gone() -> None:
+    attempts = Attempts(prepare_error=StartRefusedError("revision 2 is missing"))
+    refused = query(attempts, essential=False)
+    refused.poll()
+    assert (refused.phase, refused.last_error) == (Phase.REFUSED, "revision 2 is missing")
+
+    attempts.prepare_error = StartRefusedError("revision 2 was edited")
+    refused.poll()
+    assert (refused.phase, refused.last_error) == (Phase.REFUSED, "revision 2 was edited")
+
+    attempts.prepare_error = None
+    refused.poll()
+    assert (attempts.prepared, attempts.started) == (3, 1)
+
+
+def test_stopped_query_starts_no_more() -> None:
+    attempts = Attempts()
+    stopped = query(attempts)
+    stopped.stop()
+    stopped.poll()
+
+    assert (stopped.phase, attempts.prepared) == (Phase.STOPPED, 0)

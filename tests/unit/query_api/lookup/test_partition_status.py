@@ -2,7 +2,8 @@
 
 from dataclasses import replace
 
-from query_api.lookup.partition_status import PartitionReport, merged
+from include.nodes.partition_report import PartitionReport
+from query_api.lookup.partition_status import merged
 
 OWN = PartitionReport(
     read_model="balance",

@@ -24,7 +24,7 @@ GIVE_UP_S = 600.0
 def guarded(settings: Settings) -> Iterator[None]:
     """Stop the settings' stack when the block ends, or when this process does."""
     guard = subprocess.Popen(
-        [sys.executable, "-m", "stack.supervision.stack_guard"],
+        [sys.executable, "-m", "stack.stack_guard"],
         stdin=subprocess.PIPE,
         # A session of its own, so that what kills the starter's process group spares it.
         start_new_session=True,

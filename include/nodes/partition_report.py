@@ -1,0 +1,46 @@
+"""What a node reports of each partition under `/api/partitions`: who owns it, how far it is read, and its lag."""
+
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+PARTITIONS_PATH = "/api/partitions"
+
+
+@dataclass(frozen=True)
+class PartitionReport:
+    """One partition of one version, as the node `reported_by` sees it.
+
+    owner, standbys: URLs of the nodes. is_held: whether `reported_by` follows the partition.
+    position, end: changelog offsets of the next record to read and of the next to be appended; lag_records between.
+    folded: source partition -> newest source offset folded in. source_end: the source's end; events_behind between.
+    From `position` on, the fields are None (folded: empty) where the node does not hold the partition.
+    """
+
+    read_model: str
+    version: int
+    stage: str
+    partition: int
+    owner: str | None
+    standbys: tuple[str, ...]
+    reported_by: str
+    is_held: bool
+    is_ready: bool
+    changelog_topic: str
+    position: int | None = None
+    end: int | None = None
+    lag_records: int | None = None
+    source_topic: str = ""
+    folded: dict[int, int] = field(default_factory=dict)
+    source_end: int | None = None
+    events_behind: int | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the report as JSON has it."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, fields: dict[str, Any]) -> "PartitionReport":
+        """Read the report of another node; raises TypeError, KeyError or ValueError."""
+        report = cls(**fields)
+        folded = {int(p): offset for p, offset in report.folded.items()}
+        return replace(report, standbys=tuple(report.standbys), folded=folded)

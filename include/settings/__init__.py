@@ -1,0 +1,35 @@
+"""Every setting of Foldlake: typed, in groups, from environment variables `FOLDLAKE_*` or a `.env` file, with defaults.
+
+The variable of a field is its group and its name (`kafka.port`: FOLDLAKE_KAFKA_PORT), unless the field names another one.
+Times end in `_s` (seconds), `_ms` or `_h`, sizes in `_bytes` or `_mb`. `.env.example` lists every variable.
+"""
+
+from include.settings.groups import (
+    AirflowSettings,
+    KafkaSettings,
+    LakeSettings,
+    NodeSettings,
+    QualitySettings,
+    RebuildSettings,
+    RegistrySettings,
+    StreamSettings,
+    TopicSettings,
+)
+from include.settings.settings import CHECKOUT, VARIABLES, Settings
+from include.settings.variables import PREFIX
+
+__all__ = [
+    "CHECKOUT",
+    "PREFIX",
+    "VARIABLES",
+    "AirflowSettings",
+    "KafkaSettings",
+    "LakeSettings",
+    "NodeSettings",
+    "QualitySettings",
+    "RebuildSettings",
+    "RegistrySettings",
+    "Settings",
+    "StreamSettings",
+    "TopicSettings",
+]

@@ -1,0 +1,147 @@
+"""The groups of settings: one frozen model for each part of Foldlake, with the default of every field."""
+
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+LOOPBACK = "127.0.0.1"
+
+
+def named_variable(name: str) -> dict[str, Any]:
+    """Name a field's variable, in lower case without the prefix, where it is not made of group and name."""
+    return {"variable": name}
+
+
+class SettingsGroup(BaseModel):
+    """Settings of one part of Foldlake."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class KafkaSettings(SettingsGroup):
+    """Kafka. bootstrap: servers of your own; empty: the embedded broker, with its ports and heap."""
+
+    bootstrap: str = ""
+    port: int = 9092
+    controller_port: int = 9093
+    heap_mb: int = Field(default=512, ge=128)
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """Kafka's `bootstrap.servers`."""
+        return self.bootstrap or f"{LOOPBACK}:{self.port}"
+
+
+class TopicSettings(SettingsGroup):
+    """The topics that Foldlake creates, where a declaration does not say otherwise."""
+
+    partitions: int = Field(default=4, ge=1, le=1024, json_schema_extra=named_variable("partitions"))
+    replication_factor: int = Field(default=1, ge=1, json_schema_extra=named_variable("replication_factor"))
+
+
+class RegistrySettings(SettingsGroup):
+    """The schema registry. external_url: one of your own; empty: the embedded one."""
+
+    external_url: str = Field(default="", json_schema_extra=named_variable("schema_registry_url"))
+    port: int = 8081
+
+    @property
+    def url(self) -> str:
+        """Base URL of the schema registry's Confluent-compatible API."""
+        return self.external_url or f"http://{LOOPBACK}:{self.port}/apis/ccompat/v7"
+
+
+class AirflowSettings(SettingsGroup):
+    """Airflow. url: one of your own. database_url: empty for SQLite. password: empty for a generated one."""
+
+    url: str = ""
+    port: int = 8080
+    database_url: str = ""
+    password: str = ""
+    parallelism: int = Field(default=8, ge=2)
+
+    @property
+    def base_url(self) -> str:
+        """Base URL of Airflow's API server."""
+        return self.url or f"http://{LOOPBACK}:{self.port}"
+
+
+class StreamSettings(SettingsGroup):
+    """The stream driver. shuffle_partitions: 0 for as many as the source topic has."""
+
+    master: str = ""
+    driver_host: str = ""
+    driver_memory_mb: int = Field(default=1024, ge=512)
+    shuffle_partitions: int = Field(default=0, ge=0)
+    real_time_interval_s: int = Field(default=300, ge=5)
+    catch_up_threshold_events: int = Field(default=20_000, ge=0)
+    catch_up_batch_events: int = Field(default=1_000_000, ge=1)
+    spare_queries: int = Field(default=2, ge=0)
+
+
+class LakeSettings(SettingsGroup):
+    """The Delta tables, and the Spark jobs that read and write them. dir: empty for a folder in the home."""
+
+    dir: str = ""
+    master: str = "local[2]"
+    driver_memory_mb: int = Field(default=1536, ge=512)
+    shuffle_partitions: int = Field(default=4, ge=1)
+    niceness: int = Field(default=15, ge=0, le=19)
+    retention_h: float = Field(default=168.0, ge=0)
+    compaction_interval_s: int = Field(
+        default=300, ge=0, json_schema_extra=named_variable("compaction_interval_s")
+    )
+
+
+class QualitySettings(SettingsGroup):
+    """The quality check.
+
+    sample_keys: keys in a sample. wait_s: how long it waits for events on their way. max_lake_age_s: how far the lake may
+    lag. alert_webhook_url: where a failed check is posted. reports_url: where reports are served; empty: by the first node.
+    """
+
+    sample_keys: int = Field(default=1_000, ge=1)
+    wait_s: float = Field(default=60.0, ge=0)
+    max_lake_age_s: float = Field(default=3600.0, gt=0)
+    alert_webhook_url: str = Field(default="", json_schema_extra=named_variable("alert_webhook_url"))
+    reports_url: str = Field(default="", json_schema_extra=named_variable("reports_url"))
+
+
+class RebuildSettings(SettingsGroup):
+    """Rebuilds: events in one catch-up batch, how long a replaced version is kept, how long nodes may take to load."""
+
+    batch_events: int = Field(default=250_000, ge=1)
+    grace_h: float = Field(default=24.0, ge=0)
+    hydrate_timeout_s: int = Field(default=1800, ge=10)
+
+
+class NodeSettings(SettingsGroup):
+    """One query node; each of its processes reads the same values."""
+
+    name: str = "node-1"
+    port: int = 5051
+    bind: str = LOOPBACK
+    url: str = ""
+    store_dir: Path | None = None
+    http_workers: int = Field(default=2, ge=1)
+    standby_replicas: int = Field(default=1, ge=0)
+    session_timeout_s: int = Field(default=6, ge=6)
+    release_grace_s: int = Field(default=120, ge=0)
+    store_map_size_mb: int = Field(default=16_384, ge=64)
+    command_timeout_s: float = Field(default=4.5, gt=0)
+
+    @property
+    def advertised_url(self) -> str:
+        """URL at which other nodes reach this node."""
+        return self.url or f"http://{self.bind}:{self.port}"
+
+    @field_validator("store_dir", mode="after")
+    @classmethod
+    def _absolute(cls, value: Path | None) -> Path | None:
+        return absolute_path(value)
+
+
+def absolute_path(value: Path | None) -> Path | None:
+    """Return the path as an absolute one: the processes of the stack have different working directories."""
+    return None if value is None else value.expanduser().absolute()

@@ -1,0 +1,138 @@
+"""All settings as one immutable value."""
+
+from pathlib import Path
+from typing import Any, Self
+
+from pydantic import field_validator, model_validator
+from pydantic_settings import (
+    BaseSettings,
+    DotEnvSettingsSource,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+)
+
+from include.settings.groups import (
+    AirflowSettings,
+    KafkaSettings,
+    LakeSettings,
+    NodeSettings,
+    QualitySettings,
+    RebuildSettings,
+    RegistrySettings,
+    StreamSettings,
+    TopicSettings,
+    absolute_path,
+)
+from include.settings.variables import VariableSource, variables_of
+
+CHECKOUT = Path(__file__).resolve().parent.parent.parent
+
+
+class Settings(BaseSettings):
+    """One immutable reading of the environment. Values by variable (`kafka_port=9092`) go before what is read.
+
+    home: where all state lives. tools: the prepared environments, jars and servers. maven_mirror: base URL of a Maven
+    repository in place of Maven Central. query_ports: one embedded query node for each. read_models_dir: a folder with
+    further read models. checkpoint_dir: root of the checkpoints; empty for a folder in the home.
+    """
+
+    model_config = SettingsConfigDict(env_file=CHECKOUT / ".env", extra="forbid", frozen=True)
+
+    home: Path = CHECKOUT / ".foldlake"
+    tools: Path = CHECKOUT / ".foldlake" / "tools"
+    maven_mirror: str = ""
+    query_ports: tuple[int, ...] = (5051, 5052)
+    read_models_dir: Path | None = None
+    checkpoint_dir: str = ""
+    kafka: KafkaSettings = KafkaSettings()
+    topics: TopicSettings = TopicSettings()
+    registry: RegistrySettings = RegistrySettings()
+    airflow: AirflowSettings = AirflowSettings()
+    stream: StreamSettings = StreamSettings()
+    lake: LakeSettings = LakeSettings()
+    quality: QualitySettings = QualitySettings()
+    rebuild: RebuildSettings = RebuildSettings()
+    node: NodeSettings = NodeSettings()
+
+    @classmethod
+    def of(cls, **values: object) -> Self:
+        """Return settings from these values by variable, then the environment; no `.env` file plays a part."""
+        return cls(_env_file=None, **values)  # type: ignore[arg-type]  # values by variable
+
+    def changed(self, **values: object) -> Self:
+        """Return settings that differ in these values by variable; they are not validated."""
+        groups: dict[str, dict[str, object]] = {}
+        own: dict[str, object] = {}
+        for variable, value in values.items():
+            group, field = VARIABLES[variable]
+            if group:
+                groups.setdefault(group, {})[field] = value
+            else:
+                own[field] = value
+        changed = {name: getattr(self, name).model_copy(update=fields) for name, fields in groups.items()}
+        return self.model_copy(update=own | changed)
+
+    def by_variable(self) -> dict[str, object]:
+        """Return every value by its variable, in lower case without the prefix."""
+        return {
+            variable: getattr(getattr(self, group) if group else self, field)
+            for variable, (group, field) in VARIABLES.items()
+        }
+
+    @property
+    def checkpoints(self) -> str:
+        """Root of the checkpoints: a local path, or the URI of a file system that all of a cluster's workers see."""
+        return self.checkpoint_dir or str(self.home / "checkpoints")
+
+    @property
+    def lake_root(self) -> str:
+        """Root of the Delta tables: a local path, or the URI of a file system that all of a cluster's workers see."""
+        return self.lake.dir or str(self.home / "lake")
+
+    @property
+    def store_dir(self) -> Path:
+        """Directory of this node's local store."""
+        return self.node.store_dir or self.home / "nodes" / self.node.name
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - VariableSource reads the environment
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - not used
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Read values given, then the environment, then the `.env` file."""
+        env_file = dotenv_settings.env_file if isinstance(dotenv_settings, DotEnvSettingsSource) else None
+        return init_settings, VariableSource(
+            settings_cls, VARIABLES, None if env_file is None else Path(str(env_file))
+        )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _into_groups(cls, values: dict[str, Any]) -> dict[str, Any]:
+        grouped: dict[str, Any] = {}
+        for variable, value in values.items():
+            group, field = VARIABLES.get(variable, ("", variable))
+            if group:
+                grouped.setdefault(group, {})[field] = value
+            else:
+                grouped[field] = value
+        return grouped
+
+    @field_validator("query_ports", mode="before")
+    @classmethod
+    def _split_ports(cls, value: object) -> object:
+        """Accept `5051,5052` as environment variables have it."""
+        if isinstance(value, str):
+            return tuple(int(part) for part in value.split(",") if part.strip())
+        return value
+
+    @field_validator("home", "tools", "read_models_dir", mode="after")
+    @classmethod
+    def _absolute_paths(cls, value: Path | None) -> Path | None:
+        return absolute_path(value)
+
+
+VARIABLES = variables_of(Settings)

@@ -1,0 +1,147 @@
+"""Makes `lake/<model>` hold the live version, in one commit: promotion, rollback and compaction begin with it."""
+
+import logging
+import time
+import uuid
+from dataclasses import dataclass, replace
+
+from pyspark.sql import SparkSession
+
+from include.declarations.read_model import ReadModel
+from include.kafka.changelog_topic import changelog_now
+from include.kafka.schema_registry import SchemaRegistry
+from include.kafka.topics import changelog_topic
+from include.lake.table_lock import lake_lock
+from include.lake.tables import CommitTag, table_path
+from include.position import Offsets
+from include.settings import Settings
+from include.stream.checkpoints import checkpoint_path
+from include.versions.registry import Version, VersionRegistry
+from spark_jobs.folding.replay import topic_records
+from spark_jobs.lake.changelog_batch import RecordCounts, count_records, newest_records, readable
+from spark_jobs.lake.lake_table import LakeTable, TaggedCommit
+from spark_jobs.runtime.checkpoint import committed_offsets
+
+LOG = logging.getLogger(__name__)
+OPERATION = "promotion"
+
+
+@dataclass(frozen=True)
+class LiveLake:
+    """A table that holds the live version.
+
+    tag: of its newest commit, with the changelog's id. counts: of the changelog records that it was made from just now,
+    None when it held the version already.
+    """
+
+    version: Version
+    table: LakeTable
+    tag: CommitTag
+    counts: RecordCounts | None
+
+
+def lake_table(spark: SparkSession, settings: Settings, model: ReadModel) -> LakeTable:
+    """Return the table that analysts read."""
+    return LakeTable(spark, model, table_path(settings, model.name), settings.lake.retention_h)
+
+
+def live_version(settings: Settings, model: ReadModel) -> Version | None:
+    """Return the version that readers get, or None when there is none yet."""
+    with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
+        record = registry.read().get(model.name)
+    return None if record is None else record.live
+
+
+def folded_up_to(spark: SparkSession, settings: Settings, model: ReadModel, version: Version) -> Offsets:
+    """Return partition of the source -> offset below which every event is in the version's changelog.
+
+    Ask for it before the changelog's end: then what lies before that end is complete up to here.
+    """
+    checkpoint = checkpoint_path(settings, model.name, version.number)
+    return committed_offsets(spark, checkpoint, model.source_topic)
+
+
+def promote(spark: SparkSession, settings: Settings, model: ReadModel) -> LiveLake | None:
+    """Make the table hold the live version; does nothing when it does already. May be killed and repeated at any point.
+
+    Returns None when there is no live version yet, or it has no changelog.
+    Raises LakeLockedError when another process writes to the table.
+    """
+    with lake_lock(settings, model.name):
+        return hold_live_version(spark, settings, model)
+
+
+def hold_live_version(spark: SparkSession, settings: Settings, model: ReadModel) -> LiveLake | None:
+    """Do as `promote`, for a caller that holds the table's lock."""
+    version = live_version(settings, model)
+    if version is None:
+        LOG.info("%s has no live version yet: nothing to do", model.name)
+        return None
+    complete_up_to = folded_up_to(spark, settings, model, version)
+    changelog = changelog_now(settings.kafka.bootstrap_servers, version.changelog_topic)
+    if changelog is None:
+        LOG.info("%s has no topic %s yet: nothing to do", model.name, version.changelog_topic)
+        return None
+    table = lake_table(spark, settings, model)
+    table.ensure()
+    newest = table.newest_commit()
+    if newest is not None and newest.tag.version == version.number:
+        why = invalid_reason(newest, changelog.topic_id)
+        if not why:
+            LOG.info("lake/%s holds version %d", model.name, version.number)
+            # A tag of an earlier release has no id: the next commit writes it.
+            return LiveLake(version, table, replace(newest.tag, topic_id=changelog.topic_id), None)
+        LOG.warning("lake/%s: %s: its content is read from the changelog again", model.name, why)
+    tag = CommitTag(
+        model.name,
+        version.number,
+        version.fold_revision,
+        OPERATION,
+        changelog.ends,
+        complete_up_to,
+        uuid.uuid4().hex[:12],
+        changelog.topic_id,
+    )
+    counts = _overwrite(spark, settings, model, table, tag)
+    return LiveLake(version, table, tag, counts)
+
+
+def invalid_reason(newest: TaggedCommit, topic_id: str) -> str:
+    """Return why a table's content no longer is that of its newest tag; empty when it is."""
+    if newest.overwritten_by:
+        return f"the table was changed by something else ({newest.overwritten_by})"
+    if newest.tag.topic_id not in {"", topic_id}:
+        return f"the changelog was recreated (its topic id was {newest.tag.topic_id}, and is {topic_id})"
+    return ""
+
+
+def _overwrite(
+    spark: SparkSession, settings: Settings, model: ReadModel, table: LakeTable, tag: CommitTag
+) -> RecordCounts:
+    started_s = time.monotonic()
+    topic = changelog_topic(model.name, tag.version)
+    LOG.info("lake/%s: taking version %d from %s", model.name, tag.version, topic)
+    writers = SchemaRegistry(settings.registry.url).schema_ids(topic)
+    records = topic_records(spark, settings, topic, tag.changelog_offsets)
+    newest = newest_records(spark, model, writers, records).persist()
+    try:
+        counts = count_records(newest)
+        table.overwrite(readable(newest).where("not deleted"), tag, settings.lake.shuffle_partitions)
+    finally:
+        newest.unpersist()
+    report_unreadable(topic, counts)
+    LOG.info(
+        "lake/%s: now version %d: %s keys from %s changelog records, in %.1f s",
+        model.name,
+        tag.version,
+        f"{counts.states:,}",
+        f"{counts.records:,}",
+        time.monotonic() - started_s,
+    )
+    return counts
+
+
+def report_unreadable(topic: str, counts: RecordCounts) -> None:
+    """Warn of what was passed over, as query nodes do: something else than the driver writes to the changelog."""
+    if counts.unreadable:
+        LOG.warning("%d records of %s are no state records: passed over", counts.unreadable, topic)

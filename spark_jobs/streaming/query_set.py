@@ -1,0 +1,91 @@
+"""The queries of a stream driver: one for each specification, as far as there are task slots."""
+
+import logging
+from collections.abc import Callable, Iterable, Iterator
+
+from confluent_kafka import Consumer
+from pyspark.sql import SparkSession
+
+from include.stream.slot_planning import queries_with_slots
+from spark_jobs.streaming.query_spec import QuerySpec
+from spark_jobs.streaming.supervised_query import Phase, SupervisedQuery
+
+LOG = logging.getLogger(__name__)
+CAUGHT_UP = {Phase.REAL_TIME, Phase.REFUSED, Phase.STOPPED}
+NO_SLOTS = (
+    "there are no task slots left for it: retire a previous version (`./foldlake versions` lists them), or raise "
+    "FOLDLAKE_STREAM_SPARE_QUERIES and run `./foldlake up`"
+)
+
+
+class QuerySet:
+    """Keeps the running queries in step with the specifications.
+
+    specs: returns the specifications that should run now. task_slots: how many the driver has.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        consumer: Consumer,
+        specs: Callable[[], Iterable[QuerySpec]],
+        task_slots: int,
+    ) -> None:
+        self._spark = spark
+        self._consumer = consumer
+        self._specs = specs
+        self._task_slots = task_slots
+        self._with_slots: set[str] = set()
+        self._queries: dict[str, SupervisedQuery] = {}
+
+    def __iter__(self) -> Iterator[SupervisedQuery]:
+        """Iterate over the queries."""
+        return iter(self._queries.values())
+
+    def reconcile(self) -> None:
+        """Add queries for new specifications, stop those whose specification is gone, and share out the task slots.
+
+        A query keeps the specification that it was made with. Only whether it is essential may change.
+        """
+        wanted = {spec.name: spec for spec in self._specs()}
+        running = {name for name, query in self._queries.items() if query.phase is not Phase.REFUSED}
+        for name in self._queries.keys() - wanted.keys():
+            LOG.info("query %s is no longer wanted: stopping it", name)
+            self._queries[name].stop()
+        self._queries = {
+            name: self._queries.get(name) or SupervisedQuery(self._spark, spec, self._consumer)
+            for name, spec in wanted.items()
+        }
+        for name, spec in wanted.items():
+            self._queries[name].is_essential = spec.is_essential
+        self._share_slots(wanted, running)
+
+    def poll(self) -> None:
+        """Poll the queries that have task slots; raises QueryFailedError when an essential one has failed for good."""
+        for query in self.due():
+            query.poll()
+
+    def due(self) -> list[SupervisedQuery]:
+        """Return the queries to poll. Those that wait for others are due once no other is catching up."""
+        queries = [query for query in self._queries.values() if query.name in self._with_slots]
+        first = [query for query in queries if not query.spec.waits_for_others]
+        waiting = [query for query in queries if query.spec.waits_for_others]
+        have_started = any(query.phase is not Phase.STARTING for query in waiting)
+        return first + (waiting if have_started or all(map(_is_caught_up, first)) else [])
+
+    def stop(self) -> None:
+        """Stop all queries."""
+        for query in self._queries.values():
+            query.stop()
+
+    def _share_slots(self, wanted: dict[str, QuerySpec], running: set[str]) -> None:
+        claims = {name: spec.slot_claim for name, spec in wanted.items()}
+        self._with_slots = queries_with_slots(claims, running, self._task_slots)
+        for name, query in self._queries.items():
+            if name not in self._with_slots:
+                query.refuse(NO_SLOTS, retry_after_s=0)
+
+
+def _is_caught_up(query: SupervisedQuery) -> bool:
+    # Waiting for one that readers do not depend on could take for ever.
+    return query.phase in CAUGHT_UP or (query.phase is Phase.FAILED and not query.is_essential)

@@ -1,0 +1,50 @@
+"""Starts Spark's query for a specification: in large batches while it is far behind, else in real-time mode."""
+
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+from spark_jobs.folding.decode import SchemaIds
+from spark_jobs.folding.fold_query import KafkaSource
+from spark_jobs.streaming.query_spec import QuerySpec
+
+# Batches are tuned for throughput, real-time mode for latency.
+CATCH_UP_PRODUCER = {"kafka.linger.ms": "20", "kafka.batch.size": "262144", "kafka.compression.type": "lz4"}
+REAL_TIME_PRODUCER = {"kafka.linger.ms": "0"}
+
+
+def start_catch_up(spark: SparkSession, spec: QuerySpec, schema_ids: SchemaIds) -> StreamingQuery:
+    """Read in batches up to the end that the source topic has now; the query ends there by itself."""
+    batch = (("maxOffsetsPerTrigger", str(spec.triggers.catch_up_batch_events)),)
+    return _writer(spark, spec, schema_ids, batch, CATCH_UP_PRODUCER).trigger(availableNow=True).start()
+
+
+def start_real_time(spark: SparkSession, spec: QuerySpec, schema_ids: SchemaIds) -> StreamingQuery:
+    """Read in real-time mode; the query runs until it fails or is stopped."""
+    # Types are checked against the lake's PySpark, which does not have this trigger yet.
+    trigger: Any = _writer(spark, spec, schema_ids, (), REAL_TIME_PRODUCER).trigger
+    query: StreamingQuery = trigger(realTime=f"{spec.triggers.real_time_interval_s} seconds").start()
+    return query
+
+
+def _writer(
+    spark: SparkSession,
+    spec: QuerySpec,
+    schema_ids: SchemaIds,
+    source_options: tuple[tuple[str, str], ...],
+    producer: dict[str, str],
+) -> DataStreamWriter:
+    endpoints = spec.endpoints
+    source = KafkaSource(endpoints.bootstrap_servers, endpoints.source_topic, source_options)
+    return (
+        spec.records(source.read(spark), schema_ids)
+        .writeStream.format("kafka")
+        .queryName(spec.name)
+        .outputMode("update")
+        .option("kafka.bootstrap.servers", endpoints.bootstrap_servers)
+        .option("topic", endpoints.sink_topic)
+        .option("checkpointLocation", endpoints.checkpoint)
+        .options(**producer)
+    )

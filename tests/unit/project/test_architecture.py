@@ -1,0 +1,147 @@
+"""The rooms: docs/architecture.md names every folder of code, in the order of the contracts, and the contracts hold."""
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from include.settings import CHECKOUT
+
+PAGE = CHECKOUT / "docs" / "architecture.md"
+# The first cell of a table's row: a folder, ending in a slash.
+ROOM = re.compile(r"^\| `([\w/]+)/` \|", re.MULTILINE)
+MAX_LINES = 300
+MAX_MODULES = 15
+# One file for each command.
+UNLIMITED_FOLDERS = {"cli"}
+# One folder for each read model, backend and data set: the page describes what such a folder is, and need not name each.
+EXTENSIBLE_ROOMS = {"include/read_models", "query_api/store", "demo"}
+
+
+def modules() -> list[Path]:
+    """Return every Python file of the checkout, relative to it; with those that are not committed yet."""
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "*.py", "foldlake"]
+    listed = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=True).stdout
+    return [Path(name) for name in listed.split("\0") if name and (CHECKOUT / name).is_file()]
+
+
+def folders() -> set[str]:
+    """Return every folder that has modules; of tests, the folder itself."""
+    inside = {module.parent for module in modules()} - {Path()}
+    return {"tests" if folder.parts[0] == "tests" else str(folder) for folder in inside}
+
+
+def section() -> str:
+    return PAGE.read_text(encoding="utf-8").partition("\n## Rooms\n")[2]
+
+
+def rooms() -> list[str]:
+    return ROOM.findall(section())
+
+
+def linter_settings() -> dict[str, Any]:
+    text = (CHECKOUT / "pyproject.toml").read_text(encoding="utf-8")
+    settings: dict[str, Any] = tomllib.loads(text)["tool"]["importlinter"]
+    return settings
+
+
+def contract(contract_id: str) -> dict[str, Any]:
+    found: dict[str, Any] = next(c for c in linter_settings()["contracts"] if c["id"] == contract_id)
+    return found
+
+
+def layered(contract_id: str) -> list[str]:
+    """Return the members of a contract's layers, from the top down, without signs for optional and independent ones."""
+    return [
+        name.strip(" ()") for layer in contract(contract_id)["layers"] for name in re.split(r"[|:]", layer)
+    ]
+
+
+def imports_at_module_level(path: Path) -> Iterator[str]:
+    """Yield what a module imports when it is imported itself."""
+    for statement in ast.parse((CHECKOUT / path).read_text(encoding="utf-8")).body:
+        if isinstance(statement, ast.Import):
+            yield from (name.name for name in statement.names)
+        elif isinstance(statement, ast.ImportFrom) and statement.module:
+            yield statement.module
+
+
+def test_every_folder_of_code_is_a_room_of_the_page_and_every_room_a_folder() -> None:
+    described = Counter(rooms())
+    # A room may have no module of its own, only further rooms.
+    existing = folders() | {str(parent) for folder in folders() for parent in Path(folder).parents} - {"."}
+
+    undescribed = folders() - set(described)
+
+    assert {room for room in undescribed if str(Path(room).parent) not in EXTENSIBLE_ROOMS} == set()
+    assert set(described) - existing == set()
+    assert [room for room, times in described.items() if times > 1] == []
+
+
+def test_the_page_has_the_checkout_in_the_order_of_its_layers() -> None:
+    assert [room for room in rooms() if "/" not in room] == layered("checkout")
+
+
+def test_the_page_has_include_in_the_order_of_its_layers() -> None:
+    described = [room.removeprefix("include/") for room in rooms() if re.fullmatch(r"include/\w+", room)]
+
+    assert described == [name for name in layered("include") if (CHECKOUT / "include" / name).is_dir()]
+
+
+def test_the_page_names_every_single_file_of_include() -> None:
+    files = {m.name for m in modules() if m.parent == Path("include")} - {"__init__.py"}
+
+    assert {name for name in files if f"`{name}`" not in section()} == set()
+
+
+def test_the_contracts_cover_every_folder_of_the_checkout() -> None:
+    top = {folder.partition("/")[0] for folder in folders()}
+
+    assert set(linter_settings()["root_packages"]) == top
+    assert set(layered("checkout")) == top
+    # DAGs are single files that Airflow loads, not a package.
+    assert set(contract("cycles")["ancestors"]) == top - {"dags"}
+
+
+def test_no_import_goes_up_and_no_folders_import_each_other() -> None:
+    linter = Path(sys.executable).with_name("lint-imports")
+    done = subprocess.run(
+        [linter, "--no-cache"], cwd=CHECKOUT, capture_output=True, text=True, check=False, timeout=60
+    )
+
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_no_module_is_long() -> None:
+    long = {str(module): lines for module in modules() if (lines := line_count(module)) > MAX_LINES}
+
+    assert long == {}
+
+
+def line_count(module: Path) -> int:
+    return len((CHECKOUT / module).read_text(encoding="utf-8").splitlines())
+
+
+def test_no_folder_is_crowded() -> None:
+    beside = Counter(str(module.parent) for module in modules() if module.name != "__init__.py")
+
+    assert {
+        folder: number
+        for folder, number in beside.items()
+        if number > MAX_MODULES and folder not in UNLIMITED_FOLDERS
+    } == {}
+
+
+@pytest.mark.parametrize("folder", ["include/read_models", "tests/support/read_models"])
+def test_a_read_model_is_known_without_spark(folder: str) -> None:
+    found = [m for m in modules() if m.is_relative_to(folder)]
+
+    assert found
+    assert [str(m) for m in found if any(i.startswith("pyspark") for i in imports_at_module_level(m))] == []

@@ -1,0 +1,127 @@
+"""A query catches up, runs in real time, and keeps its guard until it is stopped; a rebuild's stops when it has caught up.
+
+Spark's query is replaced by one that a test ends, the topic and the checkpoint by a number of events.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from spark_jobs.streaming import supervised_query
+from spark_jobs.streaming.query_spec import QuerySpec
+from spark_jobs.streaming.supervised_query import Phase, SupervisedQuery
+from tests.support.query_specs import NO_CONSUMER, NO_SPARK, TRIGGERS, spec
+
+FAR = TRIGGERS.catch_up_threshold_events + 1
+
+
+class EndableQuery:
+    """In place of Spark's query: active until a test ends it."""
+
+    def __init__(self) -> None:
+        self.isActive = True
+        self.error: Exception | None = None
+
+    def exception(self) -> Exception | None:
+        """Return what it ended with."""
+        return self.error
+
+    def stop(self) -> None:
+        """End it."""
+        self.isActive = False
+
+
+class Spark:
+    """The started queries, oldest first, and how far the checkpoint is behind the topic."""
+
+    def __init__(self) -> None:
+        self.started: list[EndableQuery] = []
+        self.behind = 0
+        self.guards = 0
+
+    def start(self, *_arguments: object) -> EndableQuery:
+        """Start a query."""
+        self.started.append(EndableQuery())
+        return self.started[-1]
+
+    def end(self, error: Exception | None = None) -> None:
+        """End the newest query."""
+        self.started[-1].error = error
+        self.started[-1].stop()
+
+    @contextmanager
+    def guard(self) -> Iterator[None]:
+        """Count the guards that are held."""
+        self.guards += 1
+        yield
+        self.guards -= 1
+
+
+@pytest.fixture
+def spark(monkeypatch: pytest.MonkeyPatch) -> Spark:
+    spark = Spark()
+    replacements: dict[str, Callable[..., Any]] = {
+        "start_catch_up": spark.start,
+        "start_real_time": spark.start,
+        "remove_uncommitted": lambda *_: False,
+        "committed_offsets": lambda *_: {},
+        "end_offsets": lambda *_: (spark.behind,),
+        "headers_ahead": lambda *_: set(),
+    }
+    for name, replacement in replacements.items():
+        monkeypatch.setattr(supervised_query, name, replacement)
+    return spark
+
+
+def polled(spark: Spark, query_spec: QuerySpec) -> SupervisedQuery:
+    query = SupervisedQuery(NO_SPARK, replace(query_spec, guard=spark.guard), NO_CONSUMER)
+    query.poll()
+    return query
+
+
+def test_query_far_behind_catches_up_before_it_runs_in_real_time(spark: Spark) -> None:
+    spark.behind = FAR
+    query = polled(spark, spec())
+    assert query.phase is Phase.CATCHING_UP
+
+    spark.behind = 0
+    spark.end()
+    query.poll()
+    assert query.phase is Phase.CATCHING_UP, "its end is noticed"
+    query.poll()
+    assert (query.phase, query.restarts) == (Phase.REAL_TIME, 0)
+
+
+def test_guard_is_held_over_a_restart_until_the_query_is_stopped(
+    spark: Spark, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervised_query, "FIRST_BACKOFF_S", 0.0)
+    query = polled(spark, spec())
+    spark.end(ValueError("a task failed"))
+    query.poll()
+    assert (query.phase, query.last_error, spark.guards) == (Phase.FAILED, "a task failed", 1)
+
+    query.poll()
+    assert (query.phase, query.last_error, query.restarts, spark.guards) == (Phase.REAL_TIME, "", 1, 1)
+    query.stop()
+    assert (spark.started[-1].isActive, spark.guards) == (False, 0)
+
+
+def test_catch_up_of_a_rebuild_reads_until_it_is_near_the_end_and_stops(spark: Spark) -> None:
+    catch_up = replace(spec(), triggers=replace(TRIGGERS, stop_when_caught_up=True))
+    query = polled(spark, catch_up)
+    assert query.phase is Phase.CATCHING_UP, "in batches, however near the end it is"
+
+    spark.behind = FAR
+    spark.end()
+    query.poll()
+    query.poll()
+    assert (query.phase, len(spark.started)) == (Phase.CATCHING_UP, 2)
+
+    spark.behind = FAR - 1
+    spark.end()
+    query.poll()
+    assert (query.phase, spark.guards) == (Phase.STOPPED, 0)
