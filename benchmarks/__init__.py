@@ -1,1 +1,1 @@
-"""What README's figures come from: each module measures one thing, checks it for exactness, and says on what."""
+"""The benchmarks behind the README's figures: each measures one thing, checks that the result is exact, and prints the machine."""

@@ -1,4 +1,4 @@
-"""Compaction: what a merge costs as the table grows and 1 % of its keys change, and what a thousand compactions leave behind."""
+"""Compaction: the cost of a merge of 1 % of the keys as the table grows, and the files left by a thousand compactions."""
 
 import argparse
 import io
@@ -25,7 +25,8 @@ from include.kafka.wire_format import header
 from include.lake.tables import table_path
 from include.settings import Settings
 from include.spark.lake_config import lake_config
-from include.versions.registry import VersionRegistry, first_version
+from include.versions.registry import VersionRegistry
+from include.versions.version_record import first_version
 from spark_jobs.compaction import Compaction, compact
 from spark_jobs.runtime.session import spark_session
 from stack.tools import Tools
@@ -63,7 +64,7 @@ def main() -> None:
 
 @dataclass
 class Balances:
-    """The changelog of a read model like `balance`, written by hand, and the oracle of what its table holds.
+    """A changelog of a read model like `balance`, written directly, and the expected content of its table.
 
     counts: event_count of each key by its number; a key's amount is a function of both.
     """
@@ -73,7 +74,7 @@ class Balances:
     counts: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        """Make topics and schema, and version 1, live."""
+        """Create topics and schema, and version 1 as live."""
         self.model = replace(BALANCE, name=self.name)
         self._topic = changelog_topic(self.name, 1)
         admin = admin_client(self.settings.kafka.bootstrap_servers)
@@ -98,17 +99,17 @@ class Balances:
         self._occurred_on = datetime.now(UTC)
 
     def add_keys(self, upto: int) -> None:
-        """Append a first record for each key that is missing below this number."""
+        """Append the first record of each new key, up to this number of keys."""
         first = len(self.counts)
         self.counts += [0] * (upto - first)
         self._append(range(first, upto))
 
     def change(self, keys: int, seed: int) -> None:
-        """Append one more record for each of so many random keys."""
+        """Append one more record for that many random keys."""
         self._append(random.Random(seed).sample(range(len(self.counts)), keys))
 
     def check(self) -> None:
-        """Fail unless the table holds exactly the newest record of each key."""
+        """Check that the table contains exactly the newest record of each key."""
         table = DeltaTable(table_path(self.settings, self.name))
         rows = table.to_pyarrow_table(columns=["key", "amount", "event_count"])
         numbers = pc.cast(pc.utf8_slice_codeunits(rows["key"], len("customer-")), "int64").to_numpy()
@@ -145,7 +146,7 @@ class Balances:
 
 
 def grow(spark: SparkSession, settings: Settings, sizes: list[int]) -> None:
-    """Let a table grow to each size, change 1 % of its keys some times, and print what the compactions took."""
+    """Grow a table to each size, change 1 % of its keys several times, and print the duration of the compactions."""
     if not sizes:
         return
     balances = Balances(settings, "growing")
@@ -170,7 +171,7 @@ def grow(spark: SparkSession, settings: Settings, sizes: list[int]) -> None:
 
 
 def repeat(spark: SparkSession, settings: Settings, compactions: int, keys: int) -> None:
-    """Compact a small table many times, and print what it takes on disk at intervals."""
+    """Compact a small table many times, and print its size on disk at intervals."""
     if not compactions:
         return
     balances = Balances(settings, "small")

@@ -1,4 +1,4 @@
-"""Deposits made in advance, so that producing them costs as little as it can, and the oracle of what they fold to."""
+"""Deposits serialized in advance, so that producing them is cheap, and the exact result of folding them."""
 
 import io
 import random
@@ -25,7 +25,7 @@ CHANGELOG = "balance.v1.changelog"
 
 
 class Deposits:
-    """One deposit for each of `customers` customers, serialized, to be appended over and over."""
+    """One serialized deposit for each of `customers` customers, to be appended repeatedly."""
 
     def __init__(self, settings: Settings, customers: int, prefix: str = "customer-") -> None:
         admin = admin_client(settings.kafka.bootstrap_servers)
@@ -49,7 +49,7 @@ class Deposits:
         self.appended: Counter[int] = Counter()
 
     def append_many(self, settings: Settings, events: int, seed: int) -> float:
-        """Append that many deposits of random customers as fast as it goes; returns the seconds taken."""
+        """Append that many deposits of random customers as fast as possible, and return the seconds that it took."""
         producer = Producer(
             {
                 "bootstrap.servers": settings.kafka.bootstrap_servers,
@@ -76,7 +76,7 @@ class Deposits:
         return time.monotonic() - started_s
 
     def expected(self) -> dict[str, tuple[int, Decimal]]:
-        """Return customer -> (number of deposits, balance) of all that was appended."""
+        """Return customer -> (number of deposits, balance) of everything that was appended."""
         return {
             self.keys[number].decode(): (count, count * self.amounts[number])
             for number, count in self.appended.items()
@@ -84,7 +84,7 @@ class Deposits:
 
 
 def prompt_producer(bootstrap_servers: str) -> Producer:
-    """Return a producer that sends each record at once, to the partition that the Java client would choose."""
+    """Return a producer that sends each record at once, with the Java client's partitioner."""
     return Producer(
         {
             "bootstrap.servers": bootstrap_servers,
@@ -105,7 +105,7 @@ def changelog_messages(settings: Settings, topic: str = CHANGELOG) -> Iterator[M
 
 
 def folded(settings: Settings, topic: str = CHANGELOG) -> tuple[dict[str, tuple[int, Decimal]], float]:
-    """Return customer -> (event_count, amount) as a changelog has it, and when its last record was written (Unix s)."""
+    """Return customer -> (event_count, amount) in a changelog, and when its last record was written (Unix s)."""
     newest: dict[str, tuple[int, Decimal]] = {}
     written_at_s = 0.0
     for message in changelog_messages(settings, topic):

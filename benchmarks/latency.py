@@ -1,17 +1,18 @@
-"""Latency at 1,000 events/s: produced -> in the changelog, and acknowledged -> seen by an HTTP lookup on either node."""
+"""Latency at 1,000 events/s: produced -> in the changelog, and acknowledged -> served by an HTTP lookup on either node."""
 
 import argparse
-import http.client
 import random
 import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable
 from decimal import Decimal
+from http import HTTPStatus
 
 from confluent_kafka import OFFSET_END, Consumer, Message, Producer, TopicPartition
 
 from benchmarks.deposits import BALANCE, CHANGELOG, Deposits, folded, prompt_producer
+from benchmarks.lookup_client import NodeConnection
 from benchmarks.report import latency_line, print_circumstances
 from include.kafka.state_record import decode_state_record
 from include.settings import Settings
@@ -19,10 +20,11 @@ from include.stream.status import read_stream_status
 from stack.lifecycle import start
 from tests.support.temporary_stack import temporary_stack
 from tests.support.unsupervised_driver import stream_driver
+from tests.support.waiting import wait_until
 
 EVENTS_PER_S = 1_000
 CUSTOMERS = 10_000
-# The JVM's compiler takes about a minute under this load; measured is what comes after it.
+# Under this load the JVM's compiler needs about a minute; the measurement starts afterwards.
 WARM_UP_S = 75
 PROBES_PER_S = 20
 PROBE_THREADS = 4
@@ -31,7 +33,7 @@ LOOKUP_TIMEOUT_S = 10.0
 
 
 def main() -> None:
-    """Measure both latencies, one after the other: query nodes take processor time too."""
+    """Measure both latencies, one after the other, because query nodes need processor time too."""
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--seconds", type=int, default=60, help="how long each is measured (60)")
     seconds = arguments.parse_args().seconds
@@ -58,15 +60,17 @@ def main() -> None:
 
 
 def wait_for_real_time(settings: Settings) -> None:
-    """Wait until the driver folds in real time."""
-    deadline_s = time.monotonic() + START_TIMEOUT_S
-    while read_stream_status(settings).state != "running":
-        assert time.monotonic() < deadline_s, "the driver is not up in time"
-        time.sleep(0.5)
+    """Wait until the driver runs in real-time mode."""
+    wait_until(
+        lambda: read_stream_status(settings).state == "running",
+        "the driver runs",
+        START_TIMEOUT_S,
+        poll_s=0.5,
+    )
 
 
 class Load:
-    """A producer of so many events a second and an observer of the changelog, each in a thread of this process."""
+    """A producer at a constant rate, and an observer of the changelog, each in a thread of this process."""
 
     def __init__(self, settings: Settings, events_per_s: int = EVENTS_PER_S) -> None:
         self.deposits = Deposits(settings, CUSTOMERS)
@@ -81,7 +85,7 @@ class Load:
     def run(
         self, seconds: int, *, observe: bool = False, during: Callable[[threading.Event], None] | None = None
     ) -> None:
-        """Produce for that long; with `observe`, measure each event; `during` runs beside it until told to stop."""
+        """Produce for that long; `observe` measures each event, `during` runs in parallel until its event is set."""
         self._done.clear()
         threads = [threading.Thread(target=self._observe)] if observe else []
         threads += [threading.Thread(target=during, args=(self._done,))] if during else []
@@ -147,7 +151,7 @@ class Load:
 
 
 class Probes:
-    """Deposits of customers never seen before: once acknowledged, asked for by HTTP until the balance is there."""
+    """Deposits of new customers, looked up by HTTP from their acknowledgement until the balance is served."""
 
     def __init__(self, settings: Settings) -> None:
         self.latencies_ms: dict[int, list[float]] = defaultdict(list)
@@ -157,7 +161,7 @@ class Probes:
         self._next = 0
 
     def run(self, done: threading.Event) -> None:
-        """Probe on several threads until `done`, each lookup on the other node than the last."""
+        """Probe on several threads until `done`, with the lookups on each node in turn."""
         threads = [
             threading.Thread(target=self._probe_all, args=(done, index)) for index in range(PROBE_THREADS)
         ]
@@ -169,7 +173,7 @@ class Probes:
     def _probe_all(self, done: threading.Event, index: int) -> None:
         settings = self._settings
         producer = prompt_producer(settings.kafka.bootstrap_servers)
-        connections = {p: http.client.HTTPConnection("127.0.0.1", p, timeout=5) for p in settings.query_ports}
+        connections = {port: NodeConnection(port) for port in settings.query_ports}
         turn = index
         while not done.wait(PROBE_THREADS / PROBES_PER_S):
             turn += 1
@@ -178,7 +182,7 @@ class Probes:
             with self._lock:
                 self.latencies_ms[port].append(latency_ms)
 
-    def _probe(self, producer: Producer, connection: http.client.HTTPConnection) -> float:
+    def _probe(self, producer: Producer, connection: NodeConnection) -> float:
         with self._lock:
             number, self._next = self._next, self._next + 1
             self.deposits.appended[number] += 1
@@ -194,14 +198,12 @@ class Probes:
         acknowledged_s = time.monotonic()
         path = f"/api/customers.getBalance?customerId={self.deposits.keys[number].decode()}"
         while time.monotonic() < acknowledged_s + LOOKUP_TIMEOUT_S:
-            connection.request("GET", path)
-            response = connection.getresponse()
-            body = response.read()
-            if response.status == http.client.OK:
+            status, body = connection.get(path)
+            if status == HTTPStatus.OK:
                 latency_ms = (time.monotonic() - acknowledged_s) * 1000
                 assert Decimal(body[len(b'{"amount":') : -1].decode()) == self.deposits.amounts[number], body
                 return latency_ms
-        raise AssertionError(f"deposit {number} is not seen after {LOOKUP_TIMEOUT_S} s: {body!r}")
+        raise AssertionError(f"deposit {number} is not served after {LOOKUP_TIMEOUT_S} s: {body!r}")
 
 
 if __name__ == "__main__":

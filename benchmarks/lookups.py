@@ -1,7 +1,6 @@
-"""Lookups by key over HTTP, local and routed; how fast a store is filled, and how soon a record is answered."""
+"""Lookups by key over HTTP, local and proxied; the rate of filling a store, and the delay until a record is served."""
 
 import argparse
-import http.client
 import json
 import tempfile
 import time
@@ -9,18 +8,20 @@ from decimal import Decimal
 from pathlib import Path
 
 from benchmarks.deposits import prompt_producer
-from benchmarks.lookup_client import Answered, ask
+from benchmarks.lookup_client import LookupRun, NodeConnection, run_lookups
 from benchmarks.report import latency_line, percentile, print_circumstances
 from include.kafka.schema_registry import SchemaRegistry
 from include.nodes.partition_report import PartitionReport
 from include.read_models.balance import READ_MODEL
 from include.settings import Settings
 from query_api.lookup.routing import partition_of
-from query_api.materializer.changelog_follower import Follower, follower_consumer
-from query_api.store.lmdb.writer import LmdbWriter
+from query_api.materializer.changelog_consumer import changelog_consumer
+from query_api.materializer.changelog_follower import ChangelogFollower
+from query_api.store.backends import load_backend
 from stack.lifecycle import start
 from tests.support.changelog_writer import ChangelogWriter
 from tests.support.temporary_stack import temporary_stack
+from tests.support.waiting import wait_until
 
 CONNECTIONS = 32
 WARM_UP_S = 3.0
@@ -29,7 +30,7 @@ FRESHNESS_PROBES = 300
 
 
 def main() -> None:
-    """Fill a changelog, then measure reading it, looking up from it, and how soon a new record is answered."""
+    """Fill a changelog, then measure reading it, lookups, and the delay until a new record is served."""
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--customers", type=int, default=200_000, help="keys in the changelog (200,000)")
     arguments.add_argument("--seconds", type=float, default=15.0, help="how long each load lasts (15)")
@@ -51,24 +52,20 @@ def main() -> None:
 
 
 def measure_hydration(settings: Settings, customers: int) -> None:
-    """Read the whole changelog into an empty store, as a node does that has lost its own."""
+    """Read the whole changelog into an empty store, as a node does that has lost its store."""
     with tempfile.TemporaryDirectory(dir=settings.home) as directory:
-        store = LmdbWriter(
-            Path(directory),
-            map_size_bytes=settings.node.store_map_size_mb * 2**20,
-            partitions=settings.topics.partitions,
-        )
-        consumer = follower_consumer(settings.kafka.bootstrap_servers, "benchmark")
-        follower = Follower(
+        store = load_backend(settings.node).open_writer(Path(directory), settings.topics.partitions)
+        consumer = changelog_consumer(settings.kafka.bootstrap_servers, "benchmark")
+        follower = ChangelogFollower(
             f"{READ_MODEL.name}.v1.changelog",
             store,
             consumer,
             SchemaRegistry(settings.registry.url),
             release_grace_s=0,
-            ready_before=(),
+            previously_ready=(),
             on_change=lambda: None,
         )
-        follower.hold(frozenset(range(settings.topics.partitions)))
+        follower.set_target(frozenset(range(settings.topics.partitions)))
         began = time.perf_counter()
         while not (held := follower.partitions()) or not all(p.is_ready for p in held.values()):
             follower.run_once()
@@ -83,22 +80,23 @@ def measure_hydration(settings: Settings, customers: int) -> None:
 
 def wait_until_ready(settings: Settings, customers: int) -> dict[int, int]:
     """Wait until both nodes are ready and own partitions; return partition -> port of its owner."""
-    deadline = time.monotonic() + READY_TIMEOUT_S
-    while time.monotonic() < deadline:
+    owners: dict[int, int] = {}
+
+    def are_ready() -> bool:
         reports = [r for port in settings.query_ports for r in _reports(port)]
-        owners = {r.partition: int((r.owner or ":0").rpartition(":")[2]) for r in reports}
+        owners.update({r.partition: int((r.owner or ":0").rpartition(":")[2]) for r in reports})
         positions = {r.partition: r.position or 0 for r in reports if r.is_ready}
-        if set(owners.values()) == set(settings.query_ports) and sum(positions.values()) >= customers:
-            return owners
-        time.sleep(0.2)
-    raise AssertionError("the nodes are not ready in time")
+        return set(owners.values()) == set(settings.query_ports) and sum(positions.values()) >= customers
+
+    wait_until(are_ready, "both nodes are ready", READY_TIMEOUT_S, poll_s=0.2)
+    return owners
 
 
 def _reports(port: int) -> list[PartitionReport]:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    connection = NodeConnection(port)
     try:
-        connection.request("GET", "/api/partitions")
-        return [PartitionReport.from_json(fields) for fields in json.loads(connection.getresponse().read())]
+        _, body = connection.get("/api/partitions")
+        return [PartitionReport.from_json(fields) for fields in json.loads(body)]
     except (OSError, ValueError):
         return []
     finally:
@@ -108,35 +106,35 @@ def _reports(port: int) -> list[PartitionReport]:
 def measure_lookups(
     settings: Settings, questions: list[tuple[str, str]], owned: dict[int, int], seconds: float
 ) -> None:
-    """Ask for keys of the node's own, for any keys on both nodes, and for keys of the other node only."""
+    """Look up keys that the node owns, any keys on both nodes, and keys that the other node owns."""
     first = settings.query_ports[0]
     of_first = {p for p, port in owned.items() if port == first}
     local = [q for q in questions if partition_of(q[0].encode(), settings.topics.partitions) in of_first]
     remote = [q for q in questions if partition_of(q[0].encode(), settings.topics.partitions) not in of_first]
     loads = (
         ("local, one node", (first,), local),
-        ("routed over two nodes", settings.query_ports, questions),
-        ("all of them passed on", (first,), remote),
+        ("any keys, two nodes", settings.query_ports, questions),
+        ("every request proxied", (first,), remote),
     )
-    for name, ports, asked in loads:
-        ask(ports, asked, CONNECTIONS, WARM_UP_S)
-        answered = ask(ports, asked, CONNECTIONS, seconds)
-        assert answered.wrong == 0, f"{answered.wrong} answers were not exact"
-        print(_lookup_line(name, answered), flush=True)
+    for name, ports, balances in loads:
+        run_lookups(ports, balances, CONNECTIONS, WARM_UP_S)
+        run = run_lookups(ports, balances, CONNECTIONS, seconds)
+        assert run.wrong == 0, f"{run.wrong} answers were not exact"
+        print(_lookup_line(name, run), flush=True)
 
 
-def _lookup_line(name: str, answered: Answered) -> str:
-    ordered = sorted(answered.milliseconds)
+def _lookup_line(name: str, run: LookupRun) -> str:
+    ordered = sorted(run.milliseconds)
     return (
-        f"{name + f', {CONNECTIONS} connections':<42}{answered.per_second:>8,.0f} lookups/s  "
+        f"{name + f', {CONNECTIONS} connections':<42}{run.per_second:>8,.0f} lookups/s  "
         f"p50 {percentile(ordered, 0.5):.2f}  p99 {percentile(ordered, 0.99):.2f}  max {ordered[-1]:.1f} ms, exact"
     )
 
 
 def measure_freshness(settings: Settings, writer: ChangelogWriter, owned: dict[int, int]) -> None:
-    """Append a record, and ask its owner until it is answered."""
+    """Append a record, and look it up on its owner until it is served."""
     producer = prompt_producer(settings.kafka.bootstrap_servers)
-    connections = {port: http.client.HTTPConnection("127.0.0.1", port, timeout=5) for port in owned.values()}
+    connections = {port: NodeConnection(port) for port in owned.values()}
     milliseconds = []
     for number in range(1, FRESHNESS_PROBES + 1):
         customer = f"fresh-{number % 10}"
@@ -147,14 +145,14 @@ def measure_freshness(settings: Settings, writer: ChangelogWriter, owned: dict[i
         producer.produce(writer.topic, key=customer.encode(), value=value)
         while True:
             producer.poll(0)
-            connection.request("GET", f"/api/customers.getBalance?customerId={customer}")
-            if connection.getresponse().read() == expected:
+            _, body = connection.get(f"/api/customers.getBalance?customerId={customer}")
+            if body == expected:
                 break
         milliseconds.append((time.perf_counter() - began) * 1000)
     producer.flush()
     for connection in connections.values():
         connection.close()
-    print(latency_line("appended to changelog -> answered", milliseconds))
+    print(latency_line("appended to changelog -> served", milliseconds))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,6 @@
-"""Promotion: from the registry's record to the last node that answers from the new version; and what a rebuild costs the live one."""
+"""Promotion: the delay until the last node serves the new version; and the live version's latency during a rebuild."""
 
 import argparse
-import http.client
 import json
 import os
 import subprocess
@@ -9,15 +8,17 @@ import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from http import HTTPStatus
 
 from benchmarks.deposits import BALANCE, Deposits, folded
 from benchmarks.latency import Load, Probes, wait_for_real_time
+from benchmarks.lookup_client import NodeConnection
 from benchmarks.report import latency_line, percentile, print_circumstances
 from include.kafka.log_reading import log_consumer, read_tail
 from include.kafka.topics import VERSION_REGISTRY_TOPIC, changelog_topic
 from include.nodes.peers import HOP_HEADER, HOP_OWNER
 from include.rebuild.handover import hand_over_version
-from include.rebuild.hydration import hydrate
+from include.rebuild.hydration import hydrate_version
 from include.rebuild.promotion import promote_version, roll_back_version
 from include.rebuild.registration import register_candidate
 from include.rebuild.request import RebuildRequest
@@ -27,6 +28,7 @@ from include.spark.stream_config import stream_config, stream_master
 from stack.settings_environment import settings_environment
 from tests.support.temporary_stack import temporary_stack
 from tests.support.unsupervised_driver import stream_driver
+from tests.support.waiting import wait_until
 
 EVENTS_PER_S = 500
 SWITCH_TIMEOUT_S = 30.0
@@ -37,7 +39,7 @@ REQUEST = RebuildRequest(BALANCE.name, "benchmark", BALANCE.newest_fold_revision
 
 
 def main() -> None:
-    """Measure the live version's latency before and during a rebuild, then promote back and forth."""
+    """Measure the live version's latency before and during a rebuild, then repeated promotions."""
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--events", type=int, default=500_000, help="events in the log (500,000)")
     arguments.add_argument("--customers", type=int, default=100_000, help="keys (100,000)")
@@ -54,7 +56,7 @@ def main() -> None:
             number = register_candidate(settings, REQUEST, "benchmark").number
             compare_latency(settings, load, probes, number, given.seconds)
             hand_over_version(settings, BALANCE.name, number)
-            hydrate(settings, BALANCE.name, number)
+            hydrate_version(settings, BALANCE.name, number)
             promote_version(settings, BALANCE.name, number, grace_h=1.0)
             measure_promotions(settings, bulk, number, given.promotions)
         expected = bulk.expected() | load.deposits.expected() | probes.deposits.expected()
@@ -78,7 +80,7 @@ def compare_latency(settings: Settings, load: Load, probes: Probes, number: int,
         return every
 
     before = measured("before", seconds)
-    # One after the other, as the pool `rebuild` has it.
+    # One after the other, as in the pool `rebuild`.
     stream, lake = stream_config(settings), lake_config(settings)
     job = submit(settings, "catch-up", stream_master(settings), stream, "catch_up", number)
     during = measured("catch-up", CHUNK_S, job)
@@ -92,7 +94,7 @@ def compare_latency(settings: Settings, load: Load, probes: Probes, number: int,
 def submit(
     settings: Settings, kind: str, master: str, config: dict[str, str], job: str, number: int
 ) -> subprocess.Popen[bytes]:
-    """Start a rebuild's Spark job as Airflow does."""
+    """Start a Spark job of a rebuild, as Airflow does."""
     command = [
         str(CHECKOUT / "stack" / "bin" / f"spark-submit-{kind}"),
         *("--master", master),
@@ -106,7 +108,7 @@ def submit(
 
 
 def measure_promotions(settings: Settings, deposits: Deposits, number: int, times: int) -> None:
-    """Make version 1 and the rebuilt one live in turn, and watch both nodes."""
+    """Make version 1 and the rebuilt one live in turn, and measure the switch of both nodes."""
     keys = [key_owned_by(port, deposits) for port in settings.query_ports]
     first: list[float] = []
     last: list[float] = []
@@ -118,31 +120,30 @@ def measure_promotions(settings: Settings, deposits: Deposits, number: int, time
         appended_s = newest_record_s(settings)
         first.append((min(seen_s) - appended_s) * 1000)
         last.append((max(seen_s) - appended_s) * 1000)
-    print(latency_line("record -> first node answers from it", first))
-    print(latency_line("record -> last node answers from it", last))
+    print(latency_line("record -> first node serves it", first))
+    print(latency_line("record -> last node serves it", last))
 
 
 def key_owned_by(port: int, deposits: Deposits) -> str:
-    """Return a key that this node answers for from its own store: asked for others' keys, it would show others' switch."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    """Return a key that this node owns: for another key it would proxy, and show the switch of the owner."""
+    connection = NodeConnection(port)
     for key in deposits.expected():
-        status, _ = ask(connection, key, {HOP_HEADER: HOP_OWNER})
-        if status == http.client.OK:
+        status, _ = look_up(connection, key, {HOP_HEADER: HOP_OWNER})
+        if status == HTTPStatus.OK:
             return key
     raise AssertionError(f"the node on port {port} owns no key")
 
 
-def ask(
-    connection: http.client.HTTPConnection, key: str, headers: Mapping[str, str] | None = None
+def look_up(
+    connection: NodeConnection, key: str, headers: Mapping[str, str] | None = None
 ) -> tuple[int, int]:
-    """Ask a node for a key; returns the status, and the version that the answer comes from, 0 without one."""
-    connection.request("GET", f"/api/read-models/{BALANCE.name}/records/{key}", headers=headers or {})
-    response = connection.getresponse()
-    return response.status, json.loads(response.read()).get("version", 0)
+    """Look up a key; returns the status, and the version of the answer, 0 without one."""
+    status, body = connection.get(f"/api/read-models/{BALANCE.name}/records/{key}", headers)
+    return status, json.loads(body).get("version", 0)
 
 
 class Switch:
-    """Asks every node for a key of its own, from now on, until each answers from a version; notes when it did (Unix s)."""
+    """Looks up one key that each node owns until each serves a version, and records the times (Unix s)."""
 
     def __init__(self, settings: Settings, keys: Sequence[str], version: int) -> None:
         self._version = version
@@ -162,15 +163,15 @@ class Switch:
         return self._seen_s
 
     def _watch(self, port: int, key: str) -> None:
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
-        deadline_s = time.monotonic() + SWITCH_TIMEOUT_S
-        while time.monotonic() < deadline_s:
-            status, version = ask(connection, key)
-            assert status == http.client.OK, f"HTTP {status} for {key}"
-            if version == self._version:
-                self._seen_s.append(time.time())
-                return
-            time.sleep(POLL_S)
+        connection = NodeConnection(port)
+
+        def is_switched() -> bool:
+            status, version = look_up(connection, key)
+            assert status == HTTPStatus.OK, f"HTTP {status} for {key}"
+            return version == self._version
+
+        wait_until(is_switched, f"port {port} serves v{self._version}", SWITCH_TIMEOUT_S, poll_s=POLL_S)
+        self._seen_s.append(time.time())
 
 
 def newest_record_s(settings: Settings) -> float:

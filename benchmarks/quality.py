@@ -1,4 +1,4 @@
-"""The quality check in full, of lake and query nodes: time and peak memory, and how both grow with the log."""
+"""The full quality check of lake and query nodes: time and peak memory, and how both grow with the log."""
 
 import argparse
 import json
@@ -15,18 +15,19 @@ from include.stream.status import read_stream_status
 from stack.launchers.direct_submit import run
 from tests.support.temporary_stack import temporary_stack
 from tests.support.unsupervised_driver import log_path, stream_driver
+from tests.support.waiting import wait_until
 
 POLL_S = 1.0
 STORES = (StoreName.LAKE, StoreName.NODES)
 
 
 def main() -> None:
-    """Check a log of so many events, and one that is larger by a factor."""
+    """Check a log of the given size, and a larger one."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--events", type=int, default=2_000_000, help="events in the log (2,000,000)")
     parser.add_argument("--keys", type=int, default=100_000, help="customers (100,000)")
     parser.add_argument(
-        "--times", type=int, default=10, help="the larger log's factor; 1: only the first (10)"
+        "--times", type=int, default=10, help="factor of the larger log; 1: only the first (10)"
     )
     parser.add_argument("--timeout", type=float, default=3600, help="seconds for each part (3600)")
     given = parser.parse_args()
@@ -44,25 +45,29 @@ def main() -> None:
 
 
 def wait_until_folded(settings: Settings, timeout_s: float) -> None:
-    """Wait until the driver has folded all events and goes on in real time."""
-    deadline_s = time.monotonic() + timeout_s
-    while not log_path(settings).exists() or ": real time" not in log_path(settings).read_text(
-        encoding="utf-8"
-    ):
-        assert time.monotonic() < deadline_s, "not caught up in time"
-        time.sleep(POLL_S)
-    while read_stream_status(settings).events_behind:
-        assert time.monotonic() < deadline_s, "not folded in time"
-        time.sleep(POLL_S)
+    """Wait until the driver has folded all events and runs in real-time mode."""
+    log = log_path(settings)
+    wait_until(
+        lambda: log.exists() and ": real time" in log.read_text(encoding="utf-8"),
+        "the driver has caught up",
+        timeout_s,
+        poll_s=POLL_S,
+    )
+    wait_until(
+        lambda: not read_stream_status(settings).events_behind,
+        "all events are folded",
+        timeout_s,
+        poll_s=POLL_S,
+    )
 
 
 def measure(settings: Settings, mode: Mode, events: int) -> None:
-    """Check, and print what it took."""
+    """Run a check, and print its time and memory."""
     name = f"benchmark-{mode}"
     request = CheckRequest(BALANCE.name, STORES, mode, name)
     began_s = time.monotonic()
     with PeakMemory(settings) as memory:
-        status = run(settings, "quality", command_line(request))
+        status = run(settings, "quality_check", command_line(request))
     seconds = time.monotonic() - began_s
     result = json.loads(summary_path(settings, name).read_text(encoding="utf-8"))
     assert status == 0, result["verdict"]

@@ -1,4 +1,4 @@
-"""A rebuild as Airflow runs it, from trigger to promoted: each stage's share, events/s, peak memory; exact or not counted."""
+"""A rebuild run by Airflow, from its trigger to the promotion: the share of each stage, events/s, peak memory."""
 
 import argparse
 import re
@@ -12,17 +12,19 @@ import psutil
 from benchmarks.deposits import BALANCE, Deposits, folded
 from benchmarks.report import print_circumstances
 from include.airflow.client import AirflowApi
+from include.airflow.dag_run import DagRun, TaskChanged, TaskFailure
+from include.airflow.login import airflow_api
 from include.airflow.names import REBUILD_DAG
 from include.kafka.topics import changelog_topic
 from include.settings import Settings
 from include.stream.status import read_stream_status
-from stack.components import airflow
 from tests.support.temporary_stack import temporary_stack
+from tests.support.waiting import wait_until
 
 CUSTOMERS = 100_000
 START_TIMEOUT_S = 600.0
 POLL_S = 1.0
-# What a process is told by: a word of its command line.
+# Part of a process's command line -> name in the report.
 KINDS = {
     "spark_jobs/stream.py": "stream driver",
     "spark_jobs/catch_up.py": "catch-up",
@@ -37,13 +39,13 @@ RATE = re.compile(r"progress: (catch up|staging) of .*100 %\), ([\d,]+)/s")
 
 
 def main() -> None:
-    """Fold so many events as version 1, then rebuild them as version 2."""
+    """Fold the events as version 1, then rebuild them as version 2."""
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--events", type=int, default=2_000_000, help="events in the log (2,000,000)")
     arguments.add_argument("--customers", type=int, default=CUSTOMERS, help="keys (100,000)")
-    arguments.add_argument("--timeout", type=float, default=3600, help="seconds until it is given up (3600)")
+    arguments.add_argument("--timeout", type=float, default=3600, help="seconds for each step (3600)")
     given = arguments.parse_args()
-    # No compaction but the rebuild's own: it would compete with one stage or another, by chance.
+    # Without scheduled compactions, which would compete with some of the stages.
     with temporary_stack(compaction_interval_s=0) as settings:
         print_circumstances(settings)
         wait_for_stream(settings)
@@ -54,50 +56,50 @@ def main() -> None:
 
 
 def wait_for_stream(settings: Settings) -> None:
-    """Wait until Airflow has launched the driver and it folds in real time."""
-    deadline_s = time.monotonic() + START_TIMEOUT_S
-    while read_stream_status(settings).state != "running":
-        assert time.monotonic() < deadline_s, "the driver is not up in time"
-        time.sleep(POLL_S)
+    """Wait until Airflow has launched the driver and it runs in real-time mode."""
+    wait_until(
+        lambda: read_stream_status(settings).state == "running",
+        "the driver runs",
+        START_TIMEOUT_S,
+        poll_s=POLL_S,
+    )
 
 
 def wait_until_folded(settings: Settings, deposits: Deposits, timeout_s: float) -> None:
-    """Wait until version 1 is folded, and see that it is exact."""
-    deadline_s = time.monotonic() + timeout_s
-    while read_stream_status(settings).events_behind != 0:
-        assert time.monotonic() < deadline_s, "version 1 is not folded in time"
-        time.sleep(POLL_S * 5)
+    """Wait until version 1 is folded, and check that it is exact."""
+    wait_until(
+        lambda: read_stream_status(settings).events_behind == 0,
+        "version 1 is folded",
+        timeout_s,
+        poll_s=POLL_S * 5,
+    )
     assert folded(settings)[0] == deposits.expected(), "version 1 is not exact"
 
 
 def rebuild(settings: Settings, deposits: Deposits, timeout_s: float) -> None:
     """Trigger a rebuild that is promoted when proved, wait for it, and print what it took."""
-    api = airflow.api(settings)
+    api = airflow_api(settings)
     began_s = time.monotonic()
     conf = {"read_model": BALANCE.name, "reason": "benchmark", "approve": False, "grace_hours": 1}
-    run_id = api.trigger(REBUILD_DAG, conf)
+    run = DagRun.trigger(settings, REBUILD_DAG, conf)
     seconds: dict[str, float] = {}
     with PeakMemory(settings) as memory:
-        states: dict[str, str | None] = {}
-        while states.get("promote_lake") != "success":
-            time.sleep(POLL_S)
-            states = {task.task_id: task.state for task in api.tasks(REBUILD_DAG, run_id)}
-            if states.get("promote") == "success":
-                seconds.setdefault("promoted", time.monotonic() - began_s)
-            assert api.run_state(REBUILD_DAG, run_id) != "failed", states
-            assert time.monotonic() < began_s + timeout_s, f"not promoted in time: {states}"
+        for event in run.follow(["promote_lake"], timeout_s=timeout_s):
+            if isinstance(event, TaskChanged) and event.task.state == "success":
+                seconds[event.task.task_id] = time.monotonic() - began_s
+            assert not isinstance(event, TaskFailure), event
         total_s = time.monotonic() - began_s
     found, _ = folded(settings, changelog_topic(BALANCE.name, 2))
     assert found == deposits.expected(), "version 2 is not exact"
     events = deposits.appended.total()
     print(
-        f"rebuild   {events:,} events, {len(found):,} keys: promoted after {seconds['promoted']:.0f} s, "
+        f"rebuild   {events:,} events, {len(found):,} keys: promoted after {seconds['promote']:.0f} s, "
         f"lake after {total_s:.0f} s, exact"
     )
-    for task in api.tasks(REBUILD_DAG, run_id):
+    for task in api.tasks(REBUILD_DAG, run.run_id):
         if task.duration_s and task.state == "success":
             share = task.duration_s / total_s
-            rate = _rate(api, run_id, task.task_id, task.try_number)
+            rate = _rate(api, run.run_id, task.task_id, task.try_number)
             print(f"  {task.task_id:<20}{task.duration_s:7.1f} s  {share:4.0%}  {rate}")
     for kind, mb in sorted(memory.peak_mb.items(), key=lambda pair: -pair[1]):
         print(f"  memory    {kind:<24}{mb:7,.0f} MB at most")
@@ -110,26 +112,26 @@ def _rate(api: AirflowApi, run_id: str, task_id: str, try_number: int) -> str:
 
 
 class PeakMemory:
-    """Samples the resident memory of a home's processes by kind while a block runs; a kind's processes are added up."""
+    """Samples the resident memory of a home's processes while a block runs: kind -> peak of their sum."""
 
     def __init__(self, settings: Settings) -> None:
         self.peak_mb: dict[str, float] = defaultdict(float)
         self._home = settings.home
-        self._over = threading.Event()
+        self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
 
     def __enter__(self) -> Self:
-        """Begin to sample."""
+        """Start sampling."""
         self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Sample no more."""
-        self._over.set()
+        """Stop sampling."""
+        self._stopped.set()
         self._thread.join()
 
     def _watch(self) -> None:
-        while not self._over.wait(POLL_S):
+        while not self._stopped.wait(POLL_S):
             now: dict[str, float] = defaultdict(float)
             for process in psutil.process_iter():
                 try:

@@ -1,4 +1,4 @@
-"""How a benchmark says what it measured, on which machine and with which settings."""
+"""The output of the benchmarks: machine, settings, and lines of latencies."""
 
 import os
 import platform
@@ -9,7 +9,8 @@ import psutil
 
 from include.settings import Settings
 
-SHOWN = (
+# Variables of the settings that matter for speed.
+SHOWN_SETTINGS = (
     "partitions",
     "stream_driver_memory_mb",
     "stream_real_time_interval_s",
@@ -19,16 +20,17 @@ SHOWN = (
 
 
 def print_circumstances(settings: Settings) -> None:
-    """Print the machine, how busy it is, and the settings that matter for speed."""
+    """Print the machine, its load, and the settings that matter for speed."""
     memory_gib = psutil.virtual_memory().total / 2**30
     load = " ".join(f"{value:.2f}" for value in os.getloadavg())
+    values = settings.by_variable()
     print(f"machine   {os.cpu_count()} cores, {_cpu_model()}, {memory_gib:.0f} GiB, {platform.platform()}")
     print(f"load      {load} (1, 5, 15 min) before the run")
-    print("settings  " + ", ".join(f"{name}={getattr(settings, name)}" for name in SHOWN))
+    print("settings  " + ", ".join(f"{name}={values[name]}" for name in SHOWN_SETTINGS))
 
 
 def percentile(sorted_values: Sequence[float], share: float) -> float:
-    """Return the value below which `share` (0 to 1) of the sorted values lie."""
+    """Return the value below which a share (0 to 1) of the sorted values lies."""
     return sorted_values[min(len(sorted_values) - 1, int(len(sorted_values) * share))]
 
 
@@ -41,7 +43,7 @@ def latency_line(name: str, milliseconds: list[float]) -> str:
 
 
 def resident_mb(pid: int) -> float:
-    """Return the resident memory of a process in MB, 0 when it is gone."""
+    """Return the resident memory of a process in MB, 0 when it has ended."""
     try:
         return float(psutil.Process(pid).memory_info().rss) / 2**20
     except psutil.NoSuchProcess:

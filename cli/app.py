@@ -1,4 +1,6 @@
-"""The command line's commands, put together."""
+"""The command line: all commands in their groups."""
+
+import inspect
 
 import typer
 
@@ -22,7 +24,7 @@ from cli import (
     up,
     versions,
 )
-from stack.provisioning.command_names import ABOUT, COMMANDS
+from stack.provisioning.command_names import ABOUT, GROUPS
 
 MODULES = {
     "prepare": prepare,
@@ -55,11 +57,21 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-for name, summary in COMMANDS.items():
-    module = MODULES[name]
-    app.command(
-        name,
-        short_help=summary,
-        context_settings=getattr(module, "CONTEXT_SETTINGS", None),
-        add_help_option=not getattr(module, "OWN_HELP", False),
-    )(module.run)
+
+def help_text(docstring: str) -> str:
+    """Return a command's help: its docstring with each paragraph on one line, for the terminal to wrap, except examples."""
+    paragraphs = inspect.cleandoc(docstring).split("\n\n")
+    return "\n\n".join(text if "\n " in text else text.replace("\n", " ") for text in paragraphs)
+
+
+for group, commands in GROUPS.items():
+    for name, summary in commands.items():
+        module = MODULES[name]
+        app.command(
+            name,
+            help=help_text(module.run.__doc__ or ""),
+            short_help=summary,
+            rich_help_panel=group,
+            context_settings=getattr(module, "CONTEXT_SETTINGS", None),
+            add_help_option=not getattr(module, "OWN_HELP", False),
+        )(module.run)

@@ -7,20 +7,23 @@ from typing import Annotated
 
 import typer
 
-# An option behind a benchmark's name is the benchmark's, whatever it is called.
+# Every option after the name of a benchmark belongs to the benchmark.
 CONTEXT_SETTINGS = {"allow_interspersed_args": False}
 
 
 def run(
     words: Annotated[
         list[str] | None,
-        typer.Argument(metavar="NAME", help="Benchmarks to run, or one and its options; none: all of them."),
+        typer.Argument(
+            metavar="NAME", help="Benchmarks to run, or one benchmark and its options. None: all of them."
+        ),
     ] = None,
     listing: Annotated[bool, typer.Option("--list", help="List the benchmarks.")] = False,
 ) -> None:
-    """Run benchmarks: each starts what it needs, and checks its result against an oracle.
+    """Run benchmarks. Each starts the servers that it needs, and checks that its result is exact.
 
-    Options behind a name go on to that benchmark; it has a --help of its own. Several benchmarks run without options.
+    Options after a name are passed to that benchmark, which has its own --help. Several benchmarks at once run with their
+    defaults.
 
     Examples:
       ./foldlake bench --list
@@ -51,7 +54,7 @@ def names_and_options(words: list[str], available: list[str]) -> tuple[list[str]
     """Split a command line into the benchmarks to run and the options of the one benchmark that has any.
 
     Raises:
-        SettingsError: a name that does not exist, or options behind several names.
+        SettingsError: a name does not exist, or options follow several names.
     """
     from include.errors import SettingsError
 
@@ -63,7 +66,7 @@ def names_and_options(words: list[str], available: list[str]) -> tuple[list[str]
         )
     if options and len(names) > 1:
         raise SettingsError(
-            f"{' '.join(options)}: of which benchmark, {' or '.join(names)}? Name one alone to give it options."
+            f"Options ({' '.join(options)}) are allowed for a single benchmark only, not for {', '.join(names)}."
         )
     return names or available, options[1:] if options[:1] == ["--"] else options
 

@@ -1,4 +1,4 @@
-"""`./foldlake dead-letters`: what could not be decoded, and why."""
+"""`./foldlake dead-letters`: the source records that could not be decoded, and why."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,15 +13,20 @@ KEY_CHARACTERS = 16
 
 
 def run(
-    topic: Annotated[str, typer.Argument(help="A source topic; none: those of all read models.")] = "",
-    newest: Annotated[int, typer.Option("-n", "--newest", min=1, help="How many of each topic.")] = 20,
+    topic: Annotated[
+        str, typer.Argument(help="A source topic. None: the source topics of all read models.")
+    ] = "",
+    newest: Annotated[
+        int, typer.Option("-n", "--newest", min=1, help="How many to show of each topic.")
+    ] = 20,
     as_json: Annotated[
-        bool, typer.Option("--json", help="For programs: whole keys and values, in hex.")
+        bool, typer.Option("--json", help="Print one JSON document, with complete keys and values in hex.")
     ] = False,
 ) -> None:
-    """List the newest dead letters of each source topic: when, why, from where, and how they begin.
+    """List the newest dead letters: source records that could not be decoded.
 
-    A dead letter is a source record that cannot be folded. docs/operations.md says what helps against each reason.
+    Each line shows time, reason, source partition and offset, and the beginning of key and value. docs/operations.md has a
+    remedy for each reason.
 
     Examples:
       ./foldlake dead-letters
@@ -54,13 +59,13 @@ def _read(settings: "Settings", topic: str, newest: int) -> "list[DeadLetters]":
         letters = read_dead_letters(settings.kafka.bootstrap_servers, name, newest)
         if letters is None and name not in topics:
             raise SettingsError(f"There is no topic {name}.dead-letter. Source topics: {', '.join(topics)}.")
-        # The driver makes the topic at its first start.
+        # The driver creates the topic at its first start.
         found.append(letters or DeadLetters(name, 0, ()))
     return found
 
 
 def to_lines(letters: "DeadLetters") -> list[str]:
-    """Write the dead letters of one topic as a table, and count them by reason."""
+    """Return the dead letters of one topic as the lines of a table, and their number by reason."""
     if not letters.newest:
         return [f"{letters.source_topic}: no dead letters"]
     rows = [("when (UTC)", "reason", "partition/offset", "key", "bytes", "value")]
@@ -83,7 +88,7 @@ def to_lines(letters: "DeadLetters") -> list[str]:
 
 
 def to_json(letters: "DeadLetters") -> dict[str, Any]:
-    """Return the dead letters of one topic as JSON has them."""
+    """Return the dead letters of one topic as an object for JSON."""
     return {
         "source_topic": letters.source_topic,
         "total": letters.total,
@@ -103,7 +108,7 @@ def to_json(letters: "DeadLetters") -> dict[str, Any]:
 
 
 def preview(content: bytes | None, characters: int) -> str:
-    """Show how a key or value begins: in quotes where it is text, in hex where it is not."""
+    """Return the beginning of a key or value: text in quotes, anything else in hex."""
     if content is None:
         return "null"
     try:

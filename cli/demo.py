@@ -1,5 +1,6 @@
-"""`./foldlake demo`: the whole path, from a real grocer's baskets to every balance, checked."""
+"""`./foldlake demo`: from a year of purchases at a real grocer to every balance, checked."""
 
+import math
 import time
 from decimal import Decimal
 from functools import partial
@@ -11,33 +12,36 @@ from include.errors import FoldlakeError
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.progress import TaskID
     from rich.table import Table
 
     from demo.baskets.comparison import NodeComparison
     from demo.baskets.ledger import Account
     from include.settings import Settings
 
-# From a cold start: the driver's JVM, its first batch, and the year's events, on a busy machine.
+# Enough for the start of the driver's JVM and its first batch on a busy machine.
 FOLD_TIMEOUT_S = 300.0
-# A stream in real-time mode that is behind moves many times in this time.
+# A stream in real-time mode that is behind advances many times in this time.
 SETTLED_S = 15.0
-# What is folded reaches the nodes within milliseconds; their last records may still be on the way.
+# Folded records reach the nodes within milliseconds; under load the last ones may take longer.
 ARRIVAL_TIMEOUT_S = 30.0
 POLL_INTERVAL_S = 0.5
 SHOWN_DIFFERENCES = 10
 
 
 def run() -> None:
-    """Start everything, load a year of a real grocer's baskets, and check every household's balance to the cent.
+    """Start the stack, load a year of purchases at a real grocer, and check every household's balance to the cent.
 
-    Leaves the stack running. A second run finds everything there and only checks again.
+    155,370 purchases of 2,469 households become events, are folded, and are compared with the answers of both query nodes.
+
+    The stack keeps running afterwards. A second run loads nothing, and only checks again.
 
     Example:
       ./foldlake demo
     """
     from rich.console import Console
 
-    from cli.display.endpoints import places
+    from cli.display.endpoints import endpoints
     from cli.display.start_display import ProgressDisplay
     from cli.load import TOPIC, load_with_progress
     from demo.baskets.comparison import expected_accounts
@@ -57,24 +61,24 @@ def run() -> None:
     console.rule("[bold]3 of 4: fold them", align="left")
     wait_until_folded(console, settings, len(baskets.events))
     console.rule("[bold]4 of 4: check every balance on both nodes", align="left")
-    # What has been tried since an earlier demo counts as well: events that are not baskets.
+    # Events that are no purchases, sent after an earlier demo, count as well.
     ledger = loaded.ledger
     comparisons = compare(console, settings, expected_accounts(baskets.events, ledger))
     if any(comparison.differences for comparison in comparisons):
-        # Somebody may have sent events since the log was read.
+        # More events may have been sent since the log was read.
         ledger = read_ledger(settings, TOPIC)
         comparisons = compare(console, settings, expected_accounts(baskets.events, ledger))
     console.print(result_table(expected_accounts(baskets.events), ledger.others, comparisons))
     differences = [difference for comparison in comparisons for difference in comparison.differences]
     for difference in differences[:SHOWN_DIFFERENCES]:
         console.print(
-            f"[red]{difference.node}: household {difference.household} should have {difference.expected.amount} "
-            f"from {difference.expected.event_count} events, the answer was {difference.answered}[/red]"
+            f"[red]{difference.node}: household {difference.household}: expected {difference.expected.amount} from "
+            f"{difference.expected.event_count} events, got {difference.answered}[/red]"
         )
     if differences:
         raise typer.Exit(1)
     console.rule(align="left")
-    print(places(settings))
+    print(endpoints(settings))
     print(NEXT.format(node=f"http://127.0.0.1:{settings.query_ports[0]}"))
 
 
@@ -82,78 +86,89 @@ NEXT = """
 Try next:
   curl -i -X POST {node}/api/balance.addFunds -H 'Content-Type: application/json' -d '{{"customerId": "you", "amount": "5.00"}}'
   curl -i '{node}/api/customers.getBalance?customerId=you'
-  ./foldlake status          every process, and how far behind the stream is
-  ./foldlake down            stop everything; the data stays
+  ./foldlake status          shows every process, and how far behind the stream is
+  ./foldlake down            stops everything; the data stays
 """
 
 
 class NotFoldedError(FoldlakeError):
-    """The stream did not get to the end of the log in time."""
+    """The stream stopped making progress before the end of the log."""
+
+
+class _Advance:
+    """Whether the stream still advances, and since when it does not."""
+
+    def __init__(self, total: int) -> None:
+        self._total = total
+        self._least_behind = total + 1
+        self._advanced_at_s = time.monotonic()
+
+    def is_settled(self, behind: int, state: str) -> bool:
+        """Whether there is nothing left to wait for; raises NotFoldedError when nothing has advanced for too long."""
+        if behind < self._least_behind:
+            self._least_behind, self._advanced_at_s = behind, time.monotonic()
+        still_s = time.monotonic() - self._advanced_at_s
+        if still_s > FOLD_TIMEOUT_S:
+            raise NotFoldedError(
+                f"The stream has not advanced for {FOLD_TIMEOUT_S:.0f} s and is {behind} events behind. "
+                "Hint: see `./foldlake status` and `./foldlake logs stream`."
+            )
+        # After a restart the driver publishes its position only when it commits: the comparison then decides.
+        return behind == 0 or (state == "running" and behind < self._total and still_s > SETTLED_S)
 
 
 def wait_until_folded(console: "Console", settings: "Settings", total: int) -> None:
-    """Show how many events are folded until all are.
+    """Wait until all events are folded, with a progress bar.
 
     Raises:
-        NotFoldedError: nothing moved for too long.
+        NotFoldedError: the stream has not advanced for too long.
     """
     from rich.progress import Progress
 
     from include.stream.status import read_stream_status
+    from include.waiting import wait_for
 
-    least_behind = total + 1
-    moved_at = time.monotonic()
+    advance = _Advance(total)
     with Progress(console=console) as progress:
         task = progress.add_task("Folding events", total=total)
-        while True:
+
+        def is_folded() -> bool:
             status = read_stream_status(settings)
-            # Before the driver's first start there is no version, and nothing that could be behind.
+            # Before the driver's first start there is no version, and therefore no lag.
             behind = status.events_behind if status.versions else total
             progress.update(task, completed=max(0, total - behind))
-            if behind == 0:
-                return
-            if behind < least_behind:
-                least_behind, moved_at = behind, time.monotonic()
-            still_s = time.monotonic() - moved_at
-            if status.state == "running" and behind < total and still_s > SETTLED_S:
-                # After a restart the driver says where it is only when it commits: the comparison decides.
-                return
-            if still_s > FOLD_TIMEOUT_S:
-                raise NotFoldedError(
-                    f"The stream has not moved for {FOLD_TIMEOUT_S:.0f} s, {behind} events behind. "
-                    "`./foldlake status` and `./foldlake logs stream` say more."
-                )
-            time.sleep(POLL_INTERVAL_S)
+            return advance.is_settled(behind, status.state)
+
+        wait_for(is_folded, timeout_s=math.inf, poll_s=POLL_INTERVAL_S)
 
 
 def compare(
     console: "Console", settings: "Settings", expected: "dict[str, Account]"
 ) -> "list[NodeComparison]":
-    """Compare every household on every node; what differs at first is asked again until the last records are there."""
+    """Compare every household on every node, again while there are differences, for as long as records may be under way."""
     from rich.progress import Progress
 
     from demo.baskets.comparison import compare_node
+    from include.waiting import wait_for
 
-    nodes = [f"http://127.0.0.1:{port}" for port in settings.query_ports]
-    comparisons = []
+    comparisons: dict[str, NodeComparison] = {}
     with Progress(console=console) as progress:
-        for node in nodes:
-            task = progress.add_task(f"Asking {node}", total=len(expected))
-            deadline = time.monotonic() + ARRIVAL_TIMEOUT_S
-            while True:
+        for node in (f"http://127.0.0.1:{port}" for port in settings.query_ports):
+            task = progress.add_task(f"Comparing {node}", total=len(expected))
+
+            def is_equal(node: str = node, task: "TaskID" = task) -> bool:
                 progress.reset(task)
-                comparison = compare_node(node, expected, partial(progress.advance, task))
-                if not comparison.differences or time.monotonic() > deadline:
-                    break
-                time.sleep(POLL_INTERVAL_S)
-            comparisons.append(comparison)
-    return comparisons
+                comparisons[node] = compare_node(node, expected, partial(progress.advance, task))
+                return not comparisons[node].differences
+
+            wait_for(is_equal, timeout_s=ARRIVAL_TIMEOUT_S, poll_s=POLL_INTERVAL_S)
+    return list(comparisons.values())
 
 
 def result_table(
     dataset: "dict[str, Account]", others: "dict[str, Account]", comparisons: "list[NodeComparison]"
 ) -> "Table":
-    """Return the data set's sums, those of other events about its households, and every node's."""
+    """Return a table of sums: of the data set, of other events about its households, and of every node."""
     from rich.table import Table
 
     table = Table(header_style="bold")

@@ -2,9 +2,10 @@
 
 
 def run() -> None:
-    """Stop the embedded stack, in reverse order, and leave no process behind.
+    """Stop the embedded stack, and leave no process behind.
 
-    Works as well after a start that was killed half-way, and where nothing runs. The data stays in FOLDLAKE_HOME.
+    Also ends the processes that an interrupted start has left. Does nothing when nothing is running. The data stays in
+    FOLDLAKE_HOME.
 
     Example:
       ./foldlake down
@@ -18,7 +19,7 @@ def run() -> None:
     console = Console()
     settings = Settings()
     with ProgressDisplay(console) as display:
-        leftovers = stop(settings, display)
-    if leftovers:
-        console.print(f"  {leftovers} left-over processes ended")
-    console.print(f"Down. The data is in {settings.home}.", highlight=False)
+        stray = stop(settings, display)
+    if stray:
+        console.print(f"  {stray} stray processes ended")
+    console.print(f"Stopped. The data is in {settings.home}.", highlight=False)

@@ -1,4 +1,4 @@
-"""`./foldlake lake`: the tables in the lake, how far behind they are, and their history."""
+"""`./foldlake lake`: the Delta tables, how far behind they are, and their history."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,14 +11,16 @@ MEGABYTE = 1e6
 
 
 def run(
-    read_model: Annotated[str, typer.Argument(help="A read model; none: all of them.")] = "",
-    newest: Annotated[int, typer.Option("-n", "--newest", min=1, help="How many commits of each.")] = 10,
-    as_json: Annotated[bool, typer.Option("--json", help="For programs: one JSON document.")] = False,
+    read_model: Annotated[str, typer.Argument(help="A read model. None: all of them.")] = "",
+    newest: Annotated[
+        int, typer.Option("-n", "--newest", min=1, help="How many commits to show of each table.")
+    ] = 10,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document, for programs.")] = False,
 ) -> None:
-    """Show the Delta table of each read model: where it is, its size, how far behind the events, and its history.
+    """Show the Delta table of each read model: path, size, how far behind it is, and its newest commits.
 
-    A table is known to be complete up to where the stream had committed when it was brought up to date: what came since
-    counts as behind, though part of it may be in the table. docs/lake.md says how to query the tables.
+    A table is complete up to the offsets that the stream had committed at the last compaction. Later events count as
+    behind, although the table may contain some of them. docs/lake.md shows how to query the tables.
 
     Examples:
       ./foldlake lake
@@ -52,7 +54,7 @@ def run(
 
 
 def to_lines(status: "LakeStatus") -> list[str]:
-    """Write a table's figures, then its history, newest first."""
+    """Return the lines about one table: its figures, then its history, newest first."""
     from cli.status import duration
 
     version = "no version yet" if status.version is None else f"version {status.version}"

@@ -1,4 +1,4 @@
-"""`./foldlake load`: append the grocer's baskets to the log as events."""
+"""`./foldlake load`: append the demo's purchases to the log as events."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,13 +16,13 @@ TOPIC = "balance"
 
 def run(
     first: Annotated[
-        int, typer.Option(min=0, help="Only this many baskets, the oldest; 0: all of them.")
+        int, typer.Option(min=0, help="Load only this many purchases, the oldest. 0: all of them.")
     ] = 0,
 ) -> None:
-    """Append a year of a real grocer's baskets to the log: one FundsAdded event for each basket.
+    """Append a year of purchases at a real grocer to the log, as one FundsAdded event each.
 
-    Each basket becomes one event, once: a load that was interrupted goes on where it stopped, and a second load
-    appends nothing. Needs Kafka and the schema registry up.
+    Each purchase is appended exactly once: a load continues an interrupted one, and a repeated load appends nothing. Kafka
+    and the schema registry must be running (`./foldlake up`).
 
     Examples:
       ./foldlake load
@@ -42,7 +42,7 @@ def run(
 
 
 def load_with_progress(console: "Console", settings: "Settings", baskets: "Baskets") -> "LoadResult":
-    """Load the baskets with a progress bar, and say what came of it."""
+    """Load the baskets with a progress bar, and print the result."""
     from rich.progress import Progress
 
     from demo.baskets.loading import load
@@ -51,8 +51,8 @@ def load_with_progress(console: "Console", settings: "Settings", baskets: "Baske
         task = progress.add_task("Loading events", total=len(baskets.events))
         result = load(settings, TOPIC, baskets.events, lambda done: progress.update(task, completed=done))
     console.print(
-        f"{result.appended:,} events appended to topic {TOPIC}, {result.present:,} were there already; "
-        f"{baskets.skipped} baskets that total 0.00 skipped.",
+        f"Appended {result.appended:,} events to topic {TOPIC}; {result.present:,} were already there. "
+        f"Skipped {baskets.skipped} purchases of 0.00.",
         highlight=False,
         soft_wrap=True,
     )

@@ -1,4 +1,4 @@
-"""`./foldlake logs`: show what a process wrote."""
+"""`./foldlake logs`: show the log of a process."""
 
 import sys
 import time
@@ -12,11 +12,22 @@ READ_BYTES = 64 * 1024
 
 
 def run(
-    name: Annotated[str, typer.Argument(help="A process as `./foldlake status` names it, or `stream`.")] = "",
-    lines: Annotated[int, typer.Option("-n", "--lines", min=0, help="How many lines from the end.")] = 50,
-    follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on as more is written.")] = False,
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="A process, as in `./foldlake status`, or `stream` for the stream driver. None: list the logs."
+        ),
+    ] = "",
+    lines: Annotated[
+        int, typer.Option("-n", "--lines", min=0, help="How many lines to show, from the end.")
+    ] = 50,
+    follow: Annotated[
+        bool, typer.Option("-f", "--follow", help="Keep printing new lines until Ctrl-C.")
+    ] = False,
 ) -> None:
-    """Show the end of what a process wrote; without a name, list the logs that there are.
+    """Show the end of a process's log. Without a name, list the logs.
+
+    The logs are files in FOLDLAKE_HOME/logs. The log of the stream driver continues across its restarts.
 
     Examples:
       ./foldlake logs
@@ -48,7 +59,7 @@ def run(
 
 
 def _tail(path: Path, lines: int) -> list[str]:
-    """Return the last lines, reading no more of the file's end than they take."""
+    """Return the last lines, reading only the end of the file."""
     with path.open("rb") as log:
         position = log.seek(0, 2)
         text = b""
@@ -61,7 +72,7 @@ def _tail(path: Path, lines: int) -> list[str]:
 
 
 def _follow(path: Path) -> None:
-    """Print what is added; a file that was put aside by rotation is followed in its successor."""
+    """Print what is added to the file; after a rotation, what is added to the new file."""
     log = path.open("rb")
     log.seek(0, 2)
     while True:

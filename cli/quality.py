@@ -1,4 +1,4 @@
-"""`./foldlake quality`: check whether stored records are what the events fold to."""
+"""`./foldlake quality`: check that stored records equal a replay of the events."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,18 +15,20 @@ SHOWN_KEYS = 20
 
 def run(
     read_model: Annotated[str, typer.Argument(help="The read model.")] = "balance",
-    sample: Annotated[bool, typer.Option("--sample/--full", help="A sample of the keys, or all.")] = False,
+    sample: Annotated[
+        bool, typer.Option("--sample/--full", help="Check a sample of the keys, or all.")
+    ] = False,
     stores: Annotated[
-        str, typer.Option(help="Of lake, nodes, changelog, staging; with commas between.")
+        str, typer.Option(help="Some of lake, nodes, changelog, staging; separated by commas.")
     ] = "lake,nodes",
-    version: Annotated[int, typer.Option(min=0, help="Only with --now: its version; 0: the live one.")] = 0,
-    now: Annotated[bool, typer.Option("--now", help="Run it here, without Airflow.")] = False,
-    listing: Annotated[bool, typer.Option("--list", help="Show the last results and check nothing.")] = False,
+    version: Annotated[int, typer.Option(min=0, help="Only with --now: the version; 0: the live one.")] = 0,
+    now: Annotated[bool, typer.Option("--now", help="Run the check here, without Airflow.")] = False,
+    listing: Annotated[bool, typer.Option("--list", help="Show the last results without a check.")] = False,
 ) -> None:
-    """Check a read model's stored records against the events in the log, folded again.
+    """Check a read model's stored records against a replay of the events in the log.
 
     Starts a run of Airflow's DAG `quality` and follows it. The exit code is 0 when the check passed, 1 when it failed,
-    75 when it could not be made, 69 when it never can be. docs/quality.md says what is checked and what to do.
+    75 when it could not be run, 69 when the read model cannot be checked. docs/quality.md describes what is checked.
 
     Examples:
       ./foldlake quality
@@ -61,7 +63,7 @@ def _stores(text: str) -> "tuple[Any, ...]":
     try:
         return tuple(StoreName(name.strip()) for name in text.split(","))
     except ValueError as error:
-        raise SettingsError(f"--stores: {error}. There are {', '.join(StoreName)}.") from error
+        raise SettingsError(f"--stores: {error}; allowed: {', '.join(StoreName)}.") from error
 
 
 def _now(settings: "Settings", request: "CheckRequest") -> str:
@@ -73,44 +75,44 @@ def _now(settings: "Settings", request: "CheckRequest") -> str:
     from stack.launchers.direct_submit import run as run_job
 
     name = f"now-{datetime.now(UTC):%Y-%m-%dT%H-%M-%S}-{request.read_model}"
-    run_job(settings, "quality", arguments(replace(request, run_id=name)))
+    run_job(settings, "quality_check", arguments(replace(request, run_id=name)))
     return name
 
 
 def _by_airflow(console: "Console", settings: "Settings", request: "CheckRequest") -> str:
-    """Have Airflow run it, follow, and return the name of its report."""
-    from cli.display.run_follower import Following, follow_or_leave
+    """Run the check in Airflow, follow it, and return the name of its report."""
+    from cli.display.run_display import RunToFollow, trigger_and_follow
     from include.airflow.names import QUALITY_DAG
     from include.errors import SettingsError
     from include.quality.run_ids import check_id
-    from stack.components import airflow
 
     if request.version is not None:
-        raise SettingsError("Airflow checks the live version: to check another one, add --now.")
-    api = airflow.api(settings)
+        raise SettingsError("--version requires --now: Airflow checks only the live version.")
     conf = {
         "read_model": request.read_model,
         "mode": str(request.mode),
         "stores": list(map(str, request.stores)),
     }
-    note = f"{request.read_model}, {request.mode}: {', '.join(request.stores)}"
-    run_id = api.trigger(QUALITY_DAG, conf, note=note)
-    url = f"{settings.airflow.base_url}/dags/{QUALITY_DAG}/runs/{run_id}"
-    console.print(f"quality check of {request.read_model} begun: {url}", highlight=False, soft_wrap=True)
-    until = f"check_{request.read_model}"
-    follow_or_leave(Following(api, QUALITY_DAG, run_id, console, until=until), f"{url} shows it.")
-    return check_id(run_id, request.read_model)
+    wanted = RunToFollow(
+        f"quality check of {request.read_model}",
+        QUALITY_DAG,
+        conf,
+        note=f"{request.read_model}, {request.mode}: {', '.join(request.stores)}",
+        until=[f"check_{request.read_model}"],
+    )
+    dag_run, _ = trigger_and_follow(console, settings, wanted)
+    return check_id(dag_run.run_id, request.read_model)
 
 
 def _show(console: "Console", settings: "Settings", name: str) -> int:
-    """Print what a check came to, and return its exit code."""
+    """Print a check's result, and return the exit code."""
     from include.quality.check import CheckResult
     from include.quality.report import summary_path
 
     try:
         result = CheckResult.read(summary_path(settings, name).read_text(encoding="utf-8"))
     except OSError:
-        console.print("[red]The check could not be made.[/red] What is printed above says why.")
+        console.print("[red]The check could not be run.[/red] The cause is printed above.")
         return 75
     if result["passed"] is None:
         console.print(result["verdict"], style="yellow", highlight=False, markup=False, soft_wrap=True)
@@ -135,7 +137,7 @@ def _fields(record: dict[str, str]) -> str:
 
 
 def _list(console: "Console", settings: "Settings") -> None:
-    """Show the newest runs, the newest last."""
+    """Show the last checks, the newest at the end."""
     from rich.table import Table
 
     from include.quality.history import last_runs

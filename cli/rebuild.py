@@ -1,8 +1,13 @@
-"""`./foldlake rebuild`: build a new version of a read model, prove it, promote it."""
+"""`./foldlake rebuild`: build a new version of a read model, verify it, promote it."""
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from include.rebuild.plan import PlannedStage
+    from include.rebuild.request import RebuildRequest
+    from include.settings import Settings
 
 
 def run(
@@ -10,17 +15,18 @@ def run(
     reason: Annotated[str, typer.Option(help="Why: stays with the version.")],
     fold_revision: Annotated[int | None, typer.Option(help="Fold revision; by default the newest.")] = None,
     approve: Annotated[
-        bool, typer.Option("--approve/--when-proved", help="Wait for a person's yes, or promote when proved.")
+        bool,
+        typer.Option("--approve/--when-proved", help="Wait for approval, or promote once verified."),
     ] = True,
     grace_hours: Annotated[
         float | None, typer.Option(help="How long the replaced version is kept for a rollback.")
     ] = None,
-    follow: Annotated[bool, typer.Option(help="Show how it goes until it is promoted.")] = True,
+    follow: Annotated[bool, typer.Option(help="Show the stages until the version is live.")] = True,
 ) -> None:
-    """Build a new version of a read model from the first event, beside the live one; prove it, and promote it.
+    """Build a new version of a read model from the first event, beside the live one; verify it, and promote it.
 
     Starts a run of Airflow's DAG `rebuild`. The exit code is 0 when the version is live, lake table included (with
-    --no-follow: when the run has begun). Ctrl-C ends the showing, not the rebuild.
+    --no-follow: when the run has started). Ctrl-C stops following; the rebuild continues.
 
     Examples:
       ./foldlake rebuild balance --reason "1 % bonus"
@@ -29,14 +35,13 @@ def run(
     """
     from rich.console import Console
 
-    from cli.display.run_follower import Following, follow_or_leave
+    from cli.display.run_display import RunToFollow, trigger_and_follow
     from include.airflow.names import REBUILD_DAG
     from include.declarations.read_model import load_read_models
     from include.rebuild.request import rebuild_request
     from include.settings import Settings
-    from stack.components import airflow
 
-    settings = Settings()
+    settings, console = Settings(), Console()
     conf: dict[str, Any] = {
         "read_model": read_model,
         "reason": reason,
@@ -44,22 +49,36 @@ def run(
         "approve": approve,
         "grace_hours": settings.rebuild.grace_h if grace_hours is None else grace_hours,
     }
-    # Said here at once what the first task would say a little later.
-    rebuild_request(conf, load_read_models(settings.read_models_dir), settings.rebuild.grace_h)
-    api = airflow.api(settings)
-    run_id = api.trigger(REBUILD_DAG, conf, note=f"{read_model}: {reason}")
-    url = f"{settings.airflow.base_url}/dags/{REBUILD_DAG}/runs/{run_id}"
-    console = Console()
-    console.print(f"rebuild of {read_model} begun: {url}", highlight=False, soft_wrap=True)
+    # Checked here as well: an invalid request fails at once instead of in the run's first task.
+    request = rebuild_request(conf, load_read_models(settings.read_models_dir), settings.rebuild.grace_h)
+    wanted = RunToFollow(
+        f"rebuild of {read_model}",
+        REBUILD_DAG,
+        conf,
+        note=f"{read_model}: {reason}",
+        plan=_plan(settings, request),
+        until=["promote_lake"],
+    )
+    dag_run, succeeded = trigger_and_follow(console, settings, wanted, follow=follow)
     if not follow:
         return
-    following = Following(api, REBUILD_DAG, run_id, console, until="promote_lake")
-    if not follow_or_leave(following, f"{url} shows it."):
-        if following.has_done("promote"):
-            console.print(
-                "[yellow]Live for lookups, but the lake's table is not it yet.[/yellow] The next compaction brings it along."
-            )
-        else:
-            console.print("[red]Not promoted.[/red] docs/operations.md says what to do when a stage fails.")
-        raise typer.Exit(1)
-    console.print(f"[green]Promoted.[/green] `./foldlake rollback {read_model} --reason …` goes back.")
+    if succeeded:
+        console.print(f"[green]Promoted.[/green] `./foldlake rollback {read_model} --reason …` undoes it.")
+        return
+    if dag_run.has_succeeded("promote"):
+        console.print(
+            "[yellow]Live for lookups, but the lake's table is still the old version's.[/yellow] The next compaction replaces it."
+        )
+    else:
+        console.print("[red]Not promoted.[/red] docs/operations.md describes what to do when a stage fails.")
+    raise typer.Exit(1)
+
+
+def _plan(settings: "Settings", request: "RebuildRequest") -> "tuple[PlannedStage, ...]":
+    """Return the stages that the rebuild will have, from the registry's current record."""
+    from include.rebuild.plan import rebuild_plan
+    from include.versions.registry import VersionRegistry
+    from include.versions.transitions import record_of
+
+    with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
+        return rebuild_plan(record_of(registry, request.read_model), request)

@@ -11,9 +11,9 @@ def run(
     to: Annotated[
         int | None, typer.Option(min=1, help="The version; by default the one that was live before.")
     ] = None,
-    follow: Annotated[bool, typer.Option(help="Show how it goes until it is done.")] = True,
+    follow: Annotated[bool, typer.Option(help="Show the stages until the rollback is complete.")] = True,
 ) -> None:
-    """Make a previous version live again: for lookups at once, then for the lake's table.
+    """Make a previous version live again: at once for lookups, then for the lake's table.
 
     Starts a run of Airflow's DAG `rollback`. `./foldlake versions` lists the versions.
 
@@ -26,34 +26,39 @@ def run(
 
     from rich.console import Console
 
-    from cli.display.run_follower import Following, follow_or_leave
+    from cli.display.run_display import RunToFollow, trigger_and_follow
     from include.airflow.names import ROLLBACK_DAG
     from include.declarations.read_model import load_read_models
+    from include.rebuild.plan import rollback_plan
     from include.rebuild.promotion import choose_rollback
     from include.rebuild.request import rollback_request
     from include.settings import Settings
-    from stack.components import airflow
 
-    settings = Settings()
-    asked_at = datetime.now(UTC)
+    settings, console = Settings(), Console()
+    requested_at = datetime.now(UTC)
     conf = {"read_model": read_model, "version": to, "reason": reason}
     request = rollback_request(conf, load_read_models(settings.read_models_dir))
-    # Decided now: when Airflow comes to it, another version may be the one that was live before.
-    conf["version"] = version = choose_rollback(settings, request, asked_at)
-    api = airflow.api(settings)
-    run_id = api.trigger(ROLLBACK_DAG, conf, note=f"{read_model}: {reason}")
-    url = f"{settings.airflow.base_url}/dags/{ROLLBACK_DAG}/runs/{run_id}"
-    console = Console()
-    console.print(f"rollback of {read_model} to v{version} begun: {url}", highlight=False, soft_wrap=True)
+    # Chosen now: by the time Airflow starts the run, another version may be the one that was live before.
+    conf["version"] = version = choose_rollback(settings, request, requested_at)
+    wanted = RunToFollow(
+        f"rollback of {read_model} to v{version}",
+        ROLLBACK_DAG,
+        conf,
+        note=f"{read_model}: {reason}",
+        plan=rollback_plan(version),
+        until=["promote_lake"],
+    )
+    dag_run, succeeded = trigger_and_follow(console, settings, wanted, follow=follow)
     if not follow:
         return
-    following = Following(api, ROLLBACK_DAG, run_id, console, until="promote_lake")
-    if not follow_or_leave(following, f"{url} shows it."):
-        if following.has_done("roll_back"):
-            console.print(
-                "[yellow]Done for lookups, but not for the lake's table.[/yellow] The next compaction brings it along."
-            )
-        else:
-            console.print("[red]Not done.[/red] `./foldlake versions` shows what is live.")
-        raise typer.Exit(1)
-    console.print("[green]Done.[/green] Rolling back once more undoes it.")
+    if succeeded:
+        console.print("[green]Done.[/green] A second rollback undoes it.")
+        return
+    if dag_run.has_succeeded("roll_back"):
+        console.print(
+            "[yellow]Done for lookups, but the lake's table is still the other version's.[/yellow] The next compaction replaces "
+            "it."
+        )
+    else:
+        console.print("[red]Not done.[/red] `./foldlake versions` shows which version is live.")
+    raise typer.Exit(1)

@@ -19,12 +19,14 @@ HOURS_PER_DAY = 24
 
 
 def run(
-    as_json: Annotated[bool, typer.Option("--json", help="For programs: one JSON document.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document, for programs.")] = False,
 ) -> None:
-    """Show state, pid, port, memory, uptime and restarts of every process, and how far behind the stream is.
+    """Show every process of the stack, and how far behind the stream is.
 
-    Memory is the resident memory of a process with all its descendants. The exit code is 0 when everything is ready.
-    An error of a query is cut at the terminal's edge; --json has all of it.
+    Memory is the resident memory of a process with all its descendants. A query's error is cut at the width of the
+    terminal; --json contains all of it.
+
+    The exit code is 0 when every process is ready, else 1.
 
     Examples:
       ./foldlake status
@@ -87,7 +89,7 @@ def _process_table(processes: list["ProcessStatus"]) -> "Table":
 
 
 def stream_table(stream: dict[str, Any]) -> "Table":
-    """Return what `read_stream_status` said, as a dictionary, as rows of a name and a value."""
+    """Return the result of `read_stream_status`, given as a dictionary, as a table of names and values."""
     from rich.table import Table
 
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0), title="stream", title_justify="left")
@@ -106,12 +108,12 @@ def stream_table(stream: dict[str, Any]) -> "Table":
 
 
 def _query_state(query: dict[str, Any]) -> "Text":
-    """Describe a query in one line, cut at the terminal's edge: an error of Spark's is long."""
+    """Describe a query in one line, cut at the width of the terminal: an error message of Spark is long."""
     from rich.text import Text
 
     error = " ".join(query["last_error"].split())
-    said = f"{query['phase']}, {query['restarts']} restarts" + (f": {error}" if error else "")
-    return Text(said, no_wrap=True, overflow="ellipsis")
+    line = f"{query['phase']}, {query['restarts']} restarts" + (f": {error}" if error else "")
+    return Text(line, no_wrap=True, overflow="ellipsis")
 
 
 def _figure(name: str, value: object) -> str:
@@ -121,7 +123,7 @@ def _figure(name: str, value: object) -> str:
 
 
 def duration(seconds: int) -> str:
-    """Write a time span as a person would: `42 s`, `3 min`, `2 h 05 min`, `12 d 3 h`."""
+    """Format a duration for people: `42 s`, `3 min`, `2 h 05 min`, `12 d 3 h`."""
     if seconds < SECONDS_PER_MINUTE:
         return f"{seconds} s"
     minutes = seconds // SECONDS_PER_MINUTE

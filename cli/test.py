@@ -38,8 +38,8 @@ def run(context: typer.Context) -> None:
             # Without a cache: it takes less than a second, and leaves no folder in the checkout.
             "import-linter": [str(bin_directory / "lint-imports"), "--no-cache"],
             "mypy": [sys.executable, "-m", "mypy"],
-            # The quick ones first. The last line of the last step is pytest's own summary.
-            "tests": [*pytest, "tests/unit", "tests/integration"],
+            # The quick ones first. Near the end of the last step are its slowest tests, then pytest's own summary.
+            "tests": [*pytest, "--durations=20", "tests/unit", "tests/integration"],
         }
     )
     failed = []

@@ -8,13 +8,16 @@ import typer
 def run(
     only: Annotated[
         str,
-        typer.Option(help="Start only these, with commas between: kafka, registry, query_nodes, airflow."),
+        typer.Option(
+            metavar="NAMES",
+            help="Start only these components, separated by commas: kafka, registry, query_nodes, airflow.",
+        ),
     ] = "",
 ) -> None:
-    """Start the embedded stack, in order, and wait until every process answers.
+    """Start the embedded stack, and wait until every process is ready.
 
-    What is up already stays as it is; what has other settings or read models than before is started anew.
-    Ports and all else are settings: see .env.example.
+    Running processes stay as they are, except those whose settings or read models have changed: they are restarted. Ports,
+    memory and folders are settings, listed in .env.example.
 
     Examples:
       ./foldlake up
@@ -25,7 +28,7 @@ def run(
     """
     from rich.console import Console
 
-    from cli.display.endpoints import places
+    from cli.display.endpoints import endpoints
     from cli.display.start_display import ProgressDisplay
     from include.errors import SettingsError
     from include.settings import Settings
@@ -34,13 +37,17 @@ def run(
     settings = Settings()
     wanted = [name.strip() for name in only.split(",") if name.strip()]
     if unknown := [name for name in wanted if name not in COMPONENTS]:
-        raise SettingsError(f"--only {only}: there is no {unknown[0]!r}. There are: {', '.join(COMPONENTS)}.")
+        raise SettingsError(
+            f"--only {only}: there is no component {unknown[0]!r}. There are: {', '.join(COMPONENTS)}."
+        )
     console = Console()
     try:
         with ProgressDisplay(console) as display:
             start(settings, wanted, display)
     except KeyboardInterrupt:
-        console.print("Interrupted. `./foldlake up` goes on, `./foldlake down` stops what was started.")
+        console.print(
+            "Interrupted. Continue with `./foldlake up`, or stop what was started with `./foldlake down`."
+        )
         raise typer.Exit(130) from None
     if not wanted:
-        print(places(settings))
+        print(endpoints(settings))

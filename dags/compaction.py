@@ -1,31 +1,31 @@
-"""The DAG that keeps the lake up to date: one task for each read model."""
+"""The DAG that brings the lake up to date: one task for each read model."""
 
 from datetime import timedelta
 
 from airflow.sdk import DAG, Asset, Param
 
 from include.airflow.names import COMPACTION_DAG, LAKE_POOL, changelog_asset, dag_arguments, lake_asset
-from include.airflow.spark_tasks import lake_task, skip_unless_asked_for
+from include.airflow.spark_tasks import lake_task, skip_unless_requested
 from include.declarations.read_model import load_read_models
 from include.settings import Settings
 
 DOCS = """
-### Keeps the tables in the lake up to date
+### Brings the lake's tables up to date
 
-For each read model one task: a Spark job that merges what is new on the live version's changelog into `lake/<model>`, in
-commits that say up to where; then OPTIMIZE and VACUUM, where they are worth their time. It may be killed at any point: the
-next run goes on from where the table says it is. Each run that did so emits an event of the asset `lake/<model>`, and
-the quality check follows.
+One task for each read model: a Spark job that merges new records of the live version's changelog into `lake/<model>`. Each
+commit stores the changelog offsets up to which it has read. OPTIMIZE and VACUUM follow when they are worthwhile. A killed run is
+harmless: the next one continues from the offsets in the table. Each successful run emits an event of the asset `lake/<model>`,
+which starts the quality check.
 
-It runs every `FOLDLAKE_COMPACTION_INTERVAL_S` seconds (0: only by hand). Missed runs are not made up for: one run takes in
-all that is new. **Paused**, the tables stay as they are, and the next run takes longer.
+The DAG runs every `FOLDLAKE_COMPACTION_INTERVAL_S` seconds (0: only by hand). Missed runs are not made up: one run merges
+everything new. While the DAG is **paused**, the tables stay as they are.
 
-**By hand**: press Trigger, or `./foldlake compact`. `./foldlake lake` shows the tables and how far behind they are.
-`docs/lake.md` says what is in them.
+**By hand**: press **Trigger**, or `./foldlake compact`. `./foldlake lake` shows the tables and their lag. The tables are
+described in `docs/lake.md`.
 """
 TASK_DOCS = """
-Merges the live changelog of `{model}` into its table. The last lines of the log say how many records were read, how many
-keys merged and deleted, and files and bytes before and after. Skipped where the run is about another read model.
+Merges the live changelog of `{model}` into its table. The last lines of the log show how many records were read, how many
+keys were merged and deleted, and files and bytes before and after. Skipped when the run is for another read model.
 """
 
 SETTINGS = Settings()
@@ -33,13 +33,13 @@ MODELS = load_read_models(SETTINGS.read_models_dir)
 ALL = "all"
 FORM = {
     "read_model": Param(
-        ALL, enum=[ALL, *MODELS], title="Read model", description="Whose table is brought up to date."
+        ALL, enum=[ALL, *MODELS], title="Read model", description="The table to bring up to date."
     ),
     "optimize": Param(
         default=False,
         type="boolean",
         title="OPTIMIZE and VACUUM in any case",
-        description="Also where few files are small, and the last VACUUM is not an hour ago.",
+        description="Even if few files are small and the last VACUUM is less than an hour ago.",
     ),
 }
 
@@ -59,7 +59,7 @@ with DAG(
             f"compact_{name}",
             "compaction",
             ["--read-model", name, "--optimize", "{{ 'always' if params.optimize else 'when-worth-it' }}"],
-            pre_execute=skip_unless_asked_for(name, ALL),
+            pre_execute=skip_unless_requested(name, ALL),
             pool=LAKE_POOL,
             retries=3,
             retry_delay=timedelta(seconds=10),

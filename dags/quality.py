@@ -1,4 +1,4 @@
-"""The DAG that checks whether stored records are what the events fold to."""
+"""The DAG that checks stored records against a replay of the events."""
 
 from datetime import timedelta
 
@@ -11,36 +11,38 @@ from include.declarations.read_model import load_read_models
 from include.settings import Settings
 
 DOCS = """
-### Checks whether the numbers are right
+### Checks stored records against the events in the log
 
-Every stored record says how many events, up to which offset, are in it. The check folds exactly those events again, from
-the log, and compares: the lake's table and the stores of all query nodes, owners and standbys. It also looks for keys that
-are missing, keys that should not be, and records that have not got as far as they must.
+Every stored record carries the number of events folded into it, and up to which offset. The check replays exactly those events
+from the log and compares the result with the record: in the lake's table and in the stores of all query nodes, owners and
+standbys. It also finds missing keys, surplus keys, and records that lag behind.
 
 It runs
 
-* **after each compaction, promotion and rollback**, over a sample of the keys (another one each time), counting all of them.
-  After a compaction it is skipped while checks rest: nine times as long as the last one took;
-* **every day at 03:00 UTC**, over all keys;
-* **by hand**: press Trigger, and say what to check.
+* **after each compaction, promotion and rollback**, on a sample of the keys (a different one each time); it counts all of them.
+  After a compaction it is skipped within nine times the duration of the last check;
+* **every day at 03:00 UTC**, on all keys;
+* **by hand**: press **Trigger** and choose what to check.
 
-A task that failed has found something: its button **Report** opens a page that names the keys, with stored and replayed
-values. `docs/quality.md` says what to do. It is not tried again, for it would find the same. A task that is up for retry
-could not ask: Kafka, the schema registry or the nodes did not answer. A task that was skipped says why in its log.
+| task | meaning | what to do |
+|---|---|---|
+| failed | records differ from the log; a retry would find the same | open the task's **Report**: it names the keys, with stored and replayed values. `docs/quality.md` |
+| up for retry | Kafka, the schema registry or a query node did not answer | `./foldlake status` shows which |
+| skipped | nothing to check, or the read model cannot be checked | the task's log names the reason |
 
-A failed check posts to the webhook of `FOLDLAKE_ALERT_WEBHOOK_URL`, where one is set.
+A failed check is posted to the webhook `FOLDLAKE_ALERT_WEBHOOK_URL`, if set.
 """
 
 MODELS = load_read_models(Settings().read_models_dir)
 FORM = {
     "read_model": Param(
-        next(iter(MODELS)), enum=list(MODELS), title="Read model", description="What is checked."
+        next(iter(MODELS)), enum=list(MODELS), title="Read model", description="The read model to check."
     ),
     "mode": Param(
         "full",
         enum=["full", "sample"],
-        title="How much",
-        description="full: every key. sample: about FOLDLAKE_QUALITY_SAMPLE_KEYS of them; all are counted.",
+        title="Mode",
+        description="full: every key. sample: about FOLDLAKE_QUALITY_SAMPLE_KEYS of them, and the number of all.",
     ),
     "stores": Param(
         ["lake", "nodes"],
@@ -49,7 +51,7 @@ FORM = {
         examples=["lake", "nodes", "changelog", "staging"],
         minItems=1,
         title="Stores",
-        description="lake: the analysts' table. nodes: what each query node holds. changelog, staging: of a version being built.",
+        description="lake: the analysts' table. nodes: the store of each query node. changelog, staging: of a version being built.",
     ),
 }
 
@@ -68,7 +70,7 @@ with DAG(
     for name in MODELS:
         lake_task(
             f"check_{name}",
-            "quality",
+            "quality_check",
             [],
             operator_class=CheckStores,
             read_model=name,
@@ -77,5 +79,5 @@ with DAG(
             retry_delay=timedelta(seconds=30),
             execution_timeout=timedelta(hours=6),
             outlets=[Asset(quality_asset(name))],
-            doc_md=f"Checks the read model {name}. Skipped where the run is about another.",
+            doc_md=f"Checks the read model {name}. Skipped when the run is for another one.",
         )

@@ -1,4 +1,4 @@
-"""The DAG that retires what is due and tidies up after rebuilds that could not."""
+"""The DAG that retires versions that are due and cleans up after rebuilds that could not."""
 
 from datetime import timedelta
 from typing import Any
@@ -8,33 +8,36 @@ from airflow.sdk import DAG, Param, task
 from include.airflow.names import RETIREMENT_DAG, dag_arguments
 
 DOCS = """
-### Retires what is due, and tidies up
+### Retires versions that are due, and cleans up
 
 Every 15 minutes:
 
-* previous versions whose grace time is over are retired: their query ends, the nodes remove their stores, and topic,
+* previous versions whose grace time has ended are retired: their query ends, the nodes remove their stores, and topic,
   checkpoint and staging are deleted;
-* candidates whose rebuild has ended, or is gone, are abandoned in the same way;
-* whatever a retired or abandoned version has left is removed.
+* candidates whose rebuild has ended or no longer exists are abandoned in the same way;
+* leftovers of retired and abandoned versions are removed.
 
-To retire one previous version now, press Trigger and name it. The live version is never touched.
+To retire one previous version now, press **Trigger** and name it. The live version is never retired.
 """
 
 with DAG(
     dag_id=RETIREMENT_DAG,
     schedule=timedelta(minutes=15),
-    description="Retires versions whose grace time is over, and removes leftovers",
+    description="Retires versions whose grace time has ended, and removes leftovers",
     doc_md=DOCS,
     params={
         "read_model": Param(
-            None, type=["null", "string"], title="Read model", description="Of the version to retire now."
+            None,
+            type=["null", "string"],
+            title="Read model",
+            description="Required with a version.",
         ),
         "version": Param(
             None,
             type=["null", "integer"],
             minimum=1,
             title="Version",
-            description="A previous version to retire now. Empty: whatever is due.",
+            description="A previous version to retire now. Empty: all versions that are due.",
         ),
     },
     is_paused_upon_creation=False,
@@ -43,10 +46,10 @@ with DAG(
 
     @task(retries=2, execution_timeout=timedelta(minutes=10))
     def retire_due(params: dict[str, Any] | None = None) -> list[str]:
-        """Retire, abandon and remove what is due, or retire the version named."""
-        from include.airflow.rebuild_actions import sweep_all
+        """Retire, abandon and remove what is due, or retire the version that the form names."""
+        from include.airflow.retirement_sweep import retire_due_versions
 
         form = params or {}
-        return sweep_all(form.get("read_model"), form.get("version"))
+        return retire_due_versions(form.get("read_model"), form.get("version"))
 
     retire_due()

@@ -11,16 +11,16 @@ from include.spark.stream_config import stream_config
 DOCS = """
 ### Keeps the stream driver running
 
-One long-lived Spark application folds the events of every read model into its changelog. This DAG launches it, and
-launches it again whenever it ends, for whatever reason: `@continuous` begins a new run as soon as the last one is over.
+One long-lived Spark application folds the events of every read model into its changelog. This DAG launches it, and launches it
+again when it ends for any reason: with `@continuous`, a new run starts as soon as the last one has ended.
 
-* **Stop it**: pause this DAG, then mark its run as failed. `./foldlake down` does so in good order.
-* **Restart it**: mark the run as failed, or clear its task.
-* **Look into it**: `./foldlake status` says how far behind the events it is, `./foldlake logs stream` what the driver
-  says. The task's log has that too, with Spark's messages.
+* **Stop**: pause this DAG, then mark its run as failed. `./foldlake down` does both in order.
+* **Restart**: mark the run as failed, or clear its task.
+* **Inspect**: `./foldlake status` shows how far the stream lags behind the events, `./foldlake logs stream` the driver's log. The
+  task's log has both the driver's and Spark's messages.
 
-A run that failed means that the driver ended six times: its log says why. There are never two drivers: each holds a
-lock for as long as it can write, and ends when its launcher ends. See `docs/airflow.md`.
+A failed run means that the driver ended six times; its log shows why. There are never two drivers: a driver holds a lock for as
+long as it can write, and ends when its launcher ends. See `docs/airflow.md`.
 """
 
 with DAG(
@@ -39,8 +39,8 @@ with DAG(
         application=str(CHECKOUT / "spark_jobs" / "stream.py"),
         name="foldlake-stream",
         conf=stream_config(Settings()),
-        # Nothing to reconnect to: in client mode the driver ends with this task.
+        # In client mode the driver ends with this task: there is nothing to reconnect to.
         durable=False,
-        # A task that never ends has no events to emit; this draws where the changelogs come from.
+        # A task that never ends emits no events; the outlets show in Airflow where the changelogs come from.
         outlets=[Asset(changelog_asset(model)) for model in load_read_models(Settings().read_models_dir)],
     )

@@ -1,11 +1,12 @@
-"""Files that several processes share: replaced as a whole, and locked by one process at a time."""
+"""Files that several processes share: replaced as a whole, and locked by one process at a time. Standard library only."""
 
 import fcntl
 import os
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from include.waiting import wait_for
 
 POLL_INTERVAL_S = 0.2
 
@@ -38,8 +39,13 @@ class FileLockedError(Exception):
 class FileLock:
     """An exclusive lock on a file. The kernel releases it when its holder ends, however that happens.
 
-    `flock(2)`, and not the library `filelock`: some holders become another program by `exec` and keep the lock
-    (`survives_exec`), and the file says who holds it, for the one who waits. One class serves both.
+    `flock(2)`, and not the library `filelock`: some holders become another program by `exec` and keep the lock, and
+    the launcher locks before any library is installed.
+
+    Args:
+        path: the file, which stays when the lock is released. Its content names the holder.
+        survives_exec: whether a program that this process becomes by `exec`, or starts with inherited file
+            descriptors, holds the lock too. It is then released when the last of these processes ends.
     """
 
     def __init__(self, path: Path, *, survives_exec: bool = False) -> None:
@@ -67,13 +73,17 @@ class FileLock:
         self._descriptor = descriptor
         return True
 
-    def acquire(self, *, wait_s: float, note: str = "") -> None:
-        """Take the lock, waiting up to `wait_s` seconds; raises FileLockedError."""
-        deadline_s = time.monotonic() + wait_s
-        while not self.try_acquire(note):
-            if time.monotonic() >= deadline_s:
-                raise FileLockedError(self.path, holder_of(self.path))
-            time.sleep(POLL_INTERVAL_S)
+    def acquire(
+        self, *, wait_s: float, note: str = "", while_waiting: Callable[[float], None] | None = None
+    ) -> None:
+        """Take the lock, waiting up to `wait_s` seconds; raises FileLockedError. `while_waiting` as for `file_lock`."""
+        if not wait_for(
+            lambda: self.try_acquire(note),
+            timeout_s=wait_s,
+            poll_s=POLL_INTERVAL_S,
+            while_waiting=while_waiting,
+        ):
+            raise FileLockedError(self.path, holder_of(self.path))
 
     def release(self) -> None:
         """Release the lock; does nothing when it is not held."""
@@ -90,11 +100,40 @@ def holder_of(path: Path) -> str:
         return ""
 
 
+def is_locked(path: Path) -> bool:
+    """Whether any process holds the lock of a file; False where there is no such file."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
 @contextmanager
-def file_lock(path: Path, *, wait_s: float = 0.0, note: str = "") -> Iterator[None]:
-    """Hold the lock of a file for a block of code; raises FileLockedError."""
+def file_lock(
+    path: Path,
+    *,
+    wait_s: float = 0.0,
+    note: str = "",
+    error: Callable[[FileLockedError], Exception] = lambda locked: locked,
+    while_waiting: Callable[[float], None] | None = None,
+) -> Iterator[None]:
+    """Hold the lock of a file for a block of code.
+
+    Raises FileLockedError, or what `error` makes of it, when another process holds the lock for all of `wait_s`.
+    `while_waiting` is called with the seconds waited so far, every few seconds, for a log line.
+    """
     lock = FileLock(path)
-    lock.acquire(wait_s=wait_s, note=note)
+    try:
+        lock.acquire(wait_s=wait_s, note=note, while_waiting=while_waiting)
+    except FileLockedError as locked:
+        raise error(locked) from None
     try:
         yield
     finally:

@@ -1,4 +1,4 @@
-"""A process that dies the moment its parent does, so that a killed supervisor leaves no orphan that goes on writing."""
+"""Ends a process when its parent ends, so that a killed supervisor leaves no orphan that continues to write."""
 
 import ctypes
 import os
@@ -9,18 +9,18 @@ import time
 
 # prctl(2): deliver this signal to the caller when the thread that created it ends. Kept over execve, cleared by fork.
 PR_SET_PDEATHSIG = 1
-# Without prctl the parent is looked at this often.
+# How often the parent is checked where prctl does not exist.
 POLL_INTERVAL_S = 0.5
 
 
 def die_with_parent(parent_pid: int | None = None) -> None:
-    """Have this process killed with SIGKILL as soon as its parent ends, however that ends.
+    """Have this process killed with SIGKILL as soon as its parent ends.
 
-    On Linux the kernel does it, also after an `exec`. Elsewhere a thread watches, which an `exec` ends.
+    On Linux the kernel does it, even after an `exec`. Elsewhere a thread watches the parent, until an `exec`.
 
     Args:
-        parent_pid: the parent expected; by default whichever is the parent now. When it is already gone,
-            this process ends at once.
+        parent_pid: the expected parent, by default the current one. When it has already ended, this process ends at
+            once.
     """
     expected = os.getppid() if parent_pid is None else parent_pid
     if sys.platform == "linux":
@@ -28,13 +28,13 @@ def die_with_parent(parent_pid: int | None = None) -> None:
             raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG) was refused")
     else:
         threading.Thread(target=_watch, args=(expected,), name="parent-death", daemon=True).start()
-    # The parent may have ended before the call above took effect: then no signal ever comes.
+    # The parent may have ended before the call above took effect, which sends no signal.
     if os.getppid() != expected:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
 def forks_die_with_this_process() -> None:
-    """From now on, every child that this process forks (and their forked children) dies with its parent."""
+    """Make every process that this one forks from now on, and their children, end with their parents."""
     forking_pid = [os.getpid()]
 
     def remember_parent() -> None:

@@ -1,4 +1,4 @@
-"""What can go wrong inside a query node, each with what the operator should do."""
+"""The errors of a query node; each message ends with what the node does or the operator should do."""
 
 from pathlib import Path
 
@@ -10,28 +10,45 @@ class QueryNodeError(FoldlakeError):
 
 
 class StoreMissingError(QueryNodeError):
-    """There is no store for a version of a read model on this node, or not yet."""
+    """There is no store for a version of a read model on this node, not yet or no longer."""
+
+    @classmethod
+    def at(cls, path: Path) -> "StoreMissingError":
+        """Return the error for the directory `path`."""
+        return cls(f"There is no store at {path}: wait until the materializer has built it.")
+
+    @classmethod
+    def unreadable(cls, path: Path, reason: object) -> "StoreMissingError":
+        """Return the error for a store that is being built or removed."""
+        return cls(f"Cannot read the store at {path} ({reason}): wait until the materializer has built it.")
+
+    @classmethod
+    def unanswered(cls, path: Path, timeout_s: float) -> "StoreMissingError":
+        """Return the error for a store whose process does not answer."""
+        return cls(
+            f"The process that holds the store at {path} did not answer within {timeout_s:g} s: try again."
+        )
 
 
 class StoreUnusableError(QueryNodeError):
-    """A store has to be replaced by an empty one."""
+    """A store must be replaced by an empty one."""
 
     @classmethod
-    def of_another_changelog(cls, path: Path, held: object, found: object) -> "StoreUnusableError":
-        """Return the error for the store at `path` that was filled from `held`; the changelog is `found`."""
+    def because(cls, path: Path, reason: str) -> "StoreUnusableError":
+        """Return the error for the store at `path`."""
         return cls(
-            f"The store at {path} was filled from {held}, the changelog is now {found}: it is rebuilt from the changelog."
+            f"The store at {path} cannot be used ({reason}): it is removed and rebuilt from the changelog."
         )
 
 
 class StoreDamagedError(StoreUnusableError):
-    """A store holds something that was never written to it, or is gone."""
+    """A store holds something that was never written to it."""
 
     @classmethod
     def at(cls, path: Path, finding: str) -> "StoreDamagedError":
         """Return the error for a finding in the store at `path`."""
         return cls(
-            f"The store at {path} is damaged ({finding}): it is thrown away and rebuilt from the changelog."
+            f"The store at {path} is damaged ({finding}): it is removed and rebuilt from the changelog."
         )
 
 
@@ -41,22 +58,23 @@ class StoreFullError(QueryNodeError):
     @classmethod
     def at(cls, path: Path, reason: str) -> "StoreFullError":
         """Return the error for the store at `path`."""
-        return cls(
-            f"The store at {path} cannot grow ({reason}): free space on its disk; a node that has ended is then started again."
-        )
+        return cls(f"The store at {path} cannot grow ({reason}): free space on its disk.")
 
 
 class FollowingStoppedError(QueryNodeError):
-    """Following a changelog was told to stop while it was waiting for something."""
+    """A changelog follower was stopped while it was waiting."""
 
 
 class StoreLockedError(QueryNodeError):
-    """Another materializer writes this node's store."""
+    """Another materializer writes this node's stores."""
 
     @classmethod
-    def at(cls, path: Path) -> "StoreLockedError":
-        """Return the error for the node directory `path`."""
-        return cls(f"Another materializer holds {path}: give every node its own name (FOLDLAKE_NODE_NAME).")
+    def at(cls, path: Path, holder: str) -> "StoreLockedError":
+        """Return the error for the node directory `path`, locked by the process `holder`."""
+        return cls(
+            f"Process {holder or 'unknown'} writes the stores in {path}: give every node a name of its own "
+            "(FOLDLAKE_NODE_NAME)."
+        )
 
 
 class FencedError(QueryNodeError):

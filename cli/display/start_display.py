@@ -1,10 +1,10 @@
-"""Shows a start or a stop as it goes: one line for each process."""
+"""Displays the progress of a start or a stop: one line for each process."""
 
 from typing import Self
 
 from rich.console import Console
 
-from stack.lifecycle import Progress
+from stack.progress import Progress
 
 WORDS = {
     "preparing": "[dim]preparing[/dim]",
@@ -13,12 +13,12 @@ WORDS = {
     "stopping": "[yellow]stopping[/yellow]",
     "stopped": "[green]stopped[/green]",
 }
-# Preparing what is prepared takes less: not worth a line.
+# A component that is already prepared takes less time than this, and gets no line.
 SILENT_BELOW_S = 0.5
 
 
 class ProgressDisplay:
-    """A listener for `stack.start` and `stack.stop`: finished steps stay as lines, the others are named in a spinner."""
+    """A listener for `stack.lifecycle`: finished steps stay as lines, a spinner names the steps in progress."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -31,11 +31,11 @@ class ProgressDisplay:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Take the spinner away."""
+        """Remove the spinner."""
         self._spinner.stop()
 
     def __call__(self, progress: Progress) -> None:
-        """Show one step."""
+        """Display one step."""
         if progress.state in {"ready", "stopped", "prepared"}:
             self._active.pop(progress.name, None)
             if progress.state != "prepared":

@@ -1,1 +1,1 @@
-"""A year of a real grocer's baskets: the input of the demo."""
+"""A year of purchases (baskets) at a real grocer: the input of the demo."""

@@ -1,4 +1,4 @@
-"""Compares what the query nodes answer with what the data set itself adds up to."""
+"""Compares the answers of the query nodes with the sums of the data set."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -13,12 +13,12 @@ from demo.baskets.dataset import Basket
 from demo.baskets.ledger import Account, Ledger
 
 LOOKUP_TIMEOUT_S = 10.0
-LOOKUPS_AT_ONCE = 4
+PARALLEL_LOOKUPS = 4
 
 
 @dataclass(frozen=True)
 class Difference:
-    """A household for which a node's answer is not the expected one."""
+    """A household whose account on a node differs from the expected one; `answered` is the node's answer as text."""
 
     node: str
     household: str
@@ -28,7 +28,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class NodeComparison:
-    """What came of asking one node for every household."""
+    """The result of comparing every household on one node."""
 
     node: str
     households: int
@@ -38,7 +38,7 @@ class NodeComparison:
 
 
 def expected_accounts(baskets: Sequence[Basket], ledger: Ledger | None = None) -> dict[str, Account]:
-    """Add up every household's baskets, and what other events of the log say of the same households."""
+    """Return household -> sum of its baskets, and of the log's other events about the same household."""
     accounts: dict[str, Account] = {}
     for basket in baskets:
         accounts.setdefault(str(basket.household_id), Account()).add(Decimal(basket.total_cents).scaleb(-2))
@@ -52,25 +52,25 @@ def expected_accounts(baskets: Sequence[Basket], ledger: Ledger | None = None) -
 def compare_node(
     node: str, expected: dict[str, Account], on_answer: Callable[[], None] = lambda: None
 ) -> NodeComparison:
-    """Ask a node for every household's balance and state record, and compare both with the expected account.
+    """Read every household's balance and state record from a node, and compare both with the expected account.
 
     Args:
         node: base URL of a query node.
-        expected: by household.
-        on_answer: told of every household that was asked for.
+        expected: household -> account.
+        on_answer: called after each household.
     """
     with httpx.Client(base_url=node, timeout=LOOKUP_TIMEOUT_S, trust_env=False) as client:
 
-        def ask(household: str) -> tuple[Account | None, str]:
-            answer = _ask(client, household)
+        def look_up(household: str) -> tuple[Account | None, str]:
+            answer = _account(client, household)
             on_answer()
             return answer
 
-        with ThreadPoolExecutor(LOOKUPS_AT_ONCE) as pool:
-            answers = list(pool.map(ask, expected))
+        with ThreadPoolExecutor(PARALLEL_LOOKUPS) as pool:
+            answers = list(pool.map(look_up, expected))
     differences = [
-        Difference(node, household, account, said)
-        for (household, account), (answered, said) in zip(expected.items(), answers, strict=True)
+        Difference(node, household, account, text)
+        for (household, account), (answered, text) in zip(expected.items(), answers, strict=True)
         if answered != account
     ]
     accounts = [account for account, _ in answers if account]
@@ -83,8 +83,8 @@ def compare_node(
     )
 
 
-def _ask(client: httpx.Client, household: str) -> tuple[Account | None, str]:
-    """Return the node's account of a household, and its answer in words for when there is none or it is another."""
+def _account(client: httpx.Client, household: str) -> tuple[Account | None, str]:
+    """Return a household's account on the node, None when there is none, and the answer as text for a message."""
     try:
         balance = client.get("/api/customers.getBalance", params={"customerId": household})
         record = client.get(f"/api/read-models/balance/records/{household}")

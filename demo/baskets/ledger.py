@@ -1,4 +1,4 @@
-"""What the log holds of the baskets: which are there already, and what other events say of the same customers."""
+"""What the log contains: which baskets, and the sums of all other events by customer."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -19,20 +19,20 @@ from include.settings import Settings
 
 @dataclass
 class Account:
-    """Sum and number of some events of one customer."""
+    """Sum and number of events of one customer."""
 
     amount: Decimal = Decimal("0.00")
     event_count: int = 0
 
     def add(self, amount: Decimal) -> None:
-        """Count one event."""
+        """Add one event."""
         self.amount += amount
         self.event_count += 1
 
 
 @dataclass
 class Ledger:
-    """The log's events, told apart: ids of the baskets, and the other events' accounts by customer."""
+    """The log's events: ids of the baskets, number of repeated ones, and customer -> account of all other events."""
 
     basket_ids: set[str] = field(default_factory=set)
     repeated: int = 0
@@ -40,11 +40,11 @@ class Ledger:
 
 
 def read_ledger(settings: Settings, topic: str, on_record: Callable[[], None] = lambda: None) -> Ledger:
-    """Read the whole topic once; a topic that does not exist is an empty ledger.
+    """Read the whole topic once; a topic that does not exist gives an empty ledger.
 
     Raises:
-        KafkaUnavailableError: the broker does not answer.
-        RegistryUnavailableError: a schema could not be fetched.
+        KafkaUnavailableError: the brokers do not answer.
+        RegistryUnavailableError: a schema cannot be fetched.
     """
     ledger = Ledger()
     admin = admin_client(settings.kafka.bootstrap_servers, log_level=0)
@@ -57,16 +57,16 @@ def read_ledger(settings: Settings, topic: str, on_record: Callable[[], None] = 
         for partition in range(partitions):
             for message in read_tail(consumer, topic, partition):
                 on_record()
-                _enter(ledger, decoder, message)
+                _add(ledger, decoder, message)
     finally:
         consumer.close()
     return ledger
 
 
-def _enter(ledger: Ledger, decoder: "_Decoder", message: Message) -> None:
+def _add(ledger: Ledger, decoder: "_Decoder", message: Message) -> None:
     event = decoder.decode(message.value())
     if event is None:
-        # A dead letter: the stream does not count it either.
+        # The stream writes it to the dead-letter topic and does not fold it.
         return
     name, fields = event
     event_id = str(fields["id"])
@@ -79,14 +79,14 @@ def _enter(ledger: Ledger, decoder: "_Decoder", message: Message) -> None:
 
 
 class _Decoder:
-    """Decodes events with the schema that each was written with."""
+    """Decodes each event with the schema that it was written with."""
 
     def __init__(self, registry: SchemaRegistry) -> None:
         self._registry = registry
         self._schemas: dict[int, tuple[str, object] | None] = {}
 
     def decode(self, value: bytes | None) -> tuple[str, dict[str, Any]] | None:
-        """Return the event type and its fields; nothing for what is no event."""
+        """Return the event type and its fields, None for a record that is no event."""
         try:
             schema_id, payload = split(value or b"")
         except ValueError:

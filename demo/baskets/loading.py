@@ -1,8 +1,7 @@
-"""Appends the baskets to the log as events, each once, also where an earlier load was interrupted."""
+"""Appends the baskets to the log as events, each exactly once, even after an interrupted load."""
 
-import fcntl
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
@@ -10,23 +9,24 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from demo.baskets.dataset import Basket
 from demo.baskets.ledger import Ledger, read_ledger
 from include.errors import FoldlakeError, KafkaUnavailableError
+from include.files import file_lock
 from include.kafka.events import EventSerializer, event_key
 from include.kafka.schema_registry import SchemaRegistry
 from include.kafka.topics import admin_client, ensure_topics, source_topics
 from include.settings import Settings
 
 FLUSH_TIMEOUT_S = 60.0
-# Delivery reports are taken in this often; the producer's own queue holds 100,000 records.
+# Delivery reports are handled after this many events; the producer's own queue holds 100,000 records.
 POLL_EVERY = 500
 
 
 class LoadRunningError(FoldlakeError):
-    """Another load is at work on the same home."""
+    """Another load of the same home is running."""
 
 
 @dataclass(frozen=True)
 class LoadResult:
-    """How many events were appended, how many were there already, and what the log held before."""
+    """How many events this load appended, how many the log already held, and the log's content before the load."""
 
     appended: int
     present: int
@@ -41,20 +41,20 @@ def load(
 ) -> LoadResult:
     """Append the events of those baskets that the log does not hold yet, and wait until all are acknowledged.
 
-    What is there is read from the log itself: an event's id comes from its basket, so a load that was interrupted goes
-    on, and a second load appends nothing. Events of one household keep their order.
+    The log itself is read first. An event's id is derived from its basket, so a load continues an interrupted one, and
+    a repeated load appends nothing. The events of one household keep their order.
 
     Args:
-        settings: where broker and registry are.
-        topic: the source topic; made where it is missing.
+        settings: the addresses of the broker and the registry.
+        topic: the source topic, created when it does not exist.
         baskets: what to load, in order.
-        on_acknowledged: told how many are in the log by now, of those asked for.
+        on_acknowledged: called with the number of these baskets that the log holds so far.
 
     Raises:
-        LoadRunningError: another load is at work.
+        LoadRunningError: another load is running.
         KafkaUnavailableError: the broker did not acknowledge an event.
     """
-    with _only_one(settings):
+    with _load_lock(settings):
         admin = admin_client(settings.kafka.bootstrap_servers, log_level=0)
         ensure_topics(
             admin, source_topics(topic, settings.topics.partitions), settings.topics.replication_factor
@@ -77,14 +77,14 @@ def load(
         deliveries.check()
         if deliveries.count != len(baskets):
             raise KafkaUnavailableError(
-                f"{len(baskets) - deliveries.count} events were not acknowledged within {FLUSH_TIMEOUT_S:.0f} s: "
-                "is the broker up? Load again: it goes on where this one stopped."
+                f"{len(baskets) - deliveries.count} events were not acknowledged within {FLUSH_TIMEOUT_S:.0f} s. "
+                "Hint: check that the broker is up, then load again; the load continues from here."
             )
         return LoadResult(appended=len(events), present=already, ledger=ledger)
 
 
 def event_producer(bootstrap_servers: str) -> Producer:
-    """Return a producer that neither loses nor repeats an event, and puts a key where the Java client would."""
+    """Return a producer that neither loses nor repeats an event, with the Java client's partitioner."""
     return Producer(
         {
             "bootstrap.servers": bootstrap_servers,
@@ -99,7 +99,7 @@ def event_producer(bootstrap_servers: str) -> Producer:
 
 
 class _Deliveries:
-    """Counts what the broker has acknowledged, and keeps the first failure."""
+    """Counts the events that the broker has acknowledged, and keeps the first failure."""
 
     def __init__(self, already: int, on_acknowledged: Callable[[int], None]) -> None:
         self.count = already
@@ -107,7 +107,7 @@ class _Deliveries:
         self._failure: KafkaError | None = None
 
     def report(self, error: KafkaError | None, _message: Message) -> None:
-        """Take in one delivery report."""
+        """Handle one delivery report."""
         if error is not None:
             self._failure = self._failure or error
         else:
@@ -116,10 +116,10 @@ class _Deliveries:
                 self._on_acknowledged(self.count)
 
     def check(self) -> None:
-        """Raise KafkaUnavailableError when an event could not be delivered; say how far it is otherwise."""
+        """Report the progress; raises KafkaUnavailableError when an event could not be delivered."""
         if self._failure is not None:
             raise KafkaUnavailableError(
-                f"The broker did not take an event ({self._failure}): load again once it is up."
+                f"The broker rejected an event ({self._failure}). Hint: load again once the broker is up."
             )
         self._on_acknowledged(self.count)
 
@@ -129,25 +129,21 @@ def _produce(producer: Producer, topic: str, key: bytes, value: bytes, deliverie
         try:
             producer.produce(topic, value, key, on_delivery=deliveries.report)
         except BufferError:
-            # The queue is full: wait for the broker to take some.
+            # The producer's queue is full: wait for deliveries.
             producer.poll(0.5)
             deliveries.check()
         except KafkaException as error:
-            raise KafkaUnavailableError(f"An event could not be appended to {topic}: {error}") from error
+            raise KafkaUnavailableError(f"Cannot append an event to {topic}: {error}") from error
         else:
             return
 
 
-@contextmanager
-def _only_one(settings: Settings) -> Iterator[None]:
-    """Two loads at once would both find the same events missing."""
-    path = settings.home / "run" / "load.lock"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise LoadRunningError(
-                "Another load is running on this home: wait until it has finished."
-            ) from error
-        yield
+def _load_lock(settings: Settings) -> AbstractContextManager[None]:
+    """Keep out a second load: both would find the same events missing, and append them twice."""
+    return file_lock(
+        settings.home / "run" / "load.lock",
+        error=lambda locked: LoadRunningError(
+            f"Process {locked.holder or 'unknown'} is loading events from {settings.home}. Hint: wait until it has "
+            "finished, then load again."
+        ),
+    )

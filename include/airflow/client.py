@@ -1,21 +1,22 @@
-"""A small client of Airflow's REST API: what the command line and the stack ask of it."""
+"""A small client of Airflow's REST API: the calls that the command line, the stack and the tasks make."""
 
-import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Any, Literal
 from urllib.parse import quote
 
-import requests
+import httpx
 
 from include.errors import FoldlakeError
+from include.waiting import wait_for
 
 REQUEST_TIMEOUT_S = 5.0
-# Readiness is asked for again and again and must be answered within 2 s.
+# A readiness probe must return within 2 s.
 HEALTH_TIMEOUT_S = 1.8
-# How long after an unanswered call its effect may be seen.
+# A busy Airflow may carry out a call this long after the call timed out.
 LATE_ANSWER_S = 20.0
+LATE_ANSWER_POLL_S = 1.0
 MAX_NOTE_CHARACTERS = 1000
 
 # How a run can be ended from outside.
@@ -23,21 +24,23 @@ RunState = Literal["success", "failed"]
 
 
 class AirflowUnavailableError(FoldlakeError):
-    """Airflow's API server does not answer, or refuses; `status` is that of its answer, if there was one."""
+    """Airflow's API server does not respond, or rejects the call; `status` is the response's HTTP status, if there is one."""
 
     status: int | None = None
 
     @classmethod
-    def because(cls, url: str, reason: object, status: int | None = None) -> "AirflowUnavailableError":
-        """Say which call failed and why."""
-        error = cls(f"Airflow did not do {url}: {reason}. Hint: `./foldlake status` shows whether it runs.")
+    def because(cls, call: str, reason: object, status: int | None = None) -> "AirflowUnavailableError":
+        """Return the error of a failed call, such as "GET http://…"."""
+        error = cls(
+            f"The call {call} of Airflow's API failed: {reason}. `./foldlake status` shows whether Airflow runs."
+        )
         error.status = status
         return error
 
 
 @dataclass(frozen=True)
 class TaskState:
-    """A task of a run: Airflow's word for its state (None: not begun), which try it is at, how long that took."""
+    """A task of a run: Airflow's name of its state (None: not scheduled yet), number of its current try, how long that took."""
 
     task_id: str
     state: str | None
@@ -51,60 +54,59 @@ class AirflowApi:
     def __init__(self, base_url: str, user: str = "", password: str = "") -> None:
         self._base_url = base_url.rstrip("/")
         self._credentials = {"username": user, "password": password}
-        self._session = requests.Session()
-        # A proxy of the user's would be asked for an address of this machine.
-        self._session.trust_env = False
+        # `trust_env=False`: the user's proxy cannot reach an address of this machine.
+        self._http = httpx.Client(trust_env=False, timeout=REQUEST_TIMEOUT_S)
 
     def health(self) -> frozenset[str]:
         """Return the components that are healthy: of metadatabase, scheduler, triggerer, dag_processor. Never raises."""
         try:
-            answer = self._session.get(
-                f"{self._base_url}/api/v2/monitor/health", timeout=HEALTH_TIMEOUT_S
-            ).json()
-        except (requests.RequestException, ValueError):
+            response = self._http.get(f"{self._base_url}/api/v2/monitor/health", timeout=HEALTH_TIMEOUT_S)
+            components = response.json()
+        except (httpx.HTTPError, ValueError):
             return frozenset()
-        return frozenset(name for name, state in answer.items() if (state or {}).get("status") == "healthy")
+        return frozenset(
+            name for name, state in components.items() if (state or {}).get("status") == "healthy"
+        )
 
     def dag_exists(self, dag_id: str) -> bool:
-        """Tell whether the DAG has been read from its file."""
+        """Return whether Airflow has loaded the DAG from its file."""
         return bool(self._call("GET", "dags", params={"dag_id_pattern": dag_id})["total_entries"])
 
     def set_paused(self, dag_id: str, *, paused: bool) -> None:
-        """Pause a DAG, so that no run begins and no task of a run begins, or let it go on."""
+        """Pause a DAG, so that no run and no task starts, or unpause it."""
         self._call("PATCH", f"dags/{dag_id}", json={"is_paused": paused})
 
     def is_paused(self, dag_id: str) -> bool:
-        """Tell whether a DAG is paused."""
+        """Return whether a DAG is paused."""
         return bool(self._call("GET", f"dags/{dag_id}")["is_paused"])
 
     def trigger(self, dag_id: str, conf: dict[str, Any] | None = None, note: str | None = None) -> str:
-        """Start a run with these parameters and return its run id. Airflow accepts unknown ones: check them before.
+        """Start a run with these parameters and return its run id. Airflow accepts unknown parameters: check them first.
 
-        A busy Airflow may begin a run and answer too late: then it is asked whether it has, rather than told twice.
+        A busy Airflow may start the run and respond too late. The run is then looked up by its id, never triggered twice.
         """
         run_id = f"manual__{datetime.now(UTC).isoformat()}"
         body = {"dag_run_id": run_id, "logical_date": None, "conf": conf or {}, "note": note}
         try:
             self._call("POST", f"dags/{dag_id}/dagRuns", json=body)
         except AirflowUnavailableError as error:
-            if not isinstance(error.__cause__, requests.ReadTimeout) or not self._has_begun(dag_id, run_id):
+            if not isinstance(error.__cause__, httpx.ReadTimeout) or not self._exists(dag_id, run_id):
                 raise
         return run_id
 
-    def _has_begun(self, dag_id: str, run_id: str) -> bool:
-        deadline_s = time.monotonic() + LATE_ANSWER_S
-        while True:
+    def _exists(self, dag_id: str, run_id: str) -> bool:
+        """Return whether a run appears within the time that a busy Airflow takes."""
+
+        def look() -> bool:
             try:
-                if self.run_state(dag_id, run_id) is not None:
-                    return True
+                return self.run_state(dag_id, run_id) is not None
             except AirflowUnavailableError:
-                pass
-            if time.monotonic() > deadline_s:
                 return False
-            time.sleep(1)
+
+        return bool(wait_for(look, timeout_s=LATE_ANSWER_S, poll_s=LATE_ANSWER_POLL_S))
 
     def set_note(self, dag_id: str, run_id: str, note: str) -> None:
-        """Write a run's note, as the list of runs shows it; cut at what Airflow keeps."""
+        """Set a run's note, which Airflow shows in the list of runs; cut to the length that Airflow stores."""
         self._call(
             "PATCH", f"dags/{dag_id}/dagRuns/{quote(run_id)}", json={"note": note[:MAX_NOTE_CHARACTERS]}
         )
@@ -127,7 +129,7 @@ class AirflowApi:
         ]
 
     def task_log(self, dag_id: str, run_id: str, task_id: str, try_number: int) -> list[str]:
-        """Return what one try of a task has logged so far, line by line; empty while there is nothing."""
+        """Return the lines that one try of a task has logged so far."""
         path = f"dags/{dag_id}/dagRuns/{quote(run_id)}/taskInstances/{task_id}/logs/{try_number}"
         try:
             content = self._call("GET", path, params={"full_content": True})["content"]
@@ -138,7 +140,7 @@ class AirflowApi:
         return [str(line.get("event", "")) if isinstance(line, dict) else str(line) for line in content]
 
     def answer(self, dag_id: str, run_id: str, task_id: str, option: str) -> None:
-        """Answer a task that waits for a person."""
+        """Choose an option of a task that waits for a person."""
         path = f"dags/{dag_id}/dagRuns/{quote(run_id)}/taskInstances/{task_id}/-1/hitlDetails"
         self._call("PATCH", path, json={"chosen_options": [option], "params_input": {}})
 
@@ -160,19 +162,22 @@ class AirflowApi:
         return [str(task["task_id"]) for task in answer["task_instances"] if task["state"] in active]
 
     def mark_run(self, dag_id: str, run_id: str, state: RunState) -> None:
-        """End a run; tasks of it that still run are ended within seconds."""
+        """End a run; its running tasks are stopped within seconds."""
         self._call("PATCH", f"dags/{dag_id}/dagRuns/{quote(run_id)}", json={"state": state})
 
     def _call(self, method: str, path: str, **arguments: Any) -> Any:  # noqa: ANN401 - JSON in, JSON out
         url = f"{self._base_url}/api/v2/{path}"
         try:
-            response = self._session.request(method, url, timeout=REQUEST_TIMEOUT_S, **arguments)
+            response = self._http.request(method, url, **arguments)
             if response.status_code == HTTPStatus.UNAUTHORIZED:
                 self._log_in()
-                response = self._session.request(method, url, timeout=REQUEST_TIMEOUT_S, **arguments)
-        except requests.RequestException as error:
-            raise AirflowUnavailableError.because(f"{method} {url}", error) from error
-        if not response.ok:
+                response = self._http.request(method, url, **arguments)
+        except httpx.HTTPError as error:
+            # A time-out of httpx has no text of its own.
+            raise AirflowUnavailableError.because(
+                f"{method} {url}", str(error) or type(error).__name__
+            ) from error
+        if not response.is_success:
             raise AirflowUnavailableError.because(
                 f"{method} {url}", f"{response.status_code} {response.text[:500]}", response.status_code
             )
@@ -180,9 +185,9 @@ class AirflowApi:
 
     def _log_in(self) -> None:
         url = f"{self._base_url}/auth/token"
-        response = self._session.post(url, json=self._credentials, timeout=REQUEST_TIMEOUT_S)
-        if not response.ok:
+        response = self._http.post(url, json=self._credentials)
+        if not response.is_success:
             raise AirflowUnavailableError.because(
                 f"POST {url}", f"{response.status_code} {response.text[:500]}"
             )
-        self._session.headers["Authorization"] = f"Bearer {response.json()['access_token']}"
+        self._http.headers["Authorization"] = f"Bearer {response.json()['access_token']}"

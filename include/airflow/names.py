@@ -1,7 +1,9 @@
-"""What every DAG has in common, as plain data: who owns it, when it began, how it is found."""
+"""Names that DAGs, stack and command line share, and the arguments that all DAGs have in common. Imports no Airflow."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
+
+from include.rebuild.stage import Slot
 
 # Fixed and past: with `@continuous`, a start date that moves makes the scheduler skip every second run for ever.
 START_DATE = datetime(2024, 1, 1, tzinfo=UTC)
@@ -18,32 +20,38 @@ SPARK_STREAM_CONNECTION = "stream_spark"
 # The same for the jobs that read and write the lake: AIRFLOW_CONN_LAKE_SPARK.
 SPARK_LAKE_CONNECTION = "lake_spark"
 
-# The alias under which a task that learns its read model from the form emits an event of that one's lake asset.
+# The alias under which a task emits an event of a lake asset, when its form determines which one.
 LAKE_ALIAS = "lake"
 
-# Pools: name -> (slots, what it is for). `./foldlake up` makes them.
-LAKE_POOL = "lake"
-REBUILD_POOL = "rebuild"
+# Pools: name -> (slots, description). `./foldlake up` creates them.
+LAKE_POOL = Slot.LAKE.value
+REBUILD_POOL = Slot.REBUILD.value
 QUALITY_POOL = "quality"
 POOLS = {
-    LAKE_POOL: (1, "Writers of lake/<model>: one at a time, so that none builds on what another replaces"),
-    REBUILD_POOL: (1, "Catching up, staging and verifying: as many rebuilds at once as the machine bears"),
+    LAKE_POOL: (
+        1,
+        "Writers of lake/<model>: one at a time, so that none builds on a table that another replaces",
+    ),
+    REBUILD_POOL: (
+        1,
+        "Catch-up, staging and verification of rebuilds: as many at once as the machine can run",
+    ),
     QUALITY_POOL: (1, "Quality checks"),
 }
 
 
 def changelog_asset(model: str) -> str:
-    """Return the name of the asset that stands for a read model's changelog."""
+    """Return the name of the asset of a read model's changelog."""
     return f"changelog/{model}"
 
 
 def lake_asset(model: str) -> str:
-    """Return the name of the asset that stands for `lake/<model>`: an event for each compaction and each promotion."""
+    """Return the name of the asset of `lake/<model>`: an event for each compaction and each promotion."""
     return f"lake/{model}"
 
 
 def quality_asset(model: str) -> str:
-    """Return the name of the asset that stands for a read model proved right: an event for each check that passed."""
+    """Return the name of the asset of a read model's quality: an event for each check that passed."""
     return f"quality/{model}"
 
 

@@ -1,4 +1,4 @@
-"""The Airflow tasks that run a quality check's Spark job, link its report, and take its verdict: of one read model, of a rebuild."""
+"""The Airflow operators that run a quality check's Spark job, link its report, and turn its verdict into the task's state."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -25,20 +25,19 @@ ASSET_TRIGGERED, MANUAL = "asset_triggered", "manual"
 
 
 class ReportLink(BaseOperatorLink):
-    """The button on the task that opens its report, as a query node serves it."""
+    """The task's button that opens the report, which a query node serves."""
 
     name = "Report"
 
     def get_link(self, operator: Any, *, ti_key: Any) -> str:  # noqa: ANN401 - Airflow's
-        """Return where the report of this run is."""
+        """Return the URL of the report."""
         return report_url(Settings(), operator.check_of(ti_key.run_id))
 
 
 class CheckStores(SparkSubmitOperator):
-    """Runs spark_jobs/quality_check.py for one read model: as the form says, after a compaction a sample, by the clock everything.
+    """Runs spark_jobs/quality_check.py for one read model: as the form requests, a sample after a compaction, all keys daily.
 
-    A check that fails, fails the task for good. A check that could not be made is tried again; one that never can be is
-    skipped.
+    A failed check fails the task without retry. A check that could not be run is retried; one that never can be is skipped.
     """
 
     operator_extra_links = (ReportLink(),)
@@ -48,27 +47,27 @@ class CheckStores(SparkSubmitOperator):
         self.read_model = read_model
 
     def check_of(self, run_id: str) -> str:
-        """Return the id of the check that a run of the DAG makes."""
+        """Return the id of the check that a run of the DAG runs."""
         return check_id(run_id, self.read_model)
 
     def execute(self, context: Any) -> None:  # noqa: ANN401 - Airflow's
-        """Run the check that is due."""
+        """Run the check that is due for this run."""
         run = context["dag_run"]
         run_type = kind_of(run.run_type)
         due = due_check(self.read_model, run_type, context["params"], _assets(context))
         if due is None:
-            raise AirflowSkipException(f"This run is not about {self.read_model}.")
+            raise AirflowSkipException(f"This run is not for {self.read_model}.")
         mode, stores = due
         settings = Settings()
         if run_type != MANUAL and not has_lake(settings, self.read_model):
             raise AirflowSkipException(
-                "Nothing has been compacted yet: the first compaction that makes a table is followed by a check."
+                f"{self.read_model} has no table in the lake yet: the first check follows the compaction that creates it."
             )
         if run_type == ASSET_TRIGGERED and _only_compacted(context):
             left_s = pause_left_s(settings, self.read_model, time.time())
             if left_s:
                 raise AirflowSkipException(
-                    f"The last check was a long one for checks to follow every compaction: they rest for {left_s:.0f} s yet."
+                    f"The last check of {self.read_model} took long: the next one that follows a compaction runs in {left_s:.0f} s at the earliest."
                 )
         name = self.check_of(run.run_id)
         self.application_args = arguments(CheckRequest(self.read_model, stores, mode, name))
@@ -78,9 +77,9 @@ class CheckStores(SparkSubmitOperator):
 
 
 class VerifyVersion(SparkSubmitOperator):
-    """Runs spark_jobs/quality_check.py for the candidate of a rebuild, as its arguments say; `check` is their run id.
+    """Runs spark_jobs/quality_check.py for the candidate of a rebuild with the given arguments; `check` is the check's id.
 
-    Without a proof there is no promotion: a check that fails, and one that can never be made, fail the task for good.
+    An unverified candidate is not promoted: a failed check, and one that can never be run, fail the task without retry.
     """
 
     operator_extra_links = (ReportLink(),)
@@ -91,7 +90,7 @@ class VerifyVersion(SparkSubmitOperator):
         self.check = check
 
     def check_of(self, _run_id: str) -> str:
-        """Return the id of the check: it is the version's, whichever run builds it."""
+        """Return the id of the check, which depends on the version and not on the run."""
         return self.check
 
     def execute(self, context: Any) -> None:  # noqa: ANN401 - Airflow's
@@ -100,17 +99,17 @@ class VerifyVersion(SparkSubmitOperator):
             link = run_check_job(Settings(), self.check, lambda: super(VerifyVersion, self).execute(context))
         except AirflowSkipException as error:
             raise AirflowFailException(
-                f"The rebuild cannot be proved, and is not promoted: {error}"
+                f"The candidate cannot be verified and is not promoted: {error}"
             ) from error
         self.log.info("report: %s", link)
 
 
 def run_check_job(settings: Settings, name: str, job: Callable[[], object]) -> str:
-    """Run a check's job and return the address of its report; raise what Airflow makes of any other verdict than a pass.
+    """Run a check's job and return the URL of its report, if the check passed.
 
-    Raises AirflowFailException where the check failed: it would find the same again. AirflowSkipException where it cannot
-    be made of this read model. The job's own error, which is tried again, where there is no verdict, or where the job
-    failed after it had passed: then it was stopped, and not everything may be done.
+    Raises AirflowFailException when the check failed, since a retry would find the same; AirflowSkipException when the read
+    model cannot be checked. Without a verdict, or when the job failed after the check had passed, raises the job's own error,
+    which Airflow retries.
     """
     remove(settings, name)
     try:
@@ -130,7 +129,7 @@ def run_check_job(settings: Settings, name: str, job: Callable[[], object]) -> s
 def due_check(
     read_model: str, run_type: str, params: Mapping[str, Any], assets: Sequence[str]
 ) -> tuple[Mode, tuple[StoreName, ...]] | None:
-    """Return the mode and the stores of the check that a run makes of a read model; None when it makes none."""
+    """Return the mode and the stores of a run's check of a read model; None when the run does not check it."""
     if run_type == ASSET_TRIGGERED:
         return (Mode.SAMPLE, BOTH) if lake_asset(read_model) in assets else None
     if run_type == MANUAL:
@@ -141,19 +140,19 @@ def due_check(
 
 
 def kind_of(run_type: object) -> str:
-    """Return the name of a kind of runs: Airflow gives an enumeration's member."""
+    """Return the name of a run type, which Airflow gives as a member of an enumeration."""
     return str(getattr(run_type, "value", run_type))
 
 
 def has_lake(settings: Settings, read_model: str) -> bool:
-    """Return whether there is a table yet: a compaction before the first live version makes none."""
+    """Return whether there is a table yet: a compaction before the first live version creates none."""
     from deltalake import DeltaTable  # noqa: PLC0415 - not when DAGs are parsed
 
     return bool(DeltaTable.is_deltatable(table_path(settings, read_model)))
 
 
 def _only_compacted(context: Any) -> bool:  # noqa: ANN401 - Airflow's
-    """Return whether compactions alone began the run: a promotion or a rollback is always checked."""
+    """Return whether only compactions triggered the run: a promotion or a rollback is always checked."""
     events = context.get("triggering_asset_events") or {}
     return all(event.source_dag_id == COMPACTION_DAG for asset in events for event in events[asset])
 

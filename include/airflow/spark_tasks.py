@@ -1,4 +1,4 @@
-"""Airflow's tasks that run a Spark job of ours and end when it does."""
+"""Airflow tasks that run a Spark job and end when it ends."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,7 +9,6 @@ from airflow.sdk.exceptions import AirflowSkipException
 
 from include.airflow.names import (
     LAKE_ALIAS,
-    LAKE_POOL,
     SPARK_LAKE_CONNECTION,
     SPARK_STREAM_CONNECTION,
     lake_asset,
@@ -25,7 +24,7 @@ def lake_task(
     arguments: list[str],
     *,
     operator_class: type[SparkSubmitOperator] = SparkSubmitOperator,
-    **operator: Any,  # noqa: ANN401
+    **operator: Any,  # noqa: ANN401 - Airflow's
 ) -> SparkSubmitOperator:
     """Return a task that runs `spark_jobs/<job>.py` with the lake's Spark; `arguments` may hold Jinja templates."""
     config = lake_config(Settings())
@@ -33,31 +32,23 @@ def lake_task(
     return _task(operator_class, task_id, job, arguments, binary, connection, config, operator)
 
 
-def promote_lake_task() -> SparkSubmitOperator:
-    """Return the task that makes `lake/<model>` the live version's, for the read model in the run's form.
+def announce_lake_change() -> dict[str, Any]:
+    """Return the arguments of a task that makes `lake/<model>` another table, for the read model in the run's form.
 
-    The table is another one then: an event of its asset says so, and the quality check follows.
+    The task emits an event of the table's asset; the quality check follows it.
     """
     alias = AssetAlias(LAKE_ALIAS)
 
     def announce(context: Context, _result: object = None) -> None:
         context["outlet_events"][alias].add(Asset(lake_asset(context["params"]["read_model"])))
 
-    return lake_task(
-        "promote_lake",
-        "promote_lake",
-        ["--read-model", "{{ params.read_model }}"],
-        pool=LAKE_POOL,
-        retries=5,
-        outlets=[alias],
-        post_execute=announce,
-    )
+    return {"outlets": [alias], "post_execute": announce}
 
 
-def stream_task(task_id: str, job: str, arguments: list[str], **operator: Any) -> SparkSubmitOperator:  # noqa: ANN401
-    """Return a task that runs `spark_jobs/<job>.py` with the stream driver's Spark, whose checkpoints it shares.
+def stream_task(task_id: str, job: str, arguments: list[str], **operator: Any) -> SparkSubmitOperator:  # noqa: ANN401 - Airflow's
+    """Return a task that runs `spark_jobs/<job>.py` with the stream driver's Spark, whose checkpoint format it shares.
 
-    On a cluster it takes as many cores as the source has partitions, beside those of the stream driver.
+    On a cluster it uses as many cores as the source has partitions, in addition to those of the stream driver.
     """
     settings = Settings()
     config = stream_config(settings) | {"spark.cores.max": str(settings.topics.partitions)}
@@ -65,21 +56,21 @@ def stream_task(task_id: str, job: str, arguments: list[str], **operator: Any) -
     return _task(SparkSubmitOperator, task_id, job, arguments, binary, connection, config, operator)
 
 
-def skip_unless_asked_for(read_model: str, everything: str) -> Callable[[Context], None]:
-    """Return a task's `pre_execute` that skips it where the run's parameter `read_model` names another one.
+def skip_unless_requested(read_model: str, everything: str) -> Callable[[Context], None]:
+    """Return a `pre_execute` that skips its task when the run's parameter `read_model` names another read model.
 
-    `everything` is the parameter's value that means all read models.
+    everything: the parameter's value that means all read models.
     """
 
     def skip(context: Context) -> None:
-        asked_for = context["params"]["read_model"]
-        if asked_for not in (everything, read_model):
-            raise AirflowSkipException(f"This run is about {asked_for}.")
+        requested = context["params"]["read_model"]
+        if requested not in (everything, read_model):
+            raise AirflowSkipException(f"This run is for {requested}.")
 
     return skip
 
 
-def _task(  # noqa: PLR0913, PLR0917 - all that a task is made of
+def _task(  # noqa: PLR0913, PLR0917 - what a task is made of
     operator_class: type[SparkSubmitOperator],
     task_id: str,
     job: str,

@@ -1,4 +1,4 @@
-"""A version's changelog topic as it is now: which topic that is, and where it ends."""
+"""The current state of a version's changelog topic: its id and its end offsets."""
 
 from dataclasses import dataclass
 
@@ -16,7 +16,7 @@ UNKNOWN_TOPIC = "UNKNOWN_TOPIC_OR_PART"
 class ChangelogTopic:
     """A changelog topic.
 
-    topic_id: Kafka's id of it; one that was deleted and made anew has another, and its offsets mean something else.
+    topic_id: Kafka's id of the topic. A topic that was deleted and created again has another id, and other offsets.
     ends: partition -> offset of the next record.
     """
 
@@ -25,21 +25,19 @@ class ChangelogTopic:
 
 
 def changelog_now(bootstrap_servers: str, name: str) -> ChangelogTopic | None:
-    """Return the topic of this name, or None when there is none yet; raises KafkaUnavailableError.
+    """Return the topic of this name, or None when it does not exist yet; raises KafkaUnavailableError.
 
-    Its id is asked for before its ends: where it is made anew in between, the id is the old one's, which the next look
-    finds to be another.
+    The id is read before the end offsets: when the topic is created again in between, the id is outdated, which the
+    next call reveals.
     """
     admin = admin_client(bootstrap_servers)
-    asked = admin.describe_topics(TopicCollection([name]), request_timeout=ADMIN_TIMEOUT_S)
+    futures = admin.describe_topics(TopicCollection([name]), request_timeout=ADMIN_TIMEOUT_S)
     try:
-        topic = asked[name].result(ADMIN_TIMEOUT_S * 2)
+        topic = futures[name].result(ADMIN_TIMEOUT_S * 2)
     except (KafkaException, TimeoutError) as error:
         if isinstance(error, KafkaException) and error.args[0].name() == UNKNOWN_TOPIC:
             return None
-        message = (
-            f"Kafka does not say what topic {name} is ({error}): is the broker up, and the address right?"
-        )
+        message = f"Cannot describe topic {name} ({error}). Hint: check that the brokers are up and their address is right."
         raise KafkaUnavailableError(message) from error
     consumer = log_consumer(bootstrap_servers)
     try:

@@ -1,4 +1,4 @@
-"""Reading dead letters: the newest of a source topic, each with what its headers say of where it comes from and why."""
+"""Reading the newest dead letters of a source topic, each with its origin and its reason."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from include.kafka.topics import admin_client, dead_letter_topic, partition_coun
 
 @dataclass(frozen=True)
 class DeadLetter:
-    """One source record that could not be decoded; `written_at` is when it was put aside, key and value are as they were."""
+    """A source record that could not be decoded, with unchanged key and value; `written_at` is the dead letter's time."""
 
     written_at: datetime
     reason: str
@@ -24,7 +24,7 @@ class DeadLetter:
 
     @classmethod
     def from_message(cls, message: Message) -> "DeadLetter":
-        """Read a record of a dead-letter topic."""
+        """Convert a record of a dead-letter topic."""
         headers = {k: v for k, v in dict(message.headers() or []).items() if isinstance(v, bytes)}
         return cls(
             written_at=datetime.fromtimestamp(message.timestamp()[1] / 1000, UTC),
@@ -39,14 +39,14 @@ class DeadLetter:
 
 @dataclass(frozen=True)
 class DeadLetters:
-    """The newest dead letters of one source topic, oldest first, and how many there are in all."""
+    """The newest dead letters of one source topic, oldest first, and their total number."""
 
     source_topic: str
     total: int
     newest: tuple[DeadLetter, ...]
 
     def by_reason(self) -> dict[str, int]:
-        """Return reason -> how many of `newest`, the most frequent first."""
+        """Return reason -> number of records in `newest`, the most frequent reason first."""
         return dict(Counter(letter.reason for letter in self.newest).most_common())
 
 
@@ -62,7 +62,7 @@ def read_dead_letters(bootstrap_servers: str, source_topic: str, limit: int) -> 
         return None
     consumer = log_consumer(bootstrap_servers)
     try:
-        # The topic is kept for ever and its writer has no transactions: an end offset is a count.
+        # The topic is kept for ever, and its writer uses no transactions: an end offset is a number of records.
         total = sum(end_offsets(consumer, topic, partitions))
         letters = [
             DeadLetter.from_message(message)

@@ -1,11 +1,11 @@
-"""Reading a topic as a finished log: from the start, or from its last records, up to where it ends now."""
+"""Reading a topic as a finite log: from the start, or its last records, up to its current end."""
 
-import time
 from collections.abc import Iterator
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Message, TopicPartition
 
 from include.errors import KafkaUnavailableError
+from include.waiting import retry
 
 REQUEST_TIMEOUT_S = 10.0
 READ_TIMEOUT_S = 30.0
@@ -18,7 +18,7 @@ LEADER_ERRORS = {
 
 
 def log_consumer(bootstrap_servers: str) -> Consumer:
-    """Return a consumer without a group that reads committed records only."""
+    """Return a consumer outside of any group, which reads committed records only."""
     return Consumer(
         {
             "bootstrap.servers": bootstrap_servers,
@@ -36,26 +36,31 @@ def log_consumer(bootstrap_servers: str) -> Consumer:
 def end_offsets(consumer: Consumer, topic: str, partitions: int) -> tuple[int, ...]:
     """Return the end offset (that of the next record) of each partition.
 
-    Raises KafkaUnavailableError when the broker does not answer in time.
+    Raises KafkaUnavailableError when the brokers do not answer in time.
     """
     return tuple(_watermarks(consumer, topic, partition)[1] for partition in range(partitions))
 
 
 def _watermarks(consumer: Consumer, topic: str, partition: int) -> tuple[int, int]:
-    deadline_s = time.monotonic() + REQUEST_TIMEOUT_S
-    while True:
-        try:
-            low, high = consumer.get_watermark_offsets(
+    try:
+        low, high = retry(
+            lambda: consumer.get_watermark_offsets(
                 TopicPartition(topic, partition), timeout=REQUEST_TIMEOUT_S
-            )
-        except KafkaException as error:
-            # A topic made a moment ago, or a broker that has just come back, has no leader for a while.
-            if error.args[0].name() not in LEADER_ERRORS or time.monotonic() > deadline_s:
-                message = f"Kafka does not say where {topic}/{partition} ends ({error}): is the broker up?"
-                raise KafkaUnavailableError(message) from error
-            time.sleep(RETRY_INTERVAL_S)
-        else:
-            return low, high
+            ),
+            retryable=_is_without_leader,
+            timeout_s=REQUEST_TIMEOUT_S,
+            poll_s=RETRY_INTERVAL_S,
+        )
+    except KafkaException as error:
+        raise KafkaUnavailableError(
+            f"Cannot read the end offset of {topic}/{partition} ({error}). Hint: check that the brokers are up."
+        ) from error
+    return low, high
+
+
+def _is_without_leader(error: Exception) -> bool:
+    """Whether the partition has no leader, as for a moment after its topic is created or its broker restarts."""
+    return isinstance(error, KafkaException) and error.args[0].name() in LEADER_ERRORS
 
 
 def read_tail(
@@ -63,7 +68,7 @@ def read_tail(
 ) -> Iterator[Message]:
     """Yield the last `records` records of a partition (all of them when None) up to its end at the time of the call.
 
-    Raises KafkaUnavailableError when the broker stops answering half-way.
+    Raises KafkaUnavailableError when the brokers stop answering meanwhile.
     """
     low, high = _watermarks(consumer, topic, partition)
     if high <= low:
@@ -75,7 +80,8 @@ def read_tail(
             message = consumer.poll(READ_TIMEOUT_S)
             if message is None:
                 raise KafkaUnavailableError(
-                    f"Kafka stopped answering while {topic}/{partition} was being read."
+                    f"Reading {topic}/{partition} stopped: no record within {READ_TIMEOUT_S:.0f} s. "
+                    "Hint: check that the brokers are up."
                 )
             error = message.error()
             if error is None:
@@ -86,6 +92,6 @@ def read_tail(
             elif error.name() == "_PARTITION_EOF":
                 return
             elif not error.retriable():
-                raise KafkaUnavailableError(f"{topic}/{partition} cannot be read: {error}")
+                raise KafkaUnavailableError(f"Cannot read {topic}/{partition}: {error}")
     finally:
         consumer.unassign()

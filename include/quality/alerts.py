@@ -2,12 +2,14 @@
 
 import logging
 
-import requests
+import httpx
 
 from include.quality.check import CheckResult
 from include.settings import Settings
 
 LOG = logging.getLogger(__name__)
+# At INFO it logs the URL of every request: that of a webhook is a secret.
+logging.getLogger("httpx").setLevel(logging.WARNING)
 TIMEOUT_S = 10.0
 KEYS_IN_ALERT = 20
 
@@ -35,8 +37,10 @@ def alert(settings: Settings, result: CheckResult) -> bool:
         "keys": [{"place": k.place, "key": k.key} for k in result.failing_keys[:KEYS_IN_ALERT]],
     }
     try:
-        requests.post(settings.quality.alert_webhook_url, json=body, timeout=TIMEOUT_S).raise_for_status()
-    except requests.RequestException as error:
+        httpx.post(
+            settings.quality.alert_webhook_url, json=body, timeout=TIMEOUT_S, follow_redirects=True
+        ).raise_for_status()
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
         # The failure itself is in the log, in the table and in the task's state all the same.
         LOG.error("the alert could not be delivered to FOLDLAKE_ALERT_WEBHOOK_URL: %s", error)  # noqa: TRY400
         return False

@@ -4,24 +4,28 @@ from include.errors import FoldlakeError
 
 
 class RequestError(FoldlakeError):
-    """What was asked for cannot be done: a field is missing, unknown or has a value that cannot work."""
+    """The request cannot be carried out: a field is missing, unknown or has an invalid value."""
 
 
 class NoSlotsError(FoldlakeError):
-    """The stream driver has no task slots for one more version."""
+    """The stream driver has no task slots for another version."""
 
 
-class AskedTooLateError(FoldlakeError):
-    """What was asked for was decided differently by somebody else before its turn came."""
+class StaleRequestError(FoldlakeError):
+    """Another version became live after the request was made, so the request no longer means what it meant."""
 
 
 class StageTimeoutError(FoldlakeError):
-    """What a stage waits for did not come in time."""
+    """What a stage waits for did not happen in time."""
 
 
-class NotTidiedUpError(FoldlakeError):
+class CleanUpIncompleteError(FoldlakeError):
     """Some of the versions that are due could not be retired, abandoned or removed."""
 
 
 class QueryRefusedError(FoldlakeError):
-    """The stream driver will not fold the candidate."""
+    """The stream driver refuses to fold the candidate."""
+
+
+class NothingToDoError(FoldlakeError):
+    """The stage does not apply to this run."""

@@ -1,8 +1,7 @@
-"""The stage `hydrate`: every query node has loaded the candidate beside the live version."""
+"""Hydration: every query node loads the candidate beside the live version."""
 
 import json
 import logging
-import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,61 +14,68 @@ from include.nodes.peers import HOP_ANY, Peer, PeerDownError
 from include.nodes.routing_table import routing_table
 from include.rebuild.errors import StageTimeoutError
 from include.settings import Settings
-from include.versions.registry import Stage, VersionRegistry
+from include.versions.registry import VersionRegistry
 from include.versions.transitions import record_of, require_not_ended
+from include.versions.version_record import Stage
+from include.waiting import wait_for
 from include.work_progress import WorkProgress
 
 LOG = logging.getLogger(__name__)
 POLL_INTERVAL_S = 0.5
 REQUEST_TIMEOUT_S = 5.0
-# Less than a second's worth of records at the rate at which a node loads them.
+# A node loads this many records in less than a second.
 SMALL_LAG = 1_000
 
 
 @dataclass(frozen=True)
 class Hydration:
-    """How far the nodes are with a version: changelog records read, of those to be read, and what is still waited for."""
+    """How much of a version the nodes have loaded: changelog records read, records to read, and what is missing."""
 
     read: int
     total: int
-    waiting_for: tuple[str, ...]
+    missing: tuple[str, ...]
 
 
-def hydrate(settings: Settings, read_model: str, number: int) -> None:
-    """Wait until every node holds every partition of the version that it owns or stands by for, with a small lag.
+def hydrate_version(settings: Settings, read_model: str, number: int) -> None:
+    """Wait until every node holds every partition of the version that it owns or is a standby for, with a small lag.
 
-    Raises StageTimeoutError when that does not happen in time, VersionChangeError when the version is none to load.
+    Raises StageTimeoutError when that does not happen in time, VersionAbandonedError or VersionRetiredError when the version
+    has ended.
     """
-    registry = VersionRegistry(settings.kafka.bootstrap_servers, settings.topics.replication_factor)
+    timeout_s = settings.rebuild.hydrate_timeout_s
     admin = admin_client(settings.kafka.bootstrap_servers)
-    began_s = time.monotonic()
     progress = WorkProgress(f"loading of {read_model} v{number} on the query nodes", "records", 0)
-    try:
-        while True:
-            version = require_not_ended(record_of(registry, read_model), number)
-            if version.stage in (Stage.LIVE, Stage.PREVIOUS):
-                LOG.info("v%d of %s is %s already", number, read_model, version.stage)
-                return
-            found = hydration(reports(admin), read_model, number, settings.topics.partitions)
-            progress.total = max(found.total, 1)
-            if not found.waiting_for:
-                progress.reached(progress.total)
-                return
-            progress.reached(
-                min(found.read, progress.total - 1), f"; waiting for {'; '.join(found.waiting_for[:3])}"
+    missing: tuple[str, ...] = ()
+
+    def is_loaded() -> bool:
+        nonlocal missing
+        version = require_not_ended(record_of(registry, read_model), number)
+        if version.stage in (Stage.LIVE, Stage.PREVIOUS):
+            LOG.info("v%d of %s is %s already", number, read_model, version.stage)
+            return True
+        found = hydration(reports(admin), read_model, number, settings.topics.partitions)
+        missing = found.missing
+        _log_progress(progress, found)
+        return not missing
+
+    with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
+        if not wait_for(is_loaded, timeout_s=timeout_s, poll_s=POLL_INTERVAL_S):
+            raise StageTimeoutError(
+                f"The query nodes have not loaded v{number} of {read_model} within {timeout_s} s: {'; '.join(missing[:5])}. "
+                "`./foldlake status` shows whether they are up."
             )
-            if time.monotonic() - began_s > settings.rebuild.hydrate_timeout_s:
-                raise StageTimeoutError(
-                    f"The query nodes have not loaded v{number} of {read_model} within {settings.rebuild.hydrate_timeout_s} s: "
-                    f"{'; '.join(found.waiting_for[:5])}. `./foldlake status` shows whether they are up."
-                )
-            time.sleep(POLL_INTERVAL_S)
-    finally:
-        registry.close()
+
+
+def _log_progress(progress: WorkProgress, found: Hydration) -> None:
+    progress.total = max(found.total, 1)
+    if found.missing:
+        progress.reached(min(found.read, progress.total - 1), f"; missing: {'; '.join(found.missing[:3])}")
+    else:
+        progress.reached(progress.total)
 
 
 def reports(admin: AdminClient) -> dict[str, list[PartitionReport] | None]:
-    """Return every node of the group, by URL, and its own reports; None where it does not answer."""
+    """Return the reports of every node of the group, by the node's URL; None for a node that does not answer."""
     try:
         table = routing_table(admin, REQUEST_TIMEOUT_S)
     except KafkaException:
@@ -90,23 +96,23 @@ def _reports_of(url: str) -> list[PartitionReport] | None:
 def hydration(
     nodes: dict[str, list[PartitionReport] | None], read_model: str, number: int, partitions: int
 ) -> Hydration:
-    """Judge the nodes' own reports: a partition counts at each node that owns it or stands by for it."""
-    waiting: list[str] = [] if nodes else ["any query node (none is in the group)"]
+    """Evaluate the nodes' own reports: a partition counts at its owner and at each of its standbys."""
+    missing: list[str] = [] if nodes else ["query nodes (the consumer group has no members)"]
     owned: set[int] = set()
     read = total = 0
     for url, own in nodes.items():
         if own is None:
-            waiting.append(f"{url} does not answer")
+            missing.append(f"{url} does not answer")
             continue
         live = {
             r.partition: r.events_behind or 0
             for r in own
             if r.read_model == read_model and r.stage == Stage.LIVE
         }
-        ours = [r for r in own if r.read_model == read_model and r.version == number]
-        if not ours:
-            waiting.append(f"{url} has not heard of v{number} yet")
-        for report in ours:
+        loading = [r for r in own if r.read_model == read_model and r.version == number]
+        if not loading:
+            missing.append(f"{url} does not list v{number} yet")
+        for report in loading:
             if url == report.owner:
                 owned.add(report.partition)
             elif url not in report.standbys:
@@ -115,16 +121,16 @@ def hydration(
             total += report.end or 0
             reason = _not_ready(report, live.get(report.partition, 0))
             if reason:
-                waiting.append(f"{url} partition {report.partition}: {reason}")
-    missing = sorted(set(range(partitions)) - owned)
-    if missing and not waiting:
-        waiting.append(f"an owner of partition {', '.join(map(str, missing))}")
-    return Hydration(read, total, tuple(waiting))
+                missing.append(f"{url} partition {report.partition}: {reason}")
+    unowned = sorted(set(range(partitions)) - owned)
+    if unowned and not missing:
+        missing.append(f"an owner of partition {', '.join(map(str, unowned))}")
+    return Hydration(read, total, tuple(missing))
 
 
 def _not_ready(report: PartitionReport, live_events_behind: int) -> str | None:
     if not report.is_ready:
-        return "being read"
+        return "loading"
     if (report.lag_records or 0) > SMALL_LAG:
         return f"{report.lag_records:,} records behind the changelog"
     if (report.events_behind or 0) > live_events_behind + SMALL_LAG:

@@ -1,147 +1,129 @@
-"""A rebuild and a rollback as data: which stages, in which order, on which version. Made without any engine.
+"""The plans of a rebuild and a rollback: their stages in order. No other place defines the order.
 
-Each stage is one Airflow task of the same name, idempotent. Stages with the same `step` may run side by side.
+Airflow's DAGs, the command line's progress and the tables of the documentation are derived from these lists. To add a stage,
+add a module to `stages/` and an entry here.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar
 
-from include.rebuild.request import RebuildRequest, RollbackRequest
-from include.versions.registry import ReadModelVersions
-from include.versions.transitions import rollback_target
+from include.rebuild.request import RebuildRequest
+from include.rebuild.stage import PlanStage, PlanStart
+from include.rebuild.stages.abandon import ABANDON
+from include.rebuild.stages.approve import APPROVE
+from include.rebuild.stages.build_staging import BUILD_STAGING
+from include.rebuild.stages.catch_up import CATCH_UP
+from include.rebuild.stages.hand_over import HAND_OVER
+from include.rebuild.stages.hydrate import HYDRATE
+from include.rebuild.stages.promote import PROMOTE
+from include.rebuild.stages.promote_lake import PROMOTE_LAKE
+from include.rebuild.stages.register_candidate import REGISTER_CANDIDATE
+from include.rebuild.stages.retire import RETIRE
+from include.rebuild.stages.roll_back import CHOOSE_VERSION, ROLL_BACK
+from include.rebuild.stages.verify import VERIFY
+from include.versions.transitions import replaced_last
+from include.versions.version_record import ReadModelVersions, Stage, Version
 
 
 @dataclass(frozen=True)
-class PlanStage:
-    """One stage: what it does is said by its class, on what by its fields."""
+class Plan:
+    """Steps in order. A step starts when the one before has succeeded; the stages of one step may run concurrently.
 
-    name: ClassVar[str]
-    step: ClassVar[int]
+    commit: the stage that takes effect for readers. clean_up: the stage that runs once all stages up to `commit` have
+        ended, in whatever state, and removes what was not committed.
+    """
 
-    read_model: str
+    name: str
+    steps: tuple[tuple[PlanStage, ...], ...]
+    commit: PlanStage
+    clean_up: PlanStage | None = None
+
+    @property
+    def stages(self) -> tuple[PlanStage, ...]:
+        """The stages in order, without `clean_up`."""
+        return tuple(stage for step in self.steps for stage in step)
+
+    @property
+    def all_stages(self) -> tuple[PlanStage, ...]:
+        """The stages in order, with `clean_up` at the end."""
+        return self.stages if self.clean_up is None else (*self.stages, self.clean_up)
+
+    @property
+    def before_clean_up(self) -> tuple[PlanStage, ...]:
+        """The stages up to `commit`."""
+        return self.stages[: self.stages.index(self.commit) + 1]
+
+
+REBUILD = Plan(
+    "rebuild",
+    steps=(
+        (REGISTER_CANDIDATE,),
+        (CATCH_UP, BUILD_STAGING),
+        (VERIFY,),
+        (HAND_OVER,),
+        (HYDRATE,),
+        (APPROVE,),
+        (PROMOTE,),
+        (PROMOTE_LAKE,),
+        (RETIRE,),
+    ),
+    commit=PROMOTE,
+    clean_up=ABANDON,
+)
+ROLLBACK = Plan("rollback", steps=((CHOOSE_VERSION,), (ROLL_BACK,), (PROMOTE_LAKE,)), commit=ROLL_BACK)
+
+
+@dataclass(frozen=True)
+class PlannedStage:
+    """A stage of one rebuild or rollback, and the number of the version that it works on."""
+
+    stage: PlanStage
     version: int
 
 
-@dataclass(frozen=True)
-class RegisterCandidate(PlanStage):
-    """Enter the new version in the registry, BUILDING: from now on a second rebuild is refused."""
+def rebuild_plan(
+    record: ReadModelVersions, request: RebuildRequest, run_id: str = ""
+) -> tuple[PlannedStage, ...]:
+    """Return the stages of a rebuild, in order, for a read model whose versions are those of `record`.
 
-    name: ClassVar[str] = "register_candidate"
-    step: ClassVar[int] = 1
-
-    fold_revision: int
-    reason: str
-
-
-@dataclass(frozen=True)
-class CatchUp(PlanStage):
-    """Fold the version's changelog from the first event, with the stream's own query."""
-
-    name: ClassVar[str] = "catch_up"
-    step: ClassVar[int] = 2
-
-
-@dataclass(frozen=True)
-class BuildStaging(PlanStage):
-    """Fold the same events in one batch, past query and changelog: a second opinion."""
-
-    name: ClassVar[str] = "build_staging"
-    step: ClassVar[int] = 2
+    run_id: the rebuild's run. A retried run has the same stages, on the version that it registered: each stage finds what is
+        done. A run whose version was abandoned has one stage, which removes the leftovers.
+    """
+    own = next((v for v in record.versions if run_id and v.run_id == run_id), None)
+    number = max(v.number for v in record.versions) + 1 if own is None else own.number
+    start = PlanStart(record, request, number, _replaced(record, own))
+    if own is not None and own.stage is Stage.ABANDONED:
+        return (PlannedStage(ABANDON, number),)
+    return tuple(
+        PlannedStage(stage, stage.subject(start)) for stage in REBUILD.stages if stage.is_needed(start)
+    )
 
 
-@dataclass(frozen=True)
-class Verify(PlanStage):
-    """Prove changelog and staging against the log."""
-
-    name: ClassVar[str] = "verify"
-    step: ClassVar[int] = 3
-
-
-@dataclass(frozen=True)
-class HandOver(PlanStage):
-    """Give the version to the stream driver, which goes on from its checkpoint in real time."""
-
-    name: ClassVar[str] = "hand_over"
-    step: ClassVar[int] = 4
+def _replaced(record: ReadModelVersions, own: Version | None) -> int | None:
+    """Return the version that a rebuild's promotion replaces, or has replaced."""
+    replaced = record.live
+    if own is not None and replaced is not None and own.number == replaced.number:
+        replaced = replaced_last(record)
+    return None if replaced is None else replaced.number
 
 
-@dataclass(frozen=True)
-class Hydrate(PlanStage):
-    """Wait until every query node has loaded the version beside the live one."""
-
-    name: ClassVar[str] = "hydrate"
-    step: ClassVar[int] = 5
+def rollback_plan(version: int) -> tuple[PlannedStage, ...]:
+    """Return the stages of a rollback to a version, in order."""
+    return tuple(PlannedStage(stage, version) for stage in ROLLBACK.stages)
 
 
-@dataclass(frozen=True)
-class Approve(PlanStage):
-    """Wait for a person's yes."""
-
-    name: ClassVar[str] = "approve"
-    step: ClassVar[int] = 6
+def failure_table(plan: Plan) -> str:
+    """Return the plan as a table in Markdown: what each stage does, and what to do when it fails."""
+    rows = ((f"`{stage.name}`", stage.description, stage.on_failure) for stage in plan.all_stages)
+    return _table(("task", "what it does", "when it fails"), rows)
 
 
-@dataclass(frozen=True)
-class Promote(PlanStage):
-    """Make it live: one record, by compare-and-set. What was live is kept as the previous version."""
-
-    name: ClassVar[str] = "promote"
-    step: ClassVar[int] = 7
-
-    grace_h: float
+def kill_table(plan: Plan) -> str:
+    """Return the plan as a table in Markdown: what each stage does, and what happens after it was killed."""
+    rows = ((f"`{stage.name}`", stage.description, stage.leaves, stage.next_try) for stage in plan.all_stages)
+    return _table(("task", "what it does", "a killed try leaves", "the next try"), rows)
 
 
-@dataclass(frozen=True)
-class RollBack(PlanStage):
-    """Make a previous version live again: one record."""
-
-    name: ClassVar[str] = "roll_back"
-    step: ClassVar[int] = 7
-
-
-@dataclass(frozen=True)
-class PromoteLake(PlanStage):
-    """Make the lake's table hold the live version: one commit."""
-
-    name: ClassVar[str] = "promote_lake"
-    step: ClassVar[int] = 8
-
-
-@dataclass(frozen=True)
-class Retire(PlanStage):
-    """After the grace time, retire the version that was replaced and remove what it leaves."""
-
-    name: ClassVar[str] = "retire"
-    step: ClassVar[int] = 9
-
-    grace_h: float
-
-
-def rebuild_plan(record: ReadModelVersions, request: RebuildRequest) -> tuple[PlanStage, ...]:
-    """Return the stages of a rebuild of what the registry's record says, in order."""
-    model, number = request.read_model, max(v.number for v in record.versions) + 1
-    stages: list[PlanStage] = [
-        RegisterCandidate(model, number, request.fold_revision, request.reason),
-        CatchUp(model, number),
-        BuildStaging(model, number),
-        Verify(model, number),
-        HandOver(model, number),
-        Hydrate(model, number),
-    ]
-    if request.approve:
-        stages.append(Approve(model, number))
-    stages += [Promote(model, number, request.grace_h), PromoteLake(model, number)]
-    if record.live is not None:
-        stages.append(Retire(model, record.live.number, request.grace_h))
-    return tuple(stages)
-
-
-def rollback_plan(record: ReadModelVersions, request: RollbackRequest) -> tuple[PlanStage, ...]:
-    """Return the stages of a rollback, in order; raises NothingToRollBackToError."""
-    number = rollback_target(record).number if request.version is None else request.version
-    return (RollBack(request.read_model, number), PromoteLake(request.read_model, number))
-
-
-def described(plan: tuple[PlanStage, ...]) -> str:
-    """Return a plan as text, one line for each stage."""
-    return "\n".join(f"{stage.name:<20}v{stage.version}  {(stage.__doc__ or '').strip()}" for stage in plan)
+def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    lines = [f"| {' | '.join(cells)} |" for cells in (head, *rows)]
+    return "\n".join([lines[0], "|" + "---|" * len(head), *lines[1:]])

@@ -1,17 +1,16 @@
-"""The stages `promote` and `roll_back`: one record in the registry says which version is live."""
+"""Promotion and rollback: one record in the registry makes another version live."""
 
 import logging
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
-from include.rebuild.errors import AskedTooLateError
+from include.rebuild.errors import StaleRequestError
 from include.rebuild.handover import hand_over_version
-from include.rebuild.hydration import hydrate
-from include.rebuild.plan import rollback_plan
+from include.rebuild.hydration import hydrate_version
 from include.rebuild.request import RollbackRequest
 from include.settings import Settings
-from include.versions.registry import ReadModelVersions, Stage, Version, VersionRegistry
+from include.versions.registry import VersionRegistry
 from include.versions.transitions import (
     change_live,
     promote,
@@ -19,31 +18,33 @@ from include.versions.transitions import (
     replaced_last,
     require_not_ended,
     roll_back,
+    rollback_target,
 )
+from include.versions.version_record import ReadModelVersions, Stage, Version
 
 LOG = logging.getLogger(__name__)
-# A node or the driver may be restarting just now.
-FIT_WITHIN_S = 60
+# A node or the driver may be restarting at this moment.
+RECHECK_TIMEOUT_S = 60
 
 
 def recheck_candidate(settings: Settings, read_model: str, number: int) -> None:
-    """Look once more at what the candidate's stages before have found: somebody may have taken days to say yes.
+    """Check once more what the stages before have found: the approval may have taken days.
 
-    Raises QueryRefusedError, StageTimeoutError or VersionChangeError where the stream driver does not fold it any more, or a
-    query node does not hold it.
+    Raises QueryRefusedError, StageTimeoutError or VersionChangeError when the stream driver no longer folds the candidate, or
+    a query node does not hold it.
     """
     with VersionRegistry(settings.kafka.bootstrap_servers, settings.topics.replication_factor) as registry:
         version = require_not_ended(record_of(registry, read_model), number)
     if version.stage is Stage.CANDIDATE:
-        soon = settings.changed(rebuild_hydrate_timeout_s=FIT_WITHIN_S)
-        hand_over_version(soon, read_model, number)
-        hydrate(soon, read_model, number)
+        brief = settings.changed(rebuild_hydrate_timeout_s=RECHECK_TIMEOUT_S)
+        hand_over_version(brief, read_model, number)
+        hydrate_version(brief, read_model, number)
 
 
 def promote_version(settings: Settings, read_model: str, number: int, grace_h: float) -> Version | None:
     """Make a candidate live; returns the version that it replaced, which is kept for `grace_h` hours.
 
-    Raises PromotionLostError when somebody else changed the record meanwhile, VersionChangeError when it is no candidate.
+    Raises PromotionLostError when another version became live in the meantime, VersionChangeError when it is no candidate.
     """
     return _make_live(settings, read_model, number, promote, grace_h)
 
@@ -56,24 +57,26 @@ def roll_back_version(settings: Settings, read_model: str, number: int) -> Versi
     return _make_live(settings, read_model, number, roll_back, settings.rebuild.grace_h)
 
 
-def choose_rollback(settings: Settings, request: RollbackRequest, asked_at: datetime) -> int:
-    """Return the version that a rollback goes to. Chosen once: where it is done, the version replaced last is another one.
+def choose_rollback(settings: Settings, request: RollbackRequest, requested_at: datetime) -> int:
+    """Return the number of the version that a rollback makes live. To be chosen once: the rollback itself changes the answer.
 
-    asked_at: when somebody asked for it. Without a version in the request, what was meant is the version before the one
-        that was live then.
+    requested_at: when the rollback was requested. A request without a version means the version before the one that was
+        live then.
 
-    Raises NothingToRollBackToError, UnknownVersionError, or AskedTooLateError where another version has become live since.
+    Raises NothingToRollBackToError, UnknownVersionError, or StaleRequestError when another version became live since.
     """
-    with VersionRegistry(settings.kafka.bootstrap_servers, settings.topics.replication_factor) as registry:
+    with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
         record = record_of(registry, request.read_model)
-    number = rollback_plan(record, request)[0].version
-    live = record.live
-    if request.version is None and live is not None and live.live_since:
+    if request.version is not None:
+        return request.version
+    number, live = rollback_target(record).number, record.live
+    if live is not None and live.live_since:
         since = datetime.fromisoformat(live.live_since)
-        if since > asked_at:
-            raise AskedTooLateError(
-                f"Nothing was rolled back: v{live.number} of {request.read_model} became live at {since:%H:%M:%S} UTC, after this "
-                f"was asked for at {asked_at:%H:%M:%S}. Look at `./foldlake versions`; if it shall be v{number} now, name it."
+        if since > requested_at:
+            raise StaleRequestError(
+                f"Nothing was rolled back: v{live.number} of {request.read_model} became live at {since:%H:%M:%S} UTC, after "
+                f"this rollback was requested at {requested_at:%H:%M:%S}. Check `./foldlake versions`; to roll back to "
+                f"v{number}, request version {number}."
             )
     return number
 

@@ -1,4 +1,4 @@
-"""What the stream driver says of one version's query, as the stages that hand over and retire need it."""
+"""The stream driver's status of one version's query."""
 
 from include.settings import Settings
 from include.stream.checkpoints import query_name
@@ -6,7 +6,7 @@ from include.stream.status import FRESH_S, QueryStatus, read_queries
 
 
 def query_status(settings: Settings, read_model: str, number: int) -> QueryStatus | None:
-    """Return what a running driver last said of a version's query; None when it says nothing of it.
+    """Return the status of a version's query that a running driver reported last, or None when it reports none.
 
     Raises KafkaUnavailableError when no broker answers.
     """

@@ -1,4 +1,4 @@
-"""The stage `register_candidate`: the new version is in the registry, and no second rebuild of its read model begins."""
+"""Registration: the new version is in the registry, and a second rebuild of its read model is refused."""
 
 import logging
 from collections.abc import Collection, Iterable
@@ -6,27 +6,24 @@ from datetime import UTC, datetime
 
 from include.declarations.read_model import load_read_models
 from include.rebuild.errors import NoSlotsError
-from include.rebuild.plan import PlanStage, described, rebuild_plan
 from include.rebuild.request import RebuildRequest
 from include.settings import Settings
 from include.stream.slot_planning import most_queries
-from include.versions.registry import UNFINISHED_STAGES, ReadModelVersions, Stage, Version, VersionRegistry
+from include.versions.registry import VersionRegistry
 from include.versions.transitions import change, register
+from include.versions.version_record import UNFINISHED_STAGES, ReadModelVersions, Stage, Version
 
 LOG = logging.getLogger(__name__)
 
 
 def register_candidate(settings: Settings, request: RebuildRequest, run_id: str) -> Version:
-    """Enter the rebuild's version in the registry and return it; the same one at every try of the same run.
+    """Register the rebuild's version and return it; every try of the same run returns the same version.
 
     Raises RebuildRunningError, VersionAbandonedError, NoSlotsError, UnknownVersionError.
     """
     with VersionRegistry(settings.kafka.bootstrap_servers, settings.topics.replication_factor) as registry:
-        plan: tuple[PlanStage, ...] = ()
 
         def decide(record: ReadModelVersions) -> ReadModelVersions:
-            nonlocal plan
-            plan = rebuild_plan(record, request)
             changed = register(
                 record,
                 run_id=run_id,
@@ -42,20 +39,14 @@ def register_candidate(settings: Settings, request: RebuildRequest, run_id: str)
 
         record = change(registry, request.read_model, decide)
     version = next(v for v in record.versions if v.run_id == run_id)
-    LOG.info(
-        "registered v%d of %s for run %s; the plan:\n%s",
-        version.number,
-        request.read_model,
-        run_id,
-        described(plan),
-    )
+    LOG.info("registered v%d of %s for run %s", version.number, request.read_model, run_id)
     return version
 
 
 def check_slots(settings: Settings, records: Iterable[ReadModelVersions], models: Collection[str]) -> None:
-    """Raise NoSlotsError unless the stream driver has task slots for one version more.
+    """Raise NoSlotsError unless the stream driver has task slots for another version.
 
-    models: the names of the read models that there are modules of: versions of others are in the registry, and not folded.
+    models: the names of the read models that are declared. The registry may have versions of others, which are not folded.
     """
     records = tuple(record for record in records if record.read_model in models)
     queries = sum(
@@ -71,7 +62,7 @@ def check_slots(settings: Settings, records: Iterable[ReadModelVersions], models
         if v.stage is Stage.PREVIOUS
     ]
     raise NoSlotsError(
-        f"The stream driver has task slots for {slots} queries, and {queries} versions use them: a further one would get "
-        f"none. Retire a previous version first ({', '.join(previous) or 'there is none'}): ./foldlake retire, or raise "
+        f"The stream driver has task slots for {slots} queries, and {queries} versions use them: there is none for another "
+        f"version. Retire a previous version ({', '.join(previous) or 'there is none'}) with ./foldlake retire, or raise "
         "FOLDLAKE_STREAM_SPARE_QUERIES and run ./foldlake up."
     )

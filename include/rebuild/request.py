@@ -1,7 +1,7 @@
-"""What somebody who wants a rebuild or a rollback has to say, checked: Airflow itself accepts whatever it is sent."""
+"""The fields of a request for a rebuild or a rollback, validated: Airflow itself accepts any field."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,9 +14,9 @@ MAX_GRACE_H = 24.0 * 365
 
 @dataclass(frozen=True)
 class RebuildRequest:
-    """A rebuild that can be begun.
+    """A valid request for a rebuild.
 
-    fold_revision: of the version to be made. approve: somebody has to say yes before the promotion.
+    fold_revision: of the new version. approve: whether a person has to approve the promotion.
     grace_h: how long the version that is replaced is kept for a rollback.
     """
 
@@ -29,7 +29,7 @@ class RebuildRequest:
 
 @dataclass(frozen=True)
 class RollbackRequest:
-    """A rollback that can be begun; version None means the one that was live before."""
+    """A valid request for a rollback; version None means the one that was live before."""
 
     read_model: str
     version: int | None
@@ -39,49 +39,54 @@ class RollbackRequest:
 def rebuild_request(
     conf: Mapping[str, Any], models: Mapping[str, ReadModel], default_grace_h: float
 ) -> RebuildRequest:
-    """Check the fields of a rebuild's form; raises RequestError, which names the field and what it may be."""
-    _known(conf, ("read_model", "reason", "fold_revision", "approve", "grace_hours"))
+    """Check the fields of a rebuild's form; raises RequestError, which names the field and its allowed values."""
+    reject_unknown(conf, ("read_model", "reason", "fold_revision", "approve", "grace_hours"))
     model = _model(conf, models)
     revision = _number(conf, "fold_revision")
     if revision is None:
         revision = model.newest_fold_revision
     if revision not in model.folds:
         raise RequestError(
-            f"Read model {model.name} has no fold revision {revision}, only {sorted(model.folds)}: add it to its module first, "
-            "or leave fold_revision empty for the newest."
+            f"Read model {model.name} has no fold revision {revision}, allowed: {_list(model.folds)}. Add it to the read model's "
+            "module, or leave fold_revision empty for the newest."
         )
     approve = conf.get("approve", True)
     if not isinstance(approve, bool):
-        raise RequestError(f"approve is {approve!r}: it may be true (wait for a person) or false.")
+        raise RequestError(f"approve is {approve!r}; allowed: true (wait for a person) or false.")
     return RebuildRequest(model.name, _reason(conf), revision, approve, _grace_h(conf, default_grace_h))
 
 
 def rollback_request(conf: Mapping[str, Any], models: Mapping[str, ReadModel]) -> RollbackRequest:
     """Check the fields of a rollback's form; raises RequestError."""
-    _known(conf, ("read_model", "version", "reason"))
+    reject_unknown(conf, ("read_model", "version", "reason"))
     return RollbackRequest(_model(conf, models).name, _number(conf, "version"), _reason(conf))
 
 
-def _known(conf: Mapping[str, Any], names: tuple[str, ...]) -> None:
-    unknown = sorted(set(conf) - set(names))
+def reject_unknown(sent: Mapping[str, Any], allowed: Iterable[str]) -> None:
+    """Raise RequestError when a field was sent that there is not, such as a misspelt one."""
+    unknown = sorted(set(sent) - set(allowed))
     if unknown:
-        raise RequestError(f"Unknown: {', '.join(unknown)}. There are: {', '.join(names)}.")
+        raise RequestError(f"Unknown field: {', '.join(unknown)}. Allowed: {_list(allowed)}.")
+
+
+def _list(values: Iterable[object]) -> str:
+    return ", ".join(map(str, values))
 
 
 def _model(conf: Mapping[str, Any], models: Mapping[str, ReadModel]) -> ReadModel:
     name = str(conf.get("read_model"))
     if name not in models:
-        raise RequestError(f"There is no read model {name!r}: known are {', '.join(sorted(models))}.")
+        raise RequestError(f"There is no read model {name!r}; allowed: {_list(sorted(models))}.")
     return models[name]
 
 
 def _reason(conf: Mapping[str, Any]) -> str:
     reason = conf.get("reason")
     if not isinstance(reason, str) or not reason.strip():
-        raise RequestError("reason is empty: say why, for those who find the version later.")
+        raise RequestError("reason is empty: state why; the reason stays with the version.")
     if len(reason) > MAX_REASON_CHARACTERS:
         raise RequestError(
-            f"reason has {len(reason)} characters: {MAX_REASON_CHARACTERS} are allowed. Link to the rest."
+            f"reason has {len(reason)} characters; at most {MAX_REASON_CHARACTERS} are allowed. Link to the rest."
         )
     return " ".join(reason.split())
 
@@ -91,7 +96,7 @@ def _number(conf: Mapping[str, Any], name: str) -> int | None:
     if value is None or value == "":
         return None
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise RequestError(f"{name} is {value!r}: it is a whole number from 1 on, or empty.")
+        raise RequestError(f"{name} is {value!r}; allowed: a whole number from 1 on, or empty.")
     return value
 
 
@@ -100,7 +105,7 @@ def _grace_h(conf: Mapping[str, Any], default_h: float) -> float:
     if value is None or value == "":
         return default_h
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise RequestError(f"grace_hours is {value!r}: it is a number of hours.")
+        raise RequestError(f"grace_hours is {value!r}; allowed: a number of hours.")
     if not 0 <= value <= MAX_GRACE_H:
-        raise RequestError(f"grace_hours is {value}: it may be 0 to {MAX_GRACE_H:.0f}.")
+        raise RequestError(f"grace_hours is {value}; allowed: 0 to {MAX_GRACE_H:.0f}.")
     return float(value)

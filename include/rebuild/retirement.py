@@ -1,4 +1,4 @@
-"""The stages `retire` and `abandon`, and the sweep that repeats both where a run could not."""
+"""Retiring and abandoning versions, and the sweep that does both for runs that could not."""
 
 import logging
 from collections.abc import Callable
@@ -6,17 +6,18 @@ from datetime import UTC, datetime
 from functools import partial
 
 from include.errors import FoldlakeError, KafkaUnavailableError
-from include.rebuild.errors import NotTidiedUpError
-from include.rebuild.version_cleanup import remove_leftovers, remove_staging, still_there
+from include.rebuild.errors import CleanUpIncompleteError
+from include.rebuild.version_cleanup import find_leftovers, remove_leftovers, remove_staging
 from include.settings import Settings
-from include.versions.registry import UNFINISHED_STAGES, Stage, Version, VersionRegistry
+from include.versions.registry import VersionRegistry
 from include.versions.transitions import abandon, change, is_due, record_of, retire
+from include.versions.version_record import UNFINISHED_STAGES, Stage, Version
 
 LOG = logging.getLogger(__name__)
 
 
 def previous_version(settings: Settings, read_model: str, number: int) -> Version | None:
-    """Return the version while it is a previous one, or None: it was retired, or is live again."""
+    """Return the version if it is a previous one; None when it was retired or is live again."""
     with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
         version = record_of(registry, read_model).version(number)
     return version if version is not None and version.stage is Stage.PREVIOUS else None
@@ -25,8 +26,8 @@ def previous_version(settings: Settings, read_model: str, number: int) -> Versio
 def retire_version(settings: Settings, read_model: str, number: int) -> None:
     """Retire a previous version at once and remove what it leaves.
 
-    Raises VersionInUseError when it is live, NotHandedOverError when a rebuild is at work on it, VersionLockedError when
-    the stream driver does not let go of it.
+    Raises VersionInUseError when it is live, NotHandedOverError when a rebuild is building it, VersionLockedError when
+    the stream driver does not release it.
     """
     with VersionRegistry(settings.kafka.bootstrap_servers, settings.topics.replication_factor) as registry:
         change(registry, read_model, partial(retire, number=number))
@@ -35,34 +36,34 @@ def retire_version(settings: Settings, read_model: str, number: int) -> None:
 
 
 def abandon_version(settings: Settings, read_model: str, number: int) -> None:
-    """Give up a version that is not promoted and remove what it leaves; raises VersionInUseError when it was."""
+    """Abandon a version that was never promoted and remove what it leaves; raises VersionInUseError when it was promoted."""
     with VersionRegistry(settings.kafka.bootstrap_servers, settings.topics.replication_factor) as registry:
         change(registry, read_model, partial(abandon, number=number))
-    LOG.info("v%d of %s is abandoned: the live version was never touched", number, read_model)
+    LOG.info("v%d of %s is abandoned; the live version was not touched", number, read_model)
     remove_leftovers(settings, read_model, number)
 
 
 def abandon_run(settings: Settings, read_model: str, run_id: str) -> int | None:
-    """Give up the version of a run that failed; returns its number, or None when there is nothing to give up.
+    """Abandon the version of a run that failed; returns its number, or None when there is nothing to abandon.
 
-    The registry decides: a version that was promoted is left alone, whatever the run's tasks say.
+    The registry decides: a promoted version is left alone, whatever the states of the run's tasks.
     """
     with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
         record = record_of(registry, read_model)
-    mine = next((v for v in record.versions if v.run_id == run_id), None)
-    if mine is None or mine.stage not in (*UNFINISHED_STAGES, Stage.ABANDONED):
+    own = next((v for v in record.versions if v.run_id == run_id), None)
+    if own is None or own.stage not in (*UNFINISHED_STAGES, Stage.ABANDONED):
         LOG.info("run %s has no version to abandon", run_id)
         return None
-    abandon_version(settings, read_model, mine.number)
-    return mine.number
+    abandon_version(settings, read_model, own.number)
+    return own.number
 
 
-def sweep(settings: Settings, run_is_over: Callable[[str], bool], now: datetime | None = None) -> list[str]:
-    """Retire what is due, abandon what a run left behind, and remove leftovers; returns what was done, a line each.
+def sweep(settings: Settings, has_ended: Callable[[str], bool], now: datetime | None = None) -> list[str]:
+    """Retire versions that are due, abandon those of ended runs, remove leftovers; returns a line for each version changed.
 
-    run_is_over: whether the rebuild with this run id has ended, or is unknown.
+    has_ended: returns whether the rebuild with this run id has ended, or does not exist.
 
-    Raises NotTidiedUpError at the end where something could not be done.
+    Raises CleanUpIncompleteError, after all other versions, when a version could not be cleaned up.
     """
     with VersionRegistry(settings.kafka.bootstrap_servers, settings.topics.replication_factor) as registry:
         records = registry.read()
@@ -71,39 +72,42 @@ def sweep(settings: Settings, run_is_over: Callable[[str], bool], now: datetime 
     for record in records.values():
         for version in record.versions:
             try:
-                line = _tidy_up(settings, record.read_model, version, run_is_over, now or datetime.now(UTC))
+                line = _clean_up(settings, record.read_model, version, has_ended, now or datetime.now(UTC))
             except KafkaUnavailableError:
                 raise
             except FoldlakeError as error:
-                # The others shall not wait for this one.
-                LOG.error("v%d of %s: %s", version.number, record.read_model, error)  # noqa: TRY400 - it says all
+                # One version must not block the others.
+                LOG.error("v%d of %s: %s", version.number, record.read_model, error)  # noqa: TRY400 - its message is complete
                 failed.append(f"v{version.number} of {record.read_model}: {error}")
                 continue
             if line:
                 LOG.info("%s", line)
                 done.append(line)
     if failed:
-        raise NotTidiedUpError(f"{len(failed)} could not be tidied up, all others are. " + " ".join(failed))
+        raise CleanUpIncompleteError(
+            f"{len(failed)} of the versions that are due could not be cleaned up; the others were. "
+            + " ".join(failed)
+        )
     return done
 
 
-def _tidy_up(
-    settings: Settings, read_model: str, version: Version, run_is_over: Callable[[str], bool], now: datetime
+def _clean_up(
+    settings: Settings, read_model: str, version: Version, has_ended: Callable[[str], bool], now: datetime
 ) -> str | None:
-    """Do what is due for one version; returns what was done, None when nothing was."""
+    """Do what is due for one version; returns what was done, or None."""
     name = f"v{version.number} of {read_model}"
     if is_due(version, now):
         retire_version(settings, read_model, version.number)
         return f"retired {name}: its grace time ended at {version.retire_after}"
     if version.stage in UNFINISHED_STAGES:
-        if not version.run_id or not run_is_over(version.run_id):
+        if not version.run_id or not has_ended(version.run_id):
             return None
         abandon_version(settings, read_model, version.number)
         return f"abandoned {name}: its run {version.run_id} has ended"
     if version.stage in (Stage.RETIRED, Stage.ABANDONED):
-        if left := still_there(settings, read_model, version.number):
+        if left := find_leftovers(settings, read_model, version.number):
             remove_leftovers(settings, read_model, version.number)
-            return f"removed what {name} ({version.stage}) had left: {', '.join(left)}"
+            return f"removed leftovers of {name} ({version.stage}): {', '.join(left)}"
     elif remove_staging(settings, read_model, version.number):
         return f"removed the staging of {name}: it is {version.stage}"
     return None

@@ -1,5 +1,6 @@
-"""What the proof of a candidate came to, in Markdown, for the person who approves it."""
+"""The results of a candidate's verification, in Markdown, for the person who approves its promotion."""
 
+import logging
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -7,21 +8,31 @@ from include.lake.tables import quality_path
 from include.quality.report import report_url
 from include.settings import Settings
 
+LOG = logging.getLogger(__name__)
 
-def proof_summary(settings: Settings, run_id: str) -> str:
-    """Return a table of the check's expectations; a line that says so where its results cannot be read."""
-    from deltalake import DeltaTable  # noqa: PLC0415 - takes a second, and is rarely needed
+
+def verification_summary(settings: Settings, run_id: str) -> str:
+    """Return a table of the check's expectations, or why there is none. Never raises: a promotion can be approved without."""
+    try:
+        return _summary(settings, run_id)
+    except Exception as error:
+        LOG.exception("the results of check %s cannot be read", run_id)
+        return f"The results of the quality check {run_id} cannot be read: {error}"
+
+
+def _summary(settings: Settings, run_id: str) -> str:
+    from deltalake import DeltaTable  # noqa: PLC0415 - takes a second to import, and is rarely needed
 
     path = quality_path(settings)
     if not urlsplit(path).scheme and not Path(path).exists():
-        return "There are no results of the quality check."
+        return "There are no results of quality checks."
     columns = ["store", "expectation", "passed", "checked", "failed"]
-    found = DeltaTable(path).to_pyarrow_table(filters=[("run_id", "=", run_id)], columns=columns).to_pylist()
-    if not found:
-        return f"The quality check {run_id} has left no results."
+    rows = DeltaTable(path).to_pyarrow_table(filters=[("run_id", "=", run_id)], columns=columns).to_pylist()
+    if not rows:
+        return f"There are no results of the quality check {run_id}."
     lines = ["| store | expectation | checked | failed |", "|---|---|---|---|"]
     lines += [
         f"| {row['store']} | {row['expectation']} | {row['checked']:,} | {'none' if row['passed'] else format(row['failed'], ',')} |"
-        for row in found
+        for row in rows
     ]
     return "\n".join([*lines, "", f"[Report]({report_url(settings, run_id)})"])

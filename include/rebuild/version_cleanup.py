@@ -1,11 +1,10 @@
-"""What a version leaves behind, and removing it: topic, checkpoints, staging. May be killed and repeated at any point.
+"""Finds and removes what a version leaves: topic, checkpoints, staging. May be killed and repeated at any point.
 
-The nodes remove their stores by themselves as soon as they read that a version is retired or abandoned. The schemas
-of its state records stay in the schema registry: a schema's id may be shared by other versions, and nothing reuses it.
+The query nodes remove their own stores once they read that a version is retired or abandoned. The schemas of its state
+records stay in the schema registry: other versions may share a schema's id, and ids are never reused.
 """
 
 import logging
-import time
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -25,21 +24,22 @@ from include.lake.tables import staging_path
 from include.settings import Settings
 from include.stream.checkpoints import checkpoint_path, compaction_checkpoint, fold_rule_path
 from include.versions.version_lock import version_lock
+from include.waiting import wait_for
 
 LOG = logging.getLogger(__name__)
-# The driver stops a query within seconds of reading the registry; its state is large at most.
+# The driver stops a query within seconds of reading the registry, later when its state is large.
 LOCK_WAIT_S = 120.0
 GONE = "UNKNOWN_TOPIC_OR_PART"
 
 
-class PlaceNotReachedError(FoldlakeError):
-    """A file system that Spark reaches, and this process does not."""
+class StorageUnreachableError(FoldlakeError):
+    """Spark reaches a file system that this process does not reach."""
 
 
 def remove_leftovers(settings: Settings, read_model: str, number: int) -> None:
     """Remove all that a retired or abandoned version leaves.
 
-    Waits until nobody writes it any more; raises VersionLockedError when somebody does not stop.
+    Waits until its writer has stopped; raises VersionLockedError when the writer does not stop.
     """
     with version_lock(settings, read_model, number, wait_s=LOCK_WAIT_S):
         _delete_topic(settings, changelog_topic(read_model, number))
@@ -49,15 +49,15 @@ def remove_leftovers(settings: Settings, read_model: str, number: int) -> None:
 
 
 def remove_staging(settings: Settings, read_model: str, number: int) -> bool:
-    """Remove a version's staging table, which nobody needs once it is promoted; returns whether there was one."""
+    """Remove a version's staging table, which is not used after the promotion; returns whether there was one."""
     return _remove(staging_path(settings, read_model, number))
 
 
-def still_there(settings: Settings, read_model: str, number: int) -> list[str]:
-    """Return what is left of a version: names of topics, places of files."""
+def find_leftovers(settings: Settings, read_model: str, number: int) -> list[str]:
+    """Return what is left of a version: topic names and paths."""
     topic = changelog_topic(read_model, number)
     left = [topic] if partition_count(_admin(settings), topic) is not None else []
-    return left + [place for place in _locations(settings, read_model, number) if _exists(place)]
+    return left + [path for path in _locations(settings, read_model, number) if _exists(path)]
 
 
 def _locations(settings: Settings, read_model: str, number: int) -> list[str]:
@@ -78,7 +78,7 @@ def _admin(settings: Settings) -> AdminClient:
 
 
 def _delete_topic(settings: Settings, topic: str) -> None:
-    admin = _admin(settings)  # kept: its requests end with it
+    admin = _admin(settings)  # kept alive: its requests end with it
     for future in admin.delete_topics([topic], operation_timeout=ADMIN_TIMEOUT_S).values():
         try:
             future.result(ADMIN_TIMEOUT_S * 2)
@@ -86,31 +86,35 @@ def _delete_topic(settings: Settings, topic: str) -> None:
             if error.args[0].name() == GONE:
                 return
             raise KafkaUnavailableError(
-                f"Topic {topic} could not be deleted ({error}): is the broker up?"
+                f"Topic {topic} could not be deleted ({error}): check that the broker is up."
             ) from error
         except TimeoutError as error:
-            raise KafkaUnavailableError(f"Topic {topic} could not be deleted: no answer in time.") from error
-        # The brokers hear of it after the controller has answered.
-        deadline_s = time.monotonic() + ADMIN_TIMEOUT_S
-        while partition_count(admin, topic) is not None and time.monotonic() < deadline_s:
-            time.sleep(POLL_INTERVAL_S)
+            raise KafkaUnavailableError(
+                f"Topic {topic} could not be deleted within {ADMIN_TIMEOUT_S * 2} s: check that the broker is up."
+            ) from error
+        # The controller answers before the brokers have removed the topic.
+        wait_for(
+            lambda: partition_count(admin, topic) is None,
+            timeout_s=ADMIN_TIMEOUT_S,
+            poll_s=POLL_INTERVAL_S,
+        )
         LOG.info("deleted topic %s", topic)
 
 
 def _file_system(location: str) -> tuple[Any, str]:
-    from pyarrow import fs  # noqa: PLC0415 - takes a second, and is rarely needed
+    from pyarrow import fs  # noqa: PLC0415 - takes a second to import, and is rarely needed
 
     scheme = urlsplit(location).scheme
     if not scheme:
         location = Path(location).absolute().as_uri()
-    # Hadoop's name of it, which Spark needs, and everybody else's.
+    # Hadoop, and so Spark, has another name for the scheme than everything else.
     location = location.replace("s3a://", "s3://", 1)
     try:
         file_system, path = fs.FileSystem.from_uri(location)
     except (OSError, ValueError) as error:
-        raise PlaceNotReachedError(
-            f"What a version has left in {location} cannot be looked at or removed from here ({error}). Remove it by hand, or"
-            " use a file system that is mounted, or S3."
+        raise StorageUnreachableError(
+            f"The leftovers of a version in {location} cannot be read or removed from here ({error}). Remove them by hand, or use"
+            " a mounted file system or S3."
         ) from error
     return file_system, path
 

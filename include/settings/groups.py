@@ -117,13 +117,14 @@ class RebuildSettings(SettingsGroup):
 
 
 class NodeSettings(SettingsGroup):
-    """One query node; each of its processes reads the same values."""
+    """One query node; each of its processes reads the same values. store: name of a folder in query_api/store."""
 
     name: str = "node-1"
     port: int = 5051
     bind: str = LOOPBACK
     url: str = ""
     store_dir: Path | None = None
+    store: str = "lmdb"
     http_workers: int = Field(default=2, ge=1)
     standby_replicas: int = Field(default=1, ge=0)
     session_timeout_s: int = Field(default=6, ge=6)

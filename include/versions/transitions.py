@@ -3,7 +3,7 @@ r"""How a read model's versions may change: each transition a pure function on t
     BUILDING -> CANDIDATE -> LIVE <-> PREVIOUS -> RETIRED
         \----------\-> ABANDONED
 
-Every transition is idempotent: where its result is there already, it returns the very record that it was given.
+Every transition is idempotent: on a record that has its result already, it returns that same object.
 """
 
 from collections.abc import Callable
@@ -12,9 +12,10 @@ from datetime import UTC, datetime
 
 from include.errors import FoldlakeError, RevisionConflictError
 from include.kafka.topics import changelog_topic
-from include.versions.registry import UNFINISHED_STAGES, ReadModelVersions, Stage, Version, VersionRegistry
+from include.versions.registry import VersionRegistry
+from include.versions.version_record import UNFINISHED_STAGES, ReadModelVersions, Stage, Version
 
-# With two writers a conflict is settled at the first retry; more than a few means that something else is wrong.
+# Two writers settle a conflict at the first retry; more than a few conflicts have another cause.
 ATTEMPTS = 10
 
 Transition = Callable[[ReadModelVersions], ReadModelVersions]
@@ -25,23 +26,23 @@ class VersionChangeError(FoldlakeError):
 
 
 class UnknownVersionError(VersionChangeError):
-    """There is no such read model in the registry, or no such version of it."""
+    """The registry has no such read model, or no such version of it."""
 
 
 class RebuildRunningError(VersionChangeError):
-    """Another rebuild of the same read model is at work."""
+    """Another rebuild of the same read model is running."""
 
 
 class VersionAbandonedError(VersionChangeError):
-    """The version was given up; its leftovers are gone or going."""
+    """The version was abandoned; its state is removed."""
 
 
 class VersionRetiredError(VersionChangeError):
-    """The version's checkpoint, changelog and stores are gone or going."""
+    """The version is retired; its checkpoint, changelog and stores are removed."""
 
 
 class NotHandedOverError(VersionChangeError):
-    """The version is still being filled: nobody has loaded it."""
+    """The version is still being built: no node has loaded it."""
 
 
 class NothingToRollBackToError(VersionChangeError):
@@ -49,11 +50,11 @@ class NothingToRollBackToError(VersionChangeError):
 
 
 class VersionInUseError(VersionChangeError):
-    """The version is live, or was promoted: it cannot be given up or retired."""
+    """The version is live, or was promoted: it cannot be abandoned or retired."""
 
 
 class PromotionLostError(VersionChangeError):
-    """Another promotion or rollback came first."""
+    """Another promotion or rollback was applied first."""
 
 
 def register(
@@ -61,13 +62,13 @@ def register(
 ) -> ReadModelVersions:
     """Add the next version, BUILDING, for the rebuild `run_id`. Numbers are never used twice.
 
-    Raises VersionAbandonedError when this rebuild's version was given up, RebuildRunningError when another rebuild is at work.
+    Raises VersionAbandonedError when this rebuild's version was abandoned, RebuildRunningError when another rebuild is running.
     """
-    mine = next((v for v in record.versions if v.run_id == run_id), None)
-    if mine is not None:
-        if mine.stage is Stage.ABANDONED:
+    own = next((v for v in record.versions if v.run_id == run_id), None)
+    if own is not None:
+        if own.stage is Stage.ABANDONED:
             raise VersionAbandonedError(
-                f"{_name(record, mine)} of run {run_id} was abandoned, and its leftovers were removed: start a new rebuild."
+                f"{_name(record, own)} of run {run_id} was abandoned, and its leftovers were removed: start a new rebuild."
             )
         return record
     other = record.unfinished
@@ -90,7 +91,7 @@ def register(
 
 
 def hand_over(record: ReadModelVersions, number: int) -> ReadModelVersions:
-    """Make a version that is built a candidate: from now on the stream driver folds it.
+    """Make a building version a candidate: from now on the stream driver folds it.
 
     Raises VersionAbandonedError or VersionRetiredError when it is gone.
     """
@@ -106,14 +107,14 @@ def promote(
     """Make a candidate live, and what was live the previous version, kept until `retire_live_after`.
 
     Raises NotHandedOverError, VersionAbandonedError, VersionRetiredError, or VersionInUseError for a previous version,
-    which comes back by `roll_back` alone.
+    which only `roll_back` makes live again.
     """
     version = require_not_ended(record, number)
     if version.stage is Stage.BUILDING:
         raise NotHandedOverError(f"{_name(record, version)} is still being built: hand it over first.")
     if version.stage is Stage.PREVIOUS:
         raise VersionInUseError(
-            f"{_name(record, version)} was promoted and replaced since: roll back to it if it shall be live."
+            f"{_name(record, version)} was promoted and replaced since: to make it live again, roll back to it."
         )
     return record if version.stage is Stage.LIVE else _make_live(record, version, now, retire_live_after)
 
@@ -132,7 +133,7 @@ def require_not_ended(record: ReadModelVersions, number: int) -> Version:
 
 
 def replaced_last(record: ReadModelVersions) -> Version | None:
-    """Return the version that was live before the one that is, or None when that is gone, or never was."""
+    """Return the version that was live before the live one; None when there is none, or it is retired."""
     previous = [v for v in record.versions if v.stage is Stage.PREVIOUS]
     return max(previous, key=lambda v: (v.replaced_in, v.number), default=None)
 
@@ -142,7 +143,7 @@ def rollback_target(record: ReadModelVersions) -> Version:
     version = replaced_last(record)
     if version is None:
         raise NothingToRollBackToError(
-            f"{record.read_model} has no previous version to roll back to: it was never promoted, or its grace time is over."
+            f"{record.read_model} has no previous version to roll back to: no other version was live before, or its grace time has ended."
         )
     return version
 
@@ -163,9 +164,9 @@ def roll_back(
 
 
 def retire(record: ReadModelVersions, number: int) -> ReadModelVersions:
-    """Retire a previous version: nobody folds or holds it any more, and its leftovers may go.
+    """Retire a previous version: no longer folded or loaded, so that its leftovers can be removed.
 
-    Raises VersionInUseError for a live version, NotHandedOverError for one of a rebuild at work.
+    Raises VersionInUseError for a live version, NotHandedOverError for the version of a running rebuild.
     """
     version = _known(record, number)
     if version.stage in (Stage.RETIRED, Stage.ABANDONED):
@@ -180,7 +181,7 @@ def retire(record: ReadModelVersions, number: int) -> ReadModelVersions:
 
 
 def abandon(record: ReadModelVersions, number: int) -> ReadModelVersions:
-    """Give up a version that is not promoted. Raises VersionInUseError when it was."""
+    """Abandon a version that was never promoted. Raises VersionInUseError when it was promoted."""
     version = _known(record, number)
     if version.stage is Stage.ABANDONED:
         return record
@@ -190,7 +191,7 @@ def abandon(record: ReadModelVersions, number: int) -> ReadModelVersions:
 
 
 def is_due(version: Version, now: datetime) -> bool:
-    """Whether a previous version's grace time is over."""
+    """Return whether a previous version's grace time has ended."""
     if version.stage is not Stage.PREVIOUS or not version.retire_after:
         return False
     return datetime.fromisoformat(version.retire_after) <= now
@@ -201,7 +202,7 @@ def record_of(registry: VersionRegistry, read_model: str) -> ReadModelVersions:
     record = registry.read().get(read_model)
     if record is None:
         raise UnknownVersionError(
-            f"The version registry has no {read_model!r} yet: the stream driver makes version 1 when it first starts."
+            f"The version registry has no {read_model!r} yet: the stream driver registers version 1 at its first start."
         )
     return record
 
@@ -209,7 +210,7 @@ def record_of(registry: VersionRegistry, read_model: str) -> ReadModelVersions:
 def change(registry: VersionRegistry, read_model: str, transition: Transition) -> ReadModelVersions:
     """Apply a transition by compare-and-set; after a conflict, read the record again and decide again.
 
-    Raises what the transition raises, UnknownVersionError, or RevisionConflictError when others are always faster.
+    Raises what the transition raises, UnknownVersionError, or RevisionConflictError when other writers are always faster.
     """
     for attempt in range(1, ATTEMPTS + 1):
         try:
@@ -221,10 +222,10 @@ def change(registry: VersionRegistry, read_model: str, transition: Transition) -
 
 
 def change_live(registry: VersionRegistry, read_model: str, transition: Transition) -> ReadModelVersions:
-    """Apply a promotion or rollback by compare-and-set; of two at once, one loses.
+    """Apply a promotion or rollback by compare-and-set; of two concurrent ones, one fails.
 
-    Raises PromotionLostError when another version became live after the record was read; what else was changed in
-    between does not matter, and is decided upon again.
+    Raises PromotionLostError when another version became live after the record was read; any other
+    concurrent change does not matter: the transition is applied to the changed record.
     """
     before = record_of(registry, read_model).live
 
@@ -232,8 +233,8 @@ def change_live(registry: VersionRegistry, read_model: str, transition: Transiti
         changed = transition(record)
         if changed is not record and _number(record.live) != _number(before):
             raise PromotionLostError(
-                f"Nothing was promoted: v{_number(record.live)} of {read_model} became live in the place of "
-                f"v{_number(before)} meanwhile. Look at `./foldlake versions`, then decide again."
+                f"Nothing was promoted: v{_number(record.live)} of {read_model} replaced v{_number(before)} "
+                "in the meantime. Check `./foldlake versions`, then decide again."
             )
         return changed
 
@@ -280,7 +281,7 @@ def _known(record: ReadModelVersions, number: int) -> Version:
     version = record.version(number)
     if version is None:
         raise UnknownVersionError(
-            f"{record.read_model} has no version {number}: there are {', '.join(str(v.number) for v in record.versions)}."
+            f"{record.read_model} has no version {number}; its versions: {', '.join(str(v.number) for v in record.versions)}."
         )
     return version
 

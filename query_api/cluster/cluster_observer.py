@@ -11,7 +11,8 @@ from include.kafka.log_reading import log_consumer
 from include.kafka.topics import admin_client
 from include.nodes.routing_table import RoutingTable, routing_table
 from include.settings import Settings
-from include.versions.registry import ReadModelVersions, VersionRegistry
+from include.versions.registry import VersionRegistry
+from include.versions.version_record import ReadModelVersions
 from query_api.store.base import Binding
 
 REQUEST_TIMEOUT_S = 5.0

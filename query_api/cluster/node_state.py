@@ -1,6 +1,6 @@
-"""What the materializer tells its node's HTTP workers: who owns what, what is held here and how ready it is.
+"""The state of a node, which its materializer publishes to its HTTP workers: owners, versions, ready partitions.
 
-One JSON file, replaced whole: a worker reads the old one or the new one. It also outlives a restart.
+It is one JSON file, replaced atomically: a worker reads the old content or the new one. It survives a restart.
 """
 
 import threading
@@ -10,15 +10,17 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
+from include.files import write_atomically
+
 FILE_NAME = "node-state.json"
 
 
 @dataclass(frozen=True)
-class HeldPartition:
-    """A changelog partition that this node follows.
+class PartitionState:
+    """A changelog partition that this node follows into its store.
 
-    is_ready: its records were complete once, since it has been followed without a break.
-    end_offset: the changelog's end as last heard of.
+    is_ready: the store has caught up with the partition since following it began.
+    end_offset: the changelog's end as last fetched; negative while it is unknown.
     """
 
     is_ready: bool = False
@@ -26,22 +28,22 @@ class HeldPartition:
 
 
 @dataclass(frozen=True)
-class HeldVersion:
+class VersionState:
     """A version of a read model on this node."""
 
     number: int
     stage: str
     changelog_topic: str
-    partitions: dict[int, HeldPartition] = field(default_factory=dict)
+    partitions: dict[int, PartitionState] = field(default_factory=dict)
     bad_records: int = 0
     records: int = 0
 
 
 @dataclass(frozen=True)
 class ModelState:
-    """A read model as this node knows it.
+    """A read model as this node sees it.
 
-    owned: partitions that the consumer group has given to this node.
+    owned: partitions that the consumer group has assigned to this node.
     owners, standbys: partition -> URL of its owner, URLs of its standbys, as of the newest routing table.
     source_ends: end offset of each partition of the source topic.
     """
@@ -51,7 +53,7 @@ class ModelState:
     partition_count: int
     revision: int
     live: int | None
-    versions: dict[int, HeldVersion] = field(default_factory=dict)
+    versions: dict[int, VersionState] = field(default_factory=dict)
     owned: frozenset[int] = frozenset()
     owners: dict[int, str] = field(default_factory=dict)
     standbys: dict[int, tuple[str, ...]] = field(default_factory=dict)
@@ -60,7 +62,7 @@ class ModelState:
 
 @dataclass(frozen=True)
 class NodeState:
-    """The whole message. `written_at` is Unix time in seconds: it goes on while the materializer is alive."""
+    """The whole state. `written_at` (Unix time in seconds) is renewed every second while the materializer runs."""
 
     node: str
     url: str
@@ -71,17 +73,17 @@ class NodeState:
     models: dict[str, ModelState] = field(default_factory=dict)
 
     def age_s(self) -> float:
-        """Return how long ago the materializer wrote it."""
+        """Return how many seconds ago the materializer wrote it."""
         return time.time() - self.written_at
 
-    def holding_nothing(self, of: tuple[str, int] | None = None) -> "NodeState":
-        """Return the same state with no partition held of the version (model, number) `of`; of any, when it is None."""
+    def without_partitions(self, of: tuple[str, int] | None = None) -> "NodeState":
+        """Return the state without partitions of the version (model, number) `of`; None: of any version."""
         return replace(
-            self, models={name: _holding_nothing(model, of) for name, model in self.models.items()}
+            self, models={name: _without_partitions(model, of) for name, model in self.models.items()}
         )
 
 
-def _holding_nothing(model: ModelState, of: tuple[str, int] | None) -> ModelState:
+def _without_partitions(model: ModelState, of: tuple[str, int] | None) -> ModelState:
     versions = {
         number: replace(version, partitions={}) if of in {None, (model.name, number)} else version
         for number, version in model.versions.items()
@@ -94,14 +96,11 @@ _ADAPTER = TypeAdapter(NodeState)
 
 def write(directory: Path, state: NodeState) -> None:
     """Replace the state file."""
-    directory.mkdir(parents=True, exist_ok=True)
-    new = directory / f".{FILE_NAME}.new"
-    new.write_bytes(_ADAPTER.dump_json(state))
-    new.replace(directory / FILE_NAME)
+    write_atomically(directory / FILE_NAME, _ADAPTER.dump_json(state))
 
 
 def read(directory: Path) -> NodeState | None:
-    """Return the newest state, or None when there is none that can be read."""
+    """Return the newest state; None when there is no readable state file."""
     try:
         return _ADAPTER.validate_json((directory / FILE_NAME).read_bytes())
     except (OSError, ValidationError):
@@ -109,7 +108,7 @@ def read(directory: Path) -> NodeState | None:
 
 
 class NodeStateWatch:
-    """The newest state, looked for on disk at most every `check_s` seconds. Safe for use by several threads."""
+    """The newest state; checks the file at most every `check_s` seconds. Safe for use by several threads."""
 
     def __init__(self, directory: Path, check_s: float = 0.05) -> None:
         self._directory = directory
@@ -121,9 +120,9 @@ class NodeStateWatch:
         self._first_reading = threading.Lock()
 
     def current(self) -> NodeState | None:
-        """Return the newest state, or None when the materializer has never written one."""
+        """Return the newest state; None before the materializer has written one."""
         if self._state is None:
-            with self._first_reading:  # nobody goes on without one while another thread is reading the first
+            with self._first_reading:  # no thread returns None while another one reads the first state
                 self._refresh()
             return self._state
         now = time.monotonic()

@@ -15,7 +15,6 @@ from query_api.http.problems import ProblemError
 from query_api.http.record_routes import record_fields, version_number
 from query_api.lookup.local_lookup import LocalLookup, LocalPage
 from query_api.store.base import Sample
-from query_api.store.lmdb.layout import MAX_KEY_BYTES
 
 PARAMETERS = frozenset({"partition", "version", "after", "limit", "sample"})
 DEFAULT_LIMIT = 100
@@ -39,9 +38,9 @@ def listing_blueprint(local: LocalLookup) -> Blueprint:
         partition = _number("partition", given.get("partition"), None, 0, 10**MAX_DIGITS)
         limit = _number("limit", given.get("limit"), DEFAULT_LIMIT, 1, MAX_LIMIT)
         after = given.get("after", "").encode()
-        if len(after) > MAX_KEY_BYTES:
+        if len(after) > local.max_key_bytes:
             raise ProblemError(
-                400, "invalid-after", f"after has {len(after)} bytes, {MAX_KEY_BYTES} are possible."
+                400, "invalid-after", f"after has {len(after)} bytes; the limit is {local.max_key_bytes}."
             )
         sample = _sample(given.get("sample"))
         place = local.partition_place(name, partition, version_number(given.get("version")))

@@ -18,7 +18,8 @@ from query_api.lookup.lookup_failures import FailureReason, LookupFailedError
 from query_api.lookup.open_stores import OpenStore, OpenStores
 from query_api.lookup.position_bound import MAX_WAIT_S, PositionBound
 from query_api.lookup.routing import partition_of
-from query_api.store.base import HeldRecord, Page, Position, ReadableStore, Sample
+from query_api.store.backends import load_backend
+from query_api.store.base import ChangelogPosition, Page, Sample, StoredRecord, StoreReader
 from query_api.store.directory import StoreDirectory
 
 BOUND_POLL_S = 0.002
@@ -65,9 +66,9 @@ class LocalAnswer(NamedTuple):
 
     place: KeyLocation
     role: Role
-    record: HeldRecord
+    record: StoredRecord
     raw: dict[str, Any]
-    store: ReadableStore
+    store: StoreReader
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ class LocalPage:
 
     place: KeyLocation
     page: Page
-    store: ReadableStore
+    store: StoreReader
 
 
 class LocalLookup:
@@ -86,9 +87,9 @@ class LocalLookup:
         self.node_name = settings.node.name
         self._watch = NodeStateWatch(settings.store_dir)
         self._max_age_s = float(settings.node.session_timeout_s)
-        self._stores = OpenStores(
-            StoreDirectory(settings.store_dir, settings.node.store_map_size_mb * 1024 * 1024)
-        )
+        directory = StoreDirectory(settings.store_dir, load_backend(settings.node))
+        self.max_key_bytes = directory.max_key_bytes
+        self._stores = OpenStores(directory)
         self._state: NodeState | None = None
 
     def state(self) -> NodeState | None:
@@ -176,7 +177,9 @@ class LocalLookup:
             raise LookupFailedError(FailureReason.NOT_READY, self._why_not_ready(place))
         try:
             store, _ = self._store(place)
-            return LocalPage(place, store.page(place.partition, after, limit, sample), store)
+            return LocalPage(
+                place, store.scan(place.partition, after=after, limit=limit, sample=sample), store
+            )
         except (StoreDamagedError, StoreMissingError) as error:
             raise self._not_readable(place, error) from error
 
@@ -215,7 +218,7 @@ class LocalLookup:
         """Return the whole state record of an answer, with its logical types; raises LookupFailedError."""
         return self.decoder(answer)(answer.record)
 
-    def decoder(self, found: LocalAnswer | LocalPage) -> Callable[[HeldRecord], StateRecord]:
+    def decoder(self, found: LocalAnswer | LocalPage) -> Callable[[StoredRecord], StateRecord]:
         """Return what decodes records with the schemas of the store they were read from, each schema read once.
 
         Another store may have taken that one's place meanwhile, and be empty. What is returned raises LookupFailedError.
@@ -231,7 +234,7 @@ class LocalLookup:
 
         return lambda record: decode_state_record(record.value, schema_of)
 
-    def positions(self, model: ModelState, version: int) -> dict[int, Position]:
+    def positions(self, model: ModelState, version: int) -> dict[int, ChangelogPosition]:
         """Return the stored position of every partition held here; empty when there is no store yet."""
         try:
             return self._stores.get(model.name, version, model.partition_count)[0].positions()

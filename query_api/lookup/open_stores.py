@@ -1,7 +1,6 @@
-"""The stores that an HTTP worker has open: opened when first asked for, let go when they are gone from the disk.
+"""The stores that an HTTP worker has open: each is opened by its first lookup, and dropped after its removal.
 
-What is open keeps its place on the disk also after it was removed, until the last thread that still reads from it has
-finished.
+An open store keeps its space on the disk, removed or not, until the last thread that reads from it has finished.
 """
 
 import threading
@@ -10,10 +9,10 @@ from contextlib import suppress
 
 from query_api.errors import StoreDamagedError, StoreMissingError
 from query_api.lookup.raw_decoder import RawDecoder
+from query_api.store.base import StoreReader
 from query_api.store.directory import StoreDirectory
-from query_api.store.lmdb.reader import LmdbReader
 
-OpenStore = tuple[LmdbReader, RawDecoder]
+OpenStore = tuple[StoreReader, RawDecoder]
 
 
 class OpenStores:
@@ -22,15 +21,15 @@ class OpenStores:
     def __init__(self, directory: StoreDirectory) -> None:
         self._directory = directory
         self._open: dict[tuple[str, int], OpenStore] = {}
-        self._opening = threading.Lock()
+        self._open_lock = threading.Lock()
 
     def get(self, model: str, version: int, partitions: int) -> OpenStore:
-        """Return the store that is on the disk now; raises StoreMissingError or StoreDamagedError."""
+        """Return the version's current store; raises StoreMissingError or StoreDamagedError."""
         name = (model, version)
         found = self._open.get(name)
         if found is not None and not found[0].is_replaced():
             return found
-        with self._opening:
+        with self._open_lock:
             opened = self._open.get(name)
             if opened is None or opened is found:
                 self._open.pop(name, None)
@@ -39,16 +38,16 @@ class OpenStores:
             return opened
 
     def keep(self, versions: AbstractSet[tuple[str, int]]) -> None:
-        """Let go of every store that is of none of these versions, or no longer the one on the disk."""
+        """Drop every store that is not of these versions, or was replaced."""
         for name, opened in list(self._open.items()):
             if name in versions and not opened[0].is_replaced():
                 continue
-            with self._opening:
+            with self._open_lock:
                 if self._open.get(name) is opened:
                     del self._open[name]
 
     def report_damage(self, model: str, version: int, error: StoreDamagedError) -> None:
-        """Let go of a damaged store, and leave word for the materializer."""
+        """Drop a damaged store, and report the damage to the materializer."""
         self._open.pop((model, version), None)
         with suppress(StoreMissingError):
             self._directory.report_damage(model, version, error)

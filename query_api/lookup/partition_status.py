@@ -6,7 +6,7 @@ from dataclasses import replace
 from include.nodes.partition_report import PartitionReport
 from query_api.cluster.node_state import ModelState, NodeState
 from query_api.lookup.local_lookup import LocalLookup
-from query_api.store.base import Position
+from query_api.store.base import ChangelogPosition
 
 
 def local_reports(local: LocalLookup) -> list[PartitionReport]:
@@ -25,7 +25,7 @@ def local_reports(local: LocalLookup) -> list[PartitionReport]:
 
 
 def _report(
-    state: NodeState, model: ModelState, number: int, partition: int, position: Position | None
+    state: NodeState, model: ModelState, number: int, partition: int, position: ChangelogPosition | None
 ) -> PartitionReport:
     version = model.versions[number]
     held = version.partitions.get(partition)

@@ -1,4 +1,4 @@
-"""Who owns a partition, who stands by for it, and whom to ask in which order."""
+"""The partition of a key, the standbys of a partition, and the order in which nodes are asked for a key."""
 
 from collections.abc import Iterable, Mapping
 from zlib import crc32
@@ -14,9 +14,9 @@ def partition_of(key: bytes, partitions: int) -> int:
 def standbys_of(
     topic: str, partition: int, owner: str | None, nodes: Iterable[str], replicas: int
 ) -> tuple[str, ...]:
-    """Return the URLs of the nodes that stand by for a partition, the same on every node that knows the same nodes.
+    """Return the URLs of a partition's standbys; the same on every node that knows the same nodes.
 
-    Highest random weight: when a node joins or leaves, only the partitions that it stands by for move.
+    Highest random weight: when a node joins or leaves, only the partitions that it is a standby of move.
     Source: Thaler and Ravishankar, "Using name-based mappings to increase hit rates", 1998.
     """
     others = sorted(node for node in nodes if node != owner)
@@ -33,9 +33,9 @@ def standby_table(
 
 
 def candidates(owner: str | None, standbys: Iterable[str], nodes: Iterable[str]) -> tuple[str, ...]:
-    """Return the URLs to ask for a key, best first: the owner, its standbys, then anyone else.
+    """Return the URLs to ask for a key, best first: the owner, the standbys, then all other nodes.
 
-    Anyone else may still hold what it owned a moment ago.
+    Another node may still hold a partition that it owned until recently.
     """
     ordered = [owner] if owner else []
     ordered += [url for url in standbys if url not in ordered]

@@ -1,1 +1,1 @@
-"""The materializer: consumes changelogs into the local store, and tells the HTTP workers who owns what."""
+"""The materializer: consumes changelogs into the local store, and publishes the node's state to the HTTP workers."""

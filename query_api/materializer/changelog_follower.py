@@ -3,110 +3,65 @@
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, TopicPartition
 
 from include.errors import RegistryUnavailableError
 from include.kafka.schema_registry import SchemaRegistry
-from query_api.cluster.node_state import HeldPartition
+from query_api.cluster.node_state import PartitionState
 from query_api.errors import FollowingStoppedError
 from query_api.lookup.raw_decoder import RawDecoder, UndecodableError
-from query_api.store.base import Change, Position, WritableStore
-from query_api.store.lmdb.layout import MAX_KEY_BYTES
+from query_api.materializer.changelog_batch import ChangelogBatch
+from query_api.store.base import Change, ChangelogPosition, StoreWriter
 
-# A record is applied as soon as it arrives; what has arrived meanwhile is applied with it, up to this many.
+# A record is applied as soon as it arrives, together with up to this many that have arrived meanwhile.
 BATCH_RECORDS = 10_000
 POLL_S = 0.1
 REGISTRY_RETRY_S = 1.0
-# How often an idle partition's position says that it is still up to date.
+# How often the position of an idle partition is stored again, with the time up to which it is known to be current.
 AS_OF_INTERVAL_S = 10.0
-# Tombstones live for a day (Kafka's delete.retention.ms): whoever was away for longer may have missed a deletion.
+# Tombstones are kept for a day (Kafka's delete.retention.ms): a node that was away for longer may miss a deletion.
 RESUME_LIMIT_S = 12 * 3600.0
-# Every bad record up to here is logged, then every thousandth: a broken writer must not fill the disk.
+# Every bad record up to this one is logged, then every thousandth: a broken writer must not fill the disk with logs.
 LOGGED_BAD_RECORDS = 20
 
 log = logging.getLogger(__name__)
 
 
-def follower_consumer(bootstrap_servers: str, client_id: str) -> Consumer:
-    """Return a consumer for manual assignment that never commits and never guesses an offset."""
-    return Consumer(
-        {
-            "bootstrap.servers": bootstrap_servers,
-            "group.id": "foldlake-query-node-data",
-            "client.id": client_id,
-            "enable.auto.commit": False,
-            "enable.auto.offset.store": False,
-            "enable.partition.eof": True,
-            "isolation.level": "read_committed",
-            "auto.offset.reset": "error",
-            # The default pause when the local queue is full is 1 s; at 200,000 records/s that is a standstill.
-            "fetch.queue.backoff.ms": 5,
-            "queued.max.messages.kbytes": 32_768,
-            "socket.nagle.disable": True,
-            "log_level": 3,
-        }
-    )
-
-
 @dataclass
-class _Held:
-    """A partition being followed."""
+class _FollowedPartition:
+    """A partition being followed.
 
-    position: Position
-    is_ready: bool
-    target: int | None = None  # the changelog's end when following began
+    ready_offset: the changelog's end when following began; at this offset the partition is ready. None: unknown.
+    released_at: when the partition was last removed from the target, by the monotonic clock.
+    """
+
+    position: ChangelogPosition
+    is_ready: bool = False
+    ready_offset: int | None = None
     released_at: float | None = None
 
 
-class _Batch:
-    """What one batch of messages comes to."""
-
-    def __init__(self, next_offsets: dict[int, int]) -> None:
-        self.next_offsets = next_offsets
-        self.changes: dict[int, list[Change]] = {}
-        self.folded: dict[int, dict[int, int]] = {}
-        self.advanced: set[int] = set()
-        self.at_end: set[int] = set()
-
-    def expects(self, partition: int, offset: int) -> bool:
-        """Whether this record is still to be read; what was fetched under an earlier assignment is not."""
-        next_offset = self.next_offsets.get(partition)
-        return next_offset is not None and offset >= next_offset
-
-    def advance(self, partition: int, next_offset: int) -> None:
-        """Everything below `next_offset` has been read."""
-        self.next_offsets[partition] = next_offset
-        self.advanced.add(partition)
-
-    def drop(self, partition: int) -> None:
-        """Leave a partition out: it is read anew."""
-        self.next_offsets.pop(partition, None)
-        self.changes.pop(partition, None)
-        self.folded.pop(partition, None)
-        self.advanced.discard(partition)
-
-
-class Follower:
-    """Keeps a store in step with the changelog partitions it is told to hold. One thread runs it; any may ask it."""
+class ChangelogFollower:
+    """Applies the changelog of the target partitions to a store. One thread runs it; other threads may query it."""
 
     def __init__(
         self,
         topic: str,
-        store: WritableStore,
+        store: StoreWriter,
         consumer: Consumer,
         registry: SchemaRegistry,
         *,
         release_grace_s: float,
-        ready_before: Iterable[int],
+        previously_ready: Iterable[int],
         on_change: Callable[[], None],
     ) -> None:
         """Follow `topic` into `store`.
 
-        release_grace_s: how long a partition is kept after it moved to another node, for those who still ask here.
-        ready_before: partitions whose records were complete a moment ago, before this process was restarted.
+        release_grace_s: how long a partition is kept after it moved to another node; lookups may still arrive here.
+        previously_ready: partitions that were ready until this process was restarted a moment ago.
         on_change: called when a partition becomes ready.
         """
         self._topic = topic
@@ -116,88 +71,97 @@ class Follower:
         self._release_grace_s = release_grace_s
         self._on_change = on_change
         self._stopping = threading.Event()
+        self._max_key_bytes = store.max_key_bytes
         self._schemas = store.schemas()
         self._new_schemas: dict[int, str] = {}
         self._decoder = RawDecoder(self._schema_text)
-        self._wanted: frozenset[int] | None = None
+        self._target: frozenset[int] | None = None
         self.bad_records = 0
-        ready = set(ready_before)
-        self._held = {p: _Held(position, p in ready) for p, position in store.positions().items()}
+        ready = set(previously_ready)
+        self._followed = {
+            p: _FollowedPartition(position, is_ready=p in ready) for p, position in store.positions().items()
+        }
         self._forget_outdated()
         self._assign()
 
-    def hold(self, partitions: frozenset[int]) -> None:
-        """Say which partitions to hold from now on."""
-        self._wanted = partitions
+    def set_target(self, partitions: frozenset[int]) -> None:
+        """Set the partitions to follow from now on."""
+        self._target = partitions
 
     def stop(self) -> None:
-        """Say that nothing is to be waited for any more."""
+        """End a wait in `run_once`, now and from now on."""
         self._stopping.set()
 
-    def partitions(self) -> dict[int, HeldPartition]:
-        """Return every partition held and whether it is ready."""
-        return {p: HeldPartition(held.is_ready, self._end_offset(p)) for p, held in dict(self._held).items()}
+    def partitions(self) -> dict[int, PartitionState]:
+        """Return the state of every followed partition."""
+        return {
+            p: PartitionState(followed.is_ready, self._end_offset(p))
+            for p, followed in dict(self._followed).items()
+        }
 
     def _end_offset(self, partition: int) -> int:
         watermarks = self._consumer.get_watermark_offsets(TopicPartition(self._topic, partition), cached=True)
         return -1 if watermarks is None else int(watermarks[1])
 
     def run_once(self) -> None:
-        """Apply what has arrived, or wait a moment for something to arrive.
+        """Apply the records that have arrived, or wait a moment for one.
 
-        Raises FollowingStoppedError when it is stopped while the schema registry is away.
+        Raises FollowingStoppedError when `stop` is called while the schema registry is unavailable.
         """
-        self._adopt()
-        if not self._held:
-            time.sleep(POLL_S)  # an unassigned consumer's poll returns at once
+        self._adopt_target()
+        if not self._followed:
+            time.sleep(POLL_S)  # without an assignment, poll returns at once
             return
         first = self._consumer.poll(POLL_S)
         if first is not None:
             self._apply([first, *self._consumer.consume(BATCH_RECORDS - 1, timeout=0)])
-        self._confirm_idle()
+        self._refresh_idle_positions()
 
-    # Which partitions
+    # Partitions
 
     def _forget_outdated(self) -> None:
         now = time.time()
-        for partition, held in list(self._held.items()):
-            if now - held.position.as_of > RESUME_LIMIT_S:
+        for partition, followed in list(self._followed.items()):
+            if now - followed.position.as_of > RESUME_LIMIT_S:
                 log.warning(
-                    "%s/%s was left for %d h: read anew", self._topic, partition, RESUME_LIMIT_S // 3600
+                    "%s/%s was last read more than %d h ago: reading it from the beginning",
+                    self._topic,
+                    partition,
+                    RESUME_LIMIT_S // 3600,
                 )
                 self._forget(partition)
 
-    def _adopt(self) -> None:
-        """Begin with partitions that are newly wanted; let go of those released long enough ago."""
-        wanted = self._wanted
-        if wanted is None:
+    def _adopt_target(self) -> None:
+        """Add partitions that are new in the target; remove those that left it longer than the grace time ago."""
+        target = self._target
+        if target is None:
             return
         now = time.monotonic()
-        new = wanted - self._held.keys()
+        new = target - self._followed.keys()
         expired = set()
-        for partition, held in self._held.items():
-            if partition in wanted:
-                held.released_at = None
-            elif held.released_at is None:
-                held.released_at = now
-            elif now - held.released_at > self._release_grace_s:
+        for partition, followed in self._followed.items():
+            if partition in target:
+                followed.released_at = None
+            elif followed.released_at is None:
+                followed.released_at = now
+            elif now - followed.released_at > self._release_grace_s:
                 expired.add(partition)
         if not new and not expired:
             return
         for partition in expired:
             self._forget(partition)
-        self._held |= {p: _Held(Position(0, time.time()), is_ready=False) for p in new}
+        self._followed |= {p: _from_beginning() for p in new}
         self._assign()
         self._on_change()
 
     def _forget(self, partition: int) -> None:
         self._store.forget(partition)
-        self._held = {p: held for p, held in self._held.items() if p != partition}
+        self._followed = {p: followed for p, followed in self._followed.items() if p != partition}
 
     def _assign(self) -> None:
         starts = [
-            TopicPartition(self._topic, p, held.position.next_offset or OFFSET_BEGINNING)
-            for p, held in sorted(self._held.items())
+            TopicPartition(self._topic, p, followed.position.next_offset or OFFSET_BEGINNING)
+            for p, followed in sorted(self._followed.items())
         ]
         self._consumer.assign(starts)
 
@@ -205,7 +169,7 @@ class Follower:
 
     def _apply(self, messages: list[Message]) -> None:
         """Commit a batch: records, positions and new schemas in one transaction."""
-        batch = _Batch({p: held.position.next_offset for p, held in self._held.items()})
+        batch = ChangelogBatch({p: followed.position.next_offset for p, followed in self._followed.items()})
         for message in messages:
             error, partition, offset = message.error(), message.partition(), message.offset()
             if partition is None or offset is None:
@@ -213,27 +177,27 @@ class Follower:
             elif error is not None:
                 self._on_error(error, partition, offset, batch)
             elif batch.expects(partition, offset):
-                self._take(message, partition, offset, batch)
+                self._add(message, partition, offset, batch)
         now = time.time()
         positions = {
-            p: Position(
-                batch.next_offsets[p], now, _newest_of(self._held[p].position.folded, batch.folded.get(p))
-            )
-            for p in batch.advanced & self._held.keys()
+            p: batch.position(p, self._followed[p].position, now)
+            for p in batch.advanced & self._followed.keys()
         }
         if positions:
             self._store.commit(batch.changes, positions, self._new_schemas)
             self._new_schemas = {}
         for partition, position in positions.items():
-            self._held[partition].position = position
-        self._note_ready(batch.at_end)
+            self._followed[partition].position = position
+        self._update_ready(batch.at_end)
 
-    def _take(self, message: Message, partition: int, offset: int, batch: "_Batch") -> None:
-        """Note the change that a record asks for; count and log a bad record."""
+    def _add(self, message: Message, partition: int, offset: int, batch: ChangelogBatch) -> None:
+        """Add a record's change to the batch; count and log a bad record."""
         key, value = message.key(), message.value()
         batch.advance(partition, offset + 1)
-        if not key or len(key) > MAX_KEY_BYTES:
-            self._bad(message, f"its key has {len(key or b'')} bytes, 1 to {MAX_KEY_BYTES} are possible")
+        if not key or len(key) > self._max_key_bytes:
+            self._skip_bad(
+                message, f"its key has {len(key or b'')} bytes, the store takes 1 to {self._max_key_bytes}"
+            )
             return
         if value is None:
             batch.changes.setdefault(partition, []).append(Change(key, 0, offset, None))
@@ -241,7 +205,7 @@ class Follower:
         try:
             fields = self._fields(value)
         except UndecodableError as error:
-            self._bad(message, str(error))
+            self._skip_bad(message, str(error))
             return
         batch.changes.setdefault(partition, []).append(Change(key, fields["event_count"], offset, value))
         folded = batch.folded.setdefault(partition, {})
@@ -250,14 +214,14 @@ class Follower:
             folded[source_partition] = source_offset
 
     def _fields(self, value: bytes) -> dict[str, int]:
-        """Decode, waiting for the registry as long as it takes: without it nothing is known of a new schema id."""
+        """Decode a state record; waits while the schema registry is unavailable and the schema id is new."""
         while True:
             try:
                 return self._decoder.fields(value)
             except RegistryUnavailableError as error:
-                log.warning("%s waits: %s", self._topic, error)
+                log.warning("%s waits for the schema registry: %s", self._topic, error)
                 if self._stopping.wait(REGISTRY_RETRY_S):
-                    raise FollowingStoppedError(f"{self._topic} is no longer followed.") from error
+                    raise FollowingStoppedError(f"Following {self._topic} was stopped.") from error
 
     def _schema_text(self, schema_id: int) -> str | None:
         if schema_id not in self._schemas:
@@ -267,58 +231,62 @@ class Follower:
             self._schemas[schema_id] = self._new_schemas[schema_id] = schema.text
         return self._schemas[schema_id]
 
-    def _bad(self, message: Message, reason: str) -> None:
+    def _skip_bad(self, message: Message, reason: str) -> None:
         self.bad_records += 1
         if self.bad_records <= LOGGED_BAD_RECORDS or self.bad_records % 1000 == 0:
             where = f"{self._topic}/{message.partition()} at {message.offset()}"
-            log.warning("bad record %d: %s: %s. It is passed over.", self.bad_records, where, reason)
+            log.warning("skipped bad record %d: %s: %s", self.bad_records, where, reason)
 
-    def _on_error(self, error: KafkaError, partition: int, offset: int, batch: "_Batch") -> None:
+    def _on_error(self, error: KafkaError, partition: int, offset: int, batch: ChangelogBatch) -> None:
         name = error.name()
         if name == "_PARTITION_EOF":
             batch.at_end.add(partition)
-            # The end can lie beyond the last record: compaction has taken what was there.
-            if partition in self._held and offset > batch.next_offsets[partition]:
+            # The end can be beyond the last record: compaction has removed those in between.
+            if partition in self._followed and offset > batch.next_offsets[partition]:
                 batch.advance(partition, offset)
-        elif name == "_AUTO_OFFSET_RESET" and partition in self._held:
+        elif name == "_AUTO_OFFSET_RESET" and partition in self._followed:
             log.warning(
-                "%s/%s no longer has the stored offset (%s): read anew", self._topic, partition, error
+                "%s/%s no longer has the stored offset (%s): reading it from the beginning",
+                self._topic,
+                partition,
+                error,
             )
             self._forget(partition)
             batch.drop(partition)
-            self._held = {**self._held, partition: _Held(Position(0, time.time()), is_ready=False)}
+            self._followed = {**self._followed, partition: _from_beginning()}
             self._assign()
         elif not error.retriable():
             log.warning("%s: %s", self._topic, error)
 
-    def _note_ready(self, at_end: set[int]) -> None:
+    def _update_ready(self, at_end: set[int]) -> None:
         became_ready = False
-        for partition, held in self._held.items():
-            if held.is_ready:
+        for partition, followed in self._followed.items():
+            if followed.is_ready:
                 continue
-            if held.target is None:
+            if followed.ready_offset is None:
                 end = self._end_offset(partition)
-                held.target = end if end >= 0 else None
-            reached = held.target is not None and held.position.next_offset >= held.target
-            if partition in at_end or reached:
-                held.is_ready = became_ready = True
+                followed.ready_offset = end if end >= 0 else None
+            caught_up = (
+                followed.ready_offset is not None and followed.position.next_offset >= followed.ready_offset
+            )
+            if partition in at_end or caught_up:
+                followed.is_ready = became_ready = True
         if became_ready:
             self._on_change()
 
-    def _confirm_idle(self) -> None:
-        """Note now and then that a quiet partition's position is up to date."""
+    def _refresh_idle_positions(self) -> None:
+        """Store from time to time that an idle partition's position is still current."""
         now = time.time()
-        quiet = {
-            p: replace(held.position, as_of=now)
-            for p, held in self._held.items()
-            if held.is_ready and now - held.position.as_of > AS_OF_INTERVAL_S
+        idle = {
+            p: replace(followed.position, as_of=now)
+            for p, followed in self._followed.items()
+            if followed.is_ready and now - followed.position.as_of > AS_OF_INTERVAL_S
         }
-        if quiet:
-            self._store.commit({}, quiet, {})
-            for partition, position in quiet.items():
-                self._held[partition].position = position
+        if idle:
+            self._store.commit({}, idle, {})
+            for partition, position in idle.items():
+                self._followed[partition].position = position
 
 
-def _newest_of(folded: Mapping[int, int], seen: Mapping[int, int] | None) -> dict[int, int]:
-    """Return the newest source offset of each source partition in either."""
-    return {p: max(folded.get(p, -1), (seen or {}).get(p, -1)) for p in folded.keys() | (seen or {}).keys()}
+def _from_beginning() -> _FollowedPartition:
+    return _FollowedPartition(ChangelogPosition(0, time.time()))

@@ -1,7 +1,7 @@
-"""The materializer of a query node: consumes changelogs into the local store, and tells the HTTP workers who owns what.
+"""The materializer of a query node: consumes changelogs into the local store, and publishes the node's state.
 
-`python -m query_api.materializer`. It may be killed at any time; it waits for whatever of Kafka, registry and version
-record is not there yet.
+`python -m query_api.materializer` runs it. It may be killed at any time. It waits for Kafka, the schema registry and the
+version registry while they are unavailable.
 """
 
 import logging
@@ -16,11 +16,12 @@ from include.settings import Settings
 from query_api.cluster import node_state
 from query_api.cluster.cluster_observer import ClusterObserver, ClusterView
 from query_api.cluster.membership import Membership
-from query_api.cluster.node_state import HeldPartition, NodeState
+from query_api.cluster.node_state import NodeState, PartitionState
 from query_api.cluster.registry_watch import RegistryWatch
-from query_api.materializer.reconcile import build_state, state_before, wanted_partitions
-from query_api.materializer.version_follower import FollowedVersion, VersionReference
-from query_api.materializer.version_followers import FollowedVersions, Key
+from query_api.materializer.reconcile import build_state, previous_state, target_partitions
+from query_api.materializer.version_follower import VersionFollower, VersionReference
+from query_api.materializer.version_followers import Key, VersionFollowers
+from query_api.store.backends import load_backend
 from query_api.store.directory import StoreDirectory
 
 OBSERVE_INTERVAL_S = 1.0
@@ -30,36 +31,36 @@ log = logging.getLogger(__name__)
 
 
 class Materializer:
-    """The threads of one node's materializer and the loop that keeps them in step with the cluster."""
+    """The threads of one node's materializer, and the loop that reconciles them with the cluster."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         models = load_read_models(settings.read_models_dir)
         self._source_topics = {name: model.source_topic for name, model in models.items()}
-        self._directory = StoreDirectory(settings.store_dir, settings.node.store_map_size_mb * 1024 * 1024)
+        self._directory = StoreDirectory(settings.store_dir, load_backend(settings.node))
         self._directory.lock()
-        self._is_told_to_stop = False
+        self._is_stop_requested = False
         self._changed = threading.Event()
         self._stopping = threading.Event()
-        self._look_again = threading.Event()
+        self._observe_now = threading.Event()
         self._membership = Membership(settings, self._on_assignment)
         self._observer = ClusterObserver(settings, self._source_topics)
-        self._registry_watch = RegistryWatch(settings, self._look_again.set)
+        self._registry_watch = RegistryWatch(settings, self._observe_now.set)
         self._view: ClusterView | None = None
         self._waiting_for = "Kafka"
-        self._versions = FollowedVersions(self._directory, self._begin, self._forget)
+        self._versions = VersionFollowers(self._directory, self._start_follower, self._forget)
         self._threads: list[_WatchedThread] = []
-        self._before = self._state_before()
+        self._previous = self._previous_state()
 
-    def _state_before(self) -> NodeState:
-        """Return what the process before this one wrote last; its readiness only if nobody has answered in its place."""
+    def _previous_state(self) -> NodeState:
+        """Return the state that the previous process published; its partitions only if workers still answer from it."""
         empty = NodeState(node=self._settings.node.name, url=self._settings.node.advertised_url)
-        # The workers call a state too old after the session timeout; this process needs a moment to write its own.
+        # Workers reject a state that is older than the session timeout; this process needs a moment to publish its own.
         max_age_s = self._settings.node.session_timeout_s - HEARTBEAT_S
-        return state_before(node_state.read(self._settings.store_dir), empty, max_age_s)
+        return previous_state(node_state.read(self._settings.store_dir), empty, max_age_s)
 
     def run(self) -> None:
-        """Work until `stop`; raises whatever ended one of the threads."""
+        """Run until `stop`; raises the error of a thread that failed."""
         self._threads = [
             _WatchedThread("membership", self._membership.run_once, self._stopping, self._changed.set),
             _WatchedThread("observer", self._observe, self._stopping, self._changed.set),
@@ -68,25 +69,25 @@ class Materializer:
         for thread in self._threads:
             thread.start()
         try:
-            while not self._is_told_to_stop:
+            while not self._is_stop_requested:
                 self._step()
                 self._changed.wait(HEARTBEAT_S)
                 self._changed.clear()
-            log.info("stops, as it was state_published to")
+            log.info("stopping")
         finally:
             self._shut_down()
 
     def stop(self) -> None:
         """End `run` within a heartbeat.
 
-        Signal handlers call it: it does nothing but set an attribute. An event's lock or a log's stream may be held
-        by the very code that the signal has interrupted.
+        Signal handlers call it, so it only sets an attribute: the code that the signal interrupts may hold an event's
+        lock or a log's stream.
         """
-        self._is_told_to_stop = True
+        self._is_stop_requested = True
 
     def _shut_down(self) -> None:
         self._stopping.set()
-        self._look_again.set()
+        self._observe_now.set()
         self._versions.stop()
         for thread in self._threads:
             thread.join(OBSERVE_INTERVAL_S * 2)
@@ -94,23 +95,23 @@ class Materializer:
         self._directory.unlock()
 
     def _observe(self) -> None:
-        """Look at the cluster once, then wait for the next turn or a reason to look again."""
+        """Observe the cluster once, then wait until the interval is over or `_observe_now` is set."""
         try:
             self._view = self._observer.observe()
             self._waiting_for = ""
         except KafkaUnavailableError as error:
             self._waiting_for = str(error)
-            log.warning("waits: %s", error)
+            log.warning("waiting for Kafka: %s", error)
         self._changed.set()
-        self._look_again.wait(OBSERVE_INTERVAL_S)
-        self._look_again.clear()
+        self._observe_now.wait(OBSERVE_INTERVAL_S)
+        self._observe_now.clear()
 
     def _on_assignment(self) -> None:
         self._changed.set()
-        self._look_again.set()
+        self._observe_now.set()
 
     def _step(self) -> None:
-        """Bring subscriptions, followed versions and the state file in step with the newest view."""
+        """Reconcile subscriptions, followers and the state file with the newest view."""
         for thread in self._threads:
             if thread.failure is not None:
                 raise thread.failure
@@ -119,15 +120,15 @@ class Materializer:
             self._membership.subscribe(t for t in set(self._source_topics.values()) if t in view.topics)
             self._versions.step(view)
         state = build_state(
-            self._before,
+            self._previous,
             view,
             self._source_topics,
             self._owned(),
             self._versions.running,
             self._settings.node.standby_replicas,
         )
-        for (model, number), version in self._versions.running.items():
-            version.hold(wanted_partitions(state, model, number))
+        for (model, number), follower in self._versions.running.items():
+            follower.set_target(target_partitions(state, model, number))
         node_state.write(
             self._settings.store_dir,
             replace(
@@ -142,28 +143,30 @@ class Materializer:
     def _owned(self) -> frozenset[tuple[str, int]] | None:
         return self._membership.assigned if self._membership.has_joined else None
 
-    def _begin(self, reference: VersionReference) -> FollowedVersion:
-        version = FollowedVersion(
+    def _start_follower(self, reference: VersionReference) -> VersionFollower:
+        follower = VersionFollower(
             self._settings,
             reference,
             self._directory,
-            ready_before=[p for p, held in self._held_before(reference).items() if held.is_ready],
+            previously_ready=[
+                p for p, state in self._previous_partitions(reference).items() if state.is_ready
+            ],
             on_change=self._changed.set,
         )
-        version.start()
-        return version
+        follower.start()
+        return follower
 
     def _forget(self, key: Key) -> None:
-        self._before = self._before.holding_nothing(key)
+        self._previous = self._previous.without_partitions(key)
 
-    def _held_before(self, reference: VersionReference) -> dict[int, HeldPartition]:
-        model = self._before.models.get(reference.model)
+    def _previous_partitions(self, reference: VersionReference) -> dict[int, PartitionState]:
+        model = self._previous.models.get(reference.model)
         version = None if model is None else model.versions.get(reference.number)
         return {} if version is None else version.partitions
 
 
 class _WatchedThread(threading.Thread):
-    """Calls `turn` until stopping; an error ends it and is kept."""
+    """Calls `turn` until `stopping` is set; an error ends it and becomes `failure`."""
 
     def __init__(
         self, name: str, turn: Callable[[], None], stopping: threading.Event, on_failure: Callable[[], None]

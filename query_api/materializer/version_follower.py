@@ -1,4 +1,4 @@
-"""One version of a read model on this node: a thread that opens its store, follows its changelog, and closes it."""
+"""The thread of one version on this node: opens the version's store, follows its changelog, and closes the store."""
 
 import logging
 import threading
@@ -9,23 +9,23 @@ from dataclasses import dataclass
 
 from include.kafka.schema_registry import SchemaRegistry
 from include.settings import Settings
-from query_api.cluster.node_state import HeldPartition
+from query_api.cluster.node_state import PartitionState
 from query_api.errors import FollowingStoppedError, StoreUnusableError
-from query_api.materializer.changelog_follower import Follower, follower_consumer
-from query_api.store.base import Binding
+from query_api.materializer.changelog_consumer import changelog_consumer
+from query_api.materializer.changelog_follower import ChangelogFollower
+from query_api.store.base import Binding, StoreWriter
 from query_api.store.directory import StoreDirectory
-from query_api.store.lmdb.writer import LmdbWriter
 
 HOUSEKEEPING_INTERVAL_S = 1.0
-# A store that has worked for so long did not take its writer down.
-PROVED_GOOD_S = 10.0
+# A store that has been open for this long does not kill its writer.
+STABLE_S = 10.0
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class VersionReference:
-    """Which version of which read model, and where its changelog is."""
+    """A version of a read model, and its changelog."""
 
     model: str
     number: int
@@ -34,8 +34,8 @@ class VersionReference:
     binding: Binding
 
 
-class FollowedVersion(threading.Thread):
-    """Follows one version until it is stopped or fails; `failure` says how it ended."""
+class VersionFollower(threading.Thread):
+    """Follows one version until `end` or an error; `failure` is the error."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class FollowedVersion(threading.Thread):
         reference: VersionReference,
         directory: StoreDirectory,
         *,
-        ready_before: Iterable[int],
+        previously_ready: Iterable[int],
         on_change: Callable[[], None],
     ) -> None:
         super().__init__(name=f"{reference.model}.v{reference.number}", daemon=True)
@@ -51,38 +51,38 @@ class FollowedVersion(threading.Thread):
         self.failure: Exception | None = None
         self._settings = settings
         self._directory = directory
-        self._ready_before = tuple(ready_before)
+        self._previously_ready = tuple(previously_ready)
         self._on_change = on_change
         self._stopping = threading.Event()
         self._is_discarded = False
-        self._wanted: frozenset[int] = frozenset()
-        self._follower: Follower | None = None
-        self._follower_lock = threading.Lock()  # whoever asks the follower needs its consumer open
-        self._held_last: dict[int, HeldPartition] | None = None
+        self._target: frozenset[int] = frozenset()
+        self._follower: ChangelogFollower | None = None
+        self._follower_lock = threading.Lock()  # held while another thread queries the follower
+        self._last_partitions: dict[int, PartitionState] | None = None
         self.records = 0
 
-    def hold(self, partitions: frozenset[int]) -> None:
-        """Say which partitions to hold from now on."""
-        self._wanted = partitions
+    def set_target(self, partitions: frozenset[int]) -> None:
+        """Set the partitions to follow from now on."""
+        self._target = partitions
         follower = self._follower
         if follower is not None:
-            follower.hold(partitions)
+            follower.set_target(partitions)
 
-    def partitions(self) -> dict[int, HeldPartition] | None:
-        """Return every partition held, after the end those held last; None while the store is being opened."""
+    def partitions(self) -> dict[int, PartitionState] | None:
+        """Return the followed partitions, after the end the last ones; None while the store is being opened."""
         with self._follower_lock:
-            return self._held_last if self._follower is None else self._follower.partitions()
+            return self._last_partitions if self._follower is None else self._follower.partitions()
 
     @property
     def bad_records(self) -> int:
-        """Changelog records passed over since the process started."""
+        """Changelog records skipped since following began."""
         follower = self._follower
         return 0 if follower is None else follower.bad_records
 
     def end(self, *, discard: bool = False) -> None:
-        """Say that following is to end and the store to be closed, and wait for neither.
+        """Request that following ends and the store is closed; returns at once.
 
-        discard: the store is going to be removed, and need not be whole on disk.
+        discard: the store is going to be removed, and need not be complete on the disk.
         """
         self._is_discarded = discard
         self._stopping.set()
@@ -91,12 +91,12 @@ class FollowedVersion(threading.Thread):
             follower.stop()
 
     def run(self) -> None:
-        """Follow; a failure is kept for the materializer to decide about."""
+        """Follow until the end; the materializer reads `failure` and decides what to do."""
         try:
             self._follow()
         except Exception as error:
             if not isinstance(error, StoreUnusableError):
-                log.exception("following %s ended", self.name)
+                log.exception("following %s failed", self.name)
             self.failure = error
             self._on_change()
 
@@ -107,36 +107,36 @@ class FollowedVersion(threading.Thread):
             reference.number,
             reference.partition_count,
             reference.binding,
-            may_be_new=not self._ready_before,
+            may_create=not self._previously_ready,
         )
-        is_whole = False
+        is_complete = False
         try:
             with suppress(FollowingStoppedError):
                 self._follow_into(store)
-            is_whole = not self._is_discarded
+            is_complete = not self._is_discarded
         finally:
-            if is_whole:
+            if is_complete:
                 self._directory.close_writer(store, reference.model, reference.number)
             else:
                 store.close(sync=False)
 
-    def _follow_into(self, store: LmdbWriter) -> None:
-        """Follow until stopped; raises what ended it."""
+    def _follow_into(self, store: StoreWriter) -> None:
+        """Follow until `end`; raises what failed."""
         reference = self.reference
-        consumer = follower_consumer(
+        consumer = changelog_consumer(
             self._settings.kafka.bootstrap_servers, self._settings.node.advertised_url
         )
         try:
-            follower = Follower(
+            follower = ChangelogFollower(
                 reference.changelog_topic,
                 store,
                 consumer,
                 SchemaRegistry(self._settings.registry.url),
                 release_grace_s=self._settings.node.release_grace_s,
-                ready_before=self._ready_before if store.positions() else (),
+                previously_ready=self._previously_ready if store.positions() else (),
                 on_change=self._on_change,
             )
-            follower.hold(self._wanted)
+            follower.set_target(self._target)
             self._follower = follower
             self._on_change()
             began = next_housekeeping = time.monotonic()
@@ -146,15 +146,15 @@ class FollowedVersion(threading.Thread):
                     next_housekeeping = time.monotonic() + HOUSEKEEPING_INTERVAL_S
                     store.housekeep()
                     self.records = store.record_count()
-                    if time.monotonic() >= began + PROVED_GOOD_S:
-                        self._directory.proved_good(reference.model, reference.number)
+                    if time.monotonic() >= began + STABLE_S:
+                        self._directory.reset_attempts(reference.model, reference.number)
         finally:
-            self._let_go()
+            self._detach()
             consumer.close()
 
-    def _let_go(self) -> None:
-        """Nobody asks the follower from now on: its consumer is about to be closed."""
+    def _detach(self) -> None:
+        """Keep other threads from querying the follower: its consumer is about to be closed."""
         with self._follower_lock:
             if self._follower is not None:
-                self._held_last = self._follower.partitions()
+                self._last_partitions = self._follower.partitions()
                 self._follower = None

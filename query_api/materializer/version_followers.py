@@ -1,8 +1,8 @@
-"""All versions that this node follows: begun, ended, set aside after a failure, and their stores removed.
+"""Starts and ends the followers of all versions, pauses those that failed, and removes stores.
 
-HTTP workers answer from a store as long as the node's state says that it is held. So a store is removed only when the
-state has said that nothing is held of it, the workers have heard that, and nobody writes it any more. Nothing here
-waits: whoever calls is also the node's sign of life.
+HTTP workers answer from a store as long as the node's state lists its partitions. So a store is removed only after a
+state without its partitions was published, the workers have read that state, and the store's follower has ended.
+Nothing here blocks: the calling thread also publishes the node's heartbeat.
 """
 
 import logging
@@ -11,16 +11,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from include.versions.registry import Stage
+from include.versions.version_record import Stage
 from query_api.cluster.cluster_observer import ClusterView
 from query_api.errors import StoreUnusableError
-from query_api.materializer.reconcile import FollowedPartitions, followed
+from query_api.materializer.reconcile import FollowerStatus, versions_to_follow
 from query_api.materializer.version_follower import VersionReference
 from query_api.store.directory import StoreDirectory
 
-# The workers look for a new state every 50 ms; a lookup that began with the one before has ended by then.
+# Workers check for a new state every 50 ms; a lookup that began with the previous state has ended after this time.
 STATE_PROPAGATION_S = 0.2
-# A version that nobody reads from yet begins again after so long: whoever is called has time to make room.
+# A failed version that is not live is started again after this time, in which an operator can free space.
 PAUSE_S = 60.0
 STOP_TIMEOUT_S = 15.0
 ENDED_STAGES = frozenset({Stage.RETIRED, Stage.ABANDONED})
@@ -30,94 +30,94 @@ log = logging.getLogger(__name__)
 Key = tuple[str, int]
 
 
-class Following(FollowedPartitions, Protocol):
-    """What is asked of a version's thread (FollowedVersion)."""
+class FollowerThread(FollowerStatus, Protocol):
+    """A version's thread, as VersionFollower implements it."""
 
     reference: VersionReference
     failure: Exception | None
 
-    def hold(self, partitions: frozenset[int]) -> None:
-        """Say which partitions to hold from now on."""
+    def set_target(self, partitions: frozenset[int]) -> None:
+        """Set the partitions to follow from now on."""
 
     def end(self, *, discard: bool = False) -> None:
-        """Say that it is to end."""
+        """Request that it ends; returns at once."""
 
     def is_alive(self) -> bool:
-        """Whether it still runs."""
+        """Whether it has not ended yet."""
 
     def join(self, timeout: float | None = None) -> None:
         """Wait until it has ended."""
 
 
 @dataclass
-class _Ended:
-    """A version that was state_published to end, and when the state that no longer counts it was written."""
+class _Ending:
+    """A follower that was requested to end, and when a state without its partitions was published."""
 
-    version: Following
+    follower: FollowerThread
     is_discarded: bool
-    told_at: float | None = None
+    published_at: float | None = None
 
     def is_over(self) -> bool:
-        """Whether nobody writes its store any more, and nobody answers from it."""
+        """Whether no thread writes its store any more, and no worker answers from it."""
         return (
-            not self.version.is_alive()
-            and self.told_at is not None
-            and time.monotonic() >= self.told_at + STATE_PROPAGATION_S
+            not self.follower.is_alive()
+            and self.published_at is not None
+            and time.monotonic() >= self.published_at + STATE_PROPAGATION_S
         )
 
 
-class FollowedVersions:
-    """The versions' threads, in step with the cluster. Not for use by several threads at once."""
+class VersionFollowers:
+    """The followers of all versions, reconciled with the cluster. Not for use by several threads at once."""
 
     def __init__(
         self,
         directory: StoreDirectory,
-        begin: Callable[[VersionReference], Following],
+        start: Callable[[VersionReference], FollowerThread],
         forget: Callable[[Key], None],
     ) -> None:
         """Follow into the stores of `directory`.
 
-        begin: starts the thread of a version.
-        forget: called when a version is ended: what an earlier state said of it holds no longer.
+        start: starts the thread of a version.
+        forget: called when a version ends: its partitions in an earlier state are no longer valid.
         """
         self._directory = directory
-        self._begin = begin
+        self._start = start
         self._forget = forget
-        self._ended: dict[Key, _Ended] = {}
+        self._ending: dict[Key, _Ending] = {}
         self._paused_until: dict[Key, float] = {}
-        self.running: dict[Key, Following] = {}
+        self.running: dict[Key, FollowerThread] = {}
 
     def step(self, view: ClusterView) -> None:
-        """Begin and end what the view asks for; raises the failure of a live version."""
-        self._end_some(view)
+        """Start and end followers as the view requires; raises the failure of a live version."""
+        self._end_followers(view)
         self._remove_stores(view)
-        self._begin_some(view)
+        self._start_followers(view)
 
     def state_published(self) -> None:
-        """Hear that the node's state has been written as it is now, without what has ended."""
-        for ended in self._ended.values():
-            if ended.told_at is None:
-                ended.told_at = time.monotonic()
+        """Note that the node's current state was published, without the partitions of versions that have ended."""
+        for ending in self._ending.values():
+            if ending.published_at is None:
+                ending.published_at = time.monotonic()
 
     def stop(self) -> None:
-        """End all, and wait until their stores are closed."""
-        for running in self.running.values():
-            running.end()
+        """End all followers, and wait until their stores are closed."""
+        for follower in self.running.values():
+            follower.end()
         deadline = time.monotonic() + STOP_TIMEOUT_S
-        for version in (*self.running.values(), *(ended.version for ended in self._ended.values())):
-            version.join(max(0.0, deadline - time.monotonic()))
+        for follower in (*self.running.values(), *(ending.follower for ending in self._ending.values())):
+            follower.join(max(0.0, deadline - time.monotonic()))
 
-    def _end_some(self, view: ClusterView) -> None:
-        wanted = {(r.model, r.number): r for r in followed(view)}
-        for key, version in list(self.running.items()):
+    def _end_followers(self, view: ClusterView) -> None:
+        wanted = {(r.model, r.number): r for r in versions_to_follow(view)}
+        for key, follower in list(self.running.items()):
             if _stage(view, key) in ENDED_STAGES:
                 self._end(key, discard=True)
-            elif version.failure is not None:
-                self._end_failed(key, version.failure, view)
-            elif version.partitions() is not None and self._directory.is_reported_damaged(*key):
-                log.warning("the store of %s v%d is damaged: it is rebuilt", *key)
+            elif follower.failure is not None:
+                self._end_failed(key, follower.failure, view)
+            elif follower.partitions() is not None and self._directory.is_reported_damaged(*key):
+                log.warning("the store of %s v%d is damaged or gone: it is rebuilt from the changelog", *key)
                 self._end(key, discard=True)
-            elif wanted.get(key) != version.reference:
+            elif wanted.get(key) != follower.reference:
                 self._end(key, discard=False)
 
     def _end_failed(self, key: Key, failure: Exception, view: ClusterView) -> None:
@@ -127,7 +127,7 @@ class FollowedVersions:
             raise failure
         else:
             log.error(
-                "%s v%d is not live: its store is removed, and it begins again in %d s. It failed: %s",
+                "%s v%d failed and is not live: its store is removed, and it is started again in %d s. Error: %s",
                 *key,
                 PAUSE_S,
                 failure,
@@ -136,28 +136,28 @@ class FollowedVersions:
         self._end(key, discard=True)
 
     def _end(self, key: Key, *, discard: bool) -> None:
-        version = self.running.pop(key)
-        version.end(discard=discard)
-        self._ended[key] = _Ended(version, discard)
+        follower = self.running.pop(key)
+        follower.end(discard=discard)
+        self._ending[key] = _Ending(follower, discard)
         self._forget(key)
 
     def _remove_stores(self, view: ClusterView) -> None:
-        for key, ended in list(self._ended.items()):
-            if ended.is_over():
-                del self._ended[key]
-                if ended.is_discarded:
+        for key, ending in list(self._ending.items()):
+            if ending.is_over():
+                del self._ending[key]
+                if ending.is_discarded:
                     self._directory.discard(*key)
         for key in self._directory.stored_versions():
             stage = _stage(view, key)
-            if stage in ENDED_STAGES and key not in self.running and key not in self._ended:
-                log.info("%s v%d is %s: its store is removed", *key, stage)
+            if stage in ENDED_STAGES and key not in self.running and key not in self._ending:
+                log.info("removing the store of %s v%d, which is %s", *key, stage)
                 self._directory.discard(*key)
 
-    def _begin_some(self, view: ClusterView) -> None:
-        for reference in followed(view):
+    def _start_followers(self, view: ClusterView) -> None:
+        for reference in versions_to_follow(view):
             key = (reference.model, reference.number)
-            if key not in self.running and key not in self._ended and not self._is_paused(key, view):
-                self.running[key] = self._begin(reference)
+            if key not in self.running and key not in self._ending and not self._is_paused(key, view):
+                self.running[key] = self._start(reference)
 
     def _is_paused(self, key: Key, view: ClusterView) -> bool:
         until = self._paused_until.get(key)

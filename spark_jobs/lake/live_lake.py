@@ -16,7 +16,8 @@ from include.lake.tables import CommitTag, table_path
 from include.position import Offsets
 from include.settings import Settings
 from include.stream.checkpoints import checkpoint_path
-from include.versions.registry import Version, VersionRegistry
+from include.versions.registry import VersionRegistry
+from include.versions.version_record import Version
 from spark_jobs.folding.replay import topic_records
 from spark_jobs.lake.changelog_batch import RecordCounts, count_records, newest_records, readable
 from spark_jobs.lake.lake_table import LakeTable, TaggedCommit

@@ -8,7 +8,8 @@ from include.kafka.log_reading import log_consumer
 from include.quality.check import CheckRequest, QualityError
 from include.quality.log_bounds import lost_partitions
 from include.settings import Settings
-from include.versions.registry import Version, VersionRegistry
+from include.versions.registry import VersionRegistry
+from include.versions.version_record import Version
 from spark_jobs.folding.replay import source_ends
 from spark_jobs.quality.state_types import position_types, record_type, state_type
 from spark_jobs.quality.stores.base import Target

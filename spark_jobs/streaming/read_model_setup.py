@@ -5,7 +5,7 @@ import logging
 from include.declarations.read_model import ReadModel
 from include.errors import RevisionConflictError, SettingsError
 from include.kafka.topics import PROGRESS_TOPIC, changelog, partition_count, source_topics
-from include.versions.registry import first_version
+from include.versions.version_record import first_version
 from spark_jobs.streaming.stream_context import StreamContext
 
 LOG = logging.getLogger(__name__)

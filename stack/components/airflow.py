@@ -1,42 +1,36 @@
-"""Airflow on this machine: its configuration, its database, its four processes, and how the stream stops with it."""
+"""The embedded Airflow: its configuration, its database, its four processes, and the graceful stop of the stream."""
 
 import json
 import os
 import secrets
 import subprocess
-import time
 from contextlib import suppress
 from importlib.metadata import version
-from pathlib import Path
 
 from include.airflow.client import AirflowApi, AirflowUnavailableError, RunState
+from include.airflow.login import USER, airflow_api, airflow_home, passwords_path
 from include.airflow.names import SPARK_LAKE_CONNECTION, SPARK_STREAM_CONNECTION, STREAM_DAG
 from include.errors import FoldlakeError
 from include.settings import CHECKOUT, Settings
 from include.spark.stream_config import stream_master
+from include.waiting import retry, wait_for
 from stack.launchers import stream_driver
 from stack.settings_environment import settings_environment
 from stack.supervision.process import Process
 from stack.tools import Tools
 
 START_ORDER = 30
-USER = "admin"
 # The driver stops its queries within this time.
 DRIVER_STOP_TIMEOUT_S = 20.0
 # Its task is over within this time.
 RUN_END_TIMEOUT_S = 15.0
 POLL_INTERVAL_S = 0.2
-# Airflow's API server stops answering for seconds when the first task of its life asks for something.
+# Airflow's API server does not answer for several seconds when it serves the first request of a task.
 FIRST_ANSWER_S = 60.0
 
 
 class AirflowSetupError(FoldlakeError):
     """Airflow's database could not be prepared."""
-
-
-def home(settings: Settings) -> Path:
-    """Return AIRFLOW_HOME."""
-    return settings.home / "airflow"
 
 
 def environment(settings: Settings) -> dict[str, str]:
@@ -45,7 +39,7 @@ def environment(settings: Settings) -> dict[str, str]:
     return {
         **settings_environment(settings),
         **_RECOVERY,
-        "AIRFLOW_HOME": str(home(settings)),
+        "AIRFLOW_HOME": str(airflow_home(settings)),
         "PYTHONPATH": str(CHECKOUT),
         # What stack/bin/spark-submit-supervised runs with.
         "FOLDLAKE_PYTHON": str(Tools(settings).main_python),
@@ -64,7 +58,7 @@ def environment(settings: Settings) -> dict[str, str]:
         "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{url}/execution/",
         "AIRFLOW__CORE__HOSTNAME_CALLABLE": "socket.gethostname",
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{USER}:admin",
-        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(_passwords_path(settings)),
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(passwords_path(settings)),
         "AIRFLOW__API__HOST": "127.0.0.1",
         "AIRFLOW__API__PORT": str(settings.airflow.port),
         "AIRFLOW__API__BASE_URL": url,
@@ -74,23 +68,23 @@ def environment(settings: Settings) -> dict[str, str]:
     }
 
 
-# What decides how soon a killed part of Airflow is noticed. Airflow's defaults take five minutes.
+# These settings determine how soon a killed part of Airflow is detected. Airflow's defaults take five minutes.
 _RECOVERY = {
-    # Of a dead scheduler its successor knows at once (stack/components/airflow_component.py): no threshold needs to be short.
+    # A new scheduler marks its dead predecessor as failed (stack/components/airflow_component.py): no threshold is short.
     "AIRFLOW__SCHEDULER__SCHEDULER_HEARTBEAT_SEC": "2",
     "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "10",
-    # A task whose supervisor has not been heard of for 20 s is dead: longer than the API server takes to come back.
+    # A task without a heartbeat for 20 s is dead: the API server restarts in less time.
     "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "20",
     "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "2",
     "AIRFLOW__WORKERS__MIN_HEARTBEAT_INTERVAL": "3",
-    # The scheduler decides that a task is dead, not the task's supervisor, who would end a stream that is well.
+    # Only the scheduler decides that a task is dead: the task's supervisor would end a healthy stream.
     "AIRFLOW__WORKERS__MAX_FAILED_HEARTBEATS": "1000",
     "AIRFLOW__WORKERS__EXECUTION_API_RETRY_WAIT_MAX": "3",
     # A task queued at a scheduler that died is queued again.
     "AIRFLOW__SCHEDULER__TASK_QUEUED_TIMEOUT": "60",
     "AIRFLOW__SCHEDULER__TASK_QUEUED_TIMEOUT_CHECK_INTERVAL": "10",
     "AIRFLOW__TRIGGERER__JOB_HEARTBEAT_SEC": "2",
-    # A DAG file that appears is seen within this time.
+    # A new DAG file is detected within this time.
     "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "30",
     "AIRFLOW__DAG_PROCESSOR__PARSING_PROCESSES": "1",
 }
@@ -98,7 +92,7 @@ _RECOVERY = {
 
 def database_url(settings: Settings) -> str:
     """Return the SQLAlchemy URL of Airflow's database: the setting, or SQLite in Airflow's home."""
-    return settings.airflow.database_url or f"sqlite:///{home(settings) / 'airflow.db'}"
+    return settings.airflow.database_url or f"sqlite:///{airflow_home(settings) / 'airflow.db'}"
 
 
 def prepare(settings: Settings) -> None:
@@ -107,19 +101,9 @@ def prepare(settings: Settings) -> None:
     Raises:
         AirflowSetupError: the database could not be made or brought up to date.
     """
-    home(settings).mkdir(parents=True, exist_ok=True)
+    airflow_home(settings).mkdir(parents=True, exist_ok=True)
     _prepare_login(settings)
     _prepare_database(settings)
-
-
-def password(settings: Settings) -> str:
-    """Return the password of Airflow's user `admin`: the setting, or the one generated for this home."""
-    return settings.airflow.password or str(json.loads(_passwords_path(settings).read_text())[USER])
-
-
-def api(settings: Settings) -> AirflowApi:
-    """Return a client of this Airflow, logged in at its first call."""
-    return AirflowApi(settings.airflow.base_url, USER, password(settings))
 
 
 def processes(settings: Settings) -> list[Process]:
@@ -139,11 +123,11 @@ def processes(settings: Settings) -> list[Process]:
             environment=common,
             ready_timeout_s=240,
             stop_timeout_s=30,
-            # The stream driver is a descendant of it, and ends with it.
+            # The stream driver is its descendant, and ends with it.
             reads_declarations=name == "scheduler",
         )
 
-    # Logs are files of this machine, which the API server reads: nobody needs a server for them.
+    # The API server reads the log files directly: no server for logs is needed.
     return [
         component("api-server", port=settings.airflow.port, health_name="metadatabase"),
         component("scheduler", "--skip-serve-logs", health_name="scheduler"),
@@ -153,29 +137,29 @@ def processes(settings: Settings) -> list[Process]:
 
 
 def after_start(settings: Settings) -> None:
-    """Let the stream run again after `before_stop`; the first start needs nothing.
+    """Unpause the stream's DAG, which `before_stop` has paused; does nothing at the first start.
 
-    Waits for an Airflow that has just begun to answer and is busy with its first task: it may be silent for many seconds.
+    Retries for up to a minute: an API server that has just started may be busy with its first task and not answer.
     """
-    deadline_s = time.monotonic() + FIRST_ANSWER_S
-    while True:
-        try:
-            client = api(settings)
-            if client.dag_exists(STREAM_DAG):
-                client.set_paused(STREAM_DAG, paused=False)
-        except AirflowUnavailableError as error:
-            if error.status is not None or time.monotonic() > deadline_s:
-                raise
-            time.sleep(POLL_INTERVAL_S)
-        else:
-            return
+
+    def unpause() -> None:
+        client = airflow_api(settings)
+        if client.dag_exists(STREAM_DAG):
+            client.set_paused(STREAM_DAG, paused=False)
+
+    retry(
+        unpause,
+        retryable=lambda error: isinstance(error, AirflowUnavailableError) and error.status is None,
+        timeout_s=FIRST_ANSWER_S,
+        poll_s=POLL_INTERVAL_S,
+    )
 
 
 def before_stop(settings: Settings) -> None:
-    """End the stream in good order: no new run, the driver stops its queries, its run ends.
+    """Stop the stream gracefully: pause its DAG, stop the driver, and end its run.
 
-    With a stream running, a scheduler that is asked to stop waits for it for ever. Whatever of Airflow does not
-    answer is passed over: the driver ends in any case.
+    A scheduler that stops while a stream runs would wait for it for ever. Where Airflow does not answer, its part is
+    skipped: the driver is stopped in any case.
     """
     client = _paused(settings)
     graceful = stream_driver.stop(settings, timeout_s=DRIVER_STOP_TIMEOUT_S)
@@ -187,7 +171,7 @@ def before_stop(settings: Settings) -> None:
 def _paused(settings: Settings) -> AirflowApi | None:
     """Pause the stream's DAG; return a client of this Airflow, or None where it does not answer."""
     try:
-        client = api(settings)
+        client = airflow_api(settings)
         client.set_paused(STREAM_DAG, paused=True)
     except (AirflowUnavailableError, OSError, ValueError):
         return None
@@ -195,22 +179,23 @@ def _paused(settings: Settings) -> AirflowApi | None:
 
 
 def _end_runs(settings: Settings, client: AirflowApi, state: RunState) -> None:
-    """Wait until the driver's task has ended, and end its run: of a paused DAG, Airflow would do so a minute later."""
-    deadline = time.monotonic() + RUN_END_TIMEOUT_S
-    for run_id in client.active_runs(STREAM_DAG):
-        while client.running_tasks(STREAM_DAG, run_id) and time.monotonic() < deadline:
-            # A task that was just beginning has a driver only now.
-            stream_driver.stop(settings, timeout_s=DRIVER_STOP_TIMEOUT_S)
-            time.sleep(POLL_INTERVAL_S)
+    """Wait until the driver's task has ended, then end its run, which Airflow would do only a minute later."""
+    runs = client.active_runs(STREAM_DAG)
+
+    def tasks_ended() -> bool:
+        if not any(client.running_tasks(STREAM_DAG, run_id) for run_id in runs):
+            return True
+        # A task that was just starting may have launched its driver only now.
+        stream_driver.stop(settings, timeout_s=DRIVER_STOP_TIMEOUT_S)
+        return False
+
+    wait_for(tasks_ended, timeout_s=RUN_END_TIMEOUT_S, poll_s=POLL_INTERVAL_S)
+    for run_id in runs:
         client.mark_run(STREAM_DAG, run_id, state)
 
 
-def _passwords_path(settings: Settings) -> Path:
-    return home(settings) / "passwords.json"
-
-
 def _prepare_login(settings: Settings) -> None:
-    path = _passwords_path(settings)
+    path = passwords_path(settings)
     if settings.airflow.password or not path.exists():
         path.touch(mode=0o600)
         path.write_text(json.dumps({USER: settings.airflow.password or secrets.token_urlsafe(9)}))
@@ -218,9 +203,9 @@ def _prepare_login(settings: Settings) -> None:
 
 def _prepare_database(settings: Settings) -> None:
     """Run `airflow db migrate` unless this version of Airflow has done so for this database before."""
-    stamp = home(settings) / "migrated.txt"
+    stamp = airflow_home(settings) / "migrated.txt"
     wanted = f"{version('apache-airflow-core')} {database_url(settings)}"
-    database = home(settings) / "airflow.db"
+    database = airflow_home(settings) / "airflow.db"
     exists = database.exists() or bool(settings.airflow.database_url)
     if exists and stamp.exists() and stamp.read_text() == wanted:
         return

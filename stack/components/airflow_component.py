@@ -1,4 +1,4 @@
-"""Run one component of Airflow such that everything it forks dies with it: workers, task runners, parsers."""
+"""Runs one component of Airflow such that every process that it forks ends with it: workers, task runners, parsers."""
 
 import importlib
 import sys
@@ -21,10 +21,10 @@ def main() -> None:
 
 
 def fail_dead_schedulers() -> None:
-    """Record that no other scheduler of this home lives, so that this one takes over their tasks at once.
+    """Mark earlier schedulers of this machine as failed, so that this one adopts their tasks at once.
 
-    The embedded stack runs one scheduler, and its tasks die with it: when this one starts, no task of an earlier one is
-    running. Airflow by itself would wait until the dead scheduler's last heartbeat is long past.
+    The embedded stack runs one scheduler, and its tasks end with it: when this one starts, no task of an earlier one is
+    running. Airflow itself would first wait for the heartbeat timeout.
     """
     from airflow.jobs.job import Job, JobState  # noqa: PLC0415 - see above
     from airflow.utils.net import get_hostname  # noqa: PLC0415
@@ -44,7 +44,7 @@ def fail_dead_schedulers() -> None:
 
 
 def make_pools() -> None:
-    """Make the pools that our DAGs name, where there are none; those that an operator has changed stay as they are."""
+    """Create the pools of the DAGs that do not exist yet; existing ones keep an operator's changes."""
     from airflow.models.pool import Pool  # noqa: PLC0415 - see above
 
     known = {pool.pool for pool in Pool.get_pools()}

@@ -1,4 +1,4 @@
-"""The embedded Kafka broker: one KRaft node that is broker and controller."""
+"""The embedded Kafka broker: one KRaft node, both broker and controller."""
 
 import shutil
 import socket
@@ -11,6 +11,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from include.errors import FoldlakeError
+from include.files import write_atomically
 from include.settings import Settings
 from stack.supervision.process import Process
 from stack.tools import Tools
@@ -30,7 +31,7 @@ logger.kafka.name = kafka
 logger.kafka.level = INFO
 logger.apache.name = org.apache.kafka
 logger.apache.level = INFO
-# Every start prints all settings several times over.
+# Every start prints all settings several times.
 logger.config.name = org.apache.kafka.common.config.AbstractConfig
 logger.config.level = WARN
 """
@@ -41,7 +42,7 @@ class KafkaSetupError(FoldlakeError):
 
 
 def data_directory(settings: Settings) -> Path:
-    """Directory of the broker's logs."""
+    """Return the directory of the broker's logs."""
     return settings.home / "kafka" / "data"
 
 
@@ -49,13 +50,12 @@ def prepare(settings: Settings) -> None:
     """Write the broker's configuration, and format its storage the first time.
 
     Raises:
-        KafkaSetupError: Kafka's own tool could not format the storage.
+        KafkaSetupError: Kafka's storage tool failed.
     """
     home = settings.home / "kafka"
-    home.mkdir(parents=True, exist_ok=True)
-    (home / "log4j2.properties").write_text(LOG4J, encoding="utf-8")
+    write_atomically(home / "log4j2.properties", LOG4J)
     data = data_directory(settings)
-    _properties_path(settings).write_text(properties(settings, data), encoding="utf-8")
+    write_atomically(_properties_path(settings), properties(settings, data))
     if not data.exists():
         _format(settings, home)
 
@@ -73,16 +73,16 @@ def properties(settings: Settings, data: Path) -> str:
         "advertised.listeners": listener,
         "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
         "log.dirs": data,
-        # A topic that nobody declared has the wrong number of partitions for everybody.
+        # A topic that a client creates by using it would have the wrong number of partitions.
         "auto.create.topics.enable": "false",
         "num.partitions": settings.topics.partitions,
-        # The log is the truth: it is kept unless a topic says otherwise.
+        # The log is the truth: it is kept for ever unless a topic's own configuration limits it.
         "log.retention.ms": -1,
         "log.retention.bytes": -1,
-        # A consumer group's first member waits this long for others: 3 s at every start, for nothing here.
+        # How long a group's first member waits for others. The default of 3 s would only delay every start here.
         "group.initial.rebalance.delay.ms": 0,
         "group.min.session.timeout.ms": 1000,
-        # One broker holds the only replica of everything.
+        # There is one broker.
         "default.replication.factor": 1,
         "min.insync.replicas": 1,
         "offsets.topic.replication.factor": 1,
@@ -90,12 +90,12 @@ def properties(settings: Settings, data: Path) -> str:
         "transaction.state.log.min.isr": 1,
         "share.coordinator.state.topic.replication.factor": 1,
         "share.coordinator.state.topic.min.isr": 1,
-        # 50 each by default: as many directories and files to open at every start.
+        # The default of 50 means as many directories and files to open at every start.
         "offsets.topic.num.partitions": 4,
         "transaction.state.log.num.partitions": 4,
         "num.network.threads": 2,
         "num.io.threads": 4,
-        # 128 MB by default, taken from the heap at the first compaction. 24 bytes a key: a million keys a pass.
+        # The default of 128 MB is taken from the heap. At 24 bytes per key this compacts a million keys per pass.
         "log.cleaner.dedupe.buffer.size": 32 * 1024 * 1024,
     }
     return "".join(f"{name}={value}\n" for name, value in lines.items())
@@ -111,7 +111,7 @@ def processes(settings: Settings) -> list[Process]:
         f"-Xmx{settings.kafka.heap_mb}m",
         "-XX:+UseG1GC",
         "-XX:MaxGCPauseMillis=20",
-        # A broker without memory half works; one that is dead is started again.
+        # A broker without memory works only partly; a dead one is restarted.
         "-XX:+ExitOnOutOfMemoryError",
         "-Djava.awt.headless=true",
         f"-Dlog4j2.configurationFile={home / 'log4j2.properties'}",
@@ -141,12 +141,12 @@ def _properties_path(settings: Settings) -> Path:
 
 def _class_path(tools: Tools) -> str:
     jars = tools.jars("kafka")
-    # A directory of jars rather than each: command lines stay readable in a process list.
+    # The folder instead of each jar keeps the command line readable in a process list.
     return f"{jars[0].parent}/*"
 
 
 def _format(settings: Settings, home: Path) -> None:
-    """Format into a directory of another name, then rename: what bears the right name is whole."""
+    """Format a directory of another name, then rename it: a directory of the right name is complete."""
     fresh = home / "formatting"
     shutil.rmtree(fresh, ignore_errors=True)
     configuration = home / "formatting.properties"
@@ -162,7 +162,7 @@ def _format(settings: Settings, home: Path) -> None:
             _class_path(tools),
             "kafka.tools.StorageTool",
             "format",
-            # An option, as one of the id's 64 characters is a dash.
+            # With `=`, because an id may begin with a dash.
             f"--cluster-id={cluster_id}",
             "--config",
             str(configuration),
@@ -173,14 +173,14 @@ def _format(settings: Settings, home: Path) -> None:
         check=False,
     )
     if done.returncode != 0:
-        message = f"Kafka's storage in {home} could not be formatted:\n{(done.stdout + done.stderr)[-2000:]}"
+        message = f"Cannot format Kafka's storage in {home}:\n{(done.stdout + done.stderr)[-2000:]}"
         raise KafkaSetupError(message)
     fresh.rename(data_directory(settings))
     configuration.unlink()
 
 
 def _answers(settings: Settings) -> bool:
-    """Whether the broker lists its topics; asked only where something listens, as a client would log its failures."""
+    """Whether the broker lists its topics. The port is tried first, because a Kafka client logs failed connections."""
     try:
         socket.create_connection(("127.0.0.1", settings.kafka.port), timeout=READY_TIMEOUT_S).close()
         client = AdminClient({"bootstrap.servers": f"127.0.0.1:{settings.kafka.port}", "log_level": 0})

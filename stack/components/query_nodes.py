@@ -1,22 +1,24 @@
-"""The embedded query nodes: for each port a materializer and an HTTP server, over a store of their own."""
+"""The embedded query nodes: for each port a materializer and an HTTP server, which share a store."""
 
-import urllib.error
-import urllib.request
 from http import HTTPStatus
+
+import httpx
 
 from include.settings import CHECKOUT, Settings
 from query_api.cluster import node_state
+from query_api.store.backends import load_backend
+from stack.components.loopback import loopback_client
 from stack.supervision.process import Process
 from stack.tools import Tools
 
 START_ORDER = 20
-READY_TIMEOUT_S = 1.5
-# A materializer says every second that it is alive.
+# A materializer publishes its state every second.
 MATERIALIZER_AGE_S = 5.0
 
 
 def prepare(settings: Settings) -> None:
     """Make the directory of each node's store."""
+    load_backend(settings.node)  # raises for an unknown store
     for node in node_settings(settings):
         node.store_dir.mkdir(parents=True, exist_ok=True)
 
@@ -29,7 +31,7 @@ def processes(settings: Settings) -> list[Process]:
 def node_settings(settings: Settings) -> list[Settings]:
     """Return the settings of each node: `node-1` on the first of the query ports, `node-2` on the next, ...
 
-    With one query port that is also the node's port, the node is the one that the settings name (one node a container).
+    When the only query port is also the node's port, the settings are those of that node (one node per container).
     """
     if settings.query_ports == (settings.node.port,):
         return [settings]
@@ -75,13 +77,8 @@ def _is_materializer_alive(node: Settings) -> bool:
 
 
 def _is_answering(port: int) -> bool:
-    """Whether the node is alive; that it is ready to answer lookups comes later, once there is something to answer."""
+    """Whether the node is alive. It is ready for lookups only later, when there is a version to serve."""
     try:
-        with _DIRECT.open(f"http://127.0.0.1:{port}/healthz", timeout=READY_TIMEOUT_S) as answer:
-            return bool(answer.status == HTTPStatus.OK)
-    except (OSError, urllib.error.URLError):
+        return loopback_client().get(f"http://127.0.0.1:{port}/healthz").status_code == HTTPStatus.OK
+    except httpx.HTTPError:
         return False
-
-
-# Never through the user's proxy: the node is on this machine.
-_DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))

@@ -1,15 +1,13 @@
 """The embedded schema registry: Apicurio Registry, through its Confluent-compatible API."""
 
-import json
-import urllib.error
-import urllib.request
+import httpx
 
 from include.settings import Settings
+from stack.components.loopback import loopback_client
 from stack.supervision.process import Process
 from stack.tools import Tools
 
 START_ORDER = 10
-READY_TIMEOUT_S = 1.5
 COMPATIBILITY = "BACKWARD"
 
 
@@ -26,7 +24,7 @@ def processes(settings: Settings) -> list[Process]:
             name="registry",
             command=(
                 str(tools.java21),
-                # Few requests, all alike: the small collector and the quick compiler start it in half the time.
+                # For few requests, all alike, the serial collector and the first compiler tier halve the start-up time.
                 "-XX:+UseSerialGC",
                 "-XX:TieredStopAtLevel=1",
                 "-Xmx192m",
@@ -45,22 +43,22 @@ def processes(settings: Settings) -> list[Process]:
 
 
 def environment(settings: Settings) -> dict[str, str]:
-    """Return Apicurio's configuration, as environment variables."""
+    """Return Apicurio's configuration as environment variables."""
     database = settings.home / "registry" / "db"
     return {
         "QUARKUS_HTTP_HOST": "127.0.0.1",
         "QUARKUS_HTTP_PORT": str(settings.registry.port),
-        # Opened on all interfaces and on a fixed port unless told otherwise. Nobody asks there: any free port does.
+        # By default the management interface listens on all interfaces, on a fixed port. It is not used: any free port.
         "QUARKUS_MANAGEMENT_HOST": "127.0.0.1",
         "QUARKUS_MANAGEMENT_PORT": "0",
         "APICURIO_STORAGE_KIND": "sql",
         "APICURIO_STORAGE_SQL_KIND": "h2",
-        # Without WRITE_DELAY=0, a schema that was acknowledged is lost when the process is killed.
+        # Without WRITE_DELAY=0, a killed process loses schemas that it has acknowledged.
         "APICURIO_DATASOURCE_URL": f"jdbc:h2:file:{database};WRITE_DELAY=0;DB_CLOSE_ON_EXIT=FALSE",
         "APICURIO_DATASOURCE_JDBC_INITIAL_SIZE": "2",
         "APICURIO_DATASOURCE_JDBC_MIN_SIZE": "2",
         "APICURIO_DATASOURCE_JDBC_MAX_SIZE": "10",
-        # Its own default is to check nothing.
+        # Apicurio's default is no compatibility check.
         "APICURIO_RULES_GLOBAL_COMPATIBILITY": COMPATIBILITY,
         "QUARKUS_OTEL_SDK_DISABLED": "true",
         "QUARKUS_HTTP_ACCESS_LOG_ENABLED": "false",
@@ -68,27 +66,13 @@ def environment(settings: Settings) -> dict[str, str]:
 
 
 def _is_ready(settings: Settings) -> bool:
-    """Whether the registry answers and refuses incompatible schemas, which is set where it is not."""
+    """Whether the registry answers and rejects incompatible schemas; sets that rule when it is not set yet."""
     config = f"http://127.0.0.1:{settings.registry.port}/apis/ccompat/v7/config"
     try:
-        if _call(config).get("compatibilityLevel") == COMPATIBILITY:
+        current = loopback_client().get(config).raise_for_status().json()
+        if current.get("compatibilityLevel") == COMPATIBILITY:
             return True
-        _call(config, {"compatibility": COMPATIBILITY})
-    except (OSError, urllib.error.URLError, ValueError):
+        loopback_client().put(config, json={"compatibility": COMPATIBILITY})
+    except (httpx.HTTPError, ValueError):
         pass
     return False
-
-
-def _call(url: str, body: dict[str, str] | None = None) -> dict[str, object]:
-    request = urllib.request.Request(  # noqa: S310 - the address is our own
-        url,
-        data=None if body is None else json.dumps(body).encode(),
-        method="GET" if body is None else "PUT",
-        headers={"Content-Type": "application/json"},
-    )
-    with _DIRECT.open(request, timeout=READY_TIMEOUT_S) as answer:
-        return dict(json.load(answer))
-
-
-# Never through the user's proxy: the registry is on this machine.
-_DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))

@@ -1,1 +1,1 @@
-"""Launching Spark applications: one driver to a home, gone when its launcher is gone."""
+"""Launching Spark applications: one stream driver per home, and batch jobs; each ends with its launcher."""

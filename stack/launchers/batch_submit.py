@@ -1,7 +1,7 @@
-"""What Airflow runs for jobs that end: `spark-submit` of the lake's Spark or the stream's, gone when its launcher is gone.
+"""Replaces `spark-submit` in Airflow's operators for batch jobs, which end with their launcher.
 
-Called by the scripts in stack/bin, with the name of the environment first: `lake` (Spark 4.1, Delta) or `stream`.
-On this machine such a job gives way to the stream and the lookups.
+Called by the scripts in stack/bin, with the name of the Spark environment first: `lake` (Spark 4.1, Delta) or `stream`.
+With a local master, such a job runs at a lower priority than the stream driver and the query nodes.
 """
 
 import os
@@ -20,7 +20,7 @@ from stack.tools import Tools
 
 
 def main() -> None:
-    """Become spark-submit, or say why not."""
+    """Become spark-submit, or print why that is impossible and exit."""
     die_with_parent(launcher_pid())
     settings = Settings()
     environment_name, arguments = sys.argv[1], sys.argv[2:]
@@ -42,7 +42,7 @@ def main() -> None:
 
 
 def scratch_dir(settings: Settings) -> Path:
-    """Make and return this process's directory for what need not outlive it; remove those of processes that ended."""
+    """Create and return this process's folder for temporary files; remove the folders of processes that have ended."""
     root = settings.home / "jobs"
     root.mkdir(parents=True, exist_ok=True)
     for path in root.iterdir():

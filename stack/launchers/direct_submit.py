@@ -1,4 +1,4 @@
-"""A job of the lake without Airflow, launched by the same wrapper with the same settings: for command line and benchmarks."""
+"""Runs a lake job without Airflow, through the same wrapper with the same settings: for the command line and benchmarks."""
 
 import os
 import subprocess
@@ -11,7 +11,7 @@ from stack.settings_environment import settings_environment
 
 
 def launch(settings: Settings, job: str, arguments: Sequence[str]) -> subprocess.Popen[bytes]:
-    """Start `spark_jobs/<job>.py` and return its process, which becomes the JVM; it ends with this process."""
+    """Start `spark_jobs/<job>.py` and return its process, which becomes the JVM and ends with this process."""
     command = [
         str(CHECKOUT / "stack" / "bin" / "spark-submit-lake"),
         *("--master", settings.lake.master),

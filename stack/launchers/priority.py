@@ -1,17 +1,17 @@
-"""A process that leaves the processor to whoever else wants it."""
+"""Lower scheduling priority for batch jobs."""
 
 import os
 import sys
 from pathlib import Path
 
-# sched(7), "The autogroup feature": where it is on, a nice value counts among the processes of one session only.
+# sched(7), "The autogroup feature": where it is enabled, a nice value is compared within one session only.
 AUTOGROUP = Path("/proc/self/autogroup")
 
 
 def lower_priority(niceness: int) -> None:
-    """Give this process, and what it starts from now on, that nice value (0 to 19) against all others of the machine.
+    """Set the nice value (0 to 19) of this process and of its future children, relative to all processes of the machine.
 
-    It leads a session of its own afterwards, unless it leads a process group already.
+    Afterwards this process leads a session of its own, unless it already led a process group.
     """
     if niceness == 0:
         return
@@ -20,7 +20,7 @@ def lower_priority(niceness: int) -> None:
         try:
             AUTOGROUP.write_text(str(niceness))
         except OSError:
-            # Without the feature there is no such file, or it says nothing: then the nice value is enough.
+            # Without the feature the file does not exist or cannot be written: the nice value is then enough.
             return
 
 

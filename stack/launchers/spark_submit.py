@@ -1,7 +1,8 @@
-"""What Airflow runs instead of `spark-submit`: the same, but one per home, and gone when its launcher is gone.
+"""Replaces `spark-submit` in Airflow's operator for the stream driver: one driver per home, which ends with its launcher.
 
-The process sets the death signal, takes the lock, and becomes spark-submit by `exec`, which becomes the JVM by `exec`:
-one process, which holds the lock for as long as it can write. It needs the main environment, Spark its own.
+The process sets the parent-death signal, takes the driver's lock, and becomes spark-submit by `exec`, which becomes the
+JVM by `exec`: it stays one process, which holds the lock for as long as it can write. This module runs in the main
+environment, Spark in the stream's.
 """
 
 import os
@@ -18,7 +19,7 @@ from include.settings import CHECKOUT, Settings
 from stack.launchers import stream_driver
 from stack.tools import Tools
 
-# A killed JVM lets go of its lock within a second; a driver that stops its queries in good order may take this long.
+# The lock of a killed JVM is free within a second; a driver that stops its queries gracefully may take this long.
 LOCK_WAIT_S = 30.0
 # Set by the scripts in stack/bin.
 LAUNCHER = "FOLDLAKE_LAUNCHER_PID"
@@ -27,7 +28,7 @@ EXIT_LOCKED = 75
 
 
 def main() -> None:
-    """Become the one stream driver, or say why not."""
+    """Become the one stream driver, or print why that is impossible and exit."""
     parent_pid = launcher_pid()
     die_with_parent(parent_pid)
     settings = Settings()
@@ -38,12 +39,12 @@ def main() -> None:
     except FoldlakeError as error:
         sys.stderr.write(f"{error}\n")
         sys.exit(EXIT_LOCKED if isinstance(error, stream_driver.DriverLockedError) else 1)
-    # `exec` keeps the process, so what is true of it now stays true of the JVM.
+    # `exec` keeps the process, so its id and its start time are the JVM's too.
     started_s = stream_driver.started_s(psutil.Process())
     stream_driver.announce(settings, stream_driver.Driver(os.getpid(), parent_pid, started_s, master))
     python = Tools(settings).stream_python
     environment = submit_environment(python, temporary_dir(settings), os.environ, master)
-    # What a killed predecessor left; safe, for the lock is ours.
+    # Left by a killed driver; this process holds the lock, so no other uses it.
     shutil.rmtree(temporary_dir(settings), ignore_errors=True)
     temporary_dir(settings).mkdir(parents=True)
     submit = spark_home(python) / "bin" / "spark-submit"
@@ -52,7 +53,7 @@ def main() -> None:
 
 
 def launcher_pid() -> int:
-    """Return the process that ran the script in stack/bin: the parent that this process must not outlive."""
+    """Return the id of the process that ran the script in stack/bin, the parent that this process must not outlive."""
     return int(os.environ.pop(LAUNCHER, os.getppid()))
 
 
@@ -60,14 +61,14 @@ def master_of(arguments: list[str]) -> str:
     """Return the value of `--master`.
 
     Raises:
-        SettingsError: it is missing or "yarn", which is what the operator falls back to when its connection is unknown.
+        SettingsError: it is missing or "yarn", to which the operator falls back when its connection is undefined.
     """
     master = arguments[arguments.index("--master") + 1] if "--master" in arguments[:-1] else ""
     if master in ("", "yarn"):
         raise SettingsError(
-            f"A Spark job was given the master {master!r}: Airflow's connection to Spark is not defined. Hint: start"
-            " Airflow with `./foldlake up`, or set AIRFLOW_CONN_STREAM_SPARK and AIRFLOW_CONN_LAKE_SPARK as"
-            " docs/airflow.md says."
+            f"A Spark job has the master {master!r}: Airflow's connection to Spark is not defined. Hint: start Airflow"
+            " with `./foldlake up`, or set AIRFLOW_CONN_STREAM_SPARK and AIRFLOW_CONN_LAKE_SPARK as described in"
+            " docs/airflow.md."
         )
     return master
 
@@ -76,24 +77,24 @@ def spark_home(python: Path) -> Path:
     """Return the Spark distribution inside an interpreter's environment.
 
     Raises:
-        SettingsError: the environment is not there.
+        SettingsError: the environment has no pyspark.
     """
     environment = python.parent.parent
     homes = sorted(environment.glob("lib/python3*/site-packages/pyspark"))
     if not homes:
-        raise SettingsError(f"There is no pyspark in {environment}. Hint: run any ./foldlake command once.")
+        raise SettingsError(f"There is no pyspark in {environment}. Hint: run `./foldlake prepare`.")
     return homes[-1]
 
 
 def temporary_dir(settings: Settings) -> Path:
-    """Return where Spark and the JVM put what need not outlive the driver."""
+    """Return the folder for temporary files of Spark and the JVM, which need not outlive the driver."""
     return stream_driver.directory(settings) / "tmp"
 
 
 def submit_environment(
     python: Path, scratch: Path, inherited: Mapping[str, str], master: str
 ) -> dict[str, str]:
-    """Return the environment of spark-submit: the interpreter's own Spark, nothing of Airflow's, temporary files in `scratch`."""
+    """Return spark-submit's environment: the interpreter's own Spark, no variable of Airflow, temporary files in `scratch`."""
     kept = {
         name: value
         for name, value in inherited.items()
@@ -102,7 +103,7 @@ def submit_environment(
     kept |= {
         "PYTHONPATH": str(CHECKOUT),
         "PYTHONUNBUFFERED": "1",
-        # Not the application's own folder first: a job there may have the name of a package.
+        # Keeps the application's folder off the module search path: a job there may have the name of a package.
         "PYTHONSAFEPATH": "1",
         "SPARK_HOME": str(spark_home(python)),
         "PYSPARK_PYTHON": str(python),

@@ -1,10 +1,7 @@
-"""Who the one stream driver of a FOLDLAKE_HOME is: its lock, what it says of itself, and how to stop it."""
+"""The one stream driver of a FOLDLAKE_HOME: its lock, the file that describes it, and how to stop it."""
 
-import fcntl
 import json
-import os
 import signal
-import time
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -12,10 +9,12 @@ from pathlib import Path
 import psutil
 
 from include.errors import FoldlakeError
+from include.files import FileLock, is_locked, write_atomically
 from include.settings import Settings
+from include.waiting import wait_for
 
 POLL_INTERVAL_S = 0.1
-# Both times that a start time is made of are read one after the other, and in whole seconds the second of them.
+# A start time is computed from two values that are read one after the other; the second has a resolution of a second.
 START_TOLERANCE_S = 2.0
 
 
@@ -24,17 +23,17 @@ class DriverLockedError(FoldlakeError):
 
     @classmethod
     def held_by(cls, driver: "Driver | None", path: Path, waited_s: float) -> "DriverLockedError":
-        """Name the holder: two drivers on one checkpoint must never write together."""
+        """Name the holder."""
         holder = f"process {driver.pid}" if driver else "an unknown process"
         return cls(
-            f"The lock {path} is still held by {holder} after {waited_s:.0f} s, so a second stream driver was not"
-            " started. Hint: the next try succeeds once that process has ended; `./foldlake status` shows it."
+            f"The lock {path} is still held by {holder} after {waited_s:.0f} s, so no second stream driver was started."
+            " Hint: the next attempt succeeds once that process has ended; `./foldlake status` shows it."
         )
 
 
 @dataclass(frozen=True)
 class Driver:
-    """A running driver: the JVM that holds the lock, and what launched it; `started_s` as `started_s()` has it."""
+    """A running driver: the JVM that holds the lock, and its launcher; `started_s` is the result of `started_s()`."""
 
     pid: int
     parent_pid: int
@@ -42,7 +41,7 @@ class Driver:
     master: str
 
     def process(self) -> psutil.Process | None:
-        """Return this driver's JVM, or None when it has ended (process ids are used again)."""
+        """Return this driver's JVM, or None when it has ended, even if another process has its id by now."""
         try:
             process = psutil.Process(self.pid)
             same = abs(started_s(process) - self.started_s) < START_TOLERANCE_S
@@ -51,7 +50,7 @@ class Driver:
         return process if same else None
 
     def is_orphan(self) -> bool:
-        """Tell whether this driver runs while what launched it is gone, so that nobody supervises it any more."""
+        """Whether this driver still runs although its launcher has ended, so that it is no longer supervised."""
         process = self.process()
         try:
             return process is not None and process.ppid() != self.parent_pid
@@ -67,12 +66,12 @@ class Driver:
             return None
         living: list[psutil.Process] = []
         for child in children:
-            # The JVM runs short commands (chmod), so a child may be gone by now.
+            # The JVM runs short-lived commands (chmod): a child may have ended meanwhile.
             with suppress(psutil.NoSuchProcess):
-                # What spark-submit's shell scripts left behind are zombies of the JVM that they became.
+                # The processes that spark-submit's shell scripts started are zombies of the JVM that the scripts became.
                 if child.status() != psutil.STATUS_ZOMBIE:
                     living.append(child)
-        # `children` has read these times already.
+        # No race: `children` has read these times already.
         return min(living, key=psutil.Process.create_time, default=None)
 
     def kill(self) -> None:
@@ -84,7 +83,7 @@ class Driver:
 
 
 def started_s(process: psutil.Process) -> float:
-    """Return when a process was started, in seconds after boot: setting the clock changes the time of day, not this.
+    """Return when a process was started, in seconds since boot, which does not change when the clock is set.
 
     Raises psutil.NoSuchProcess when it has ended.
     """
@@ -92,7 +91,7 @@ def started_s(process: psutil.Process) -> float:
 
 
 def directory(settings: Settings) -> Path:
-    """Return where the driver keeps its lock, its state and its temporary files."""
+    """Return the folder of the driver's lock, its state and its temporary files."""
     return settings.home / "stream"
 
 
@@ -101,60 +100,53 @@ def lock_path(settings: Settings) -> Path:
     return directory(settings) / "driver.lock"
 
 
-def acquire(settings: Settings, *, wait_s: float) -> int:
-    """Take the lock for this process and whatever it becomes by `exec`.
+def acquire(settings: Settings, *, wait_s: float) -> FileLock:
+    """Take the lock for this process and for the program that it becomes by `exec`.
+
+    An orphaned driver that holds the lock is killed: where the kernel does not end a child with its parent, it would
+    run for ever.
 
     Args:
         settings: the home.
         wait_s: how long to wait for another driver to end.
 
     Returns:
-        The inheritable file descriptor that holds the lock: it lasts until the last process that has it ends.
+        The lock. It lasts until the last process that inherited it ends.
 
     Raises:
-        DriverLockedError: somebody else held the lock all that time.
+        DriverLockedError: another driver held the lock for all of `wait_s`.
     """
-    path = lock_path(settings)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-    deadline = time.monotonic() + wait_s
-    while not _try_lock(descriptor, fcntl.LOCK_EX):
+    lock = FileLock(lock_path(settings), survives_exec=True)
+
+    def locked() -> bool:
+        if lock.try_acquire():
+            return True
         holder = _read(settings)
         if holder and holder.is_orphan():
-            # Where the kernel does not end a child with its parent, nobody else would ever end this one.
             holder.kill()
-        if time.monotonic() > deadline:
-            os.close(descriptor)
-            raise DriverLockedError.held_by(holder, path, wait_s)
-        time.sleep(POLL_INTERVAL_S)
-    os.set_inheritable(descriptor, True)  # noqa: FBT003 - its signature
-    return descriptor
+        return False
+
+    if not wait_for(locked, timeout_s=wait_s, poll_s=POLL_INTERVAL_S):
+        raise DriverLockedError.held_by(_read(settings), lock.path, wait_s)
+    return lock
 
 
 def announce(settings: Settings, driver: Driver) -> None:
-    """Write down who holds the lock; only its holder may."""
-    temporary = _state_path(settings).with_suffix(".new")
-    temporary.write_text(json.dumps(asdict(driver)))
-    temporary.replace(_state_path(settings))
+    """Record which driver holds the lock. Only the holder may call this."""
+    write_atomically(_state_path(settings), json.dumps(asdict(driver)))
 
 
 def running(settings: Settings) -> Driver | None:
     """Return the driver that holds the lock now, or None."""
-    try:
-        descriptor = os.open(lock_path(settings), os.O_RDONLY)
-    except FileNotFoundError:
-        return None
-    try:
-        return None if _try_lock(descriptor, fcntl.LOCK_SH) else _read(settings)
-    finally:
-        os.close(descriptor)
+    return _read(settings) if is_locked(lock_path(settings)) else None
 
 
 def stop(settings: Settings, *, timeout_s: float) -> bool:
-    """End the driver in good order: SIGTERM to its Python process, which stops the queries.
+    """Stop the driver gracefully: SIGTERM to its Python process, which stops the queries.
 
     Returns:
-        Whether it ended by itself. If not within `timeout_s`, its JVM is killed, which is safe but not graceful.
+        Whether it ended within `timeout_s`. If not, its JVM is killed, which loses nothing, but the next driver
+        processes again what was not committed.
     """
     driver = running(settings)
     if driver is None:
@@ -163,17 +155,9 @@ def stop(settings: Settings, *, timeout_s: float) -> bool:
     if receiver is not None:
         with suppress(psutil.NoSuchProcess):
             receiver.send_signal(signal.SIGTERM)
-    if _wait(settings, driver, time.monotonic() + timeout_s):
+    if wait_for(lambda: running(settings) != driver, timeout_s=timeout_s, poll_s=POLL_INTERVAL_S):
         return True
     driver.kill()
-    return False
-
-
-def _wait(settings: Settings, driver: Driver, deadline: float) -> bool:
-    while time.monotonic() < deadline:
-        if running(settings) != driver:
-            return True
-        time.sleep(POLL_INTERVAL_S)
     return False
 
 
@@ -186,11 +170,3 @@ def _read(settings: Settings) -> Driver | None:
         return Driver(**json.loads(_state_path(settings).read_text()))
     except (FileNotFoundError, ValueError, TypeError):
         return None
-
-
-def _try_lock(descriptor: int, operation: int) -> bool:
-    try:
-        fcntl.flock(descriptor, operation | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True

@@ -1,4 +1,4 @@
-"""Installs one locked virtual environment: with uv, or with pip where uv cannot."""
+"""Installs one locked virtual environment: with uv, or with pip when uv fails."""
 
 import os
 import subprocess
@@ -8,25 +8,25 @@ from pathlib import Path
 from stack.provisioning.layout import REQUIREMENTS, Layout
 from stack.provisioning.pip_settings import uv_environment
 
-# A package that is built (PySpark comes as source) and written to a slow disk stays well below this.
+# Building a package (PySpark comes as source) on a slow disk takes much less.
 INSTALL_TIMEOUT_S = 3600
 
 
 class InstallationError(Exception):
-    """An environment could not be installed; the message holds the installer's own last words."""
+    """An environment could not be installed; the message contains the end of the installer's output."""
 
 
 def install(layout: Layout, environment: str, base_python: str) -> None:
-    """Make the virtual environment hold what its lock file lists, and nothing else; cheap where it already does.
+    """Make the virtual environment contain exactly the packages of its lock file; quick when it already does.
 
     Raises:
-        InstallationError: neither uv nor pip could.
+        InstallationError: both uv and pip failed.
     """
-    # Without a stamp it was interrupted, and a package may be there in part: from nothing then.
-    anew = not layout.stamp(environment).exists()
+    # Without a stamp, an earlier installation was interrupted and may have left an incomplete package.
+    from_scratch = not layout.stamp(environment).exists()
     layout.mark_unready(environment)
     try:
-        _install_with_uv(layout, environment, base_python, anew=anew)
+        _install_with_uv(layout, environment, base_python, from_scratch=from_scratch)
     except InstallationError as with_uv:
         try:
             _install_with_pip(layout, environment, base_python)
@@ -37,7 +37,7 @@ def install(layout: Layout, environment: str, base_python: str) -> None:
 
 
 def installed_packages(layout: Layout, environment: str) -> int:
-    """Count the packages that are in the environment by now."""
+    """Return how many packages the environment contains so far."""
     return sum(1 for _ in layout.environment(environment).glob("lib/python*/site-packages/*.dist-info"))
 
 
@@ -53,19 +53,19 @@ def _requirements(path: Path) -> Iterator[str]:
             yield requirement
 
 
-def _install_with_uv(layout: Layout, environment: str, base_python: str, *, anew: bool) -> None:
+def _install_with_uv(layout: Layout, environment: str, base_python: str, *, from_scratch: bool) -> None:
     directory = layout.environment(environment)
     uv = layout.environment("bootstrap") / "bin" / "uv"
     settings = {**os.environ, **uv_environment(layout.python("bootstrap"))}
     make: list[str | Path] = [uv, "venv", "--quiet", "--clear", "--python", base_python, directory]
     sync: list[str | Path] = [uv, "pip", "sync", "--quiet", "--python", layout.python(environment)]
     sync.append(REQUIREMENTS[environment])
-    if anew:
+    if from_scratch:
         _run(make, settings)
     try:
         _run(sync, settings)
     except InstallationError:
-        if anew:
+        if from_scratch:
             raise
         _run(make, settings)
         _run(sync, settings)

@@ -1,4 +1,4 @@
-"""Downloads what stack/jars.lock lists from the Maven repository, several at a time, each checked by its digest."""
+"""Downloads the files of stack/jars.lock from the Maven repository, in parallel, each verified by its digest."""
 
 import hashlib
 import os
@@ -21,23 +21,23 @@ DOWNLOAD_TIMEOUT_S = 120
 
 
 class DownloadError(Exception):
-    """A file could not be fetched, or is not the one that was locked."""
+    """A file could not be downloaded, or has another digest than stack/jars.lock lists."""
 
 
 def install_jars(layout: Layout, on_bytes: Callable[[int], None]) -> None:
-    """Make every set's directory hold exactly its locked files; keeps what is there and right.
+    """Make the directory of every set contain exactly its locked files; keeps those that are correct.
 
     Args:
         layout: the tools directory.
-        on_bytes: told of every number of bytes that is there or has arrived.
+        on_bytes: called with every number of bytes that is present or has arrived.
 
     Raises:
-        DownloadError: a file could not be had, or has another digest than the lock says.
+        DownloadError: a file could not be downloaded, or has another digest than the lock lists.
     """
     layout.mark_unready("jars")
     files = read_lock()
     with ThreadPoolExecutor(PARALLEL_DOWNLOADS) as pool:
-        # The largest first: the last to finish is then a small one.
+        # The largest first, so that no large file is the last to finish.
         jobs = [
             pool.submit(_install, layout, file, on_bytes)
             for file in sorted(files, key=lambda file: -file.size_bytes)
@@ -59,25 +59,25 @@ def _install(layout: Layout, file: LockedFile, on_bytes: Callable[[int], None]) 
         on_bytes(file.size_bytes)
         return
     target.parent.mkdir(parents=True, exist_ok=True)
-    # Beside the target, so that the last step is a rename: what is there is whole.
+    # Beside the target, so that the last step is an atomic rename.
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".incoming-") as scratch:
         found = _fetch(file, Path(scratch), on_bytes)
         if is_archive:
-            whole = Path(scratch) / "unpacked"
+            folder = Path(scratch) / "unpacked"
             with tarfile.open(found) as archive:
-                archive.extractall(whole, filter="data")
-            found = whole
+                archive.extractall(folder, filter="data")
+            found = folder
         if target.is_dir():
             shutil.rmtree(target)
         found.replace(target)
 
 
 def _fetch(file: LockedFile, scratch: Path, on_bytes: Callable[[int], None]) -> Path:
-    """Download into the scratch directory; a connection that breaks is tried again."""
+    """Download into the scratch directory, with retries when a connection breaks."""
     problem = ""
     for attempt in range(ATTEMPTS):
         counted = _Counted(on_bytes)
-        # A cache of its own for every attempt: jgo takes any file that is there for a whole one.
+        # A separate cache for every attempt: jgo treats any existing file as complete.
         context = MavenContext(
             resolver=PythonResolver(progress_callback=counted.download),
             repo_cache=scratch / str(attempt),
@@ -90,7 +90,7 @@ def _fetch(file: LockedFile, scratch: Path, on_bytes: Callable[[int], None]) -> 
             if _sha256(path) == file.sha256:
                 on_bytes(file.size_bytes - counted.total)
                 return path
-            problem = "its content is not what stack/jars.lock has the digest of"
+            problem = "its digest is not the one in stack/jars.lock"
         except (OSError, RuntimeError) as error:
             problem = str(error)
         on_bytes(-counted.total)
@@ -99,13 +99,13 @@ def _fetch(file: LockedFile, scratch: Path, on_bytes: Callable[[int], None]) -> 
 
 
 def _repositories() -> dict[str, str] | None:
-    """Return the user's mirror, or nothing: then jgo uses Maven Central."""
+    """Return the user's mirror, or None, with which jgo uses Maven Central."""
     mirror = os.environ.get("FOLDLAKE_MAVEN_MIRROR", "")
     return {"mirror": mirror.rstrip("/")} if mirror else None
 
 
 class _Counted:
-    """Passes on how many bytes of one download have arrived."""
+    """Reports the bytes of one download as they arrive."""
 
     def __init__(self, on_bytes: Callable[[int], None]) -> None:
         self._on_bytes = on_bytes
@@ -113,7 +113,7 @@ class _Counted:
 
     @contextmanager
     def download(self, _name: str, _size_bytes: int) -> Iterator[Callable[[int], None]]:
-        """Serve as jgo's progress callback."""
+        """Return jgo's progress callback."""
         yield self._add
 
     def _add(self, count: int) -> None:

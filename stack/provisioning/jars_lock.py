@@ -1,4 +1,4 @@
-"""What stack/jars.lock lists, and where each file of it goes. Standard library only."""
+"""The files that stack/jars.lock lists, and their places in the tools directory. Standard library only."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +21,7 @@ class LockedFile:
 
     @property
     def name(self) -> str:
-        """File name as the Maven repository has it."""
+        """File name in a Maven repository."""
         suffix = f"-{self.classifier}" if self.classifier else ""
         return f"{self.artifact}-{self.version}{suffix}.{self.packaging}"
 
@@ -41,5 +41,5 @@ def read_lock(path: Path = JARS_LOCK) -> list[LockedFile]:
 
 
 def unpacked(layout: Layout, file: LockedFile) -> Path:
-    """Directory that an archive is unpacked into; another content is another directory."""
+    """Return the directory that an archive is unpacked into, a different one for different content."""
     return layout.root / file.jar_set / f"{file.version}-{file.sha256[:12]}"

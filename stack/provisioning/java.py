@@ -1,4 +1,4 @@
-"""Finds a Java that Spark and Kafka run on. Standard library only."""
+"""Finds a Java installation that runs Spark and Kafka. Standard library only."""
 
 import os
 import re
@@ -12,11 +12,11 @@ OLDEST = 17
 NEWEST = 23
 # Spark 4 starts its JVM with `--add-modules=jdk.incubator.vector`; trimmed runtimes lack it.
 NEEDED_MODULE = "jdk.incubator.vector"
-USUAL_PLACES = ("/usr/lib/jvm", "/Library/Java/JavaVirtualMachines")
+USUAL_FOLDERS = ("/usr/lib/jvm", "/Library/Java/JavaVirtualMachines")
 
 
 class JavaNotFoundError(Exception):
-    """No usable Java; the message says what was found and what to install."""
+    """There is no usable Java; the message lists what was found and what to install."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Java:
 
 
 def find_java(environment: dict[str, str] | None = None) -> Java:
-    """Return the first usable Java of: JAVA_HOME, PATH, the usual places.
+    """Return the first usable Java from JAVA_HOME, PATH and the usual folders.
 
     Raises:
         JavaNotFoundError: none is usable.
@@ -41,36 +41,36 @@ def find_java(environment: dict[str, str] | None = None) -> Java:
             rejected.append(f"  {binary}: {error}")
     found = "\n".join(rejected) if rejected else "  none on the PATH, and JAVA_HOME is not set"
     message = (
-        f"Foldlake needs Java {OLDEST} to {NEWEST}, which Kafka and Spark run on. Found:\n{found}\n"
+        f"Foldlake needs Java {OLDEST} to {NEWEST} for Kafka and Spark. Found:\n{found}\n"
         "Install a JDK 17 (Debian and Ubuntu: openjdk-17-jdk-headless; others: your system's package of OpenJDK 17),\n"
-        "or set JAVA_HOME to one that is there, then run this again."
+        "or set JAVA_HOME to an installed one, then run the command again."
     )
     raise JavaNotFoundError(message)
 
 
 def candidates(environment: dict[str, str]) -> list[Path]:
-    """List the `java` binaries to try, in order, without running any."""
+    """Return the `java` binaries to examine, in order, without running any."""
     found = []
     if home := environment.get("JAVA_HOME"):
         found.append(Path(home) / "bin" / "java")
     if on_path := shutil.which("java", path=environment.get("PATH")):
         found.append(Path(on_path))
-    for place in USUAL_PLACES:
-        found += sorted(Path(place).glob("*17*/bin/java")) + sorted(Path(place).glob("*21*/bin/java"))
-        found += sorted(Path(place).glob("*17*/Contents/Home/bin/java"))
+    for folder in USUAL_FOLDERS:
+        found += sorted(Path(folder).glob("*17*/bin/java")) + sorted(Path(folder).glob("*21*/bin/java"))
+        found += sorted(Path(folder).glob("*17*/Contents/Home/bin/java"))
     return list(dict.fromkeys(found))
 
 
 def examine(binary: Path) -> Java:
-    """Run one `java` and return what it is.
+    """Run one `java`, and return its home and version.
 
     Raises:
-        JavaNotFoundError: it does not run, or is no Java that Spark works on.
+        JavaNotFoundError: it does not run, or Spark does not run on it.
     """
     banner = _output(binary, "-version")
     match = re.search(r'version "(\d+)(?:\.(\d+))?', banner)
     if match is None:
-        message = f"does not say its version: {banner.strip()[:200]}"
+        message = f"prints no version: {banner.strip()[:200]}"
         raise JavaNotFoundError(message)
     # Until Java 8 the version was written 1.8.
     version = int(match[2]) if match[1] == "1" and match[2] else int(match[1])

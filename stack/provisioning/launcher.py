@@ -1,6 +1,6 @@
-"""What `./foldlake` does before the command line proper: make sure the tools are there. Standard library only."""
+"""Prepares the tools that are missing, then becomes the command line. Standard library only."""
 
-import fcntl
+import math
 import os
 import shutil
 import subprocess
@@ -11,17 +11,18 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NoReturn
 
+from include.files import FileLock, holder_of, write_atomically
 from stack.provisioning.command_names import overview
 from stack.provisioning.java import JavaNotFoundError, candidates, find_java
-from stack.provisioning.layout import CHECKOUT, PARTS, REQUIREMENTS, Layout, write_whole
+from stack.provisioning.layout import CHECKOUT, PARTS, REQUIREMENTS, Layout
 
-# Measured: 2.7 GB once all is there, and as much again for the installer's cache where it is on the same disk.
+# Measured: 2.7 GB in the end, and as much again for the installer's cache where it is on the same disk.
 NEEDED_DISK_MB = 6000
 HELP = ({"--help"}, {"-h"}, set[str]())
 
 
 def launch(arguments: list[str]) -> int:
-    """Prepare what is missing, then become the command line. Returns only when that failed."""
+    """Prepare what is missing, then become the command line. Returns an exit code only where that is not done."""
     layout = Layout(tools_directory(dict(os.environ)))
     if not is_ready(layout):
         if set(arguments) in HELP:
@@ -33,14 +34,14 @@ def launch(arguments: list[str]) -> int:
 
 
 def _prepare(layout: Layout) -> int | None:
-    """Prepare what is missing; returns an exit code when that failed."""
+    """Prepare what is missing; returns an exit code when that fails."""
     try:
         make_ready(layout)
     except PreparationError as error:
         print(f"foldlake: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("\nInterrupted. Run it again: it goes on where it stopped.", file=sys.stderr)
+        print("\nInterrupted. Run the command again to continue.", file=sys.stderr)
         return 130
     return None
 
@@ -55,17 +56,17 @@ def _become_command_line(layout: Layout, arguments: list[str]) -> NoReturn:
 
 
 class PreparationError(Exception):
-    """Something stands in the way of preparing; the message says what to do."""
+    """The tools cannot be prepared; the message says what to do."""
 
 
 def tools_directory(environment: dict[str, str], env_file: Path = CHECKOUT / ".env") -> Path:
-    """Directory named by FOLDLAKE_TOOLS, in the environment or in the checkout's `.env`."""
+    """Return the directory that FOLDLAKE_TOOLS names in the environment or in the checkout's `.env`, or the default."""
     named = setting("FOLDLAKE_TOOLS", environment, env_file)
     return Path(named).expanduser().absolute() if named else CHECKOUT / ".foldlake" / "tools"
 
 
 def setting(name: str, environment: dict[str, str], env_file: Path = CHECKOUT / ".env") -> str:
-    """Read one variable as include/settings will: from the environment, else from the file, else empty."""
+    """Return a variable as include/settings reads it: from the environment, else from the file, else empty."""
     value = environment.get(name)
     if value is None:
         with suppress(OSError):
@@ -77,18 +78,18 @@ def setting(name: str, environment: dict[str, str], env_file: Path = CHECKOUT / 
 
 
 def is_ready(layout: Layout) -> bool:
-    """Whether nothing is left to prepare; reads a few small files and starts no process."""
+    """Whether everything is prepared; reads a few small files and starts no process."""
     return all(layout.is_ready(part) for part in PARTS) and _java_is_known(layout)
 
 
 def make_ready(layout: Layout) -> None:
-    """Prepare all that is missing; one process at a time does it, the others wait for it.
+    """Prepare everything that is missing, in one process at a time; the others wait for it.
 
     Raises:
-        PreparationError: Java, disk space or a download is missing.
+        PreparationError: Java or disk space is missing, or a download has failed.
     """
     layout.root.mkdir(parents=True, exist_ok=True)
-    with _only_one(layout):
+    with _preparation_lock(layout):
         if is_ready(layout):
             return
         _find_java(layout)
@@ -109,29 +110,29 @@ def make_ready(layout: Layout) -> None:
                 "FOLDLAKE_MAVEN_MIRROR": setting("FOLDLAKE_MAVEN_MIRROR", dict(os.environ)),
             },
             check=False,
+            # Inherits the lock, so that it outlives a killed launcher for as long as its child still writes.
+            close_fds=False,
         )
         if finished.returncode != 0:
-            message = (
-                "not everything could be prepared (see above). Run it again: it goes on where it stopped."
-            )
+            message = "The preparation is incomplete (see above). Run the command again to continue."
             raise PreparationError(message)
 
 
 @contextmanager
-def _only_one(layout: Layout) -> Iterator[None]:
-    with layout.lock.open("a") as lock:
-        # Inherited on purpose: the lock outlives a killed launcher for as long as its children still write.
-        os.set_inheritable(lock.fileno(), True)  # noqa: FBT003 - the standard library's signature
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            print("Another ./foldlake is preparing the tools; waiting for it.", file=sys.stderr)
-            fcntl.flock(lock, fcntl.LOCK_EX)
+def _preparation_lock(layout: Layout) -> Iterator[None]:
+    lock = FileLock(layout.lock, survives_exec=True)
+    if not lock.try_acquire():
+        holder = holder_of(layout.lock) or "unknown"
+        print(f"Waiting for another ./foldlake (process {holder}) to prepare the tools.", file=sys.stderr)
+        lock.acquire(wait_s=math.inf)
+    try:
         yield
+    finally:
+        lock.release()
 
 
 def _java_is_known(layout: Layout) -> bool:
-    """Whether the Java that would be chosen now is the one that was examined (a JVM start costs too much here)."""
+    """Whether the Java that would be chosen now has been examined before (starting a JVM takes too long here)."""
     try:
         binary = layout.stamp("java").read_text(encoding="utf-8").splitlines()[0]
     except (OSError, IndexError):
@@ -140,7 +141,7 @@ def _java_is_known(layout: Layout) -> bool:
 
 
 def _java_identity() -> str:
-    """Name the Java binaries that are there, so that a change of JAVA_HOME, PATH or installation shows."""
+    """Return the paths of the Java binaries, which change with JAVA_HOME, PATH or the installation."""
     return ":".join(str(binary.resolve()) for binary in candidates(dict(os.environ)) if binary.exists())
 
 
@@ -151,7 +152,7 @@ def _find_java(layout: Layout) -> None:
         java = find_java()
     except JavaNotFoundError as error:
         raise PreparationError(str(error)) from error
-    write_whole(layout.stamp("java"), f"{_java_identity()}\n{java.home}\n")
+    write_atomically(layout.stamp("java"), f"{_java_identity()}\n{java.home}\n")
 
 
 def _check_disk(layout: Layout) -> None:
@@ -160,24 +161,26 @@ def _check_disk(layout: Layout) -> None:
     free_mb = shutil.disk_usage(layout.root).free // 1_000_000
     if free_mb < NEEDED_DISK_MB:
         message = (
-            f"{free_mb} MB are free where {layout.root} is; preparing takes {NEEDED_DISK_MB} MB. "
+            f"The disk of {layout.root} has {free_mb} MB free; the preparation needs {NEEDED_DISK_MB} MB. "
             "Free some space, or set FOLDLAKE_TOOLS to a directory on a larger disk."
         )
         raise PreparationError(message)
 
 
 def _make_bootstrap(layout: Layout) -> None:
-    """Make the small environment whose installer makes the other two."""
+    """Make the small environment whose installer makes the other two environments."""
     if layout.is_ready("bootstrap"):
         return
     layout.mark_unready("bootstrap")
-    print("Preparing Foldlake's tools, once: about 1.5 GB of downloads.", file=sys.stderr)
+    print(
+        "Preparing Foldlake's tools, which is needed only once: about 1.5 GB of downloads.", file=sys.stderr
+    )
     try:
         venv.create(layout.environment("bootstrap"), clear=True, with_pip=True, symlinks=True)
     except subprocess.CalledProcessError as error:
         message = (
             f"{sys.executable} cannot make a virtual environment. Install its venv module "
-            "(Debian and Ubuntu: python3.11-venv), then run this again."
+            "(Debian and Ubuntu: python3.11-venv), then run the command again."
         )
         raise PreparationError(message) from error
     python = layout.python("bootstrap")
@@ -186,11 +189,11 @@ def _make_bootstrap(layout: Layout) -> None:
         check=False,
     )
     if installed.returncode != 0:
-        message = "pip could not install the installer (see above). Is the package index reachable with your pip configuration?"
+        message = "pip cannot install the installer (see above). Check that your pip configuration reaches a package index."
         raise PreparationError(message)
     layout.mark_ready("bootstrap")
 
 
 def _base_python() -> str:
-    """Interpreter that environments are made from: never one that is itself inside an environment."""
+    """Return the interpreter that environments are made from: never one inside an environment."""
     return getattr(sys, "_base_executable", None) or sys.executable

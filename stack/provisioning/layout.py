@@ -1,9 +1,10 @@
-"""Where everything is inside the tools directory, and whether it is what this checkout asks for. Standard library only."""
+"""Paths inside the tools directory, and whether its content is what this checkout requires. Standard library only."""
 
 import hashlib
-import os
 from dataclasses import dataclass
 from pathlib import Path
+
+from include.files import write_atomically
 
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
 JARS_LOCK = CHECKOUT / "stack" / "jars.lock"
@@ -16,7 +17,7 @@ REQUIREMENTS = {
 
 @dataclass(frozen=True)
 class Layout:
-    """The tools directory. A part is ready when its stamp holds the fingerprint of what it was made from."""
+    """The tools directory. A part is ready when its stamp contains the fingerprint of its lock file."""
 
     root: Path
 
@@ -34,7 +35,7 @@ class Layout:
 
     @property
     def lock(self) -> Path:
-        """Locked by the one process that prepares."""
+        """File that the one preparing process locks."""
         return self.root / ".lock"
 
     def stamp(self, part: str) -> Path:
@@ -42,18 +43,18 @@ class Layout:
         return self.root / "stamps" / part
 
     def is_ready(self, part: str) -> bool:
-        """Whether the part was made, to the end, from what this checkout holds now."""
+        """Whether the part was made completely, from the lock file of this checkout."""
         try:
             return self.stamp(part).read_text(encoding="utf-8") == fingerprint(part)
         except OSError:
             return False
 
     def mark_ready(self, part: str) -> None:
-        """Put the stamp, in one step, so that an interruption leaves either a whole stamp or none."""
-        write_whole(self.stamp(part), fingerprint(part))
+        """Write the stamp, atomically: an interruption leaves a complete stamp or none."""
+        write_atomically(self.stamp(part), fingerprint(part))
 
     def mark_unready(self, part: str) -> None:
-        """Take the stamp away before the part is changed."""
+        """Remove the stamp, before the part is changed."""
         self.stamp(part).unlink(missing_ok=True)
 
 
@@ -61,14 +62,6 @@ PARTS = ("main", "stream", "jars")
 
 
 def fingerprint(part: str) -> str:
-    """Name what a part is made from: a digest of its lock file."""
+    """Return the digest of the lock file that a part is made from."""
     source = JARS_LOCK if part == "jars" else REQUIREMENTS[part]
     return hashlib.sha256(source.read_bytes()).hexdigest()
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write a small file so that a reader finds the old text or the new one, never a part."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_text(text, encoding="utf-8")
-    temporary.replace(path)

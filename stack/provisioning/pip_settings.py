@@ -1,4 +1,4 @@
-"""Makes uv use the index, certificates and time-outs that pip is configured with: uv does not read pip's settings."""
+"""Converts pip's configuration (index, certificates, timeouts) for uv, which does not read it."""
 
 import ast
 import os
@@ -18,12 +18,12 @@ NAMES = {
 
 
 def uv_environment(pip_python: Path) -> dict[str, str]:
-    """Return variables for uv, from the settings of that interpreter's pip; what the user set for uv wins."""
+    """Return environment variables for uv from the configuration of this interpreter's pip, except those already set."""
     done = subprocess.run(
         [pip_python, "-m", "pip", "config", "list"], capture_output=True, text=True, timeout=60, check=False
     )
     wanted = {
-        # An interpreter is given by path; uv must not fetch another.
+        # The interpreter is given by its path; uv must not download another.
         "UV_PYTHON_DOWNLOADS": "never",
         "UV_LINK_MODE": "copy" if os.environ.get("UV_LINK_MODE") == "copy" else "hardlink",
         **translate(done.stdout),
@@ -41,6 +41,6 @@ def translate(pip_config_list: str) -> dict[str, str]:
         if variable is None or section not in {"global", "install", ":env:"}:
             continue
         value = str(ast.literal_eval(quoted.strip()))
-        # pip separates several values with white space; uv with white space or, for find-links, with commas.
+        # pip separates several values by white space; uv by white space too, but by commas for find-links.
         variables[variable] = (",".join if variable == "UV_FIND_LINKS" else " ".join)(value.split())
     return variables

@@ -1,4 +1,4 @@
-"""Prepares the two environments and the jars side by side, with a progress display. Runs in the bootstrap environment."""
+"""Prepares the two environments and the jars in parallel, with a progress display. Runs in the bootstrap environment."""
 
 import sys
 import threading
@@ -19,13 +19,13 @@ LABELS = {
     "stream": "Python packages: stream driver",
     "jars": "Kafka, schema registry, Spark's connectors",
 }
-# How often the display counts the packages that have appeared.
+# How often the display counts the installed packages.
 COUNT_EVERY_S = 0.5
 BYTES_PER_MB = 1_000_000
 
 
 def main(root: str, base_python: str) -> int:
-    """Prepare all parts that are not ready; returns the exit code."""
+    """Prepare all parts that are not ready, and return the exit code."""
     layout = Layout(Path(root))
     console = Console(stderr=True)
     columns = (
@@ -67,7 +67,7 @@ class _Line:
         self.progress.stop_task(self.task)
         console = self.progress.console
         if not console.is_terminal:
-            # No bar is drawn: say in words that it is done.
+            # Without a terminal no bar is drawn.
             console.print(f"ready: {self.label}")
 
 
@@ -86,7 +86,7 @@ def _make_environment(environment: str, layout: Layout, base_python: str, line: 
     def count() -> None:
         while not finished.wait(COUNT_EVERY_S):
             done = installed_packages(layout, environment)
-            # They appear all at once, when all are downloaded and built.
+            # They appear all at once, when all of them are downloaded and built.
             line.show(done, total if done else None, f"{done}/{total} packages" if done else "downloading")
 
     counter = threading.Thread(target=count, daemon=True)

@@ -1,1 +1,1 @@
-"""Running the stack's processes: supervisord, ports, stray processes, and a guard for stacks that must not outlive their owner."""
+"""Running the stack's processes: supervisord and its configuration, ports, stray processes, and the guard of temporary stacks."""

@@ -1,4 +1,4 @@
-"""What the stream driver and the query nodes read once, when they start: read-model modules and event schemas."""
+"""A digest of the read models and event schemas, which the stream driver and the query nodes read only when they start."""
 
 import hashlib
 from pathlib import Path
@@ -11,7 +11,7 @@ READ_MODELS = Path(next(iter(include.read_models.__path__)))
 
 
 def declarations_digest(settings: Settings) -> str:
-    """Return a digest of names and contents of all these files: another one when any is added, removed or changed."""
+    """Return a digest of the names and contents of these files, which changes when one is added, removed or changed."""
     files = [*READ_MODELS.rglob("*.py"), *READ_MODELS.rglob("*.avsc"), *EVENT_SCHEMAS.glob("*.avsc")]
     if settings.read_models_dir is not None:
         files += settings.read_models_dir.glob("*.py")

@@ -1,4 +1,4 @@
-"""Which process holds a port, said so that the reader knows what to do."""
+"""Checks that the ports of the stack are free, and names the processes that use them."""
 
 from collections.abc import Iterable
 
@@ -13,10 +13,10 @@ class PortTakenError(FoldlakeError):
 
 
 def check_ports(processes: Iterable[Process]) -> None:
-    """Check that nobody listens where these processes, none of which runs, will.
+    """Check that the ports of these processes, none of which is running, are free.
 
     Raises:
-        PortTakenError: names every port that is taken, who holds it, and the setting that moves it.
+        PortTakenError: names every port in use, the process that uses it, and the setting that changes it.
     """
     holders = _listeners()
     problems = []
@@ -25,14 +25,14 @@ def check_ports(processes: Iterable[Process]) -> None:
             if port in holders:
                 remedy = f"set {setting} to a free port" if setting else "change its port"
                 problems.append(
-                    f"Port {port}, for {process.name}, is taken by {holders[port]}: stop that, or {remedy}."
+                    f"Port {port}, needed by {process.name}, is in use by {holders[port]}: stop that process, or {remedy}."
                 )
     if problems:
         raise PortTakenError("\n".join(problems))
 
 
 def ports_of(process: Process) -> dict[str, int]:
-    """Return every port of a process by the setting that moves it."""
+    """Return the ports of a process by the variables of their settings."""
     own = {} if process.port is None else {process.port_setting: process.port}
     return {**own, **process.also_listens}
 

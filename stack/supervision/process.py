@@ -1,4 +1,4 @@
-"""What the supervisor has to know about one process of the embedded stack."""
+"""The definition of one process of the embedded stack."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -8,13 +8,16 @@ from dataclasses import dataclass, field
 class Process:
     """One supervised process.
 
-    `command` is an argument vector with absolute paths. `environment` is added to the supervisor's own.
-    Processes start in ascending `start_order`; those of one order start together, and the next order starts once
-    every `is_ready` of it has answered true (asked repeatedly, must not raise, must answer within 2 s).
-    `port_setting` names the variable that moves `port`, for whoever finds the port taken; `also_listens` maps the
-    variables of further ports to these. `reads_settings` is false for a server that is not ours: then its environment
-    has none of our settings, and a change of one does not start it anew. `reads_declarations` is true for a process that
-    a read model or an event schema that was added or changed starts anew.
+    command: an argument vector with absolute paths.
+    start_order: processes start in ascending order. Those of one order start together; the next order starts when all of
+        them are ready.
+    is_ready: whether the process is ready. It is called repeatedly, must not raise, and must return within 2 s.
+    environment: added to the supervisor's own.
+    port_setting: the variable that changes `port`, named in the message about a port in use.
+    also_listens: variable -> port, for further ports.
+    reads_settings: False for a third-party server, whose environment contains no setting of Foldlake, so that a changed
+        setting does not restart it.
+    reads_declarations: True for a process that is restarted when a read model or an event schema is added or changed.
     """
 
     name: str

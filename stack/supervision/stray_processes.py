@@ -1,19 +1,19 @@
-"""Finds and ends processes that a stack started, whoever their parent is by now."""
+"""Finds and ends the processes that a stack has started, whichever process is their parent by now."""
 
 import os
 from pathlib import Path
 
 import psutil
 
-# Set in the supervisor's environment alone, so that all it starts inherits it. FOLDLAKE_HOME would not do: a user may
-# have exported that, and then their shell carries it too.
+# Set in the supervisor's environment only, and inherited by everything that it starts. FOLDLAKE_HOME is no such marker:
+# a user may export it in a shell.
 MARKER = "FOLDLAKE_STACK"
 TERMINATE_TIMEOUT_S = 10.0
 KILL_TIMEOUT_S = 5.0
 
 
-def find_leftovers(home: Path) -> list[psutil.Process]:
-    """List the processes that carry the marker of this home, without the caller and its parents."""
+def find_stray_processes(home: Path) -> list[psutil.Process]:
+    """List the processes with the marker of this home in their environment, except the caller and its ancestors."""
     own = {os.getpid(), *_ancestors()}
     return [
         process for process in psutil.process_iter() if process.pid not in own and _belongs(process, home)
@@ -21,7 +21,7 @@ def find_leftovers(home: Path) -> list[psutil.Process]:
 
 
 def _ancestors() -> set[int]:
-    """Return the ids of the caller's parents, up to the first that ends while they are looked at."""
+    """Return the ids of the caller's ancestors, up to the first that has ended."""
     pids: set[int] = set()
     process: psutil.Process | None = psutil.Process()
     while process is not None:
@@ -33,12 +33,12 @@ def _ancestors() -> set[int]:
     return pids
 
 
-def end_leftovers(home: Path) -> int:
-    """Terminate, then kill, everything of this home that still runs; returns how many there were."""
+def end_stray_processes(home: Path) -> int:
+    """Terminate, then kill, all processes of this home; returns how many there were."""
     ended: set[int] = set()
-    # Twice: what is being ended may just have started something.
+    # Twice: a process that is being ended may have started another one.
     for _ in range(2):
-        processes = find_leftovers(home)
+        processes = find_stray_processes(home)
         if not processes:
             break
         ended |= {process.pid for process in processes}
@@ -47,7 +47,7 @@ def end_leftovers(home: Path) -> int:
 
 
 def end_processes(processes: list[psutil.Process]) -> None:
-    """Ask each to terminate, and kill those that did not in time."""
+    """Send SIGTERM to each process, and SIGKILL to those that have not ended in time."""
     for process in processes:
         _signal(process, "terminate")
     _, alive = psutil.wait_procs(processes, timeout=TERMINATE_TIMEOUT_S)

@@ -1,4 +1,4 @@
-"""The embedded Kafka and schema registry are what the rest of Foldlake counts on."""
+"""The embedded Kafka and schema registry are configured as the rest of Foldlake requires."""
 
 import requests
 from confluent_kafka.admin import AdminClient
@@ -6,7 +6,7 @@ from confluent_kafka.admin import AdminClient
 from include.settings import Settings
 
 
-def test_topics_are_not_made_by_accident(settings: Settings) -> None:
+def test_topics_are_not_created_automatically(settings: Settings) -> None:
     admin = AdminClient({"bootstrap.servers": settings.kafka.bootstrap_servers})
 
     topics = admin.list_topics("never-made", timeout=10).topics
@@ -14,7 +14,7 @@ def test_topics_are_not_made_by_accident(settings: Settings) -> None:
     assert topics["never-made"].error is not None
 
 
-def test_schema_that_old_readers_cannot_read_is_refused(settings: Settings) -> None:
+def test_backward_incompatible_schema_is_refused(settings: Settings) -> None:
     subject = f"{settings.registry.url}/subjects/incompatible"
     headers = {"Content-Type": "application/vnd.schemaregistry.v1+json"}
     first = {"schema": '{"type":"record","name":"R","fields":[{"name":"a","type":"string"}]}'}

@@ -1,4 +1,4 @@
-"""Loading the baskets: each once, whatever happened before."""
+"""Loading appends each basket exactly once, also after an interrupted load."""
 
 from collections.abc import Iterator
 
@@ -55,7 +55,7 @@ def test_a_second_load_appends_nothing(settings: Settings, topic: str, baskets: 
     assert len(keys(settings, topic)) == 2000
 
 
-def test_a_load_goes_on_where_an_interrupted_one_stopped(
+def test_a_load_continues_where_an_interrupted_one_stopped(
     settings: Settings, topic: str, baskets: tuple[Basket, ...]
 ) -> None:
     class Interruption(Exception):  # noqa: N818 - as a Ctrl-C is

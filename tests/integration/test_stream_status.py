@@ -1,4 +1,4 @@
-"""How far the stream is, measured on its topics: also where the newest record is far from a changelog's end."""
+"""The stream's lag, measured on its topics: also where the newest record is far from a changelog's end."""
 
 from decimal import Decimal
 
@@ -25,7 +25,7 @@ EVENTS = TAIL_RECORDS + 200
 
 @pytest.fixture(scope="module")
 def measured(settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> Settings:
-    """Settings under which there is one read model, whose topics are the test's own."""
+    """Settings with one more read model, whose topics are this test's own."""
     folder = tmp_path_factory.mktemp("read_models")
     (folder / "status_test.py").write_text(MODULE, encoding="utf-8")
     return settings.changed(read_models_dir=folder)
@@ -36,7 +36,7 @@ def behind(settings: Settings) -> int:
     return version.events_behind
 
 
-def test_all_is_folded_though_older_records_were_written_last(measured: Settings) -> None:
+def test_nothing_is_behind_when_older_records_were_written_last(measured: Settings) -> None:
     writer = ChangelogWriter(measured, model=read_model(MODEL, measured.read_models_dir))
     writer.make_topics()
     writer.register_live()

@@ -1,4 +1,8 @@
-"""Processes of the stack come back when they are killed, and none is left behind, however a start or a stop goes."""
+"""Killed processes of the stack are restarted, and none is left behind, however a start or a stop ends.
+
+What depends on the supervisor alone is tested with servers that only listen; Kafka and the registry, which the other tests
+share, are killed once each.
+"""
 
 import os
 import signal
@@ -21,10 +25,12 @@ from stack.lifecycle import BusyError, all_processes, start, stop
 from stack.process_status import process_statuses
 from stack.settings_environment import settings_environment
 from stack.stack_guard import guarded
+from stack.supervision.configuration import socket_path
 from stack.supervision.ports import PortTakenError
 from stack.supervision.process import Process
-from stack.supervision.stray_processes import find_leftovers
-from stack.supervision.supervisor import Supervisor, socket_path
+from stack.supervision.stray_processes import find_stray_processes
+from stack.supervision.supervisor import Supervisor
+from tests.support import dummy_servers
 from tests.support.temporary_stack import temporary_settings
 from tests.support.waiting import wait_until
 
@@ -35,6 +41,10 @@ def ready(settings: Settings, name: str) -> bool:
     return next(process for process in all_processes(settings) if process.name == name).is_ready()
 
 
+def restarts(settings: Settings, name: str) -> int:
+    return next(status.restarts for status in process_statuses(settings) if status.name == name)
+
+
 def pid(settings: Settings, name: str) -> int:
     found = Supervisor(settings).states()[name].pid
     assert found is not None
@@ -42,8 +52,9 @@ def pid(settings: Settings, name: str) -> int:
 
 
 def command_line(settings: Settings, *arguments: str) -> subprocess.Popen[str]:
+    """Run the command line with the dummy servers."""
     return subprocess.Popen(
-        [sys.executable, "-m", "cli", *arguments],
+        [sys.executable, "-m", "tests.support.dummy_servers", *arguments],
         env={**os.environ, **settings_environment(settings), "PYTHONPATH": str(CHECKOUT)},
         cwd=CHECKOUT,
         stdout=subprocess.PIPE,
@@ -52,9 +63,14 @@ def command_line(settings: Settings, *arguments: str) -> subprocess.Popen[str]:
     )
 
 
+def is_replaced(settings: Settings, name: str, killed: int) -> bool:
+    return Supervisor(settings).states()[name].pid not in {None, killed} and ready(settings, name)
+
+
 @pytest.fixture
-def new_home(tmp_path: Path) -> Iterator[Settings]:
-    """Settings of a stack of which nothing runs yet."""
+def new_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Settings]:
+    """Settings of a stack of dummy servers of which nothing runs yet."""
+    monkeypatch.setattr("stack.lifecycle.component_modules", dummy_servers.components)
     settings = temporary_settings(tmp_path / "home")
     with guarded(settings):
         yield settings
@@ -62,8 +78,23 @@ def new_home(tmp_path: Path) -> Iterator[Settings]:
 
 @pytest.fixture
 def running(new_home: Settings) -> Settings:
-    """The same with Kafka and the schema registry up."""
+    """The same with both servers up."""
     start(new_home, SERVERS)
+    return new_home
+
+
+@pytest.fixture
+def half_started(new_home: Settings) -> Settings:
+    """The same after a start that was killed with -9 while it waited for the servers."""
+    dummy_servers.hold_back(new_home)
+    with command_line(new_home, "up", "--only", "kafka,registry") as up:
+        try:
+            wait_until(
+                lambda: all(Supervisor(new_home).states()[name].is_running for name in SERVERS), "both run"
+            )
+        finally:
+            up.kill()
+    dummy_servers.let_go(new_home)
     return new_home
 
 
@@ -75,41 +106,49 @@ def test_starting_what_is_up_changes_nothing(running: Settings) -> None:
     assert {name: pid(running, name) for name in SERVERS} == before
 
 
-def test_a_killed_broker_comes_back_with_what_it_acknowledged(running: Settings) -> None:
-    ensure_topics(AdminClient({"bootstrap.servers": running.kafka.bootstrap_servers}), [Topic("kept", 1)], 1)
-    producer = Producer({"bootstrap.servers": running.kafka.bootstrap_servers, "acks": "all", "log_level": 0})
+def test_a_killed_server_comes_back_and_its_restart_is_counted(running: Settings) -> None:
+    killed, other = pid(running, "kafka"), pid(running, "registry")
+
+    os.kill(killed, signal.SIGKILL)
+
+    wait_until(lambda: is_replaced(running, "kafka", killed), "another one is up")
+    assert pid(running, "registry") == other
+    assert (restarts(running, "kafka"), restarts(running, "registry")) == (1, 0)
+
+
+def test_a_killed_broker_comes_back_with_what_it_acknowledged(settings: Settings) -> None:
+    bootstrap = settings.kafka.bootstrap_servers
+    ensure_topics(AdminClient({"bootstrap.servers": bootstrap}), [Topic("kept", 1)], 1)
+    producer = Producer({"bootstrap.servers": bootstrap, "acks": "all", "log_level": 0})
     for number in range(1000):
         producer.produce("kept", str(number).encode())
     assert producer.flush(30) == 0
-    killed = pid(running, "kafka")
+    killed, before = pid(settings, "kafka"), restarts(settings, "kafka")
 
     os.kill(killed, signal.SIGKILL)
 
-    wait_until(lambda: ready(running, "kafka") and pid(running, "kafka") != killed, "another broker is up")
-    consumer = log_consumer(running.kafka.bootstrap_servers)
+    wait_until(lambda: is_replaced(settings, "kafka", killed), "another broker is up")
+    consumer = log_consumer(bootstrap)
     values = [int(message.value() or b"") for message in read_tail(consumer, "kept", 0)]
     consumer.close()
     assert values == list(range(1000))
-    assert {status.name: status.restarts for status in process_statuses(running)}["kafka"] == 1
+    assert restarts(settings, "kafka") == before + 1
 
 
-def test_a_killed_registry_comes_back_with_the_schemas_it_acknowledged(running: Settings) -> None:
+def test_a_killed_registry_comes_back_with_the_schemas_it_acknowledged(settings: Settings) -> None:
     schema = {"schema": '{"type":"record","name":"Kept","fields":[]}'}
-    registered = requests.post(
-        f"{running.registry.url}/subjects/kept/versions", json=schema, timeout=10
-    ).json()
-    killed = pid(running, "registry")
+    subject = f"{settings.registry.url}/subjects/kept/versions"
+    registered = requests.post(subject, json=schema, timeout=10).json()
+    killed = pid(settings, "registry")
 
     os.kill(killed, signal.SIGKILL)
 
-    wait_until(
-        lambda: ready(running, "registry") and pid(running, "registry") != killed, "another registry is up"
-    )
-    found = requests.get(f"{running.registry.url}/subjects/kept/versions/1", timeout=10).json()
+    wait_until(lambda: is_replaced(settings, "registry", killed), "another registry is up")
+    found = requests.get(f"{subject}/1", timeout=10).json()
     assert found["id"] == registered["id"]
 
 
-def test_a_process_whose_settings_changed_is_started_anew_and_the_others_are_not(running: Settings) -> None:
+def test_a_process_whose_settings_changed_is_restarted_and_the_others_are_not(running: Settings) -> None:
     kafka, registry = pid(running, "kafka"), pid(running, "registry")
 
     start(running.changed(kafka_heap_mb=400), SERVERS)
@@ -120,13 +159,11 @@ def test_a_process_whose_settings_changed_is_started_anew_and_the_others_are_not
 
 def test_stopping_leaves_no_process_and_stopping_again_does_nothing(running: Settings) -> None:
     assert stop(running) == 0
-    assert find_leftovers(running.home) == []
+    assert find_stray_processes(running.home) == []
     assert stop(running) == 0
 
 
-def test_a_stop_that_fails_leaves_no_process_all_the_same(
-    running: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stop_that_fails_leaves_no_process(running: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(_settings: Settings) -> list[Process]:
         raise ImportError("a component's module is broken")
 
@@ -135,7 +172,7 @@ def test_a_stop_that_fails_leaves_no_process_all_the_same(
     with pytest.raises(ImportError):
         stop(running)
 
-    assert find_leftovers(running.home) == []
+    assert find_stray_processes(running.home) == []
 
 
 def test_after_the_supervisor_was_killed_a_stop_leaves_no_process(running: Settings) -> None:
@@ -144,10 +181,10 @@ def test_after_the_supervisor_was_killed_a_stop_leaves_no_process(running: Setti
     os.kill(supervisord, signal.SIGKILL)
 
     assert stop(running) == 2
-    assert find_leftovers(running.home) == []
+    assert find_stray_processes(running.home) == []
 
 
-def test_after_the_supervisor_was_killed_a_start_starts_everything_anew(running: Settings) -> None:
+def test_after_the_supervisor_was_killed_a_start_restarts_everything(running: Settings) -> None:
     orphan = pid(running, "kafka")
     supervisord = Supervisor(running).pid()
     assert supervisord is not None
@@ -159,45 +196,44 @@ def test_after_the_supervisor_was_killed_a_start_starts_everything_anew(running:
     assert all(ready(running, name) for name in SERVERS)
 
 
-def test_a_start_that_was_killed_half_way_leaves_nothing_that_a_stop_does_not_end(new_home: Settings) -> None:
-    with command_line(new_home, "up", "--only", "kafka,registry") as up:
-        wait_until(
-            lambda: any(s.is_running for s in Supervisor(new_home).states().values()), "a process runs"
-        )
-        up.kill()
+def test_a_start_that_was_killed_half_way_leaves_nothing_that_a_stop_does_not_end(
+    half_started: Settings,
+) -> None:
+    assert find_stray_processes(half_started.home) != []
 
-    stop(new_home)
+    stop(half_started)
 
-    assert find_leftovers(new_home.home) == []
+    assert find_stray_processes(half_started.home) == []
 
 
-def test_a_start_goes_on_where_a_killed_one_stopped(new_home: Settings) -> None:
-    with command_line(new_home, "up", "--only", "kafka,registry") as up:
-        wait_until(
-            lambda: any(s.is_running for s in Supervisor(new_home).states().values()), "a process runs"
-        )
-        up.kill()
+def test_a_start_continues_where_a_killed_one_stopped(half_started: Settings) -> None:
+    before = {name: pid(half_started, name) for name in SERVERS}
 
-    start(new_home, SERVERS)
+    start(half_started, SERVERS)
 
-    assert all(ready(new_home, name) for name in SERVERS)
+    assert all(ready(half_started, name) for name in SERVERS)
+    assert {name: pid(half_started, name) for name in SERVERS} == before
 
 
 def test_one_start_at_a_time(new_home: Settings) -> None:
+    dummy_servers.hold_back(new_home)
     with command_line(new_home, "up", "--only", "kafka,registry") as up:
-        wait_until(lambda: Supervisor(new_home).pid() is not None, "the supervisor runs")
-        with pytest.raises(BusyError, match=str(up.pid)):
-            start(new_home, SERVERS)
+        try:
+            wait_until(lambda: Supervisor(new_home).pid() is not None, "the supervisor runs")
+            with pytest.raises(BusyError, match=str(up.pid)):
+                start(new_home, SERVERS)
+        finally:
+            up.kill()
 
 
-def test_a_taken_port_is_named_with_its_holder_and_the_setting_that_moves_it(new_home: Settings) -> None:
+def test_a_taken_port_is_reported_with_its_holder_and_the_setting_that_changes_it(new_home: Settings) -> None:
     with socket.create_server(("127.0.0.1", new_home.kafka.port)), command_line(new_home, "up") as up:
         said, _ = up.communicate()
 
     assert up.returncode == 1
-    assert f"Port {new_home.kafka.port}, for kafka, is taken by pid {os.getpid()}" in said
+    assert f"Port {new_home.kafka.port}, needed by kafka, is in use by pid {os.getpid()}" in said
     assert "set FOLDLAKE_KAFKA_PORT to a free port" in said
-    assert find_leftovers(new_home.home) == []
+    assert find_stray_processes(new_home.home) == []
 
 
 def test_a_taken_port_is_found_before_anything_starts(new_home: Settings) -> None:
@@ -230,7 +266,10 @@ def test_a_home_with_a_long_path_works(tmp_path: Path) -> None:
 
 def test_a_killed_test_run_leaves_no_process() -> None:
     script = (
-        "import sys, time; from tests.support.temporary_stack import temporary_stack\n"
+        "import time\n"
+        "from tests.support.dummy_servers import install\n"
+        "from tests.support.temporary_stack import temporary_stack\n"
+        "install()\n"
         "with temporary_stack(('registry',)) as settings:\n"
         "    print(settings.home, flush=True); time.sleep(600)\n"
     )
@@ -243,7 +282,7 @@ def test_a_killed_test_run_leaves_no_process() -> None:
     ) as run:
         assert run.stdout is not None
         home = Path(run.stdout.readline().strip())
-        assert find_leftovers(home) != []
+        assert find_stray_processes(home) != []
         os.killpg(run.pid, signal.SIGKILL)
 
-    wait_until(lambda: find_leftovers(home) == [], "no process is left")
+    wait_until(lambda: find_stray_processes(home) == [], "no process is left")

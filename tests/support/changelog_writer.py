@@ -1,4 +1,4 @@
-"""Writes state records to a changelog by hand, in the stream driver's place: its readers are tested without it."""
+"""Writes state records to a changelog in place of the stream driver, to test its readers without one."""
 
 import io
 from dataclasses import dataclass
@@ -15,7 +15,8 @@ from include.kafka.topics import COMPACTED, FOREVER, Topic, changelog_topic, ens
 from include.kafka.wire_format import header
 from include.read_models.balance import READ_MODEL
 from include.settings import Settings
-from include.versions.registry import VersionRegistry, first_version
+from include.versions.registry import VersionRegistry
+from include.versions.version_record import first_version
 from tests.support.waiting import wait_until
 
 FLUSH_TIMEOUT_S = 60
@@ -109,5 +110,5 @@ class ChangelogWriter:
                 return
 
     def flush(self) -> None:
-        """Wait until the broker has everything."""
+        """Wait until the broker has acknowledged every record."""
         assert self._producer.flush(FLUSH_TIMEOUT_S) == 0

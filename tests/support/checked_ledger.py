@@ -1,4 +1,4 @@
-"""A read model of a test's own with events on its log, and its right records, to be stored as they are or with a fault."""
+"""A read model for one test: events on its log, and its correct records, stored as they are or with a fault."""
 
 import io
 from collections.abc import Iterable
@@ -19,7 +19,8 @@ from include.lake.tables import CommitTag, staging_path, table_path
 from include.position import Offsets
 from include.quality.check import CheckRequest, CheckResult, Mode, StoreName
 from include.settings import Settings
-from include.versions.registry import Stage, Version, VersionRegistry, first_version
+from include.versions.registry import VersionRegistry
+from include.versions.version_record import Stage, Version, first_version
 from spark_jobs.folding.replay import source_ends
 from spark_jobs.lake.lake_table import LakeTable
 from spark_jobs.quality_check import check
@@ -32,7 +33,7 @@ from include.read_models import balance
 from pyspark.sql.functions import lit
 READ_MODEL = replace(balance.READ_MODEL, name={name!r}, source_topic={name!r}, key={key})
 """
-# How a read model's module says what its key is.
+# Key expressions for a read model's module.
 CUSTOMER, ONE_FOR_ALL = "balance.customer", 'lambda: lit("all")'
 
 
@@ -151,7 +152,7 @@ class CheckedLedger:
         version: int = 1,
         complete_up_to: Offsets | None = None,
     ) -> None:
-        """Make the lake's or the staging's table hold these records, and say up to where: the source's end if not said."""
+        """Replace the rows of the lake's or the staging's table; `complete_up_to` None is the end of the source."""
         path = table_path(self.settings, self.name)
         if store is StoreName.STAGING:
             path = staging_path(self.settings, self.name, version)

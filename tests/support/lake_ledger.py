@@ -1,4 +1,4 @@
-"""A read model of a test's own on the shared stack, its changelog written by hand, and the oracle of what its table holds."""
+"""A read model for one test whose changelog the test writes, and the rows that its table should hold."""
 
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -10,13 +10,14 @@ from include.kafka.topics import changelog_topic
 from include.lake.tables import table_path
 from include.read_models.balance import READ_MODEL
 from include.settings import Settings
-from include.versions.registry import ReadModelVersions, Stage, Version, VersionRegistry, first_version
+from include.versions.registry import VersionRegistry
+from include.versions.version_record import ReadModelVersions, Stage, Version, first_version
 from tests.support.changelog_writer import ChangelogWriter
 
 
 @dataclass
 class LakeLedger:
-    """A read model like `balance` under another name, so that tests share a stack and nothing else.
+    """A read model like `balance` under another name, so that tests share Kafka and nothing else.
 
     expected: key -> (amount, event_count) of the newest records that were appended.
     """
@@ -46,7 +47,7 @@ class LakeLedger:
         self.expected[key] = (amount, event_count)
 
     def put_old(self, key: str, cents: int, event_count: int) -> None:
-        """Append a record that a driver repeats: a newer one of the key went before."""
+        """Append an older record after a newer one of the key, as a restarted driver does."""
         self.writer.write(key, Decimal(cents) / 100, event_count, event_count - 1)
 
     def delete(self, key: str) -> None:
@@ -55,7 +56,7 @@ class LakeLedger:
         del self.expected[key]
 
     def flush(self) -> None:
-        """Wait until the broker has everything."""
+        """Wait until the broker has acknowledged every record."""
         self.writer.flush()
 
     def begin_version(self, number: int, fold_revision: int = 1) -> None:
@@ -68,7 +69,7 @@ class LakeLedger:
         self.expected = {}
 
     def make_changelog_anew(self) -> None:
-        """Delete the live version's topic and make it again, empty."""
+        """Delete the live version's topic and create it again, empty."""
         self.writer.delete_topic()
         self.writer = self._writer(self.writer.version)
         self.expected = {}

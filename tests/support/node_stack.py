@@ -16,7 +16,7 @@ import requests
 
 from include.settings import CHECKOUT, Settings
 from stack.settings_environment import settings_environment
-from stack.supervision.supervisor import Supervisor
+from stack.supervision.supervisor import ProcessState, Supervisor
 from tests.support.changelog_writer import ChangelogWriter
 from tests.support.waiting import wait_until
 
@@ -26,10 +26,14 @@ REQUEST_TIMEOUT_S = 6.0
 
 @dataclass
 class NodeStack:
-    """A running stack, what was written to its changelog, and how to ask its nodes."""
+    """Running nodes, what was written to their changelog, and how to query them.
+
+    servers: settings of the stack that supervises Kafka, where that is another one than the nodes'.
+    """
 
     settings: Settings
     writer: ChangelogWriter
+    servers: Settings | None = None
     expected: dict[str, Decimal] = field(default_factory=dict)
     _event_counts: dict[str, int] = field(default_factory=dict)
 
@@ -46,22 +50,24 @@ class NodeStack:
         self.expected[customer] = amount
 
     def get(self, port: int, path: str) -> requests.Response:
-        """Ask a node."""
+        """Query a node."""
         return requests.get(f"http://127.0.0.1:{port}{path}", timeout=REQUEST_TIMEOUT_S)
 
     def balance(self, port: int, customer: str) -> requests.Response:
-        """Ask a node for a balance."""
+        """Query a node for a balance."""
         url = f"http://127.0.0.1:{port}/api/customers.getBalance"
         return requests.get(url, params={"customerId": customer}, timeout=REQUEST_TIMEOUT_S)
 
     def is_exact(self) -> bool:
-        """Whether every node answers every customer with exactly what was written."""
-        return not self.wrong()
+        """Whether every node answers every customer with exactly what was written; stops at the first wrong answer."""
+        return next(self._wrong_answers(self.ports), None) is None
 
     def wrong(self, ports: tuple[int, ...] = ()) -> list[str]:
         """Return what is not answered as it was written."""
-        found = []
-        for port in ports or self.ports:
+        return list(self._wrong_answers(ports or self.ports))
+
+    def _wrong_answers(self, ports: tuple[int, ...]) -> Iterator[str]:
+        for port in ports:
             with requests.Session() as session:
                 for customer, amount in list(self.expected.items()):
                     answer = session.get(
@@ -70,25 +76,18 @@ class NodeStack:
                         timeout=REQUEST_TIMEOUT_S,
                     )
                     if answer.status_code != 200 or answer.text != f'{{"amount":{amount}}}':
-                        found.append(f"{port} {customer}: {answer.status_code} {answer.text}, not {amount}")
-        return found
+                        yield f"{port} {customer}: {answer.status_code} {answer.text}, not {amount}"
 
     def wait_until_exact(self) -> None:
         """Wait until every node answers every customer exactly."""
         try:
-            wait_until(self._is_exact_or_away, "all balances are exact on all nodes")
+            wait_until(self.is_exact, "all balances are exact on all nodes")
         except AssertionError:
             assert self.wrong()[:5] == []
             raise
 
-    def _is_exact_or_away(self) -> bool:
-        try:
-            return self.is_exact()
-        except requests.RequestException:
-            return False
-
     def is_ready(self, port: int) -> bool:
-        """Whether a node says that it is ready."""
+        """Whether a node reports that it is ready."""
         try:
             return self.get(port, "/readyz").status_code == 200
         except requests.RequestException:
@@ -113,8 +112,7 @@ class NodeStack:
 
     def pid(self, process: str) -> int:
         """Return the pid of a supervised process."""
-        states = Supervisor(self.settings).states()
-        pid = states[process].pid
+        pid = self._states()[process].pid
         assert pid is not None, f"{process} does not run"
         return pid
 
@@ -127,7 +125,11 @@ class NodeStack:
             wait_until(partial(self._is_replaced, name, pid), f"{name} is replaced")
 
     def _is_replaced(self, name: str, pid: int) -> bool:
-        return Supervisor(self.settings).states()[name].pid not in {None, pid}
+        return self._states()[name].pid not in {None, pid}
+
+    def _states(self) -> dict[str, ProcessState]:
+        servers = {} if self.servers is None else Supervisor(self.servers).states()
+        return servers | Supervisor(self.settings).states()
 
     def store(self, node: str, version: int = 1) -> Path:
         """Return the directory of a node's store."""
@@ -135,7 +137,7 @@ class NodeStack:
 
     @contextmanager
     def continuous_lookups(self, ports: tuple[int, ...] = ()) -> Iterator[list[str]]:
-        """Ask for all customers on the nodes over and over; gives the list of what was answered wrongly or not at all."""
+        """Look up all customers on the nodes continuously; gives the list of wrong and missing answers."""
         failures: list[str] = []
         stopping = threading.Event()
 
@@ -156,7 +158,7 @@ class NodeStack:
 
 
 class ExtraNode:
-    """A node beside those of the stack, without a supervisor: what is killed stays dead."""
+    """A node beside those of the stack, without a supervisor: a killed process is not restarted."""
 
     def __init__(self, settings: Settings, name: str, port: int) -> None:
         self.port = port

@@ -1,4 +1,4 @@
-"""Readers that ask every node all the time while versions come and go, and note whatever must never happen."""
+"""Readers that query every node continuously while versions change, and record every wrong answer."""
 
 import itertools
 import json
@@ -16,7 +16,7 @@ DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 class Readers:
-    """One thread for each node, asking for one key after the other from the moment the block begins until it ends.
+    """One thread for each node, which queries one key after the other from the beginning of the block to its end.
 
     faults: failed lookups, amounts that do not belong to their event_count, event counts that went backwards under one
     version. versions: version -> answers.
@@ -34,7 +34,7 @@ class Readers:
         self._threads = [threading.Thread(target=self._ask, args=(port,), daemon=True) for port in ports]
 
     def __enter__(self) -> Self:
-        """Begin to ask."""
+        """Start the threads."""
         for thread in self._threads:
             thread.start()
         return self
@@ -42,7 +42,7 @@ class Readers:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Ask no more."""
+        """Stop the threads."""
         self._over.set()
         for thread in self._threads:
             thread.join(TIMEOUT_S * 2)

@@ -1,13 +1,16 @@
 """Random events for the tests of the stream, and the oracle of what they fold to."""
 
+import json
 import random
 from collections import Counter
 from decimal import Decimal
 
+import requests
+
 from include.declarations.read_model import read_model
 from include.kafka.events import Event, FundsAdded, FundsWithdrawn
 from include.settings import Settings
-from tests.support.stream_process import event_counts, states
+from tests.support.stream_process import ChangelogProgress, states
 
 BALANCE = read_model("balance")
 CHANGELOG = "balance.v1.changelog"
@@ -15,7 +18,7 @@ RANDOM = random.Random(20261121)
 
 
 def random_event(customers: int = 500) -> Event:
-    """Return one event of a random customer: four deposits to a withdrawal."""
+    """Return one event of a random customer; one in five is a withdrawal."""
     event_type = FundsWithdrawn if RANDOM.random() < 0.2 else FundsAdded
     cents = RANDOM.randrange(1, 100_000)
     return event_type(
@@ -26,13 +29,14 @@ def random_event(customers: int = 500) -> Event:
 class Ledger:
     """What was appended so far: the oracle that every balance is compared with.
 
-    `settings` makes it start from what other tests of the same stack have left behind.
+    `settings` makes it start from what earlier tests on the same Kafka have left.
     """
 
     def __init__(self, settings: Settings | None = None) -> None:
         held = {} if settings is None else states(settings, BALANCE, CHANGELOG)
         self.amounts: dict[str, Decimal] = {key: record.state["amount"] for key, record in held.items()}
         self.counts = Counter({key: record.event_count for key, record in held.items()})
+        self._progress: dict[str, ChangelogProgress] = {}
 
     def note(self, event: Event) -> Event:
         """Enter an event."""
@@ -50,12 +54,34 @@ class Ledger:
         """How many events there are in all."""
         return self.counts.total()
 
+    def folded(self, settings: Settings, changelog_topic: str = CHANGELOG) -> int:
+        """Return how many events the changelog holds by now; quick, to be polled."""
+        if changelog_topic not in self._progress:
+            self._progress[changelog_topic] = ChangelogProgress(settings, BALANCE, changelog_topic)
+        return self._progress[changelog_topic].event_count()
+
     def is_folded(self, settings: Settings, changelog_topic: str = CHANGELOG) -> bool:
         """Whether the changelog holds as many events as were entered."""
-        return event_counts(settings, BALANCE, changelog_topic) == self.events
+        return self.folded(settings, changelog_topic) == self.events
 
     def assert_exact(self, settings: Settings, changelog_topic: str = CHANGELOG) -> None:
-        """Every balance and every event count equals the ledger's."""
+        """Every balance and every event count equals the ledger's: the whole changelog is read for it."""
         found = states(settings, BALANCE, changelog_topic)
         assert {key: record.state["amount"] for key, record in found.items()} == self.amounts
         assert {key: record.event_count for key, record in found.items()} == dict(self.counts)
+
+    def is_answered(self, settings: Settings) -> bool:
+        """Whether every query node answers each customer's balance as it was entered; stops at the first that does not."""
+        with requests.Session() as session:
+            for port in settings.query_ports:
+                url = f"http://127.0.0.1:{port}/api/customers.getBalance"
+                for customer, amount in self.amounts.items():
+                    try:
+                        response = session.get(url, params={"customerId": customer}, timeout=5)
+                    except requests.RequestException:
+                        return False
+                    if response.status_code != requests.codes.ok:
+                        return False
+                    if json.loads(response.text, parse_float=Decimal)["amount"] != amount:
+                        return False
+        return True

@@ -1,20 +1,22 @@
-"""What the tests of the stream put in, what they find in the changelog, and killing the driver in between."""
+"""What the tests of the stream append, what they find in the changelog, and how they kill the driver in between."""
 
 import subprocess
 from collections.abc import Iterable
 
-from confluent_kafka import Message, Producer
+from confluent_kafka import Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from include.declarations.read_model import ReadModel
 from include.kafka.events import Event, EventSerializer, event_key
-from include.kafka.log_reading import log_consumer, read_tail
+from include.kafka.log_reading import end_offsets, log_consumer, read_tail
 from include.kafka.schema_registry import SchemaRegistry
 from include.kafka.state_record import StateRecord, decode_state_record
 from include.kafka.topics import ensure_topics, partition_count, source_topics
 from include.settings import Settings
 from stack.launchers.stream_driver import running
 from tests.support.waiting import wait_until
+
+READ_TIMEOUT_S = 10.0
 
 
 def kill_jvm(settings: Settings, process: subprocess.Popen[bytes]) -> None:
@@ -62,7 +64,7 @@ class EventSource:
         self._producer.poll(0)
 
     def flush(self) -> None:
-        """Wait until the broker has everything."""
+        """Wait until the broker has acknowledged every record."""
         assert self._producer.flush(90) == 0
 
 
@@ -93,6 +95,48 @@ def states(
     return newest
 
 
-def event_counts(settings: Settings, model: ReadModel, changelog_topic: str) -> int:
-    """Return the sum of all keys' event_count."""
-    return sum(record.event_count for record in states(settings, model, changelog_topic).values())
+class ChangelogProgress:
+    """How many events a changelog holds, for tests that poll it: each call reads only the records since the one before.
+
+    The records are of the newest fold revision; a key counts with its highest event_count.
+    """
+
+    def __init__(self, settings: Settings, model: ReadModel, changelog_topic: str) -> None:
+        bootstrap = settings.kafka.bootstrap_servers
+        self._topic = changelog_topic
+        self._schema = model.state_schema
+        self._admin = AdminClient({"bootstrap.servers": bootstrap})
+        self._consumer = log_consumer(bootstrap)
+        self._next: dict[int, int] = {}
+        self._counts: dict[str | bytes | None, int] = {}
+
+    def event_count(self) -> int:
+        """Return the sum of all keys' event_count; 0 where there is no topic yet.
+
+        Raises KafkaUnavailableError when no broker answers in time.
+        """
+        partitions = partition_count(self._admin, self._topic) or 0
+        for partition, end in enumerate(end_offsets(self._consumer, self._topic, partitions)):
+            if end > self._next.get(partition, 0):
+                self._read(partition, end)
+        return sum(self._counts.values())
+
+    def _read(self, partition: int, end: int) -> None:
+        start = self._next.get(partition, 0)
+        self._consumer.assign([TopicPartition(self._topic, partition, start)])
+        while self._next.get(partition, 0) < end:
+            message = self._consumer.poll(READ_TIMEOUT_S)
+            if message is None:
+                break
+            error = message.error()
+            if error is None:
+                self._note(message)
+                self._next[partition] = (message.offset() or 0) + 1
+            elif error.name() == "_PARTITION_EOF":
+                # The last offsets of a partition may have no record.
+                self._next[partition] = end
+        self._consumer.unassign()
+
+    def _note(self, message: Message) -> None:
+        record = decode_state_record(message.value() or b"", lambda _id: self._schema)
+        self._counts[message.key()] = max(record.event_count, self._counts.get(message.key(), 0))

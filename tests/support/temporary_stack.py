@@ -1,4 +1,4 @@
-"""A whole stack of its own, on free ports, for as long as a block of code runs: what integration tests run against."""
+"""Stacks and homes that last as long as a block of code, on free ports: what integration tests run against."""
 
 import logging
 import random
@@ -9,16 +9,20 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
 from include.settings import Settings
 from stack.lifecycle import start
 from stack.stack_guard import guarded
+from tests.support.waiting import wait_until
 
 # Below the ports that Linux gives to outgoing connections (32768 and up): those come and go unseen.
 FIRST_PORT, LAST_PORT = 23000, 31999
 
 
 def free_ports(count: int) -> list[int]:
-    """Return that many ports on which nobody listens now."""
+    """Return that many ports on which no process listens now."""
     ports: list[int] = []
     for port in random.sample(range(FIRST_PORT, LAST_PORT + 1), LAST_PORT - FIRST_PORT + 1):
         if _is_free(port):
@@ -29,7 +33,7 @@ def free_ports(count: int) -> list[int]:
 
 
 def temporary_settings(home: Path, **overrides: object) -> Settings:
-    """Return settings with free ports and this home; a `.env` file plays no part."""
+    """Return settings with free ports and this home, without those of a `.env` file."""
     kafka, controller, registry, airflow, first_node, second_node = free_ports(6)
     values: dict[str, object] = {
         "home": home,
@@ -47,21 +51,69 @@ def temporary_settings(home: Path, **overrides: object) -> Settings:
 def temporary_stack(
     only: Sequence[str] = (), keep_home: Callable[[], bool] = lambda: False, **overrides: object
 ) -> Iterator[Settings]:
-    """Run a stack in a new directory; stopped when the block ends, or this process does.
+    """Run a stack in a new directory; it stops when the block ends, or this process does.
 
     Args:
-        only: components to start at once, as for `stack.start`; the others can be started later.
-        keep_home: asked at the end whether its directory, with the logs, stays.
+        only: components to start at once, as for `stack.lifecycle.start`; the others can be started later.
+        keep_home: called at the end: whether its directory, with the logs, stays.
         overrides: settings by variable, such as `kafka_port`.
     """
+    with _temporary_home(keep_home) as home:
+        settings = temporary_settings(home, **overrides)
+        with guarded(settings):
+            start(settings, only)
+            yield settings
+
+
+@contextmanager
+def sharing_servers(
+    servers: Settings, keep_home: Callable[[], bool] = lambda: False, **overrides: object
+) -> Iterator[Settings]:
+    """Give a new home on the Kafka and the schema registry of another stack; no process of its own runs yet.
+
+    The broker has no topic when the block begins, and none after it: what one block folds is not there for the next.
+
+    Args:
+        servers: settings of the stack that runs Kafka and the schema registry.
+        keep_home: called at the end: whether the home, with the logs, stays.
+        overrides: settings by variable, such as `quality_wait_s`.
+    """
+    external = {
+        "kafka_bootstrap": servers.kafka.bootstrap_servers,
+        "schema_registry_url": servers.registry.url,
+    }
+    with _temporary_home(keep_home) as home:
+        settings = temporary_settings(home, **external, **overrides)
+        delete_topics(settings)
+        with guarded(settings):
+            yield settings
+        delete_topics(settings)
+
+
+def delete_topics(settings: Settings) -> None:
+    """Delete every topic but Kafka's own, and wait until the broker lists none; it may be restarting meanwhile."""
+    admin = AdminClient({"bootstrap.servers": settings.kafka.bootstrap_servers})
+
+    def are_deleted() -> bool:
+        try:
+            listed = admin.list_topics(timeout=10).topics
+            found = [topic for topic in listed if not topic.startswith("__")]
+            for deleted in admin.delete_topics(found, operation_timeout=30).values() if found else ():
+                deleted.result()
+        except KafkaException:
+            return False
+        return not found
+
+    wait_until(are_deleted, "all topics are deleted")
+
+
+@contextmanager
+def _temporary_home(keep: Callable[[], bool]) -> Iterator[Path]:
     home = Path(tempfile.mkdtemp(prefix="foldlake-"))
-    settings = temporary_settings(home, **overrides)
-    with guarded(settings):
-        start(settings, only)
-        yield settings
+    yield home
     # Not reached when the block raised: the logs are worth keeping then.
-    if keep_home():
-        logging.getLogger(__name__).warning("The stack's logs are kept in %s", home / "logs")
+    if keep():
+        logging.getLogger(__name__).warning("The logs are kept in %s", home / "logs")
     else:
         shutil.rmtree(home, ignore_errors=True)
 

@@ -6,11 +6,14 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import TracebackType
+from typing import Self
 
 from include.settings import CHECKOUT, Settings
 from include.spark.stream_config import stream_config, stream_master
 from stack.launchers.stream_driver import running, stop
 from stack.settings_environment import settings_environment
+from tests.support.stream_process import kill_jvm
 
 STOP_TIMEOUT_S = 30
 
@@ -36,15 +39,57 @@ def launch(settings: Settings) -> subprocess.Popen[bytes]:
 
 @contextmanager
 def stream_driver(settings: Settings) -> Iterator[subprocess.Popen[bytes]]:
-    """Run the driver for as long as the block does, then stop it in good order."""
+    """Run the driver for as long as the block does, then stop it gracefully."""
     process = launch(settings)
     try:
         yield process
     finally:
-        driver = running(settings)
-        if driver is None or driver.pid != process.pid:
-            # It has ended, or waits for the lock and has written nothing.
-            process.kill()
-        else:
-            stop(settings, timeout_s=STOP_TIMEOUT_S)
-        process.wait(STOP_TIMEOUT_S)
+        _end(settings, process)
+
+
+class SharedDriver:
+    """A driver for several tests, one after the other, because a start takes half a minute; a test may kill it."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def process(self) -> subprocess.Popen[bytes]:
+        """Its process, which is the JVM; it has been started."""
+        assert self._process is not None
+        return self._process
+
+    def ensure_running(self, **overrides: object) -> None:
+        """Start it with these settings by variable, unless it runs; does not wait until it folds."""
+        if self._process is None or self._process.poll() is not None:
+            self._process = launch(self._settings.changed(**overrides))
+
+    def kill(self) -> None:
+        """Kill its JVM with -9."""
+        kill_jvm(self._settings, self.process)
+
+    def stop(self) -> None:
+        """Stop it gracefully, if it runs."""
+        if self._process is not None:
+            _end(self._settings, self._process)
+
+    def __enter__(self) -> Self:
+        """Return it; nothing runs yet."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop it."""
+        self.stop()
+
+
+def _end(settings: Settings, process: subprocess.Popen[bytes]) -> None:
+    driver = running(settings)
+    if driver is None or driver.pid != process.pid:
+        # It has ended, or it waits for the lock and has written nothing.
+        process.kill()
+    else:
+        stop(settings, timeout_s=STOP_TIMEOUT_S)
+    process.wait(STOP_TIMEOUT_S)

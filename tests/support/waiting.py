@@ -1,31 +1,35 @@
 """How tests wait: for a condition, with a deadline."""
 
-import time
 from collections.abc import Callable
 
 import psutil
 import requests
 
 from include.errors import FoldlakeError
+from include.waiting import wait_for
 
-POLL_INTERVAL_S = 0.05
-# What a server says that is not up yet or busy, and a process that has just ended.
+POLL_INTERVAL_S = 0.1
+# Raised while a server is away or busy, and by a process that has just ended.
 NOT_YET = (FoldlakeError, requests.RequestException, psutil.NoSuchProcess, KeyError)
 
 
-def wait_until(condition: Callable[[], object], what: str, timeout_s: float = 240.0) -> None:
+def wait_until(
+    condition: Callable[[], object], what: str, timeout_s: float = 240.0, poll_s: float = POLL_INTERVAL_S
+) -> None:
     """Return once the condition holds; fail the test with `what` when it does not in time.
 
-    A condition that cannot be asked for, because a server is away or slow, does not hold yet.
+    A condition that raises because a server is away or slow does not hold yet. `poll_s` is longer for a condition that
+    costs the server as much as the work it waits for.
     """
-    deadline_s = time.monotonic() + timeout_s
-    while True:
-        last: Exception | None = None
+    last: list[Exception] = []
+
+    def holds() -> bool:
+        last.clear()
         try:
-            if condition():
-                return
+            return bool(condition())
         except NOT_YET as error:
-            last = error
-        if time.monotonic() > deadline_s:
-            raise AssertionError(f"not within {timeout_s} s: {what}") from last
-        time.sleep(POLL_INTERVAL_S)
+            last.append(error)
+            return False
+
+    if not wait_for(holds, timeout_s=timeout_s, poll_s=poll_s):
+        raise AssertionError(f"not within {timeout_s} s: {what}") from next(iter(last), None)

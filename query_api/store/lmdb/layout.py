@@ -1,6 +1,6 @@
-"""How a store lies in LMDB: which databases, their keys and values, and how the environment is opened.
+"""The layout of a store in LMDB: its databases, their keys and values, and how the environment is opened.
 
-p<N>       key -> record (record_format.py), one database a changelog partition: dropped whole when it moves away
+p<N>       key -> record (record_format.py), one database for each changelog partition, dropped when the partition moves away
 positions  partition -> position as JSON
 schemas    schema id -> Avro schema as JSON
 binding    "binding" -> cluster id, topic and topic id as JSON
@@ -11,14 +11,14 @@ from pathlib import Path
 
 import lmdb
 
-from query_api.store.base import Binding, Position
+from query_api.store.base import Binding, ChangelogPosition
 
 DATA_FILE = "data.mdb"
 POSITIONS = b"positions"
 SCHEMAS = b"schemas"
 BINDING = b"binding"
 OTHER_DATABASES = 3
-# What LMDB finds when a file holds what it never wrote. Other errors say nothing about the file.
+# LMDB raises these for a file with content that it never wrote. Its other errors do not mean damage.
 DAMAGE = (
     lmdb.CorruptedError,
     lmdb.PageNotFoundError,
@@ -26,15 +26,15 @@ DAMAGE = (
     lmdb.PanicError,
     lmdb.VersionMismatchError,
 )
-# Every HTTP worker thread that reads at the same moment takes a slot.
+# Each HTTP worker thread takes a slot while it reads.
 MAX_READERS = 2048
 SPARE_READ_TRANSACTIONS = 64
-# LMDB's limit, compiled in.
+# LMDB's compiled-in limit.
 MAX_KEY_BYTES = 511
 
 
 def open_environment(path: Path, *, map_size_bytes: int, partitions: int, readonly: bool) -> lmdb.Environment:
-    """Open a store's environment. Once per process, after any fork."""
+    """Open a store's environment. A process opens it once, after any fork."""
     return lmdb.open(
         str(path),
         map_size=map_size_bytes,
@@ -43,7 +43,7 @@ def open_environment(path: Path, *, map_size_bytes: int, partitions: int, readon
         max_spare_txns=SPARE_READ_TRANSACTIONS,
         readonly=readonly,
         create=not readonly,
-        # A killed process loses nothing; a machine that dies may, and the store is then rebuilt (incarnation.py).
+        # A killed process loses nothing. A machine that goes down may, and the store is then rebuilt (directory.py).
         sync=False,
         metasync=False,
         readahead=False,
@@ -61,17 +61,17 @@ def number_key(number: int) -> bytes:
     return b"%d" % number
 
 
-def dump_position(position: Position) -> bytes:
+def dump_position(position: ChangelogPosition) -> bytes:
     """Return a position's bytes."""
     fields = {"next_offset": position.next_offset, "as_of": position.as_of, "folded": dict(position.folded)}
     return json.dumps(fields).encode()
 
 
-def load_position(stored: bytes) -> Position:
-    """Return the position; raises ValueError when these are not one's bytes."""
+def load_position(stored: bytes) -> ChangelogPosition:
+    """Return the position; raises ValueError when the bytes are not a position."""
     fields = json.loads(stored)
     folded = {int(partition): offset for partition, offset in fields["folded"].items()}
-    return Position(fields["next_offset"], fields["as_of"], folded)
+    return ChangelogPosition(fields["next_offset"], fields["as_of"], folded)
 
 
 def dump_binding(binding: Binding) -> bytes:
@@ -82,5 +82,5 @@ def dump_binding(binding: Binding) -> bytes:
 
 
 def load_binding(stored: bytes) -> Binding:
-    """Return the binding; raises ValueError, KeyError or TypeError when these are not one's bytes."""
+    """Return the binding; raises ValueError, KeyError or TypeError when the bytes are not a binding."""
     return Binding(**json.loads(stored))

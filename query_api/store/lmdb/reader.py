@@ -1,7 +1,6 @@
-"""Reading a store from an HTTP worker: read-only, never blocked by the writer, reopened when the store was replaced."""
+"""The reader of an LMDB store: read-only, and never blocked by the writer."""
 
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 from zlib import crc32
@@ -9,14 +8,21 @@ from zlib import crc32
 import lmdb
 
 from query_api.errors import StoreDamagedError, StoreMissingError
-from query_api.store.base import HeldRecord, Page, Position, Sample
+from query_api.store.base import (
+    ALL_KEYS,
+    ALL_RECORDS,
+    ChangelogPosition,
+    KeyRange,
+    Page,
+    Sample,
+    StoredRecord,
+)
 from query_api.store.lmdb import layout
 from query_api.store.lmdb.record_format import BadRecordError, unpack
+from query_api.store.replacement import ReplacementCheck
 
-# A stat costs 1 us; a replaced store is noticed after this long.
-REPLACED_CHECK_S = 0.05
-# Of a small sample: as many keys are passed over in one page, which takes some 20 ms.
-SCANNED_KEYS = 20_000
+# A page of a small sample reads this many keys at most, which takes some 20 ms.
+MAX_SCANNED_KEYS = 20_000
 
 T = TypeVar("T")
 
@@ -27,13 +33,14 @@ class LmdbReader:
     def __init__(self, path: Path, *, map_size_bytes: int, partitions: int) -> None:
         self._path = path
         self._data_file = path / layout.DATA_FILE
-        self._inode = self._inode_on_disk()
+        # Before the file is opened, which cannot then be a newer one than the check has seen.
+        self._replacement = ReplacementCheck(self._data_file)
         try:
             self._environment = layout.open_environment(
                 path, map_size_bytes=map_size_bytes, partitions=partitions, readonly=True
             )
             self._check_length()
-            # All at once, before any transaction: LMDB does not let several threads open databases beside each other.
+            # All at once, before any transaction: LMDB does not allow several threads to open databases at the same time.
             self._positions = self._environment.open_db(layout.POSITIONS, create=False)
             self._schemas = self._environment.open_db(layout.SCHEMAS, create=False)
             self._records = [
@@ -42,41 +49,25 @@ class LmdbReader:
             ]
         except lmdb.Error as error:
             raise self._unreadable(error) from error
-        self._checked_at = time.monotonic()
-
-    def _inode_on_disk(self) -> int:
-        try:
-            return self._data_file.stat().st_ino
-        except OSError as error:
-            raise StoreMissingError(f"There is no store at {self._path}: wait until it is built.") from error
 
     def _check_length(self) -> None:
-        """Refuse a truncated file: touching a page beyond its end kills the process with SIGBUS."""
+        """Raise for a truncated file: touching a page beyond its end kills the process with SIGBUS."""
         info = self._environment.info()
         page_bytes = self._environment.stat()["psize"]
-        # The very last page may be allocated and not written yet.
+        # The last page may be allocated and not yet written.
         if self._data_file.stat().st_size < info["last_pgno"] * page_bytes:
             raise StoreDamagedError.at(self._path, "its file is shorter than its pages")
 
     def _unreadable(self, error: lmdb.Error) -> StoreDamagedError | StoreMissingError:
         if isinstance(error, layout.DAMAGE):
             return StoreDamagedError.at(self._path, str(error))
-        return StoreMissingError(
-            f"The store at {self._path} cannot be read now ({error}): wait until it is built."
-        )
+        return StoreMissingError.unreadable(self._path, error)
 
     def is_replaced(self) -> bool:
-        """Whether another store has taken this one's place on disk (looked up every 50 ms at most)."""
-        now = time.monotonic()
-        if now - self._checked_at < REPLACED_CHECK_S:
-            return False
-        self._checked_at = now
-        try:
-            return self._inode_on_disk() != self._inode
-        except StoreMissingError:
-            return True
+        """Whether the store is gone, or another one stands in its place."""
+        return self._replacement.is_replaced()
 
-    def get(self, partition: int, key: bytes) -> HeldRecord | None:
+    def get(self, partition: int, key: bytes) -> StoredRecord | None:
         """Return the record of a key, or None; raises StoreDamagedError when it is not what was written."""
         if not 0 < len(key) <= layout.MAX_KEY_BYTES:
             return None
@@ -88,38 +79,65 @@ class LmdbReader:
         except BadRecordError as error:
             raise StoreDamagedError.at(self._path, str(error)) from error
 
-    def page(self, partition: int, after: bytes, limit: int, sample: Sample) -> Page:
-        """Return at most `limit` records behind the key `after`, as of one moment; see ListableStore.page."""
+    def get_many(self, partition: int, keys: Sequence[bytes]) -> dict[bytes, StoredRecord]:
+        """Return the records of those keys that have one, in one transaction."""
         database = self._records[partition]
+        possible = sorted({key for key in keys if 0 < len(key) <= layout.MAX_KEY_BYTES})
+        stored = self._in_transaction(database, lambda t: t.cursor(db=database).getmulti(possible))
+        try:
+            return {key: unpack(key, record) for key, record in stored}
+        except BadRecordError as error:
+            raise StoreDamagedError.at(self._path, str(error)) from error
+
+    def scan(
+        self,
+        partition: int,
+        keys: KeyRange = ALL_KEYS,
+        *,
+        after: bytes = b"",
+        limit: int,
+        sample: Sample = ALL_RECORDS,
+    ) -> Page:
+        """Return at most `limit` records of a range of keys, in one transaction; see StoreReader.scan."""
+        database, upper = self._records[partition], keys.upper
 
         def read(transaction: "lmdb.Transaction[bytes]") -> Page:
             cursor = transaction.cursor(db=database)
-            found: list[tuple[bytes, HeldRecord]] = []
-            there = cursor.set_range(after) if after else cursor.first()
-            if there and cursor.key() == after:
-                there = cursor.next()
+            found: list[tuple[bytes, StoredRecord]] = []
+            there = _seek(cursor, keys.first, after)
             last = after
-            for _ in range(SCANNED_KEYS):
-                if not there or len(found) == limit:
+            for _ in range(MAX_SCANNED_KEYS):
+                if not there or len(found) == limit or (upper is not None and cursor.key() >= upper):
                     break
                 last = cursor.key()
                 if sample.buckets == 1 or crc32(last) % sample.buckets == sample.bucket:
                     found.append((last, unpack(last, cursor.value())))
                 there = cursor.next()
-            return Page(found, last if there else None, transaction.stat(database)["entries"])
+            is_more = there and (upper is None or cursor.key() < upper)
+            return Page(found, last if is_more else None, transaction.stat(database)["entries"])
 
         try:
             return self._in_transaction(database, read)
         except BadRecordError as error:
             raise StoreDamagedError.at(self._path, str(error)) from error
 
+    def count(self, partition: int) -> int:
+        """Return the number of records in a partition."""
+        database = self._records[partition]
+        return self._in_transaction(database, lambda t: int(t.stat(database)["entries"]))
+
+    def size_bytes(self) -> int:
+        """Return the size of the data file."""
+        pages = self._environment.info()["last_pgno"] + 1
+        return int(pages * self._environment.stat()["psize"])
+
     def schema_text(self, schema_id: int) -> str | None:
         """Return the Avro schema that records with this id were written with."""
         stored = self._read(self._schemas, layout.number_key(schema_id))
         return None if stored is None else stored.decode()
 
-    def positions(self) -> dict[int, Position]:
-        """Return the position of every partition that the store has any of."""
+    def positions(self) -> dict[int, ChangelogPosition]:
+        """Return the position of every partition that the store has records of."""
         try:
             with self._environment.begin(db=self._positions) as transaction:
                 return {int(k): layout.load_position(v) for k, v in transaction.cursor()}
@@ -138,8 +156,20 @@ class LmdbReader:
             with self._environment.begin(db=database) as transaction:
                 return read(transaction)
         except lmdb.MapResizedError:
-            self._environment.set_mapsize(0)  # adopt the size that the writer has given it
+            self._environment.set_mapsize(0)  # adopt the size that the writer has set
             with self._environment.begin(db=database) as transaction:
                 return read(transaction)
         except lmdb.Error as error:
             raise self._unreadable(error) from error
+
+
+def _seek(cursor: "lmdb.Cursor[bytes]", first: bytes, after: bytes) -> bool:
+    """Move to the smallest key that is `first` or greater, and greater than `after`; return whether there is one."""
+    begin = max(first, after)
+    key = begin[
+        : layout.MAX_KEY_BYTES
+    ]  # every stored key that is greater than this is also greater than `begin`
+    there = cursor.set_range(key) if key else cursor.first()
+    if there and cursor.key() == key and (begin == after or len(begin) > len(key)):
+        return bool(cursor.next())
+    return bool(there)

@@ -3,7 +3,7 @@
 import struct
 from zlib import crc32
 
-from query_api.store.base import HeldRecord
+from query_api.store.base import StoredRecord
 
 _CHECKSUM = struct.Struct(">I")
 _POSITION = struct.Struct(">qq")
@@ -21,7 +21,7 @@ def pack(key: bytes, event_count: int, offset: int, value: bytes) -> bytes:
     return _CHECKSUM.pack(crc32(body, crc32(key))) + body
 
 
-def unpack(key: bytes, stored: bytes) -> HeldRecord:
+def unpack(key: bytes, stored: bytes) -> StoredRecord:
     """Return the record; raises BadRecordError when the checksum does not match."""
     if len(stored) < HEADER_BYTES or _CHECKSUM.unpack_from(stored)[0] != crc32(
         stored[_BODY_START:], crc32(key)
@@ -29,7 +29,7 @@ def unpack(key: bytes, stored: bytes) -> HeldRecord:
         message = f"checksum of the record of key {key!r} does not match"
         raise BadRecordError(message)
     event_count, offset = _POSITION.unpack_from(stored, _BODY_START)
-    return HeldRecord(stored[HEADER_BYTES:], event_count, offset)
+    return StoredRecord(stored[HEADER_BYTES:], event_count, offset)
 
 
 def event_count_of(stored: bytes) -> int:

@@ -1,4 +1,4 @@
-"""Writing a store from the materializer: records, positions and schemas in one transaction."""
+"""The writer of an LMDB store: records, positions and schemas in one transaction."""
 
 import json
 import shutil
@@ -8,9 +8,10 @@ from pathlib import Path
 import lmdb
 
 from query_api.errors import StoreDamagedError, StoreFullError
-from query_api.store.base import Binding, Change, HeldRecord, Position
+from query_api.store.base import Binding, Change, ChangelogPosition
+from query_api.store.changes import newest_changes
 from query_api.store.lmdb import layout
-from query_api.store.lmdb.record_format import event_count_of, pack, unpack
+from query_api.store.lmdb.record_format import event_count_of, pack
 
 MIN_FREE_BYTES = 64 * 1024 * 1024
 
@@ -18,8 +19,10 @@ MIN_FREE_BYTES = 64 * 1024 * 1024
 class LmdbWriter:
     """The one writer of the store at `path`; creates it when there is none. Not for use by several threads at once.
 
-    Raises StoreDamagedError from any method when LMDB finds its file corrupt.
+    Any method raises StoreDamagedError when LMDB finds its file corrupt.
     """
+
+    max_key_bytes = layout.MAX_KEY_BYTES
 
     def __init__(self, path: Path, *, map_size_bytes: int, partitions: int) -> None:
         self._path = path
@@ -40,12 +43,12 @@ class LmdbWriter:
     def commit(
         self,
         changes: Mapping[int, Iterable[Change]],
-        positions: Mapping[int, Position],
+        positions: Mapping[int, ChangelogPosition],
         schemas: Mapping[int, str],
     ) -> None:
         """Apply changes by partition, in their order, with the positions and schemas that belong to them, or nothing.
 
-        1. For each partition: reduce its changes to the newest of each key, read what is held, write what is not older.
+        1. For each partition: reduce its changes to the newest of each key, read the stored records, write what is not older.
         2. Write the positions and the schemas.
         3. Commit. Readers see all of it from their next transaction on.
         """
@@ -64,23 +67,23 @@ class LmdbWriter:
     def _apply(
         self, transaction: "lmdb.Transaction[bytes]", partition: int, changes: Iterable[Change]
     ) -> None:
-        newest, deleted = _newest(changes)
+        newest, deleted = newest_changes(changes)
         cursor = transaction.cursor(db=self._records[partition])
-        keys = sorted(newest)  # LMDB writes neighbouring keys to the same page
-        held = dict(cursor.getmulti(keys)) if len(keys) > 1 else _get_one(cursor, keys)
+        keys = sorted(newest)  # neighbouring keys are on the same page
+        present = dict(cursor.getmulti(keys)) if len(keys) > 1 else _get_one(cursor, keys)
         puts = []
         for key in keys:
             change = newest[key]
             if change.value is None:
                 transaction.delete(key, db=self._records[partition])
                 continue
-            stored = held.get(key)
+            stored = present.get(key)
             if stored is None or key in deleted or change.event_count >= event_count_of(stored):
                 puts.append((key, pack(key, change.event_count, change.offset, change.value)))
         cursor.putmulti(puts)
 
     def _write(self, write: "Callable[[lmdb.Transaction[bytes]], None]") -> None:
-        """Run a write transaction, with twice the room when the map is full."""
+        """Run a write transaction; doubles the map and runs it again when the map is full."""
         while True:
             try:
                 with self._environment.begin(write=True) as transaction:
@@ -99,25 +102,15 @@ class LmdbWriter:
     def _grow(self) -> None:
         free_bytes = shutil.disk_usage(self._path).free
         if free_bytes < MIN_FREE_BYTES:
-            raise StoreFullError.at(self._path, f"{free_bytes} bytes are left on its disk")
+            raise StoreFullError.at(self._path, f"its disk has {free_bytes} bytes left")
         self._environment.set_mapsize(self._environment.info()["map_size"] * 2)
 
-    def get(self, partition: int, key: bytes) -> HeldRecord | None:
-        """Return the record of a key, or None."""
-        with self._environment.begin(db=self._records[partition]) as transaction:
-            stored = transaction.get(key)
-        return None if stored is None else unpack(key, stored)
-
-    def schema_text(self, schema_id: int) -> str | None:
-        """Return the Avro schema that records with this id were written with."""
-        return self.schemas().get(schema_id)
-
     def schemas(self) -> dict[int, str]:
-        """Return every schema kept, by id."""
+        """Return every stored schema, by id."""
         return {int(k): v.decode() for k, v in self._items(self._schemas)}
 
-    def positions(self) -> dict[int, Position]:
-        """Return the position of every partition that the store has any of."""
+    def positions(self) -> dict[int, ChangelogPosition]:
+        """Return the position of every partition that the store has records of."""
         return {int(k): layout.load_position(v) for k, v in self._items(self._positions)}
 
     def _items(self, database: "lmdb._Database") -> list[tuple[bytes, bytes]]:
@@ -128,7 +121,7 @@ class LmdbWriter:
             raise StoreDamagedError.at(self._path, str(error)) from error
 
     def binding(self) -> Binding | None:
-        """Return what the store was filled from; None when it is new."""
+        """Return what the store was filled from; None for a new store."""
         stored = dict(self._items(self._binding)).get(layout.BINDING)
         if stored is None:
             return None
@@ -138,7 +131,7 @@ class LmdbWriter:
             raise StoreDamagedError.at(self._path, f"binding {stored!r}") from error
 
     def bind(self, binding: Binding) -> None:
-        """Say what the store is filled from."""
+        """Store what the store is filled from."""
         self._write(lambda t: _ignore(t.put(layout.BINDING, layout.dump_binding(binding), db=self._binding)))
 
     def forget(self, partition: int) -> None:
@@ -156,11 +149,11 @@ class LmdbWriter:
             return sum(transaction.stat(database)["entries"] for database in self._records.values())
 
     def housekeep(self) -> None:
-        """Free the slots of readers that were killed: each would keep old pages from being used again."""
+        """Free the slots of killed readers: each keeps old pages from being reused."""
         self._environment.reader_check()
 
     def close(self, *, sync: bool = True) -> None:
-        """Close it; the store is whole on disk afterwards, unless it is not worth the waiting (`sync` False)."""
+        """Close the store; with `sync`, its file is complete on the disk afterwards."""
         try:
             if sync:
                 self._environment.sync(True)  # noqa: FBT003 - the parameter has no name of its own in every version
@@ -168,26 +161,9 @@ class LmdbWriter:
             self._environment.close()
 
 
-def _newest(changes: Iterable[Change]) -> tuple[dict[bytes, Change], set[bytes]]:
-    """Return the change that counts for each key, and the keys that were deleted on the way.
-
-    A deletion starts a key anew: what comes after it counts, whatever was held before.
-    """
-    newest: dict[bytes, Change] = {}
-    deleted: set[bytes] = set()
-    for change in changes:
-        earlier = newest.get(change.key)
-        if change.value is None:
-            deleted.add(change.key)
-        elif earlier is not None and earlier.value is not None and change.event_count < earlier.event_count:
-            continue
-        newest[change.key] = change
-    return newest, deleted
-
-
 def _get_one(cursor: "lmdb.Cursor[bytes]", keys: list[bytes]) -> dict[bytes, bytes]:
     return {key: cursor.value() for key in keys if cursor.set_key(key)}
 
 
 def _ignore(_: object) -> None:
-    """Drop a result that says nothing."""
+    """Ignore a result."""

@@ -14,7 +14,7 @@ from include.nodes.key_sample import KeySample
 from include.position import POSITION_COLUMNS, Offsets
 from include.quality.check import StoreName
 from include.settings import Settings
-from include.versions.registry import Version
+from include.versions.version_record import Version
 from spark_jobs.quality.frame_cache import FrameCache
 
 

@@ -11,8 +11,8 @@ from include.errors import SchemaError
 from include.kafka.topics import changelog
 from include.stream.checkpoints import checkpoint_path, query_name
 from include.stream.slot_planning import SlotRank, shuffle_partitions
-from include.versions.registry import Stage, Version
 from include.versions.version_lock import version_lock
+from include.versions.version_record import Stage, Version
 from spark_jobs.folding.decode import SchemaIds
 from spark_jobs.folding.fold_fingerprint import incompatibility, store_fingerprint
 from spark_jobs.folding.fold_query import changelog_stream

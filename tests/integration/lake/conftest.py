@@ -1,6 +1,6 @@
-"""Kafka and the registry once more, for tests that make up read models, and a Spark session of the lake for the jobs' functions."""
+"""A home for tests that declare read models of their own, and a Spark session of the lake for the jobs' functions."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from pyspark import SparkContext
@@ -10,15 +10,15 @@ from include.settings import Settings
 from include.spark.lake_config import lake_config
 from spark_jobs.runtime.session import spark_session
 from stack.tools import Tools
-from tests.support.temporary_stack import temporary_stack
+from tests.support.temporary_stack import sharing_servers
 
 
 @pytest.fixture(scope="package")
-def settings(request: pytest.FixtureRequest) -> Iterator[Settings]:
-    """Settings of a stack that no stream driver follows."""
-    session = request.session
-    with temporary_stack(("kafka", "registry"), keep_home=lambda: session.testsfailed > 0) as running:
-        yield running
+def settings(servers: Settings, keep_home: Callable[[], bool]) -> Iterator[Settings]:
+    """Settings of a home on the shared Kafka and schema registry that no stream driver reads."""
+    # The tables have some hundred rows: half of the default's tasks, and still more than one.
+    with sharing_servers(servers, keep_home, lake_shuffle_partitions=2) as home:
+        yield home
 
 
 @pytest.fixture(scope="package")
@@ -26,12 +26,12 @@ def lake_spark(settings: Settings) -> Iterator[SparkSession]:
     """One Spark session of the lake in the tests' own process: the jobs' functions are called with it."""
     tools = Tools(settings)
     with pytest.MonkeyPatch.context() as environment:
-        # Where Spark finds its Java, and itself: not where the user may have another one.
+        # Spark finds its own Java and itself here, not another installation of the user's.
         environment.setenv("JAVA_HOME", str(tools.java_home))
         environment.delenv("SPARK_HOME", raising=False)
         environment.setenv("SPARK_LOCAL_DIRS", str(settings.home / "spark"))
         environment.setenv("SPARK_LOCAL_IP", "127.0.0.1")
-        # This JVM lives for long enough to be compiled well.
+        # This JVM lives long enough for the thorough compiler to pay.
         environment.delenv("JDK_JAVA_OPTIONS")
         spark = spark_session(
             "foldlake-tests", lake_config(settings), master="local[2]", jars=tools.jars("lake")
@@ -42,7 +42,7 @@ def lake_spark(settings: Settings) -> Iterator[SparkSession]:
 
 
 def end_jvm() -> None:
-    """End the JVM that a stopped session leaves behind, with its memory, for as long as this process lives."""
+    """End the JVM: a stopped session would leave it running until this process ends."""
     gateway = SparkContext._gateway
     assert gateway is not None
     SparkContext._gateway = SparkContext._jvm = None

@@ -1,9 +1,9 @@
-"""Compaction: the lake holds exactly the newest record of each key, whatever the changelog brings and whoever is killed."""
+"""Compaction: the lake holds exactly the newest record of each key, whatever the changelog has and wherever a run was killed."""
 
 import json
-import random
 import shutil
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -20,8 +20,6 @@ from spark_jobs.lake import live_lake
 from spark_jobs.lake.changelog_batch import RecordCounts
 from spark_jobs.lake.live_lake import promote
 from tests.support.lake_ledger import LakeLedger
-
-RANDOM = random.Random(20261121)
 
 
 def compacted(ledger: LakeLedger, spark: SparkSession) -> Compaction:
@@ -40,7 +38,7 @@ def tags(spark: SparkSession, ledger: LakeLedger) -> list[CommitTag]:
 
 
 def pretend_folded(ledger: LakeLedger, batch: int, offsets: dict[str, int]) -> None:
-    """Write what the checkpoint of the stream's query says after a batch."""
+    """Write what the checkpoint of the stream's query holds after a batch."""
     checkpoint = Path(checkpoint_path(ledger.settings, ledger.name, 1))
     source = json.dumps({ledger.model.source_topic: offsets})
     for folder, text in (("offsets", f"v1\n{{}}\n{source}"), ("commits", "v1\n{}")):
@@ -48,50 +46,72 @@ def pretend_folded(ledger: LakeLedger, batch: int, offsets: dict[str, int]) -> N
         (checkpoint / folder / str(batch)).write_text(text)
 
 
-def test_changes_new_keys_and_deletions_are_merged(settings: Settings, lake_spark: SparkSession) -> None:
+@dataclass(frozen=True)
+class Round:
+    """One compaction: what it did, what the table held afterwards, and what it should have held."""
+
+    done: Compaction
+    rows: dict[str, tuple[Decimal, int]]
+    expected: dict[str, tuple[Decimal, int]]
+
+
+@pytest.fixture(scope="module")
+def rounds(settings: Settings, lake_spark: SparkSession) -> list[Round]:
+    """Compact new keys; then changes, deletions and repeated records; then nothing."""
     ledger = LakeLedger(settings, "compacted")
+
+    def compacted_round() -> Round:
+        ledger.flush()
+        done = compact(lake_spark, settings, ledger.model)
+        assert done is not None
+        return Round(done, ledger.rows(lake_spark), dict(ledger.expected))
+
     for number in range(200):
         ledger.put(f"key {number}", number, 1)
-    assert compacted(ledger, lake_spark).counts == RecordCounts(records=200, states=200)
+    ledger.put("repeated 1", 500, 5)
+    ledger.put("repeated 2", 600, 6)
+    first = compacted_round()
     for number in range(150, 250):
         ledger.put(f"key {number}", number * 7, 2)
     ledger.delete("key 0")
     ledger.delete("key 1")
     ledger.put("key 1", 1, 1)
+    # A killed driver repeats these once it runs again.
+    ledger.put_old("repeated 1", 300, 3)
+    ledger.put_old("repeated 1", 400, 4)
+    ledger.put_old("repeated 2", 600, 6)
+    return [first, compacted_round(), compacted_round()]
 
-    done = compacted(ledger, lake_spark)
 
-    assert done.counts == RecordCounts(records=103, states=101, deletions=1)
+def test_new_keys_are_merged(rounds: list[Round]) -> None:
+    assert rounds[0].done.counts == RecordCounts(records=202, states=202)
+    assert rounds[0].rows == rounds[0].expected
+
+
+def test_changes_new_keys_and_deletions_are_merged(rounds: list[Round]) -> None:
+    done = rounds[1].done
+
+    assert rounds[1].rows == rounds[1].expected
+    assert done.counts == RecordCounts(records=106, states=103, deletions=1)
     assert done.commits == 1
     assert done.tag.operation == "compaction"
-    assert sum(done.tag.changelog_offsets.values()) == 303
+    assert sum(done.tag.changelog_offsets.values()) == 308
 
 
-def test_a_record_that_a_killed_driver_repeats_changes_nothing(
+def test_a_record_that_a_killed_driver_repeats_changes_nothing(rounds: list[Round]) -> None:
+    repeated = {key: row for key, row in rounds[1].rows.items() if key.startswith("repeated")}
+
+    assert repeated == {"repeated 1": (Decimal("5.00"), 5), "repeated 2": (Decimal("6.00"), 6)}
+
+
+def test_without_new_records_nothing_is_committed(rounds: list[Round]) -> None:
+    assert (rounds[2].done.commits, rounds[2].done.counts) == (0, RecordCounts())
+    assert rounds[2].rows == rounds[1].rows
+
+
+def test_the_table_names_the_offsets_up_to_which_it_is_complete(
     settings: Settings, lake_spark: SparkSession
 ) -> None:
-    ledger = LakeLedger(settings, "compacted-repeats")
-    ledger.put("a", 500, 5)
-    ledger.put("b", 600, 6)
-    compacted(ledger, lake_spark)
-    ledger.put_old("a", 300, 3)
-    ledger.put_old("a", 400, 4)
-    ledger.put_old("b", 600, 6)
-
-    compacted(ledger, lake_spark)
-
-
-def test_where_nothing_came_nothing_is_committed(settings: Settings, lake_spark: SparkSession) -> None:
-    ledger = LakeLedger(settings, "compacted-nothing")
-    ledger.put("a", 1, 1)
-    compacted(ledger, lake_spark)
-
-    done = compacted(ledger, lake_spark)
-
-    assert (done.commits, done.counts) == (0, RecordCounts())
-
-
-def test_the_table_says_up_to_where_it_is_complete(settings: Settings, lake_spark: SparkSession) -> None:
     ledger = LakeLedger(settings, "compacted-complete")
     ledger.put("a", 1, 1)
     assert compacted(ledger, lake_spark).tag.complete_up_to == {}
@@ -103,23 +123,23 @@ def test_the_table_says_up_to_where_it_is_complete(settings: Settings, lake_spar
 
     done = compacted(ledger, lake_spark)
 
-    # No record came, only dead letters or events of no state: a commit without files says so.
+    # Only dead letters and events without a state came: the commit has a new tag and no files.
     assert (done.commits, done.tag.complete_up_to) == (1, {0: 7, 1: 6})
     assert set(Path(ledger.table).glob("*.parquet")) == before
     assert tags(lake_spark, ledger)[-1] == done.tag
 
-    # Its checkpoint removed, the stream begins anew: the table holds what it held.
+    # Without its checkpoint the stream begins at the first event again: the table keeps what it has.
     shutil.rmtree(checkpoint_path(settings, ledger.name, 1))
     pretend_folded(ledger, 0, {"0": 3, "1": 9})
     assert compacted(ledger, lake_spark).tag.complete_up_to == {0: 7, 1: 9}
 
 
-def test_a_changelog_that_is_made_anew_is_taken_anew(
+def test_a_recreated_changelog_is_read_from_its_beginning(
     settings: Settings, lake_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ledger = LakeLedger(settings, "compacted-replaced")
     with monkeypatch.context() as earlier:
-        # A release that knew nothing of topics' ids.
+        # A release before tags had topic ids.
         earlier.setattr(live_lake, "CommitTag", lambda *fields: CommitTag(*fields[:-1]))
         earlier.setattr(live_lake, "replace", lambda tag, **_: tag)
         ledger.put("a", 1, 1)
@@ -143,7 +163,7 @@ def test_a_changelog_that_is_made_anew_is_taken_anew(
     assert second.tag.promotion_id != first.tag.promotion_id
 
 
-def test_a_lost_checkpoint_costs_nothing_the_table_says_from_where_on(
+def test_after_a_lost_checkpoint_compaction_continues_at_the_offsets_of_the_table(
     settings: Settings, lake_spark: SparkSession
 ) -> None:
     ledger = LakeLedger(settings, "compacted-anew")
@@ -162,7 +182,7 @@ def test_a_lost_checkpoint_costs_nothing_the_table_says_from_where_on(
     assert done.counts == RecordCounts(records=2, states=2)
 
 
-def test_after_a_promotion_and_back_compaction_goes_on_from_the_overwrite(
+def test_after_a_promotion_and_a_rollback_compaction_continues_at_the_overwrite(
     settings: Settings, lake_spark: SparkSession
 ) -> None:
     ledger = LakeLedger(settings, "compacted-back")
@@ -260,7 +280,7 @@ def test_a_second_writer_is_refused(
 def test_optimize_and_vacuum_bound_the_files(settings: Settings, lake_spark: SparkSession) -> None:
     short = settings.changed(lake_retention_h=0.0)
     ledger = LakeLedger(short, "compacted-small-files")
-    for number in range(8):
+    for number in range(3):
         for key in range(40):
             ledger.put(f"key {number}/{key}", key, 1)
         compacted(ledger, lake_spark)

@@ -1,4 +1,4 @@
-"""Compaction killed with -9 wherever it is: the next run makes the table exact, and merges each changelog record once."""
+"""Compaction killed with -9 at any step: the next run makes the table exact and merges each changelog record once."""
 
 import subprocess
 from pathlib import Path
@@ -19,16 +19,16 @@ from dataclasses import replace
 from include.read_models.balance import READ_MODEL as BALANCE
 READ_MODEL = replace(BALANCE, name="killed")
 """
-# What a run has just done when it is killed: files that its table and its checkpoint then have one more of.
+# What a run has just done when it is killed: it has added a file with this name to its table or its checkpoint.
 MOMENTS = (
     ("table", "*.parquet"),  # writes the promotion
     ("table", "_delta_log/*.json"),  # promoted
     ("checkpoint", "*/offsets/*"),  # fixed a batch's end
     ("table", "*.parquet"),  # writes a merge
-    ("table", "_delta_log/*.json"),  # committed it, and has not noted so
+    ("table", "_delta_log/*.json"),  # committed it, not yet its checkpoint
 )
 
-# Of a whole run; a busy machine takes minutes for what takes 20 s.
+# Of a whole run; a busy machine takes minutes instead of 20 s.
 JOB_TIMEOUT_S = 600.0
 
 
@@ -71,6 +71,6 @@ def test_killed_at_every_step_and_repeated_it_is_exact(
 
     assert ledger.rows(lake_spark) == ledger.expected
     offsets = [sum(tag.changelog_offsets.values()) for tag in tags(lake_spark, ledger)]
-    # Each commit goes on where the one before ended, and the last one is at the end: 300 records and a tombstone a round.
+    # Each commit starts where the one before ended, and the last one reaches the end: 300 records and a tombstone a round.
     assert offsets == sorted(set(offsets))
     assert offsets[-1] == len(MOMENTS) * 301

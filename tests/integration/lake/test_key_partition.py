@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from spark_jobs.folding.key_partition import partition_of_key
 
 
-def test_partitions_are_those_of_the_client(lake_spark: SparkSession) -> None:
+def test_spark_computes_the_partition_of_kafkas_clients(lake_spark: SparkSession) -> None:
     letters = random.Random(1)
     keys = ["".join(letters.choices("aé漢/9 z", k=length)) for length in range(1, 60)]
     frame = lake_spark.createDataFrame([(key,) for key in keys], "key string")

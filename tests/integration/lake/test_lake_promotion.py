@@ -1,4 +1,4 @@
-"""`lake/<model>` holds the live version: taken from its changelog in one commit, whenever that is asked for."""
+"""`lake/<model>` holds the live version: promotion copies it from the changelog in one commit."""
 
 from dataclasses import replace
 from decimal import Decimal
@@ -41,7 +41,7 @@ def test_the_first_promotion_takes_the_newest_record_of_each_key(
     ledger.put_old("key 1/é", 110, 2)
     ledger.delete("key 2/é")
     ledger.delete("key 3/é")
-    ledger.put("key 3/é", 5, 1)  # after its deletion a key begins anew
+    ledger.put("key 3/é", 5, 1)  # after its deletion a key starts at event 1
     ledger.writer.write_raw(b"rubbish", b"not a state record")
     ledger.flush()
 
@@ -69,7 +69,9 @@ def unborn(settings: Settings, name: str) -> tuple[LakeLedger, Path]:
     return ledger, log
 
 
-def test_a_table_whose_making_was_killed_is_made_anew(settings: Settings, lake_spark: SparkSession) -> None:
+def test_a_table_whose_creation_was_killed_is_created_again(
+    settings: Settings, lake_spark: SparkSession
+) -> None:
     ledger, _ = unborn(settings, "promoted-unborn")
 
     assert promote(lake_spark, settings, ledger.model) is not None
@@ -77,7 +79,7 @@ def test_a_table_whose_making_was_killed_is_made_anew(settings: Settings, lake_s
     assert ledger.rows(lake_spark) == ledger.expected
 
 
-def test_a_log_that_nobody_knows_is_left_alone(settings: Settings, lake_spark: SparkSession) -> None:
+def test_an_unknown_table_log_is_left_alone(settings: Settings, lake_spark: SparkSession) -> None:
     ledger, log = unborn(settings, "promoted-unknown")
     (log / "00000000000000000007.json.kept").touch()
 
@@ -107,7 +109,7 @@ def test_columns_are_typed_and_commented(settings: Settings, lake_spark: SparkSe
     assert detail.properties["delta.deletedFileRetentionDuration"] == "interval 604800 seconds"
 
 
-def test_what_is_promoted_already_is_left_alone(settings: Settings, lake_spark: SparkSession) -> None:
+def test_a_table_that_is_promoted_already_is_left_alone(settings: Settings, lake_spark: SparkSession) -> None:
     ledger = LakeLedger(settings, "promoted-twice")
     ledger.put("a", 1, 1)
     ledger.flush()
@@ -146,7 +148,9 @@ def test_promotion_and_rollback_replace_the_whole_table_in_one_commit(
     assert commits(lake_spark, ledger.table) == first + 2
 
 
-def test_a_table_that_somebody_changed_is_taken_anew(settings: Settings, lake_spark: SparkSession) -> None:
+def test_a_table_changed_by_hand_is_rewritten_from_the_changelog(
+    settings: Settings, lake_spark: SparkSession
+) -> None:
     ledger = LakeLedger(settings, "promoted-tampered")
     ledger.put("a", 1, 1)
     ledger.put("b", 2, 1)
@@ -170,7 +174,7 @@ def test_a_field_that_the_state_gains_becomes_a_column(settings: Settings, lake_
 
     promote(lake_spark, settings, ledger.model)
 
-    # Version 1 goes on without it.
+    # Version 1 still has no such field.
     table = lake_spark.read.format("delta").load(ledger.table)
     assert table.columns[:4] == ["key", "amount", "deposits", "event_count"]
     assert table.schema["deposits"].metadata["comment"] == "Customer's deposits."
@@ -185,7 +189,7 @@ def test_a_field_that_the_state_gains_becomes_a_column(settings: Settings, lake_
     assert [tuple(row)[:3] for row in rows] == [("a", Decimal("0.01"), 7)]
 
 
-def test_a_field_never_changes_its_type(settings: Settings, lake_spark: SparkSession) -> None:
+def test_a_changed_field_type_is_refused(settings: Settings, lake_spark: SparkSession) -> None:
     ledger = LakeLedger(settings, "promoted-retyped")
     promote(lake_spark, settings, ledger.model)
     model = replace(ledger.model, state=(StateField("amount", "string"),))

@@ -37,7 +37,7 @@ AMOUNTS = {
 
 @pytest.fixture(scope="module")
 def ledger(settings: Settings, lake_spark: SparkSession) -> LakeLedger:
-    """Return a table that held version 1 for two weeks, and version 2 since a moment ago."""
+    """Return a table that held version 1 for two weeks and was promoted to version 2 a moment ago."""
     ledger = LakeLedger(settings, "analysed")
     for key in AMOUNTS:
         ledger.put(key, 100, 1)
@@ -82,7 +82,7 @@ def test_every_engine_reads_exact_decimals(
 
 
 @pytest.mark.parametrize("number", range(len(EXAMPLES)))
-def test_the_examples_of_the_page_run(ledger: LakeLedger, lake_spark: SparkSession, number: int) -> None:
+def test_the_examples_in_the_docs_run(ledger: LakeLedger, lake_spark: SparkSession, number: int) -> None:
     names: dict[str, object] = {"spark": lake_spark}
     assert DOCUMENTED_PATH in EXAMPLES[number]
 
@@ -99,7 +99,7 @@ def test_the_examples_of_the_page_run(ledger: LakeLedger, lake_spark: SparkSessi
         assert changed == {key: (Decimal("1.00"), amount) for key, amount in AMOUNTS.items()}
 
 
-def test_the_status_says_what_the_table_holds(ledger: LakeLedger) -> None:
+def test_the_status_shows_what_the_table_holds(ledger: LakeLedger) -> None:
     status = lake_status(ledger.settings, ledger.model, commits=5)
 
     assert status is not None
@@ -113,9 +113,7 @@ def test_the_status_says_what_the_table_holds(ledger: LakeLedger) -> None:
     assert re.search(r"^  \d+ .* promotion +2$", text, re.MULTILINE)
 
 
-def test_of_a_table_that_was_only_just_made_nothing_is_unknown(
-    settings: Settings, lake_spark: SparkSession
-) -> None:
+def test_the_status_of_an_empty_table_is_complete(settings: Settings, lake_spark: SparkSession) -> None:
     ledger = LakeLedger(settings, "only-just-made")
     LakeTable(lake_spark, ledger.model, ledger.table, settings.lake.retention_h).ensure()
 

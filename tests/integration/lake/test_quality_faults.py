@@ -1,19 +1,21 @@
-"""Every fault that is planted into a store is found, and named: the expectation, and the key with both its values."""
+"""Every planted fault is found and reported with its expectation, its key, and the stored and the replayed value."""
 
+import itertools
 import json
-import threading
+from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from confluent_kafka import murmur2
+from pyspark.sql import DataFrame, SparkSession
 
 from include.lake.tables import quality_path
 from include.position import Offsets
-from include.quality.check import Mode, StoreName, UncheckableError
-from include.quality.verdict import Outcome, verdict_of
+from include.quality.check import CheckRequest, CheckResult, Mode, StoreName
 from include.settings import Settings
+from spark_jobs.quality.check_target import target_of
 from spark_jobs.quality.expectations.complete_to_cut import COMPLETE
 from spark_jobs.quality.expectations.field_is_replayed import folds_to
 from spark_jobs.quality.expectations.fresh import FRESH
@@ -23,233 +25,257 @@ from spark_jobs.quality.expectations.no_extra_key import NO_EXTRA_KEY
 from spark_jobs.quality.expectations.no_missing_key import NO_MISSING_KEY
 from spark_jobs.quality.expectations.no_truncated_partition import WHOLE_PARTITIONS
 from spark_jobs.quality.expectations.right_store import RIGHT_STORE
-from tests.support.checked_ledger import ONE_FOR_ALL, CheckedLedger, Record, failed, named
+from spark_jobs.quality.stores.base import Target
+from spark_jobs.quality.stores.changelog import ChangelogStore
+from tests.support.checked_ledger import CheckedLedger, Record, failed, named
 
 KEY = "customer 7/é"
 CUSTOMERS, EVENTS_EACH = 40, 5
+RUN_ID = "manual__2026-01-01T00:00:00+00:00"
+# All records of this source partition are lost; the other faults are planted into keys of the other partitions.
+LOST_PARTITION = 2
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What is wrong with one key.
+
+    plant: from the right records after each of its events to what is stored. stored, replayed: the amounts that are named.
+    extra_key: the key that is named, where it is not the one that the fault was planted into.
+    """
+
+    plant: Callable[[list[Record]], list[Record]]
+    expectations: frozenset[str]
+    stored: str | None
+    replayed: str | None
+    extra_key: str = ""
+
+
+AMOUNT, COUNT = folds_to("amount"), folds_to("event_count")
+FAULTS = {
+    "amount off": Fault(lambda right: [right[-1].plus(cents=1)], frozenset({AMOUNT}), "15.01", "15.00"),
+    "event folded twice": Fault(
+        lambda right: [right[-1].plus(cents=500, events=1)], frozenset({AMOUNT, COUNT}), "20.00", "15.00"
+    ),
+    "event skipped": Fault(
+        lambda right: [right[-1].plus(cents=-200, events=-1)], frozenset({AMOUNT, COUNT}), "13.00", "15.00"
+    ),
+    "newest event missing": Fault(lambda right: [right[-2]], frozenset({COMPLETE}), "10.00", "10.00"),
+    "key missing": Fault(lambda _: [], frozenset({NO_MISSING_KEY}), None, "15.00"),
+    "extra key": Fault(
+        lambda right: [right[-1], replace(right[-1], key="nobody")],
+        frozenset({NO_EXTRA_KEY}),
+        "15.00",
+        None,
+        extra_key="nobody",
+    ),
+    "key twice": Fault(lambda right: [right[-1]] * 2, frozenset({ONCE}), "15.00", "15.00"),
+}
+
+
+@dataclass(frozen=True)
+class Checks:
+    """What the check of all keys and the check of a sample found in the same table.
+
+    keys: fault -> the key that must be named. lost: the keys of the lost partition.
+    """
+
+    full: CheckResult
+    sample: CheckResult
+    keys: dict[str, str]
+    lost: frozenset[str]
 
 
 @pytest.fixture(scope="module")
 def ledger(settings: Settings) -> CheckedLedger:
     """Some customers with some events each."""
-    ledger = CheckedLedger(settings, "faulty")
+    ledger = CheckedLedger(settings.changed(quality_sample_keys=10), "faulty")
     ledger.append(CUSTOMERS, EVENTS_EACH)
     ledger.write_changelog(ledger.records.values())
     return ledger
 
 
-def test_right_records_pass(ledger: CheckedLedger, lake_spark: SparkSession) -> None:
+@pytest.fixture(scope="module")
+def right(ledger: CheckedLedger, lake_spark: SparkSession) -> Checks:
+    """Check right records; then a sample of them, with no age allowed and a tag that is far behind the rows."""
     ledger.write_lake(lake_spark, ledger.records.values())
+    full = ledger.check(lake_spark, StoreName.LAKE, StoreName.CHANGELOG, run_id=RUN_ID)
+    # As after a stream that stopped before it committed its offsets.
+    ledger.write_lake(lake_spark, ledger.records.values(), complete_up_to=Offsets())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ledger, "settings", ledger.settings.changed(quality_max_lake_age_s=1e-6))
+        sample = ledger.check(lake_spark, StoreName.LAKE, mode=Mode.SAMPLE)
+    return Checks(full, sample, {}, frozenset())
 
-    result = ledger.check(lake_spark, StoreName.LAKE, StoreName.CHANGELOG)
+
+@pytest.fixture(scope="module")
+def faulty(ledger: CheckedLedger, right: Checks, lake_spark: SparkSession) -> Checks:
+    """Check once after all faults were planted, each into a key of its own; the run is the one that found `right`."""
+    assert right.full.request.run_id == RUN_ID
+    partitions = ledger.settings.topics.partitions
+    lost = {key for key in ledger.history if murmur2(key.encode(), partitions) == LOST_PARTITION}
+    spoilt = dict(zip(FAULTS, (key for key in ledger.history if key not in lost), strict=False))
+    stored = [record for key, record in ledger.records.items() if key not in lost | set(spoilt.values())]
+    for name, key in spoilt.items():
+        stored += FAULTS[name].plant(ledger.history[key])
+    ledger.write_lake(lake_spark, stored)
+    full = ledger.check(lake_spark, StoreName.LAKE, run_id=RUN_ID)
+    sample = ledger.check(lake_spark, StoreName.LAKE, mode=Mode.SAMPLE)
+    named_keys = {name: FAULTS[name].extra_key or key for name, key in spoilt.items()}
+    return Checks(full, sample, named_keys, frozenset(lost))
+
+
+def test_right_records_pass(right: Checks) -> None:
+    result = right.full
 
     assert (failed(result), named(result)) == ({}, {})
     assert result.passed
     assert (result.keys, result.events) == (2 * CUSTOMERS, CUSTOMERS * EVENTS_EACH)
 
 
-@pytest.mark.parametrize(
-    ("store", "key", "expectations", "stored", "replayed"),
-    [
-        pytest.param(
-            lambda right: [right[-1].plus(cents=1)],
-            KEY,
-            {folds_to("amount")},
-            "15.01",
-            "15.00",
-            id="amount off",
-        ),
-        pytest.param(
-            lambda right: [right[-1].plus(cents=500, events=1)],
-            KEY,
-            {folds_to("amount"), folds_to("event_count")},
-            "20.00",
-            "15.00",
-            id="event folded twice",
-        ),
-        pytest.param(
-            lambda right: [right[-1].plus(cents=-200, events=-1)],
-            KEY,
-            {folds_to("amount"), folds_to("event_count")},
-            "13.00",
-            "15.00",
-            id="event skipped",
-        ),
-        pytest.param(lambda right: [right[-2]], KEY, {COMPLETE}, "10.00", "10.00", id="newest event missing"),
-        pytest.param(lambda _: [], KEY, {NO_MISSING_KEY}, None, "15.00", id="key missing"),
-        pytest.param(
-            lambda right: [right[-1], replace(right[-1], key="nobody")],
-            "nobody",
-            {NO_EXTRA_KEY},
-            "15.00",
-            None,
-            id="extra key",
-        ),
-        pytest.param(lambda right: [right[-1]] * 2, KEY, {ONCE}, "15.00", "15.00", id="key twice"),
-    ],
-)
-def test_a_fault_in_the_lake_is_named(
-    ledger: CheckedLedger,
-    lake_spark: SparkSession,
-    store: Callable[[list[Record]], list[Record]],
-    key: str,
-    expectations: set[str],
-    stored: str | None,
-    replayed: str | None,
-) -> None:
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_in_the_lake_is_named(faulty: Checks, name: str) -> None:
+    fault, key = FAULTS[name], faulty.keys[name]
+
+    (failing,) = (found for found in faulty.full.failing_keys if found.key == key)
+
+    assert (failing.place, frozenset(failing.expectations)) == ("lake", fault.expectations)
+    assert (failing.stored.get("amount"), failing.replayed.get("amount")) == (fault.stored, fault.replayed)
+    sampling = {e.expectation for e in faulty.full.expectations if {"place": "lake", "key": key} in e.sample}
+    assert sampling == fault.expectations
+
+
+def test_a_truncated_partition_is_named(faulty: Checks) -> None:
+    missing = {key for key, expectations in named(faulty.full).items() if expectations == (NO_MISSING_KEY,)}
+    (truncated,) = (e for e in faulty.full.expectations if e.expectation == WHOLE_PARTITIONS)
+
+    assert missing - {faulty.keys["key missing"]} == faulty.lost
+    assert truncated.sample == ({"place": "lake", "partition": str(LOST_PARTITION)},)
+
+
+def test_nothing_but_the_planted_faults_is_found(faulty: Checks) -> None:
+    planted = Counter(expectation for fault in FAULTS.values() for expectation in fault.expectations)
+
+    assert failed(faulty.full) == planted + Counter({NO_MISSING_KEY: len(faulty.lost), WHOLE_PARTITIONS: 1})
+    assert named(faulty.full).keys() == {*faulty.keys.values(), *faulty.lost}
+
+
+@pytest.fixture(scope="module")
+def outdated(ledger: CheckedLedger, right: Checks, lake_spark: SparkSession) -> CheckResult:
+    """Check a table of another version that lacks one event."""
+    assert right.full.passed
     others = [record for record in ledger.records.values() if record.key != KEY]
-    ledger.write_lake(lake_spark, [*others, *store(ledger.history[KEY])])
-
-    result = ledger.check(lake_spark, StoreName.LAKE)
-
-    assert failed(result) == dict.fromkeys(expectations, 1)
-    (failing,) = result.failing_keys
-    assert (failing.place, failing.key, set(failing.expectations)) == ("lake", key, expectations)
-    assert (failing.stored.get("amount"), failing.replayed.get("amount")) == (stored, replayed)
-    samples = [row["key"] for e in result.expectations if not e.passed for row in e.sample]
-    assert samples == [key] * len(expectations)
+    lacking = [*others, ledger.history[KEY][-2]]
+    ledger.write_lake(lake_spark, lacking, version=2, complete_up_to=Offsets())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ledger, "settings", ledger.settings.changed(quality_max_lake_age_s=1e-6))
+        # As if version 1 had been live for a long time: after a promotion the lake has half an hour to follow.
+        patch.setattr("spark_jobs.quality.check_setup.LAKE_FOLLOWS_WITHIN_S", 0.0)
+        return ledger.check(lake_spark, StoreName.LAKE)
 
 
-def test_a_truncated_partition_is_named(ledger: CheckedLedger, lake_spark: SparkSession) -> None:
-    lost = {key for key, record in ledger.records.items() if record.source_partition == 2}
-    ledger.write_lake(lake_spark, [r for r in ledger.records.values() if r.key not in lost])
-
-    result = ledger.check(lake_spark, StoreName.LAKE)
-
-    assert failed(result) == {NO_MISSING_KEY: len(lost), WHOLE_PARTITIONS: 1}
-    assert named(result).keys() == lost
-    (truncated,) = (e for e in result.expectations if e.expectation == WHOLE_PARTITIONS)
-    assert truncated.sample == ({"place": "lake", "partition": "2"},)
+def test_a_table_of_another_version_is_named(outdated: CheckResult) -> None:
+    assert failed(outdated) == {RIGHT_STORE: 1, FRESH: 1}
+    assert "the lake holds version 2, not version 1" in outdated.verdict
 
 
-def test_a_table_of_another_version_is_named(
-    ledger: CheckedLedger, lake_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # As if version 1 had been live for long: it is given more time after a promotion.
-    monkeypatch.setattr("spark_jobs.quality.check_setup.LAKE_FOLLOWS_WITHIN_S", 0.0)
-    ledger.write_lake(lake_spark, ledger.records.values(), version=2)
-
-    result = ledger.check(lake_spark, StoreName.LAKE)
-
-    assert failed(result) == {RIGHT_STORE: 1}
-    assert "the lake holds version 2, not version 1" in result.verdict
+def test_a_table_is_as_old_as_the_first_event_that_it_lacks(right: Checks, outdated: CheckResult) -> None:
+    assert right.sample.passed, right.sample.verdict
+    assert failed(outdated)[FRESH] == 1
 
 
 def test_a_promotion_on_its_way_to_the_lake_is_waited_for(
-    settings: Settings, lake_spark: SparkSession
+    settings: Settings, lake_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ledger = CheckedLedger(settings, "promoted-meanwhile")
     ledger.settings = ledger.settings.changed(quality_wait_s=60.0)
     ledger.append(3, 2)
     ledger.write_lake(lake_spark, ledger.records.values(), version=2)
-    late = threading.Timer(4.0, ledger.promote_another)
-    late.start()
+    looks = itertools.count(1)
+
+    def promoted_before_the_second_look(
+        spark: SparkSession, settings: Settings, request: CheckRequest
+    ) -> Target:
+        if next(looks) == 2:
+            ledger.promote_another()
+        return target_of(spark, settings, request)
+
+    monkeypatch.setattr("spark_jobs.quality.check_setup.target_of", promoted_before_the_second_look)
 
     result = ledger.check(lake_spark, StoreName.LAKE)
 
-    late.join()
     assert result.passed, result.verdict
     assert result.version == 2
 
 
-def test_a_table_is_as_old_as_the_first_event_that_it_lacks(
-    ledger: CheckedLedger, lake_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    impatient = ledger.settings.changed(quality_max_lake_age_s=1e-6)
-    monkeypatch.setattr(ledger, "settings", impatient)
-    # What is known of the table lies far behind what is in it: the stream was stopped before it noted how far it was.
-    ledger.write_lake(lake_spark, ledger.records.values(), complete_up_to=Offsets())
-    whole = ledger.check(lake_spark, StoreName.LAKE)
-    others = [record for record in ledger.records.values() if record.key != KEY]
-    ledger.write_lake(lake_spark, [*others, ledger.history[KEY][-2]], complete_up_to=Offsets())
-    lacking = ledger.check(lake_spark, StoreName.LAKE)
-
-    assert whole.passed, whole.verdict
-    assert failed(lacking) == {FRESH: 1}
-
-
-def test_keys_of_several_partitions_are_said_to_be_uncheckable(
-    settings: Settings, lake_spark: SparkSession
-) -> None:
-    ledger = CheckedLedger(settings, "mixed", key=ONE_FOR_ALL)
-    ledger.append(10, 2)
-    newest = max(ledger.records.values(), key=lambda record: record.source_offset)
-    ledger.write_changelog([replace(newest, key="all")])
-    partitions = sorted({record.source_partition for record in ledger.records.values()})
-
-    with pytest.raises(UncheckableError) as refused:
-        ledger.check(lake_spark, StoreName.CHANGELOG, run_id="mixed")
-
-    assert "mixed cannot be checked: 1 of its 1 keys have events in several source" in str(refused.value)
-    assert f"key 'all' in partitions {', '.join(map(str, partitions))}" in str(refused.value)
-    assert "produce the events to another topic" in str(refused.value)
-
-    verdict = verdict_of(settings, "mixed")
-    assert verdict is not None
-    assert verdict.outcome is Outcome.UNCHECKABLE
-
-
-def test_a_stream_that_stopped_is_said_to_be_behind(settings: Settings, lake_spark: SparkSession) -> None:
+@pytest.fixture(scope="module")
+def stopped(settings: Settings) -> CheckedLedger:
+    """A changelog whose newest record of each key is after the second of three events."""
     ledger = CheckedLedger(settings, "stopped")
     ledger.append(10, 3)
     ledger.write_changelog(history[1] for history in ledger.history.values())
-
-    result = ledger.check(lake_spark, StoreName.CHANGELOG)
-
-    assert failed(result) == {COMPLETE: 10}
-    assert "not complete: changelog is behind by 10 events" in result.verdict
+    return ledger
 
 
-def test_an_event_on_its_way_is_waited_for(settings: Settings, lake_spark: SparkSession) -> None:
-    ledger = CheckedLedger(settings, "on-its-way")
-    ledger.settings = ledger.settings.changed(quality_wait_s=60.0)
-    ledger.append(10, 3)
-    ledger.write_changelog(history[1] for history in ledger.history.values())
-    late = threading.Timer(8.0, lambda: ledger.write_changelog(ledger.records.values()))
-    late.start()
+@pytest.fixture(scope="module")
+def after_the_stop(stopped: CheckedLedger, lake_spark: SparkSession) -> CheckResult:
+    return stopped.check(lake_spark, StoreName.CHANGELOG)
 
-    result = ledger.check(lake_spark, StoreName.CHANGELOG)
 
-    late.join()
+def test_a_stream_that_stopped_is_reported_as_behind(after_the_stop: CheckResult) -> None:
+    assert failed(after_the_stop) == {COMPLETE: 10}
+    assert "not complete: changelog is behind by 10 events" in after_the_stop.verdict
+
+
+@pytest.mark.usefixtures("after_the_stop")
+def test_an_event_on_its_way_is_waited_for(
+    stopped: CheckedLedger, lake_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stopped, "settings", stopped.settings.changed(quality_wait_s=60.0))
+    reread, looks = ChangelogStore.reread, itertools.count(1)
+
+    def written_before_the_second_look(store: ChangelogStore, wanted: DataFrame) -> DataFrame:
+        if next(looks) == 2:
+            stopped.write_changelog(stopped.records.values())
+        return reread(store, wanted)
+
+    monkeypatch.setattr(ChangelogStore, "reread", written_before_the_second_look)
+
+    result = stopped.check(lake_spark, StoreName.CHANGELOG)
+
     assert result.passed, result.verdict
 
 
-def test_a_sample_is_a_part_of_the_keys_but_all_are_counted(
-    ledger: CheckedLedger, lake_spark: SparkSession
-) -> None:
-    ledger.settings = ledger.settings.changed(quality_sample_keys=10)
-    ledger.write_lake(lake_spark, ledger.records.values())
-    right = ledger.check(lake_spark, StoreName.LAKE, mode=Mode.SAMPLE)
-    ledger.write_lake(lake_spark, list(ledger.records.values())[1:])
-    lacking = ledger.check(lake_spark, StoreName.LAKE, mode=Mode.SAMPLE)
-
-    assert right.passed, right.verdict
-    assert 0 < right.keys < CUSTOMERS
-    assert right.events == CUSTOMERS * EVENTS_EACH
-    assert failed(lacking)[KEY_COUNT] == 1
+def test_a_sample_is_a_part_of_the_keys_but_all_are_counted(right: Checks, faulty: Checks) -> None:
+    assert right.sample.passed, right.sample.verdict
+    assert 0 < right.sample.keys < CUSTOMERS
+    assert right.sample.events == CUSTOMERS * EVENTS_EACH
+    assert failed(faulty.sample)[KEY_COUNT] == 1
 
 
-def test_results_are_kept_and_the_report_shows_both_values(
-    ledger: CheckedLedger, lake_spark: SparkSession
-) -> None:
-    records = ledger.records
-    records[KEY] = records[KEY].plus(cents=1)
-    ledger.write_lake(lake_spark, records.values())
+def test_the_report_shows_both_values(faulty: Checks) -> None:
+    page = Path(faulty.full.report).read_text(encoding="utf-8")
 
-    # The first try of the run was killed before its verdict: the second one's results replace its own.
-    ledger.check(lake_spark, StoreName.LAKE, run_id="manual__2026-01-01T00:00:00+00:00")
-    result = ledger.check(lake_spark, StoreName.LAKE, run_id="manual__2026-01-01T00:00:00+00:00")
-
-    page = Path(result.report).read_text(encoding="utf-8")
     assert "15.01" in page
     assert "15.00" in page
-    assert KEY in page
-    assert Path(result.report).name == "manual__2026-01-01T00-00-00-00-00.html"
+    assert faulty.keys["amount off"] in page
+    assert Path(faulty.full.report).name == "manual__2026-01-01T00-00-00-00-00.html"
+
+
+def test_a_repeated_run_replaces_its_results(
+    ledger: CheckedLedger, right: Checks, faulty: Checks, lake_spark: SparkSession
+) -> None:
+    # As when the first try of a run was killed before its verdict.
+    assert right.full.request.run_id == faulty.full.request.run_id
+
     table = lake_spark.read.format("delta").load(quality_path(ledger.settings))
-    rows = table.where(table.run_id == result.request.run_id).collect()
-    assert len(rows) == len(result.expectations)
-    (wrong,) = (row for row in rows if not row.passed)
+
+    rows = {row.expectation: row for row in table.where(table.run_id == RUN_ID).collect()}
+    assert len(rows) == table.where(table.run_id == RUN_ID).count() == len(faulty.full.expectations)
+    assert {name for name, row in rows.items() if not row.passed} == failed(faulty.full).keys()
+    wrong = rows[ONCE]
     assert (wrong.read_model, wrong.version, wrong.store, wrong.mode) == ("faulty", 1, "lake", "full")
-    assert (wrong.expectation, wrong.checked, wrong.failed) == (folds_to("amount"), CUSTOMERS, 1)
-    assert json.loads(wrong.sample) == [{"place": "lake", "key": KEY}]
-    assert wrong.report == result.report
+    # Beside a row for each key that there must be, one for the second copy and one for the extra key.
+    assert (wrong.checked, wrong.failed) == (CUSTOMERS + 2, 1)
+    assert json.loads(wrong.sample) == [{"place": "lake", "key": faulty.keys["key twice"]}]
+    assert wrong.report == faulty.full.report

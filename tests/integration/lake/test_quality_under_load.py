@@ -1,9 +1,10 @@
-"""On a system under load the check raises no false alarm, and finds what is wrong in a single node's store."""
+"""Under load the check raises no false alarm; it finds faults in a single node's store."""
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import pytest
 from pyspark.sql import SparkSession
@@ -16,10 +17,11 @@ from spark_jobs.quality.expectations.complete_to_cut import COMPLETE
 from spark_jobs.quality.expectations.no_missing_key import NO_MISSING_KEY
 from spark_jobs.quality.expectations.no_truncated_partition import WHOLE_PARTITIONS
 from spark_jobs.quality.run import run_check
+from stack.lifecycle import start
 from tests.support.checked_ledger import failed
 from tests.support.stream_events import BALANCE, Ledger, random_event
 from tests.support.stream_process import EventSource, make_topics
-from tests.support.temporary_stack import temporary_stack
+from tests.support.temporary_stack import sharing_servers
 from tests.support.unsupervised_driver import stream_driver
 from tests.support.waiting import wait_until
 
@@ -29,27 +31,27 @@ PARTITION = 1
 
 
 @pytest.fixture(scope="module")
-def nodes(request: pytest.FixtureRequest) -> Iterator[Settings]:
-    """Kafka, the registry and both query nodes, with a stream driver that folds, and some events."""
-    session = request.session
-    with temporary_stack(
-        ("kafka", "registry", "query_nodes"),
-        keep_home=lambda: session.testsfailed > 0,
+def nodes(servers: Settings, keep_home: Callable[[], bool]) -> Iterator[Settings]:
+    """Both query nodes and a stream driver that folds some events, in a home of their own."""
+    with sharing_servers(
+        servers,
+        keep_home,
         stream_real_time_interval_s=10,
         stream_spare_queries=0,
         quality_wait_s=30.0,
-    ) as settings:
-        make_topics(settings, BALANCE.source_topic)
-        with stream_driver(settings):
+    ) as home:
+        make_topics(home, BALANCE.source_topic)
+        start(home, ("query_nodes",))
+        with stream_driver(home):
             ledger = Ledger()
-            EventSource(settings, BALANCE.source_topic).append(ledger.random_events(3_000))
-            wait_until(lambda: ledger.is_folded(settings), "the events are folded")
-            yield settings
+            EventSource(home, BALANCE.source_topic).append(ledger.random_events(3_000))
+            wait_until(lambda: ledger.is_folded(home), "the events are folded")
+            yield home
 
 
 @contextmanager
 def load(settings: Settings) -> Iterator[None]:
-    """Append some hundred events a second, of old customers and new ones."""
+    """Append about three hundred events a second, of old and new customers."""
     stopping = threading.Event()
     source = EventSource(settings, BALANCE.source_topic)
 
@@ -87,21 +89,13 @@ def test_no_false_alarm_under_load(nodes: Settings, lake_spark: SparkSession) ->
     assert keys[-1] != keys[0]
 
 
-@pytest.fixture
-def store(nodes: Settings, lake_spark: SparkSession) -> Iterator["NodeStore"]:
-    """The store of the first node, which holds all partitions; every node is right before."""
-    before = run(lake_spark, nodes, StoreName.NODES)
-    assert before.passed, before.verdict
-    opened = NodeStore(nodes.changed(quality_wait_s=1.0))
-    yield opened
-    opened.restore()
-
-
 class NodeStore:
-    """The store of a node, written to past its materializer."""
+    """The first node's store of one partition, written to without its materializer.
+
+    right: what is put back in the end.
+    """
 
     def __init__(self, settings: Settings) -> None:
-        self.settings = settings
         path = settings.home / "nodes" / "node-1" / "balance.v1"
         self._environment = layout.open_environment(
             path,
@@ -139,42 +133,60 @@ class NodeStore:
         self._environment.close()
 
 
-def place_of(result: CheckResult) -> str:
-    (place,) = {k.place for k in result.failing_keys}
-    assert place.startswith(f"node-1 partition {PARTITION} (")
-    return place
+@dataclass(frozen=True)
+class FaultyNode:
+    """What was done to the first node's store, and what the check found afterwards."""
+
+    stale: str
+    lost: frozenset[str]
+    result: CheckResult
+
+    @property
+    def place(self) -> str:
+        """The one place with failing keys."""
+        (place,) = {failing.place for failing in self.result.failing_keys}
+        return place
 
 
-def test_a_stale_value_in_one_node_is_named(
-    nodes: Settings, lake_spark: SparkSession, store: NodeStore
-) -> None:
-    key = min(store.right)
-    source = EventSource(nodes, BALANCE.source_topic)
-    event = random_event()
-    source.append([type(event)(customerId=key.decode(), amount=event.amount)])
-    newer = run(lake_spark, nodes, StoreName.NODES)
-    stale = store.right[key]
-    store.right[key] = store.held(key)
-    assert newer.passed, newer.verdict
-    store.put(key, stale)
+@pytest.fixture(scope="module")
+def faulty_node(nodes: Settings, lake_spark: SparkSession) -> Iterator[FaultyNode]:
+    """Check once after two faults: one key's newest event is undone, and half of its partition is deleted."""
+    store = NodeStore(nodes)
+    try:
+        keys = sorted(store.right)
+        stale, lost = keys[0], keys[len(keys) // 2 :]
+        event = random_event()
+        newer = type(event)(customerId=stale.decode(), amount=event.amount)
+        EventSource(nodes, BALANCE.source_topic).append([newer])
+        before = run(lake_spark, nodes, StoreName.NODES)
+        assert before.passed, before.verdict
+        old, store.right[stale] = store.right[stale], store.held(stale)
+        assert old != store.right[stale]
+        store.put(stale, old)
+        store.delete(lost)
+        impatient = nodes.changed(quality_wait_s=1.0)
+        result = run(lake_spark, impatient, StoreName.NODES)
+        yield FaultyNode(stale.decode(), frozenset(key.decode() for key in lost), result)
+    finally:
+        store.restore()
 
-    result = run(lake_spark, store.settings, StoreName.NODES)
 
-    assert failed(result) == {COMPLETE: 1}
-    (failing,) = result.failing_keys
-    assert (failing.key, failing.expectations) == (key.decode(), (COMPLETE,))
-    assert place_of(result)
+def test_only_the_planted_faults_of_one_node_are_found(faulty_node: FaultyNode) -> None:
+    lost = len(faulty_node.lost)
+
+    assert failed(faulty_node.result) == {COMPLETE: 1, NO_MISSING_KEY: lost, WHOLE_PARTITIONS: 1}
+    assert faulty_node.place.startswith(f"node-1 partition {PARTITION} (")
 
 
-def test_a_truncated_partition_of_one_node_is_named(lake_spark: SparkSession, store: NodeStore) -> None:
-    keys = sorted(store.right)
-    lost = keys[len(keys) // 2 :]
-    store.delete(lost)
+def test_a_stale_value_in_one_node_is_named(faulty_node: FaultyNode) -> None:
+    (failing,) = (k for k in faulty_node.result.failing_keys if COMPLETE in k.expectations)
 
-    result = run(lake_spark, store.settings, StoreName.NODES)
+    assert (failing.key, failing.expectations) == (faulty_node.stale, (COMPLETE,))
 
-    assert failed(result) == {NO_MISSING_KEY: len(lost), WHOLE_PARTITIONS: 1}
-    assert {k.key.encode() for k in result.failing_keys} == set(lost)
-    place = place_of(result)
-    (truncated,) = (e for e in result.expectations if e.expectation == WHOLE_PARTITIONS)
-    assert truncated.sample == ({"place": place, "partition": str(PARTITION)},)
+
+def test_a_truncated_partition_of_one_node_is_named(faulty_node: FaultyNode) -> None:
+    found = {k.key for k in faulty_node.result.failing_keys if k.expectations == (NO_MISSING_KEY,)}
+    (truncated,) = (e for e in faulty_node.result.expectations if e.expectation == WHOLE_PARTITIONS)
+
+    assert found == faulty_node.lost
+    assert truncated.sample == ({"place": faulty_node.place, "partition": str(PARTITION)},)

@@ -1,1 +1,1 @@
-"""Tests of the query nodes, on a stack of their own."""
+"""Tests of the query nodes."""

@@ -1,25 +1,26 @@
-"""One stack for all tests of the query nodes: Kafka, the registry and two nodes, without Airflow and Spark."""
+"""Two query nodes for all tests of this folder, without Airflow and Spark."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 
 import pytest
 
+from include.settings import Settings
+from stack.lifecycle import start
 from tests.support.changelog_writer import ChangelogWriter
 from tests.support.node_stack import NodeStack
-from tests.support.temporary_stack import temporary_stack
+from tests.support.temporary_stack import sharing_servers
 from tests.support.waiting import wait_until
 
 CUSTOMERS = 200
 
 
 @pytest.fixture(scope="package")
-def running_nodes(request: pytest.FixtureRequest) -> Iterator[NodeStack]:
-    """Two nodes that hold the balances of some customers; started before there is anything to consume."""
-    session = request.session
-    components = ("kafka", "registry", "query_nodes")
-    with temporary_stack(components, keep_home=lambda: session.testsfailed > 0) as settings:
-        stack = NodeStack(settings, ChangelogWriter(settings))
+def running_nodes(servers: Settings, keep_home: Callable[[], bool]) -> Iterator[NodeStack]:
+    """Two nodes that hold the balances of some customers; they start before there is anything to consume."""
+    with sharing_servers(servers, keep_home) as home:
+        start(home, ("query_nodes",))
+        stack = NodeStack(home, ChangelogWriter(home), servers=servers)
         stack.writer.make_topics()
         stack.writer.register_live()
         for number in range(CUSTOMERS):

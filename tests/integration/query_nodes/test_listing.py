@@ -28,7 +28,7 @@ def listed(nodes: NodeStack, port: int, partition: int, parameters: str = "limit
     return found
 
 
-def test_every_node_lists_every_record_that_it_holds(nodes: NodeStack) -> None:
+def test_every_node_lists_every_record_that_it_stores(nodes: NodeStack) -> None:
     expected = {key: str(amount) for key, amount in nodes.expected.items()}
 
     def is_exact(port: int) -> bool:
@@ -39,7 +39,7 @@ def test_every_node_lists_every_record_that_it_holds(nodes: NodeStack) -> None:
         return {record["key"]: str(record["state"]["amount"]) for record in records} == expected
 
     for port in nodes.ports:
-        # A standby may be a moment behind the owner, whom other tests waited for.
+        # A standby may lag the owner for a moment; other tests waited for the owner only.
         wait_until(partial(is_exact, port), f"{port} lists what was written", 60)
 
 
@@ -54,7 +54,7 @@ def test_one_node_lists_as_owner_and_the_other_as_standby(nodes: NodeStack) -> N
     def roles() -> list[str]:
         return sorted(nodes.get(port, f"{PATH}?partition=1").json()["role"] for port in nodes.ports)
 
-    # Each node says what it knows itself to be, a moment before or after the table of all.
+    # Each node reports its own role, a moment before or after the routing table has it.
     wait_until(lambda: roles() == ["owner", "standby"], "one is the owner", 60)
 
 
@@ -81,7 +81,7 @@ def test_samples_are_parts_of_the_partition(nodes: NodeStack) -> None:
         ("partition=99", 421, "not-owner"),
     ],
 )
-def test_what_cannot_be_listed_says_why(nodes: NodeStack, query: str, status: int, slug: str) -> None:
+def test_a_refused_listing_gives_the_reason(nodes: NodeStack, query: str, status: int, slug: str) -> None:
     answer = nodes.get(nodes.ports[0], f"{PATH}?{query}")
 
     assert (answer.status_code, answer.json()["type"]) == (status, f"urn:foldlake:problem:{slug}")

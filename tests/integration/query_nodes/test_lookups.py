@@ -1,4 +1,4 @@
-"""A balance is answered on every node, exactly, with where it comes from; and what has no answer says why."""
+"""Every node answers a balance exactly, with its position and role; a refused lookup gives the reason."""
 
 from decimal import Decimal
 from typing import Any
@@ -32,11 +32,11 @@ def test_both_nodes_own_partitions_and_stand_by_for_each_other(nodes: NodeStack)
     assert all(report["reported_by"] == report["owner"] for report in reports)
 
 
-def test_answer_says_version_position_node_and_role(nodes: NodeStack) -> None:
+def test_answer_has_version_position_node_and_role(nodes: NodeStack) -> None:
     answers: list[requests.Response] = []
 
     def owner_answers() -> bool:
-        # Where the owner takes half a second, the standby answers for it.
+        # When the owner takes longer than half a second, the standby answers.
         answers[:] = [nodes.balance(port, CUSTOMER) for port in nodes.ports]
         return {answer.headers["Foldlake-Role"] for answer in answers} == {"owner"}
 
@@ -76,7 +76,7 @@ def test_whole_record_is_typed_json(nodes: NodeStack) -> None:
         ("/api/nothing", 404, "not-found"),
     ],
 )
-def test_what_has_no_answer_says_why(nodes: NodeStack, path: str, status: int, slug: str) -> None:
+def test_a_refused_lookup_gives_the_reason(nodes: NodeStack, path: str, status: int, slug: str) -> None:
     for port in nodes.ports:
         answer = nodes.get(port, path)
 
@@ -84,7 +84,7 @@ def test_what_has_no_answer_says_why(nodes: NodeStack, path: str, status: int, s
         assert answer.headers["Content-Type"] == "application/problem+json"
 
 
-def test_method_that_is_not_there_is_refused(nodes: NodeStack) -> None:
+def test_unsupported_method_is_refused(nodes: NodeStack) -> None:
     answer = requests.post(f"http://127.0.0.1:{nodes.ports[0]}/api/customers.getBalance", timeout=5)
 
     assert answer.status_code == 405
@@ -117,7 +117,7 @@ def test_write_is_read_back_with_its_bound(nodes: NodeStack) -> None:
             assert answer.text == f'{{"amount":{amount}}}'
 
 
-def test_hop_that_reaches_the_wrong_node_is_sent_back(nodes: NodeStack) -> None:
+def test_hop_to_a_node_that_is_not_the_owner_is_refused(nodes: NodeStack) -> None:
     statuses = {
         requests.get(
             f"http://127.0.0.1:{port}/api/customers.getBalance",

@@ -1,11 +1,11 @@
-"""Nodes come, go and die while lookups go on."""
+"""Lookups succeed while nodes join, leave and are killed."""
 
 from tests.support.node_stack import ExtraNode, NodeStack
 from tests.support.temporary_stack import free_ports
 from tests.support.waiting import wait_until
 
 
-def test_lookups_go_on_while_an_owner_is_killed(nodes: NodeStack) -> None:
+def test_lookups_succeed_while_an_owner_is_killed(nodes: NodeStack) -> None:
     other = nodes.ports[1]
 
     with nodes.continuous_lookups((other,)) as failures:
@@ -16,7 +16,7 @@ def test_lookups_go_on_while_an_owner_is_killed(nodes: NodeStack) -> None:
     nodes.wait_until_exact()
 
 
-def test_lookups_go_on_while_a_node_joins_dies_and_its_partitions_move(nodes: NodeStack) -> None:
+def test_lookups_succeed_while_a_node_joins_dies_and_its_partitions_move(nodes: NodeStack) -> None:
     (port,) = free_ports(1)
 
     with nodes.continuous_lookups() as failures:
@@ -33,7 +33,7 @@ def test_lookups_go_on_while_a_node_joins_dies_and_its_partitions_move(nodes: No
     nodes.wait_until_exact()
 
 
-def test_lookups_go_on_while_a_node_joins_and_leaves(nodes: NodeStack) -> None:
+def test_lookups_succeed_while_a_node_joins_and_leaves(nodes: NodeStack) -> None:
     (port,) = free_ports(1)
 
     with nodes.continuous_lookups() as failures:

@@ -1,4 +1,4 @@
-"""Whatever happens to a node's store or its writer, balances are exact again without anyone's help."""
+"""A node recovers from damage to its store and kills of its writer without an operator; balances are exact again."""
 
 import os
 import shutil
@@ -32,7 +32,7 @@ def overwrite(store: Path) -> None:
 
 
 def scratch(store: Path, customer: str) -> None:
-    """Change a byte in every copy of a customer's record, also in those on pages that are no longer in use."""
+    """Change a byte in every copy of a customer's record, including copies on unused pages."""
     content = (store / "data.mdb").read_bytes()
     record_start = customer.encode()
     with (store / "data.mdb").open("r+b") as file:
@@ -43,14 +43,14 @@ def scratch(store: Path, customer: str) -> None:
             at = content.find(record_start, at + 1)
 
 
-def told_unknown(failures: list[str]) -> list[str]:
-    """Return the lookups that found no such customer, whatever else went wrong while a node was down."""
+def unknown_key_answers(failures: list[str]) -> list[str]:
+    """Return the lookups that were answered with 404, leaving out other failures while a node was down."""
     return [failure for failure in failures if ": 404 " in failure]
 
 
 @contextmanager
 def is_rebuilt(nodes: NodeStack, node: str) -> Iterator[None]:
-    """Wait at the end until a node's store is another one than at the beginning."""
+    """Wait at the end until a node has replaced its store."""
     path = nodes.store(node) / "data.mdb"
     with path.open("rb") as before:  # as long as it is open, no other file is given its inode
 
@@ -75,7 +75,7 @@ def test_killed_materializer_resumes_from_its_stored_offsets(nodes: NodeStack) -
     assert (nodes.store("node-1") / "data.mdb").stat().st_ino == inode, "the store was carried on"
 
 
-def test_killed_again_and_again_under_writes(nodes: NodeStack) -> None:
+def test_materializer_killed_repeatedly_under_writes_is_exact(nodes: NodeStack) -> None:
     for round_number in range(3):
         for customer in list(nodes.expected)[:100]:
             nodes.put(customer, nodes.expected[customer] + Decimal("0.01"))
@@ -93,14 +93,14 @@ def test_store_damaged_while_its_node_is_down_is_rebuilt(
         os.kill(nodes.pid("node-1-materializer"), 9)
         damage(nodes.store("node-1"))
     nodes.wait_until_exact()
-    assert told_unknown(failures) == []
+    assert unknown_key_answers(failures) == []
 
 
 def test_store_deleted_under_a_running_node_is_rebuilt(nodes: NodeStack) -> None:
     with nodes.continuous_lookups() as failures, is_rebuilt(nodes, "node-2"):
         shutil.rmtree(nodes.store("node-2"))
     nodes.wait_until_exact()
-    assert told_unknown(failures) == []
+    assert unknown_key_answers(failures) == []
 
 
 def test_record_damaged_under_a_running_node_is_never_answered(nodes: NodeStack) -> None:
@@ -117,7 +117,7 @@ def test_record_damaged_under_a_running_node_is_never_answered(nodes: NodeStack)
     nodes.wait_until_exact()
 
 
-def test_record_with_fewer_events_is_passed_over(nodes: NodeStack) -> None:
+def test_record_with_fewer_events_is_ignored(nodes: NodeStack) -> None:
     nodes.put("replayed", Decimal("1.00"))
     nodes.put("replayed", Decimal("2.00"))
     nodes.writer.write("replayed", Decimal("1.00"), event_count=1, source_offset=1)
@@ -142,7 +142,7 @@ def test_deleted_key_is_unknown(nodes: NodeStack) -> None:
     )
 
 
-def test_bad_changelog_records_are_passed_over_and_counted(nodes: NodeStack) -> None:
+def test_bad_changelog_records_are_skipped_and_counted(nodes: NodeStack) -> None:
     good = nodes.writer.value("x", Decimal("1.00"), 1, 1)
     bad: list[tuple[bytes, bytes]] = [
         (b"bad", b""),

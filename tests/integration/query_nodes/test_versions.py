@@ -1,10 +1,11 @@
-"""A promoted version is what readers get, whole; a retired one leaves the disk."""
+"""Readers get a promoted version as a whole; a retired one is removed from the disk."""
 
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
-from include.versions.registry import ReadModelVersions, Stage, Version, VersionRegistry
+from include.versions.registry import VersionRegistry
+from include.versions.version_record import ReadModelVersions, Stage, Version
 from tests.support.changelog_writer import ChangelogWriter
 from tests.support.node_stack import NodeStack
 from tests.support.waiting import wait_until
@@ -41,7 +42,7 @@ def test_version_is_hydrated_promoted_and_the_old_one_retired(nodes: NodeStack) 
 
 
 def _still_open(nodes: NodeStack, store: str) -> list[str]:
-    """Return what the HTTP workers have mapped of a store, also after it was removed."""
+    """Return the HTTP workers' memory maps of a store, including a removed one."""
     found = []
     for node in ("node-1", "node-2"):
         server = nodes.pid(f"{node}-http")

@@ -1,1 +1,1 @@
-"""Tests of stream drivers, on a stack of their own."""
+"""Tests of stream drivers."""

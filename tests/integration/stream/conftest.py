@@ -1,25 +1,24 @@
-"""A stack for tests that run stream drivers of their own."""
+"""A home for tests that run stream drivers of their own."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from include.settings import Settings
 from tests.support.stream_process import make_topics
-from tests.support.temporary_stack import temporary_stack
+from tests.support.temporary_stack import sharing_servers
 
 
 @pytest.fixture(scope="package")
-def stream_stack(request: pytest.FixtureRequest) -> Iterator[Settings]:
-    """Kafka and the schema registry once more, for tests that run stream drivers of their own on them, one at a time."""
-    session = request.session
-    with temporary_stack(
-        ("kafka", "registry"),
-        keep_home=lambda: session.testsfailed > 0,
+def stream_stack(servers: Settings, keep_home: Callable[[], bool]) -> Iterator[Settings]:
+    """A home on the shared Kafka and schema registry, for tests that run stream drivers of their own, one at a time."""
+    with sharing_servers(
+        servers,
+        keep_home,
         stream_real_time_interval_s=10,
         stream_catch_up_threshold_events=5_000,
         stream_catch_up_batch_events=4_000,
         stream_spare_queries=0,
-    ) as running:
-        make_topics(running, "balance")
-        yield running
+    ) as home:
+        make_topics(home, "balance")
+        yield home

@@ -1,4 +1,4 @@
-"""A version is folded with the revision that it was built with: a new one is taken in by the running driver, an edited one refused."""
+"""A version keeps its fold revision: the running driver loads a new revision and refuses an edited one."""
 
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -32,7 +32,7 @@ def plain():
 def with_bonus():
     from pyspark.sql import functions as F
     amount = F.col("amount")
-    # A function of functions: Spark gives its variables another name each time.
+    # A higher-order function: Spark names its lambda variables differently each time.
     gifts = F.aggregate(F.array(amount), F.lit(0).cast("long"), lambda count, _: count + 1)
     return {"amount": F.sum(F.round(amount * F.lit("1.01").cast("decimal(3,2)"), 2)), "gifts": F.sum(gifts)}
 
@@ -91,10 +91,10 @@ def test_new_revision_needs_no_restart_and_an_edited_one_is_refused(
         assert status is not None
         assert "fold revision 2 of savings, and the module has only [1]: put it back" in status.last_error
         write_module(tmp_path, bonus=True)
-        wait_until(lambda: phase(settings, 2) == "real time", "revision 2 is taken in")
+        wait_until(lambda: phase(settings, 2) == "real time", "revision 2 is loaded")
         append(1)
         wait_until(lambda: amounts(settings, 2) == {"you": Decimal("40.40")}, "as revision 2 has it")
-        wait_until(lambda: amounts(settings, 1) == {"you": Decimal("40.00")}, "version 1 goes on as it was")
+        wait_until(lambda: amounts(settings, 1) == {"you": Decimal("40.00")}, "version 1 is folded as before")
 
     def why_refused(number: int) -> str:
         status = query_status(settings, MODEL, number)
@@ -102,7 +102,7 @@ def test_new_revision_needs_no_restart_and_an_edited_one_is_refused(
 
     write_module(tmp_path, bonus=True, plain="nobody()")
     with stream_driver(settings):
-        wait_until(lambda: phase(settings, 2) == "real time", "version 2 goes on")
+        wait_until(lambda: phase(settings, 2) == "real time", "version 2 is resumed")
         append(1)
         wait_until(lambda: amounts(settings, 2) == {"you": Decimal("50.50")}, "version 2 is folded")
         assert "cannot be built (NameError: name 'nobody' is not defined)" in why_refused(1)
@@ -112,5 +112,8 @@ def test_new_revision_needs_no_restart_and_an_edited_one_is_refused(
         )
         assert amounts(settings, 1) == {"you": Decimal("40.00")}, "no new code on old state"
         write_module(tmp_path, bonus=True)
-        wait_until(lambda: amounts(settings, 1) == {"you": Decimal("50.00")}, "put back, it goes on")
+        wait_until(
+            lambda: amounts(settings, 1) == {"you": Decimal("50.00")},
+            "version 1 is resumed with its own fold",
+        )
     registry.close()

@@ -1,4 +1,4 @@
-"""`./foldlake stream`: the stream driver alone, against any broker, without a registry; stops on SIGTERM."""
+"""`./foldlake stream`: the stream driver alone, with any broker and without a registry; it stops on SIGTERM."""
 
 import os
 import signal
@@ -41,7 +41,7 @@ def launch(stream_stack: Settings, tmp_path: Path) -> subprocess.Popen[bytes]:
 
 @pytest.fixture
 def alone(stream_stack: Settings, tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """The driver alone; ended with its test."""
+    """The driver alone; it ends with its test."""
     process = launch(stream_stack, tmp_path)
     yield process
     if process.poll() is None:

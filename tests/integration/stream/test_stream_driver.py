@@ -1,39 +1,67 @@
-"""The stream driver on real input: rubbish, new schemas, kills; every balance exact, every bad record accounted for."""
+"""The stream driver on real input: rubbish, new schemas, a second read model, kills; every balance exact, each bad record accounted for."""
 
 import json
 from collections import Counter
+from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Message
 
+from include.declarations.read_model import read_model
 from include.kafka.events import FundsAdded
 from include.kafka.record_schema import RecordSchema, event_schema
 from include.kafka.wire_format import header
+from include.rebuild.query_status import query_status
 from include.settings import Settings
+from include.stream.checkpoints import checkpoint_path
 from include.stream.status import read_stream_status
-from include.versions.registry import Stage, VersionRegistry
+from include.versions.registry import VersionRegistry
+from include.versions.version_record import Stage
 from tests.support.stream_events import BALANCE, CHANGELOG, RANDOM, Ledger, random_event
-from tests.support.stream_process import (
-    EventSource,
-    event_counts,
-    kill_jvm,
-    records_of,
-)
-from tests.support.unsupervised_driver import launch, stream_driver
+from tests.support.stream_process import EventSource, records_of, states
+from tests.support.unsupervised_driver import SharedDriver
 from tests.support.waiting import wait_until
 
 LETTERS = f"{BALANCE.source_topic}.dead-letter"
+READ_MODELS = Path(__file__).parents[2] / "support" / "read_models"
+DEPOSITS_CHANGELOG = "deposits-per-day.v1.changelog"
 
 
 @pytest.fixture(scope="module")
-def source(stream_stack: Settings) -> EventSource:
-    return EventSource(stream_stack, BALANCE.source_topic)
+def settings(stream_stack: Settings) -> Settings:
+    """Settings with a second read model, which is one new file in a folder."""
+    return stream_stack.changed(read_models_dir=READ_MODELS)
 
 
 @pytest.fixture(scope="module")
-def ledger(stream_stack: Settings) -> Ledger:
-    return Ledger(stream_stack)
+def shared_driver(settings: Settings) -> Iterator[SharedDriver]:
+    with SharedDriver(settings) as driver:
+        yield driver
+
+
+@pytest.fixture
+def driver(shared_driver: SharedDriver) -> SharedDriver:
+    """The one driver of these tests, restarted if an earlier test has killed it."""
+    shared_driver.ensure_running()
+    return shared_driver
+
+
+@pytest.fixture(scope="module")
+def source(settings: Settings) -> EventSource:
+    return EventSource(settings, BALANCE.source_topic)
+
+
+@pytest.fixture(scope="module")
+def ledger(settings: Settings) -> Ledger:
+    return Ledger(settings)
+
+
+def position_of(letter: Message) -> tuple[object, object]:
+    """Return the position of the record that became this dead letter."""
+    headers = dict(letter.headers() or [])
+    return headers["source_partition"], headers["source_offset"]
 
 
 def rubbish(source: EventSource) -> list[tuple[str, bytes | None, bytes | None]]:
@@ -56,9 +84,11 @@ def rubbish(source: EventSource) -> list[tuple[str, bytes | None, bytes | None]]
 
 
 def test_good_events_are_folded_and_rubbish_becomes_dead_letters_once(
-    stream_stack: Settings, source: EventSource, ledger: Ledger
+    settings: Settings, shared_driver: SharedDriver, source: EventSource, ledger: Ledger
 ) -> None:
-    assert records_of(stream_stack, LETTERS) == [], "no other test may leave dead letters"
+    # So that it catches up with the events in batches.
+    shared_driver.stop()
+    earlier = {position_of(letter) for letter in records_of(settings, LETTERS)}
     bad = rubbish(source)
     records: list[tuple[bytes | None, bytes | None]] = [(key, value) for _, key, value in bad]
     good = ledger.random_events(10_000 - len(bad))
@@ -69,96 +99,118 @@ def test_good_events_are_folded_and_rubbish_becomes_dead_letters_once(
     source.flush()
     expected = Counter(reason for reason, _, _ in bad)
 
-    with stream_driver(stream_stack):
-        wait_until(lambda: ledger.is_folded(stream_stack), "all good events folded")
-        wait_until(
-            lambda: len(records_of(stream_stack, LETTERS)) >= len(bad), "all bad records are dead letters"
-        )
-        found = [dict(message.headers() or []) for message in records_of(stream_stack, LETTERS)]
-        assert Counter(str(headers["reason"], "utf-8") for headers in found) == expected  # type: ignore[arg-type]  # bytes
-        positions = {(h["source_partition"], h["source_offset"]) for h in found}
-        assert len(positions) == len(bad)
-        assert {h["source_topic"] for h in found} == {b"balance"}
-        ledger.assert_exact(stream_stack)
-        wait_until(
-            lambda: read_stream_status(stream_stack).state == "running", "the driver reports real time"
-        )
-        status = read_stream_status(stream_stack)
-        assert status.events_behind == 0
-        assert status.dead_letters == len(bad)
+    shared_driver.ensure_running()
+
+    wait_until(lambda: ledger.is_folded(settings), "all good events are folded")
+    wait_until(
+        lambda: len(records_of(settings, LETTERS)) >= len(earlier) + len(bad),
+        "all bad records are dead letters",
+    )
+    letters = [letter for letter in records_of(settings, LETTERS) if position_of(letter) not in earlier]
+    found = [dict(letter.headers() or []) for letter in letters]
+    assert Counter(str(headers["reason"], "utf-8") for headers in found) == expected  # type: ignore[arg-type]  # bytes
+    positions = {(h["source_partition"], h["source_offset"]) for h in found}
+    assert len(positions) == len(bad)
+    assert {h["source_topic"] for h in found} == {b"balance"}
+    ledger.assert_exact(settings)
+    wait_until(lambda: read_stream_status(settings).state == "running", "the driver reports real time")
+    status = read_stream_status(settings)
+    assert status.events_behind == 0
+    assert status.dead_letters == len(earlier) + len(bad)
 
 
-def test_first_start_creates_version_one_live(stream_stack: Settings) -> None:
-    record = VersionRegistry(stream_stack.kafka.bootstrap_servers).read()["balance"]
-    assert [(v.number, v.stage, v.changelog_topic) for v in record.versions] == [(1, Stage.LIVE, CHANGELOG)]
+@pytest.mark.usefixtures("driver")
+def test_first_start_creates_version_one_live(settings: Settings) -> None:
+    def first_version() -> list[tuple[int, Stage, str]]:
+        record = VersionRegistry(settings.kafka.bootstrap_servers).read()["balance"]
+        return [(v.number, v.stage, v.changelog_topic) for v in record.versions]
+
+    wait_until(lambda: first_version() == [(1, Stage.LIVE, CHANGELOG)], "version 1 is live")
 
 
-def test_killed_driver_is_exact_after_its_restart_and_writes_no_dead_letter_twice(
-    stream_stack: Settings, source: EventSource, ledger: Ledger
+@pytest.mark.usefixtures("driver")
+def test_read_model_of_one_new_file_is_folded_beside_the_first(
+    settings: Settings, source: EventSource, ledger: Ledger
 ) -> None:
-    before = len(records_of(stream_stack, LETTERS))
-    for _ in range(2):
-        process = launch(stream_stack)
-        try:
-            source.append(ledger.random_events(1_500))
-            wait_until(
-                lambda: event_counts(stream_stack, BALANCE, CHANGELOG) >= ledger.events - 1_000,
-                "some are folded",
-            )
-            source.append_raw(None, b"rubbish")
-            source.append(ledger.random_events(500))
-        finally:
-            kill_jvm(stream_stack, process)
-    with stream_driver(stream_stack):
-        source.append(ledger.random_events(500))
-        wait_until(lambda: ledger.is_folded(stream_stack), "all folded again")
-        ledger.assert_exact(stream_stack)
-        wait_until(
-            lambda: len(records_of(stream_stack, LETTERS)) >= before + 2, "both bad records are dead letters"
-        )
-        assert len(records_of(stream_stack, LETTERS)) == before + 2
+    source.append(ledger.random_events(2_000))
+    mine = [FundsAdded(customerId="diarist", amount=Decimal(cents) / 100) for cents in (500, 1_250, 75)]
+    source.append([ledger.note(event) for event in mine])
+    model = read_model("deposits-per-day", READ_MODELS)
+    days = Counter(f"diarist/{event.occurredOn:%Y-%m-%d}" for event in mine)
+
+    def deposits() -> dict[str, int]:
+        found = states(settings, model, DEPOSITS_CHANGELOG)
+        return {key: r.state["deposits"] for key, r in found.items() if key.startswith("diarist/")}
+
+    wait_until(lambda: deposits() == dict(days), "the deposits are folded", poll_s=1.0)
+    wait_until(lambda: ledger.is_folded(settings), "the balances are folded")
+    ledger.assert_exact(settings)
+    found = states(settings, model, DEPOSITS_CHANGELOG)
+    assert max(r.state["largest"] for key, r in found.items() if "diarist" in key) == Decimal("12.50")
+    registered = VersionRegistry(settings.kafka.bootstrap_servers).read().keys()
+    assert registered >= {"balance", "deposits-per-day"}
 
 
 def test_event_of_a_new_schema_version_flows_without_a_restart_by_hand(
-    stream_stack: Settings, source: EventSource, ledger: Ledger
+    settings: Settings, driver: SharedDriver, source: EventSource, ledger: Ledger
 ) -> None:
     schema = event_schema("FundsAdded").parsed()
     schema["fields"].append({"name": "channel", "type": "string", "default": "till"})
     newer = RecordSchema.parse(json.dumps(schema), "FundsAdded with a channel")
-    with stream_driver(stream_stack) as process:
-        source.append(ledger.random_events(200))
-        wait_until(lambda: ledger.is_folded(stream_stack), "the old ones are folded")
-        newer_id = source.registry.register(BALANCE.source_topic, newer)
-        for number in range(300):
-            event = ledger.note(FundsAdded(customerId=f"customer-{number % 50}", amount=Decimal("1.25")))
-            value = source.serializer.serialize(event)
-            source.append_raw(event.customerId.encode(), header(newer_id) + value[5:] + b"\x06web")
-        source.append(ledger.random_events(200))
-        wait_until(lambda: ledger.is_folded(stream_stack), "both versions are folded")
-        ledger.assert_exact(stream_stack)
-        assert process.poll() is None
+    source.append(ledger.random_events(200))
+    wait_until(lambda: ledger.is_folded(settings), "the old ones are folded")
+    process = driver.process
+    newer_id = source.registry.register(BALANCE.source_topic, newer)
+    for number in range(300):
+        event = ledger.note(FundsAdded(customerId=f"customer-{number % 50}", amount=Decimal("1.25")))
+        value = source.serializer.serialize(event)
+        source.append_raw(event.customerId.encode(), header(newer_id) + value[5:] + b"\x06web")
+    source.append(ledger.random_events(200))
+    wait_until(lambda: ledger.is_folded(settings), "both versions are folded")
+    ledger.assert_exact(settings)
+    assert process.poll() is None
 
 
-@pytest.mark.parametrize("commits", [0, 1])
-def test_driver_killed_in_real_time_mode_can_catch_up_in_batches(
-    stream_stack: Settings, source: EventSource, ledger: Ledger, tmp_path: Path, commits: int
+def test_killed_driver_is_exact_after_its_restart_and_writes_no_dead_letter_twice(
+    settings: Settings, driver: SharedDriver, source: EventSource, ledger: Ledger
 ) -> None:
-    eager = {"checkpoint_dir": str(tmp_path), "stream_catch_up_threshold_events": 0}
-    patient = {
-        "checkpoint_dir": str(tmp_path),
-        "stream_catch_up_threshold_events": 10**9,
-        "stream_real_time_interval_s": 5 if commits else 300,
-    }
-    process = launch(stream_stack.changed(**patient))
-    try:
-        source.append(ledger.random_events(300))
-        wait_until(lambda: ledger.is_folded(stream_stack), "folded in real time")
-        folder = tmp_path / "balance" / "v1" / "commits"
-        wait_until(lambda: len([p for p in folder.glob("*") if p.name.isdigit()]) >= commits, "committed")
-    finally:
-        kill_jvm(stream_stack, process)
+    before = len(records_of(settings, LETTERS))
+    for _ in range(2):
+        driver.ensure_running()
+        source.append(ledger.random_events(1_500))
+        wait_until(lambda: ledger.folded(settings) >= ledger.events - 1_000, "some are folded")
+        source.append_raw(None, b"rubbish")
+        source.append(ledger.random_events(500))
+        driver.kill()
+    driver.ensure_running()
+    source.append(ledger.random_events(500))
+    wait_until(lambda: ledger.is_folded(settings), "all are folded again")
+    ledger.assert_exact(settings)
+    wait_until(lambda: len(records_of(settings, LETTERS)) >= before + 2, "both bad records are dead letters")
+    assert len(records_of(settings, LETTERS)) == before + 2
+
+
+def test_driver_killed_in_real_time_mode_after_a_commit_can_catch_up_in_batches(
+    settings: Settings, driver: SharedDriver, source: EventSource, ledger: Ledger
+) -> None:
+    commits = Path(checkpoint_path(settings, "balance", 1)) / "commits"
+
+    def is_in_real_time() -> bool:
+        status = query_status(settings, "balance", 1)
+        return status is not None and status.phase == "real time"
+
+    def newest_commit() -> int:
+        return max(int(path.name) for path in commits.glob("*") if path.name.isdigit())
+
+    wait_until(is_in_real_time, "the driver reports real time")
+    source.append(ledger.random_events(300))
+    wait_until(lambda: ledger.is_folded(settings), "folded in real time")
+    last = newest_commit()
+    wait_until(lambda: newest_commit() > last, "committed in real time")
+    driver.kill()
     source.append(ledger.random_events(300))
 
-    with stream_driver(stream_stack.changed(**eager)):
-        wait_until(lambda: ledger.is_folded(stream_stack), "caught up")
-        ledger.assert_exact(stream_stack)
+    driver.ensure_running(stream_catch_up_threshold_events=0)
+
+    wait_until(lambda: ledger.is_folded(settings), "caught up")
+    ledger.assert_exact(settings)

@@ -1,4 +1,4 @@
-"""Changes of the version registry that race: of two promotions one loses and says so; whatever else happens is decided again."""
+"""Concurrent changes of the version registry: one of two promotions fails with an error; other changes are decided again."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 
 from include.settings import Settings
-from include.versions.registry import ReadModelVersions, VersionRegistry, first_version
+from include.versions.registry import VersionRegistry
 from include.versions.transitions import (
     PromotionLostError,
     change,
@@ -18,6 +18,7 @@ from include.versions.transitions import (
     retire,
     roll_back,
 )
+from include.versions.version_record import ReadModelVersions, first_version
 from tests.support.waiting import wait_until
 
 NOW = datetime.now(UTC)
@@ -40,7 +41,7 @@ def registry(stream_stack: Settings, request: pytest.FixtureRequest) -> Iterator
     registry.close()
 
 
-def test_of_two_rollbacks_at_once_the_later_one_loses(
+def test_the_later_of_two_concurrent_rollbacks_loses(
     registry: VersionRegistry, stream_stack: Settings, request: pytest.FixtureRequest
 ) -> None:
     name, other = request.node.name, VersionRegistry(stream_stack.kafka.bootstrap_servers)

@@ -1,4 +1,4 @@
-"""The version registry lets one of two writers win, and says so to the other."""
+"""Of two concurrent writers of the version registry one succeeds; the other gets an error."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -8,7 +8,8 @@ import pytest
 
 from include.errors import RevisionConflictError
 from include.settings import Settings
-from include.versions.registry import VersionRegistry, first_version
+from include.versions.registry import VersionRegistry
+from include.versions.version_record import first_version
 
 MODEL = "registry-test"
 
@@ -41,7 +42,9 @@ def test_change_of_an_older_revision_is_refused(registries: tuple[VersionRegistr
     assert second.read()[MODEL].revision == record.revision + 1
 
 
-def test_one_of_several_at_once_wins_each_round(registries: tuple[VersionRegistry, VersionRegistry]) -> None:
+def test_one_of_several_concurrent_changes_wins_each_round(
+    registries: tuple[VersionRegistry, VersionRegistry],
+) -> None:
     def attempt(registry: VersionRegistry, reason: str) -> bool:
         record = registry.read()[MODEL]
         versions = tuple(replace(version, reason=reason) for version in record.versions)

@@ -7,21 +7,7 @@ from stack.lifecycle import start
 
 
 @pytest.fixture(scope="session")
-def query_nodes(settings: Settings) -> Settings:
-    """The same stack with both query nodes up."""
-    start(settings, only=("query_nodes",))
-    return settings
-
-
-@pytest.fixture(scope="session")
-def airflow(settings: Settings) -> Settings:
-    """The same stack with Airflow, and so the stream driver, up."""
-    start(settings, only=("airflow",))
-    return settings
-
-
-@pytest.fixture(scope="session")
-def full_stack(query_nodes: Settings, airflow: Settings) -> Settings:
-    """The same stack with everything up."""
-    assert query_nodes is airflow
-    return airflow
+def full_stack(servers: Settings) -> Settings:
+    """The shared stack with both query nodes and Airflow, and so the stream driver, up."""
+    start(servers, only=("query_nodes", "airflow"))
+    return servers

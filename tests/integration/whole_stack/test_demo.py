@@ -1,4 +1,4 @@
-"""The whole path on real input: `./foldlake demo`, as a user runs it."""
+"""`./foldlake demo`, run as a user runs it: real input through the whole stack."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Each stage of a rebuild killed five times: readers see the old version or the new one, whole, and nothing is left over."""
+"""Each stage of a rebuild is killed five times: readers see the old version or the new one, never a mixture, and nothing is left."""
 
 import os
 import subprocess
@@ -11,14 +11,15 @@ from typing import BinaryIO
 
 import pytest
 
+from include.airflow.login import airflow_api
 from include.airflow.names import RETIREMENT_DAG
 from include.kafka.events import FundsAdded
-from include.rebuild.version_cleanup import still_there
+from include.rebuild.version_cleanup import find_leftovers
 from include.settings import CHECKOUT, Settings
 from include.spark.lake_config import lake_config
 from include.spark.stream_config import stream_config, stream_master
-from include.versions.registry import ReadModelVersions, Stage, VersionRegistry
-from stack.components import airflow as airflow_stack
+from include.versions.registry import VersionRegistry
+from include.versions.version_record import ReadModelVersions, Stage
 from stack.settings_environment import settings_environment
 from tests.support.rebuild_readers import Readers
 from tests.support.stream_process import EventSource
@@ -96,7 +97,7 @@ class Stages:
         )
 
     def killed_then_done(self, kind: str, name: str, *arguments: str, kills_s: tuple[float, ...]) -> None:
-        """Start a stage and kill it, once for each of these times after its start; then let it finish."""
+        """Start a stage and kill it after each of these times, in seconds; then start it once more and let it finish."""
         start = getattr(self, kind)
         for after_s in kills_s:
             process: subprocess.Popen[bytes] = start(name, *arguments)
@@ -116,12 +117,12 @@ def stages(full_stack: Settings) -> Iterator[Stages]:
 
 @pytest.fixture(scope="module")
 def source(full_stack: Settings) -> Iterator[EventSource]:
-    """Events on some keys of our own all the time, and the sweep out of the way: it would abandon what no run makes."""
+    """Append events to some keys continuously, with the retirement DAG paused: it would abandon a version without a run."""
     source = EventSource(full_stack, MODEL)
     wait_until(
         lambda: MODEL in VersionRegistry(full_stack.kafka.bootstrap_servers).read(), "version 1", PATIENCE_S
     )
-    api = airflow_stack.api(full_stack)
+    api = airflow_api(full_stack)
     api.set_paused(RETIREMENT_DAG, paused=True)
     over = threading.Event()
 
@@ -141,7 +142,7 @@ def source(full_stack: Settings) -> Iterator[EventSource]:
 
 @contextmanager
 def readers(settings: Settings) -> Iterator[Readers]:
-    """Ask both nodes all the time; nothing they saw may have been wrong."""
+    """Query both nodes continuously; fail at the end if any answer was wrong."""
     with Readers(settings.query_ports, MODEL, KEYS, CENTS) as asking:
         wait_until(lambda: asking.versions or asking.faults, "the first answers")
         yield asking
@@ -163,7 +164,7 @@ def wait_for_keys(settings: Settings) -> None:
     wait_until(answered, "all keys are folded", PATIENCE_S)
 
 
-def test_rebuild_with_every_stage_killed_is_promoted_and_comes_back(
+def test_rebuild_with_every_stage_killed_is_promoted_and_rolled_back(
     full_stack: Settings, source: EventSource, stages: Stages
 ) -> None:
     assert source.topic == MODEL
@@ -183,10 +184,10 @@ def test_rebuild_with_every_stage_killed_is_promoted_and_comes_back(
         assert next_number(full_stack) == number + 1, "one version was registered, however often it was tried"
         stages.killed_then_done("stream_job", "catch_up", *version, kills_s=SPARK_KILLS_S)
         stages.killed_then_done("lake_job", "build_staging", *version, kills_s=SPARK_KILLS_S)
-        stages.killed_then_done("lake_job", "quality", *version, *check, kills_s=SPARK_KILLS_S)
+        stages.killed_then_done("lake_job", "quality_check", *version, *check, kills_s=SPARK_KILLS_S)
         stages.killed_then_done("action", "hand_over", *version, kills_s=QUICK_KILLS_S)
         stages.killed_then_done("action", "hydrate", *version, kills_s=QUICK_KILLS_S)
-        assert set(asking.versions) == {live.number}, "nobody has seen the candidate"
+        assert set(asking.versions) == {live.number}, "no reader has seen the candidate"
         stages.killed_then_done("action", "promote", *version, "--grace-hours", "1", kills_s=QUICK_KILLS_S)
         wait_until(lambda: asking.versions[number] > 0, "readers get the new version", timeout_s=10)
         stages.killed_then_done("lake_job", "promote_lake", kills_s=SPARK_KILLS_S)
@@ -199,7 +200,7 @@ def test_rebuild_with_every_stage_killed_is_promoted_and_comes_back(
     assert_nothing_left(full_stack, number)
 
 
-def test_abandoned_rebuild_leaves_nothing_however_often_its_end_is_killed(
+def test_abandoned_rebuild_leaves_nothing_however_often_the_cleanup_is_killed(
     full_stack: Settings, source: EventSource, stages: Stages
 ) -> None:
     assert source.topic == MODEL
@@ -210,7 +211,7 @@ def test_abandoned_rebuild_leaves_nothing_however_often_its_end_is_killed(
             "register_candidate", "--run-id", f"given-up-{number}", "--reason", "given up"
         )
         assert registering.wait(PATIENCE_S) == 0
-        # Without a catch-up: the stream driver folds it from the first event.
+        # There is no catch-up: the stream driver folds it from the first event.
         assert stages.action("hand_over", *version).wait(PATIENCE_S) == 0
         stages.killed_then_done("action", "abandon", *version, kills_s=QUICK_KILLS_S)
         assert stages.action("promote", *version).wait(PATIENCE_S) == 1, "what was abandoned is not promoted"
@@ -220,7 +221,7 @@ def test_abandoned_rebuild_leaves_nothing_however_often_its_end_is_killed(
 
 
 def assert_nothing_left(settings: Settings, number: int) -> None:
-    assert still_there(settings, MODEL, number) == []
+    assert find_leftovers(settings, MODEL, number) == []
     stores = [settings.home / "nodes" / f"node-{node}" for node in (1, 2)]
     wait_until(
         lambda: not any(path for store in stores for path in store.glob(f"**/*v{number}*")),

@@ -1,4 +1,4 @@
-"""A second read model, as a newcomer would add one: how often and how much each customer paid in on each day."""
+"""A second read model, in one new file: how often and how much each customer paid in on each day."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING

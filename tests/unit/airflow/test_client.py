@@ -1,4 +1,4 @@
-"""What the client of Airflow's REST API makes of an Airflow that is busy."""
+"""The client of Airflow's REST API while Airflow is busy."""
 
 import json
 import threading
@@ -16,7 +16,7 @@ LATE_S = 0.6
 
 
 class Airflow(ThreadingHTTPServer):
-    """Begins a run and answers later than anybody waits; or takes no run in at all."""
+    """Starts a run and answers after the client's time-out; or starts no run at all."""
 
     def __init__(self, *, takes_runs: bool) -> None:
         super().__init__(("127.0.0.1", 0), Answers)
@@ -26,15 +26,15 @@ class Airflow(ThreadingHTTPServer):
 
 
 class Answers(BaseHTTPRequestHandler):
-    """What that Airflow says."""
+    """The answers of that Airflow."""
 
     server: Airflow
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
     def do_POST(self) -> None:
-        """Begin a run, perhaps."""
+        """Start a run, if this Airflow does."""
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self.server.posts += 1
         if self.server.takes_runs:
@@ -42,7 +42,7 @@ class Answers(BaseHTTPRequestHandler):
         time.sleep(LATE_S)
 
     def do_GET(self) -> None:
-        """Say whether there is such a run."""
+        """Return the run's state, if there is such a run."""
         found = any(self.path.endswith(quote(run_id)) for run_id in self.server.runs)
         answer = json.dumps({"state": "queued"} if found else {}).encode()
         self.send_response(200 if found else 404)
@@ -68,14 +68,14 @@ def client(server: Airflow) -> AirflowApi:
 
 
 @pytest.mark.parametrize("airflow", [True], indirect=True)
-def test_run_that_was_begun_is_not_said_to_be_lost(airflow: Airflow) -> None:
+def test_run_that_started_is_not_reported_as_failed(airflow: Airflow) -> None:
     run_id = client(airflow).trigger("rebuild")
 
     assert airflow.runs == {run_id}
-    assert airflow.posts == 1, "it is asked whether it has begun, not told twice"
+    assert airflow.posts == 1, "the run is looked up, not triggered twice"
 
 
 @pytest.mark.parametrize("airflow", [False], indirect=True)
-def test_run_that_was_not_begun_is_an_error(airflow: Airflow) -> None:
-    with pytest.raises(AirflowUnavailableError, match="did not do POST"):
+def test_run_that_did_not_start_is_an_error(airflow: Airflow) -> None:
+    with pytest.raises(AirflowUnavailableError, match=r"The call POST .* failed"):
         client(airflow).trigger("rebuild")

@@ -1,4 +1,4 @@
-"""The command line: what it lists, and that help costs nothing."""
+"""The command line: its help, before and after the installation, and the errors of its arguments."""
 
 import os
 import subprocess
@@ -17,10 +17,10 @@ from include.errors import SettingsError
 from include.settings import CHECKOUT
 from stack.provisioning.command_names import COMMANDS, overview
 
-PASSED_ON = {"stream"}
+OWN_HELP = {"stream"}
 
 
-@pytest.mark.parametrize("command", [name for name in COMMANDS if name not in PASSED_ON])
+@pytest.mark.parametrize("command", [name for name in COMMANDS if name not in OWN_HELP])
 def test_every_command_has_help_with_an_example(command: str) -> None:
     result = CliRunner().invoke(app, [command, "--help"])
 
@@ -28,7 +28,7 @@ def test_every_command_has_help_with_an_example(command: str) -> None:
     assert f"./foldlake {command}" in result.output
 
 
-def test_help_is_there_before_anything_is_prepared(tmp_path: Path) -> None:
+def test_help_works_before_anything_is_installed(tmp_path: Path) -> None:
     environment = {"PATH": os.environ["PATH"], "FOLDLAKE_TOOLS": str(tmp_path / "tools")}
 
     done = subprocess.run(
@@ -44,7 +44,7 @@ def test_help_is_there_before_anything_is_prepared(tmp_path: Path) -> None:
     assert not (tmp_path / "tools").exists()
 
 
-def test_without_java_nothing_is_downloaded_and_the_message_says_what_to_do(tmp_path: Path) -> None:
+def test_without_java_nothing_is_downloaded_and_the_message_names_the_remedy(tmp_path: Path) -> None:
     python = tmp_path / "bin" / "python3"
     python.parent.mkdir()
     python.symlink_to(sys.executable)
@@ -53,9 +53,9 @@ def test_without_java_nothing_is_downloaded_and_the_message_says_what_to_do(tmp_
         "JAVA_HOME": "/none",
         "FOLDLAKE_TOOLS": str(tmp_path / "tools"),
     }
-    # A machine's usual places may hold one all the same.
+    # The machine's usual folders may contain one.
     without_java = (
-        "import sys; from stack.provisioning import java, launcher; java.USUAL_PLACES = ();"
+        "import sys; from stack.provisioning import java, launcher; java.USUAL_FOLDERS = ();"
         "sys.exit(launcher.launch(['up']))"
     )
 
@@ -76,9 +76,7 @@ def test_without_java_nothing_is_downloaded_and_the_message_says_what_to_do(tmp_
 
 
 @pytest.mark.parametrize("command", [["logs", "nothing"], ["up", "--only", "nothing"], ["bench", "nothing"]])
-def test_a_name_that_does_not_exist_is_answered_with_those_that_do(
-    command: list[str], tmp_path: Path
-) -> None:
+def test_an_unknown_name_is_rejected_with_the_known_ones(command: list[str], tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "cli", *command],
         env={**os.environ, "FOLDLAKE_HOME": str(tmp_path), "PYTHONPATH": str(CHECKOUT)},
@@ -98,7 +96,7 @@ def test_a_name_that_does_not_exist_is_answered_with_those_that_do(
     ("seconds", "text"),
     [(0, "0 s"), (59, "59 s"), (60, "1 min"), (7500, "2 h 05 min"), (90_000, "1 d 1 h")],
 )
-def test_durations_are_written_as_a_person_would(seconds: int, text: str) -> None:
+def test_durations_are_formatted_for_people(seconds: int, text: str) -> None:
     assert duration(seconds) == text
 
 
@@ -132,8 +130,8 @@ def test_what_follows_a_benchmark_s_name_is_its_own(
     assert names_and_options(words, ["one", "two"]) == (names, options)
 
 
-def test_options_behind_several_benchmarks_are_nobody_s() -> None:
-    with pytest.raises(SettingsError, match="of which benchmark, one or two"):
+def test_options_after_several_benchmarks_are_refused() -> None:
+    with pytest.raises(SettingsError, match="for a single benchmark only, not for one, two"):
         names_and_options(["one", "two", "--seconds", "10"], ["one", "two"])
 
 

@@ -63,7 +63,7 @@ def test_balance_is_declared() -> None:
     assert {schema.key_field for schema in balance.event_schemas} == {"customerId"}
 
 
-def test_unknown_name_says_which_are_known() -> None:
+def test_unknown_name_is_answered_with_the_known_ones() -> None:
     with pytest.raises(UnknownReadModelError, match="known are balance"):
         read_model("balances")
 

@@ -32,7 +32,7 @@ def test_each_letter_is_a_line_and_the_last_line_counts_them_by_reason() -> None
     ]
 
 
-def test_a_topic_without_dead_letters_says_so() -> None:
+def test_a_topic_without_dead_letters_is_reported_as_such() -> None:
     assert to_lines(DeadLetters("balance", 0, ())) == ["balance: no dead letters"]
 
 
@@ -52,7 +52,7 @@ def test_a_preview_is_text_where_it_can_be_and_short(content: bytes | None, show
     assert preview(content, 10) == shown
 
 
-def test_programs_get_whole_keys_and_values() -> None:
+def test_json_output_has_whole_keys_and_values() -> None:
     assert to_json(DeadLetters("balance", 1, (BYTES,))) == {
         "source_topic": "balance",
         "total": 1,

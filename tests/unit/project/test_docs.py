@@ -65,7 +65,7 @@ def test_every_link_leads_somewhere(page: Path) -> None:
     assert dead == []
 
 
-def test_every_page_is_reached_from_the_readme() -> None:
+def test_every_page_is_linked_from_the_readme() -> None:
     reached: set[Path] = set()
     ahead = [PAGES[0]]
     while ahead:

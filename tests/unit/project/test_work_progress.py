@@ -19,7 +19,7 @@ def test_line_of_progress(done: int, elapsed_s: float, done_since: int, line: st
     assert progress.line(done, elapsed_s, done_since) == f"progress: catch up of balance v2: {line}"
 
 
-def test_nothing_to_do_is_done() -> None:
+def test_no_work_counts_as_complete() -> None:
     assert WorkProgress("it", "events", 0).line(0, 1.0, 0) == "progress: it: 0 of 0 events (100 %)"
 
 

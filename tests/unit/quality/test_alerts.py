@@ -65,7 +65,7 @@ def test_webhook_gets_what_failed(webhook: Webhook, tmp_path: Path) -> None:
     assert {"place": "lake", "key": "gone"} in body["keys"]
 
 
-def test_webhook_that_refuses_is_said_so(
+def test_refusing_webhook_is_logged(
     webhook: Webhook, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     webhook.status = 500
@@ -76,13 +76,13 @@ def test_webhook_that_refuses_is_said_so(
     assert "could not be delivered" in caplog.text
 
 
-def test_webhook_that_is_not_there_is_said_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_unreachable_webhook_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     assert not alert(settings(tmp_path, "http://127.0.0.1:1/hook"), FAILED)
 
     assert "quality check FAILED" in caplog.text
 
 
-def test_without_a_webhook_the_log_says_it(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_without_a_webhook_the_failure_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     assert alert(settings(tmp_path), FAILED)
 
     assert "quality check FAILED" in caplog.text

@@ -49,7 +49,7 @@ def test_page_results_alert_verdict(settings: Settings, monkeypatch: pytest.Monk
     assert verdict.outcome is Outcome.FAILED
 
 
-def test_a_check_that_passed_alerts_nobody(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_passed_check_sends_no_alert(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     steps = Steps(settings, monkeypatch, PASSED)
 
     quality.check(NO_SPARK, settings, REQUEST)
@@ -57,7 +57,7 @@ def test_a_check_that_passed_alerts_nobody(settings: Settings, monkeypatch: pyte
     assert steps.taken == [("record", True, False)]
 
 
-def test_results_that_cannot_be_kept_leave_no_verdict(
+def test_without_stored_results_there_is_no_verdict(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Steps(settings, monkeypatch, FAILED)
@@ -73,7 +73,7 @@ def test_results_that_cannot_be_kept_leave_no_verdict(
     assert verdict_of(settings, REQUEST.run_id) is None
 
 
-def test_a_check_that_can_never_be_made_says_why(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_impossible_check_gives_the_reason(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     steps = Steps(settings, monkeypatch, replace(PASSED))
     error = UncheckableError.of_several_partitions("balance", {"k": (0, 3), "l": (1, 2)}, 5, 1_200)
 

@@ -27,11 +27,11 @@ def ended(settings: Settings, run_id: str, ago_s: float, read_model: str = "bala
     os.utime(path, (NOW_S - ago_s, NOW_S - ago_s))
 
 
-def test_before_the_first_check_nothing_rests(tmp_path: Path) -> None:
+def test_before_the_first_check_nothing_is_throttled(tmp_path: Path) -> None:
     assert pause_left_s(Settings.of(home=tmp_path), "balance", NOW_S) == 0
 
 
-def test_rest_is_as_long_as_the_newest_check_asks_for(settings: Settings) -> None:
+def test_the_newest_check_sets_the_throttle(settings: Settings) -> None:
     ended(settings, "older", ago_s=10_000)
     ended(settings, "newest", ago_s=40)
 
@@ -39,7 +39,7 @@ def test_rest_is_as_long_as_the_newest_check_asks_for(settings: Settings) -> Non
     assert pause_left_s(settings, "balance", NOW_S + DURATION_S * PAUSE_FACTOR) == 0
 
 
-def test_other_read_models_do_not_make_it_rest(settings: Settings) -> None:
+def test_checks_of_other_read_models_do_not_throttle(settings: Settings) -> None:
     ended(settings, "visits", ago_s=1, read_model="visits")
 
     assert pause_left_s(settings, "balance", NOW_S) == 0

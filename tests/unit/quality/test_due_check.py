@@ -9,7 +9,7 @@ FORM = {"read_model": "balance", "mode": "full", "stores": ["lake", "changelog"]
 BOTH = (StoreName.LAKE, StoreName.NODES)
 
 
-def test_by_hand_the_form_decides() -> None:
+def test_a_manual_check_follows_its_form() -> None:
     assert due_check("balance", "manual", FORM, []) == (Mode.FULL, (StoreName.LAKE, StoreName.CHANGELOG))
     assert due_check("balance", "manual", FORM | {"mode": "sample"}, []) == (
         Mode.SAMPLE,
@@ -17,20 +17,20 @@ def test_by_hand_the_form_decides() -> None:
     )
 
 
-def test_by_hand_other_read_models_are_left_alone() -> None:
+def test_a_manual_check_leaves_other_read_models_alone() -> None:
     assert due_check("visits", "manual", FORM, []) is None
 
 
-def test_after_a_compaction_a_sample_of_what_was_compacted() -> None:
+def test_a_check_after_a_compaction_covers_a_sample() -> None:
     assert due_check("balance", "asset_triggered", FORM, ["lake/balance"]) == (Mode.SAMPLE, BOTH)
     assert due_check("visits", "asset_triggered", FORM, ["lake/balance"]) is None
 
 
-def test_by_the_clock_everything() -> None:
+def test_a_scheduled_check_covers_everything() -> None:
     assert due_check("visits", "scheduled", FORM, []) == (Mode.FULL, BOTH)
 
 
-def test_kinds_of_runs_are_told_by_their_value() -> None:
+def test_run_types_are_recognised_by_their_value() -> None:
     class RunType(str, Enum):  # noqa: UP042 - as Airflow's is: its text is not its value
         ASSET_TRIGGERED = "asset_triggered"
 

@@ -24,13 +24,13 @@ def test_what_fails_is_counted_and_named() -> None:
     assert result.sample == ({"place": "b"},)
 
 
-def test_what_is_met_says_of_how_many() -> None:
+def test_a_met_expectation_reports_how_many_rows() -> None:
     (result,) = validate(StoreName.LAKE, LAGS, [fresh_within(9.0)], ("place",))
 
     assert (result.checked, result.failed, result.passed) == (3, 0, True)
 
 
-def test_a_partition_lacks_a_piece_of_itself_from_a_tenth_on() -> None:
+def test_a_partition_is_truncated_when_a_tenth_of_it_is_missing() -> None:
     rows = pd.DataFrame(
         [
             {"place": "lake", "partition": str(n), "missing_share": share}
@@ -52,7 +52,7 @@ def test_a_difference_in_the_number_of_keys_fails() -> None:
     assert (result.expectation, result.failed, result.sample) == (KEY_COUNT, 1, ({"place": "b"},))
 
 
-def test_a_column_that_is_not_there_is_an_error() -> None:
+def test_a_missing_column_is_an_error() -> None:
     with pytest.raises(QualityError, match="gave no verdict"):
         validate(StoreName.LAKE, LAGS.drop(columns="lag_s"), [fresh_within(5.0)], ("place",))
 

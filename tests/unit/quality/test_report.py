@@ -73,7 +73,7 @@ class Page(HTMLParser):
 
 
 @pytest.mark.parametrize("result", [PASSED, FAILED], ids=["passed", "failed"])
-def test_page_names_no_other_host_and_runs_nothing(result: CheckResult) -> None:
+def test_page_loads_nothing_from_other_hosts_and_runs_no_script(result: CheckResult) -> None:
     text = report.html(result)
     page = Page(text)
 

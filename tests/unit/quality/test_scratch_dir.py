@@ -13,7 +13,9 @@ from stack.tools import Tools
 NOBODY = "4194999"
 
 
-def test_a_killed_checks_spool_goes_with_its_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_scratch_dir_of_a_killed_check_is_removed_with_its_job(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     settings = Settings.of(home=tmp_path)
     killed = tmp_path / "jobs" / NOBODY
     python = Tools(settings).main_python

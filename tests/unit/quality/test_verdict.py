@@ -66,7 +66,7 @@ def test_verdict_is_none_before_all_is_done(settings: Settings) -> None:
     assert verdict_of(settings, NAME) == Verdict(Outcome.UNCHECKABLE, "it cannot be checked")
 
 
-def test_a_check_that_passed_gives_its_report(settings: Settings) -> None:
+def test_a_passed_check_returns_its_report(settings: Settings) -> None:
     assert run_check_job(settings, NAME, job(settings, passed, None)) == report.report_url(settings, NAME)
 
 
@@ -105,12 +105,12 @@ def test_an_earlier_verdict_of_the_run_is_not_taken_for_this_one(settings: Setti
         (
             refused,
             AirflowFailException,
-            "The rebuild cannot be proved, and is not promoted: it cannot be checked",
+            "The candidate cannot be verified and is not promoted: it cannot be checked",
         ),
         (None, AirflowException, "the job ended with status 1"),
     ],
 )
-def test_a_candidate_without_a_proof_is_given_up(
+def test_a_candidate_without_a_verdict_is_abandoned(
     settings: Settings,
     monkeypatch: pytest.MonkeyPatch,
     writes: Writes | None,

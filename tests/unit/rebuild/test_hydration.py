@@ -27,39 +27,35 @@ def report(by: str, owner: str, version: int = 2, partition: int = 0) -> Partiti
     )
 
 
-def judged(a: list[PartitionReport] | None, b: list[PartitionReport] | None) -> Hydration:
+def evaluated(a: list[PartitionReport] | None, b: list[PartitionReport] | None) -> Hydration:
     return hydration({A: a, B: b}, "balance", 2, partitions=1)
 
 
 def test_loaded_on_owner_and_standby() -> None:
-    assert judged([report(A, A)], [report(B, A)]) == Hydration(200, 200, ())
+    assert evaluated([report(A, A)], [report(B, A)]) == Hydration(200, 200, ())
 
 
-def test_standby_that_still_reads_is_waited_for() -> None:
+def test_standby_that_is_still_loading_is_missing() -> None:
     late = replace(report(B, A), is_ready=False, position=10)
-    assert judged([report(A, A)], [late]) == Hydration(110, 200, ("http://b partition 0: being read",))
+    assert evaluated([report(A, A)], [late]) == Hydration(110, 200, ("http://b partition 0: loading",))
 
 
-def test_node_that_does_not_answer_is_waited_for() -> None:
-    assert judged([report(A, A)], None).waiting_for == ("http://b does not answer",)
+def test_node_that_does_not_answer_is_missing() -> None:
+    assert evaluated([report(A, A)], None).missing == ("http://b does not answer",)
 
 
-def test_node_that_knows_only_the_live_version_is_waited_for() -> None:
-    assert judged([report(A, A)], [report(B, A, version=1)]).waiting_for == (
-        "http://b has not heard of v2 yet",
-    )
+def test_node_that_lists_only_the_live_version_is_missing() -> None:
+    assert evaluated([report(A, A)], [report(B, A, version=1)]).missing == ("http://b does not list v2 yet",)
 
 
 def test_candidate_may_be_as_far_behind_the_log_as_the_live_version_is() -> None:
     live = replace(report(A, A, version=1), events_behind=5_000)
     candidate = replace(report(A, A), events_behind=5_500)
     standby = report(B, A)
-    assert judged([live, candidate], [standby]).waiting_for == ()
-    assert judged([candidate], [standby]).waiting_for == (
-        "http://a partition 0: 5,500 events behind the log",
-    )
+    assert evaluated([live, candidate], [standby]).missing == ()
+    assert evaluated([candidate], [standby]).missing == ("http://a partition 0: 5,500 events behind the log",)
 
 
-def test_partition_without_an_owner_and_a_group_without_nodes_are_waited_for() -> None:
-    assert judged([report(A, B)], [report(B, "http://c")]).waiting_for == ("an owner of partition 0",)
-    assert hydration({}, "balance", 2, 1).waiting_for == ("any query node (none is in the group)",)
+def test_partition_without_an_owner_and_a_group_without_nodes_are_missing() -> None:
+    assert evaluated([report(A, B)], [report(B, "http://c")]).missing == ("an owner of partition 0",)
+    assert hydration({}, "balance", 2, 1).missing == ("query nodes (the consumer group has no members)",)

@@ -1,103 +1,135 @@
-"""A rebuild's plan and a rollback's are exact lists of stages, made from the record and the request alone."""
+"""The plans as data: the stages for each state that a rebuild may start from, their order, and their descriptions."""
 
+import subprocess
+import sys
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
+from include.airflow.names import POOLS
 from include.rebuild.plan import (
-    Approve,
-    BuildStaging,
-    CatchUp,
-    HandOver,
-    Hydrate,
-    Promote,
-    PromoteLake,
-    RegisterCandidate,
-    Retire,
-    RollBack,
-    Verify,
-    described,
+    REBUILD,
+    ROLLBACK,
+    Plan,
+    PlannedStage,
+    failure_table,
+    kill_table,
     rebuild_plan,
     rollback_plan,
 )
-from include.rebuild.request import RebuildRequest, RollbackRequest
-from include.versions.registry import ReadModelVersions, first_version
-from include.versions.transitions import NothingToRollBackToError, abandon, hand_over, promote, register
+from include.rebuild.request import RebuildRequest
+from include.rebuild.stage import SparkJob
+from include.settings import CHECKOUT
+from include.versions.transitions import abandon, hand_over, promote, register
+from include.versions.version_record import ReadModelVersions, first_version
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 REQUEST = RebuildRequest("balance", "1 % bonus", fold_revision=2, approve=True, grace_h=24.0)
-FIRST = first_version("balance", 1)
+RUN = "run-a"
+FRESH = first_version("balance", 1)
+REGISTERED = register(FRESH, run_id=RUN, reason="", fold_revision=1, now=NOW)
+HANDED_OVER = hand_over(REGISTERED, 2)
+PROMOTED = promote(HANDED_OVER, 2, now=NOW, retire_live_after=NOW)
+ABANDONED = abandon(REGISTERED, 2)
+EVERY_STAGE = [
+    ("register_candidate", 2),
+    ("catch_up", 2),
+    ("build_staging", 2),
+    ("verify", 2),
+    ("hand_over", 2),
+    ("hydrate", 2),
+    ("approve", 2),
+    ("promote", 2),
+    ("promote_lake", 2),
+    ("retire", 1),
+]
 
 
-def two_versions() -> ReadModelVersions:
-    building = register(FIRST, run_id="run-a", reason="", fold_revision=1, now=NOW)
-    return promote(hand_over(building, 2), 2, now=NOW, retire_live_after=NOW)
+def as_data(plan: tuple[PlannedStage, ...]) -> list[tuple[str, int]]:
+    return [(planned.stage.name, planned.version) for planned in plan]
 
 
-def test_rebuild_of_a_first_version() -> None:
-    assert rebuild_plan(FIRST, REQUEST) == (
-        RegisterCandidate("balance", 2, 2, "1 % bonus"),
-        CatchUp("balance", 2),
-        BuildStaging("balance", 2),
-        Verify("balance", 2),
-        HandOver("balance", 2),
-        Hydrate("balance", 2),
-        Approve("balance", 2),
-        Promote("balance", 2, 24.0),
-        PromoteLake("balance", 2),
-        Retire("balance", 1, 24.0),
+def test_fresh_rebuild_has_every_stage() -> None:
+    assert as_data(rebuild_plan(FRESH, REQUEST, RUN)) == EVERY_STAGE
+
+
+def test_rebuild_without_approval_lacks_that_stage_alone() -> None:
+    plan = rebuild_plan(FRESH, replace(REQUEST, approve=False), RUN)
+    assert as_data(plan) == [stage for stage in EVERY_STAGE if stage != ("approve", 2)]
+
+
+@pytest.mark.parametrize("record", [REGISTERED, HANDED_OVER, PROMOTED])
+def test_retried_run_has_the_same_stages_on_the_version_that_it_registered(record: ReadModelVersions) -> None:
+    assert as_data(rebuild_plan(record, REQUEST, RUN)) == EVERY_STAGE
+
+
+def test_run_whose_version_was_abandoned_only_removes_what_it_left() -> None:
+    assert as_data(rebuild_plan(ABANDONED, REQUEST, RUN)) == [("abandon", 2)]
+
+
+def test_next_run_does_not_reuse_the_number_of_an_abandoned_version() -> None:
+    plan = as_data(rebuild_plan(ABANDONED, REQUEST, "run-b"))
+    assert plan == [(name, 3 if number == 2 else number) for name, number in EVERY_STAGE]
+
+
+def test_rebuild_retires_the_version_that_is_live_when_it_starts() -> None:
+    assert as_data(rebuild_plan(PROMOTED, REQUEST, "run-b"))[-1] == ("retire", 2)
+
+
+def test_read_model_without_a_live_version_has_nothing_to_retire() -> None:
+    none_live = replace(FRESH, versions=ABANDONED.versions[1:])
+    assert as_data(rebuild_plan(none_live, REQUEST, "run-b"))[-1] == ("promote_lake", 3)
+
+
+def test_rollback() -> None:
+    assert as_data(rollback_plan(1)) == [("choose_version", 1), ("roll_back", 1), ("promote_lake", 1)]
+
+
+def test_only_catch_up_and_staging_may_run_side_by_side() -> None:
+    together = [[stage.name for stage in step] for step in REBUILD.steps if len(step) > 1]
+    assert together == [["catch_up", "build_staging"]]
+
+
+def test_clean_up_follows_the_stages_up_to_the_promotion() -> None:
+    assert REBUILD.clean_up is not None
+    assert REBUILD.clean_up.name == "abandon"
+    assert [stage.name for stage in REBUILD.before_clean_up] == [name for name, _ in EVERY_STAGE[:8]]
+
+
+@pytest.mark.parametrize("plan", [REBUILD, ROLLBACK], ids=lambda plan: plan.name)
+def test_every_stage_is_complete(plan: Plan) -> None:
+    for stage in plan.all_stages:
+        for text in (stage.description, stage.on_failure, stage.leaves, stage.next_try):
+            assert text, stage.name
+            assert not text.endswith("."), stage.name
+            assert "|" not in text, f"{stage.name}: it would end a table's cell"
+        if isinstance(stage.work, SparkJob):
+            assert (CHECKOUT / "spark_jobs" / f"{stage.work.job}.py").is_file(), stage.name
+        assert stage.slot is None or stage.slot.value in POOLS
+
+
+def test_plan_is_read_without_airflow_spark_and_flask() -> None:
+    code = (
+        "import sys, include.rebuild.plan\n"
+        "print(sorted({'airflow', 'pyspark', 'flask', 'deltalake', 'pyarrow', 'query_api'} & set(sys.modules)))"
     )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=CHECKOUT, capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout.strip() == "[]"
 
 
-def test_rebuild_that_is_promoted_when_proved_asks_nobody() -> None:
-    plan = rebuild_plan(FIRST, replace(REQUEST, approve=False))
-    assert [stage.name for stage in plan] == [
-        "register_candidate",
-        "catch_up",
-        "build_staging",
-        "verify",
-        "hand_over",
-        "hydrate",
-        "promote",
-        "promote_lake",
-        "retire",
+@pytest.mark.parametrize("table", [failure_table, kill_table])
+def test_tables_have_a_row_for_each_stage(table: Callable[[Plan], str]) -> None:
+    lines = table(REBUILD).splitlines()
+    assert [line.split("|")[1].strip() for line in lines[2:]] == [
+        f"`{stage.name}`" for stage in REBUILD.all_stages
     ]
+    assert {line.count("|") for line in lines} == {lines[0].count("|")}
 
 
-def test_rebuild_passes_over_the_number_of_an_abandoned_version() -> None:
-    record = abandon(register(FIRST, run_id="run-a", reason="", fold_revision=1, now=NOW), 2)
-    assert {stage.version for stage in rebuild_plan(record, REQUEST)} == {3, 1}
-
-
-def test_rebuild_retires_what_was_live() -> None:
-    assert rebuild_plan(two_versions(), REQUEST)[-1] == Retire("balance", 2, 24.0)
-
-
-def test_stages_of_one_step_may_run_side_by_side() -> None:
-    plan = rebuild_plan(FIRST, REQUEST)
-    assert [stage.step for stage in plan] == sorted(stage.step for stage in plan)
-    assert [stage.name for stage in plan if stage.step == CatchUp.step] == ["catch_up", "build_staging"]
-
-
-def test_rollback_to_the_version_replaced_last_or_to_the_one_named() -> None:
-    record = two_versions()
-    assert rollback_plan(record, RollbackRequest("balance", None, "")) == (
-        RollBack("balance", 1),
-        PromoteLake("balance", 1),
-    )
-    assert rollback_plan(record, RollbackRequest("balance", 2, ""))[0] == RollBack("balance", 2)
-
-
-def test_rollback_without_a_previous_version_is_refused() -> None:
-    with pytest.raises(NothingToRollBackToError):
-        rollback_plan(FIRST, RollbackRequest("balance", None, ""))
-
-
-def test_plan_is_described_a_line_a_stage() -> None:
-    lines = described(rebuild_plan(FIRST, REQUEST)).splitlines()
-    assert len(lines) == 10
-    assert (
-        lines[1]
-        == "catch_up            v2  Fold the version's changelog from the first event, with the stream's own query."
-    )
+def test_documentation_has_the_plan_s_table() -> None:
+    page = (CHECKOUT / "docs" / "rebuild.md").read_text(encoding="utf-8")
+    assert kill_table(REBUILD) in page, f"docs/rebuild.md needs this table:\n{kill_table(REBUILD)}"

@@ -1,4 +1,4 @@
-"""What is asked for is checked before anything is begun; each refusal names the field and what it may be."""
+"""A request is validated before anything starts; each error names the field and its allowed values."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ def test_fields_are_taken_as_given() -> None:
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
-        ({"read_model": "nobody"}, "no read model 'nobody': known are balance"),
+        ({"read_model": "nobody"}, "no read model 'nobody'; allowed: balance"),
         ({"read_model": None}, "no read model"),
         ({"reason": "  "}, "reason is empty"),
         ({"reason": None}, "reason is empty"),
@@ -41,7 +41,7 @@ def test_fields_are_taken_as_given() -> None:
         ({"grace_hours": -1}, "grace_hours is -1"),
         ({"grace_hours": float("nan")}, "grace_hours is nan"),
         ({"grace_hours": "long"}, "grace_hours is 'long'"),
-        ({"aprove": False}, "Unknown: aprove"),
+        ({"aprove": False}, "Unknown field: aprove"),
     ],
 )
 def test_what_cannot_work_is_refused(changed: dict[str, Any], words: str) -> None:
@@ -52,5 +52,5 @@ def test_what_cannot_work_is_refused(changed: dict[str, Any], words: str) -> Non
 def test_rollback_is_checked_too() -> None:
     assert rollback_request(GOOD, MODELS) == RollbackRequest("balance", None, "why")
     assert rollback_request(GOOD | {"version": 3}, MODELS).version == 3
-    with pytest.raises(RequestError, match="Unknown: to"):
+    with pytest.raises(RequestError, match="Unknown field: to"):
         rollback_request(GOOD | {"to": 3}, MODELS)

@@ -5,7 +5,7 @@ import pytest
 from include.rebuild.errors import NoSlotsError
 from include.rebuild.registration import check_slots
 from include.settings import Settings
-from include.versions.registry import first_version
+from include.versions.version_record import first_version
 
 RECORDS = [first_version(name, 1) for name in ("balance", "orders", "removed")]
 

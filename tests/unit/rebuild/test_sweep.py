@@ -1,4 +1,4 @@
-"""The sweep does what it can for every version: one that cannot be done stands in nobody's way."""
+"""The sweep continues past a version that cannot be cleaned up, and names it at the end."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from include.rebuild import retirement as retiring
-from include.rebuild.errors import NotTidiedUpError
-from include.rebuild.version_cleanup import PlaceNotReachedError, remove_staging
+from include.rebuild import retirement
+from include.rebuild.errors import CleanUpIncompleteError
+from include.rebuild.version_cleanup import StorageUnreachableError, remove_staging
 from include.settings import Settings
-from include.versions.registry import ReadModelVersions, VersionRegistry, first_version
+from include.versions.registry import VersionRegistry
 from include.versions.transitions import hand_over, promote, register
 from include.versions.version_lock import VersionLockedError
+from include.versions.version_record import ReadModelVersions, first_version
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 
@@ -32,7 +33,7 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     return Settings.of(home=tmp_path, kafka_bootstrap="127.0.0.1:1")
 
 
-def is_over(_run_id: str) -> bool:
+def has_ended(_run_id: str) -> bool:
     return True
 
 
@@ -46,11 +47,12 @@ def test_version_that_is_held_does_not_keep_the_others(
             raise VersionLockedError("v1 of balance is still being written")
         retired.append(f"{read_model} v{number}")
 
-    monkeypatch.setattr(retiring, "retire_version", retire)
-    sweep: Callable[[], list[str]] = lambda: retiring.sweep(settings, is_over, NOW + timedelta(hours=1))  # noqa: E731
+    monkeypatch.setattr(retirement, "retire_version", retire)
+    sweep: Callable[[], list[str]] = lambda: retirement.sweep(settings, has_ended, NOW + timedelta(hours=1))  # noqa: E731
 
     with pytest.raises(
-        NotTidiedUpError, match=r"1 could not be tidied up.*v1 of balance is still being written"
+        CleanUpIncompleteError,
+        match=r"1 of the versions that are due could not be cleaned up.*v1 of balance is still being written",
     ):
         sweep()
 
@@ -59,5 +61,5 @@ def test_version_that_is_held_does_not_keep_the_others(
 
 def test_file_system_that_only_spark_reaches_is_named(settings: Settings) -> None:
     there = settings.changed(lake_dir="gopher://somewhere/lake")
-    with pytest.raises(PlaceNotReachedError, match=r"gopher://somewhere/lake.*Remove it by hand"):
+    with pytest.raises(StorageUnreachableError, match=r"gopher://somewhere/lake.*Remove them by hand"):
         remove_staging(there, "balance", 2)

@@ -10,7 +10,7 @@ from stack.provisioning.java import Java, JavaNotFoundError, find_java
 
 @pytest.fixture(autouse=True)
 def only_the_java_of_the_test(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(java, "USUAL_PLACES", ())
+    monkeypatch.setattr(java, "USUAL_FOLDERS", ())
 
 
 def fake_java(home: Path, banner: str, modules: str = "jdk.incubator.vector@17") -> Path:
@@ -47,7 +47,7 @@ def test_too_old_a_java_is_passed_over(tmp_path: Path) -> None:
         ('openjdk version "11.0.22" 2024-01-16', "jdk.incubator.vector@11", "is Java 11"),
         ('openjdk version "25" 2025-09-16', "jdk.incubator.vector@25", "is Java 25"),
         ('openjdk version "17.0.15"', "java.base@17", "without the module jdk.incubator.vector"),
-        ("no such thing", "", "does not say its version"),
+        ("no such thing", "", "prints no version"),
     ],
 )
 def test_without_a_usable_java_the_message_says_what_was_found_and_what_to_do(

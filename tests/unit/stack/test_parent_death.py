@@ -68,7 +68,7 @@ def test_a_process_dies_with_its_parent_also_after_an_exec() -> None:
     wait_until(lambda: gone(child), "the child is gone", PATIENCE_S)
 
 
-def test_what_a_process_forked_dies_with_it_down_to_the_last_generation() -> None:
+def test_all_descendants_die_with_a_process() -> None:
     with launched(FORKED_CHILDREN) as parent:
         assert parent.stdout is not None
         grandchild = int(parent.stdout.readline())

@@ -12,7 +12,7 @@ from stack.provisioning.layout import CHECKOUT, REQUIREMENTS, Layout
 from stack.provisioning.pip_settings import translate
 
 
-def test_a_part_is_ready_only_for_the_lock_file_that_it_was_made_from(
+def test_an_environment_is_ready_only_for_its_own_lock_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lock = tmp_path / "requirements.txt"
@@ -27,7 +27,7 @@ def test_a_part_is_ready_only_for_the_lock_file_that_it_was_made_from(
     assert not layout.is_ready("main")
 
 
-def test_a_part_that_is_being_changed_is_not_ready(tmp_path: Path) -> None:
+def test_an_environment_is_not_ready_while_it_is_installed(tmp_path: Path) -> None:
     layout = Layout(tmp_path)
     layout.mark_ready("jars")
 

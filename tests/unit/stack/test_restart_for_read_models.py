@@ -1,4 +1,4 @@
-"""A read-model module or an event schema that changed starts those processes anew that read it, and no other."""
+"""A changed read-model module or event schema restarts the processes that read it, and no other."""
 
 from pathlib import Path
 
@@ -6,9 +6,9 @@ import pytest
 
 from include.settings import Settings
 from stack.lifecycle import all_processes
+from stack.supervision.configuration import write_configuration
 from stack.supervision.model_digest import declarations_digest
 from stack.supervision.process import Process
-from stack.supervision.supervisor import Supervisor
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def module(settings: Settings) -> Path:
     return settings.read_models_dir / "another.py"
 
 
-def test_the_digest_follows_the_files(settings: Settings) -> None:
+def test_the_digest_changes_with_names_and_contents(settings: Settings) -> None:
     empty = declarations_digest(settings)
     module(settings).write_text("READ_MODEL = 1")
     one = declarations_digest(settings)
@@ -44,11 +44,14 @@ def test_the_driver_and_the_materializers_read_them(settings: Settings) -> None:
     }
 
 
-def test_only_a_process_that_reads_them_has_another_definition_then(settings: Settings) -> None:
+def test_a_change_alters_the_definition_of_a_process_that_reads_them_only(settings: Settings) -> None:
     def definitions() -> dict[str, str]:
-        Supervisor(settings)._write_configuration(
-            Process(name, ("/bin/true",), 1, bool, reads_declarations=name == "reader")
-            for name in ("reader", "other")
+        write_configuration(
+            settings,
+            (
+                Process(name, ("/bin/true",), 1, bool, reads_declarations=name == "reader")
+                for name in ("reader", "other")
+            ),
         )
         files = (settings.home / "run" / "processes").glob("*.json")
         return {path.name.partition("-")[0]: path.name for path in files}

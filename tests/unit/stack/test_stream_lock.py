@@ -1,4 +1,4 @@
-"""One stream driver to a home: the second waits, then says who is in its way."""
+"""One stream driver per home: the second waits, then fails with the name of the first."""
 
 import os
 import signal
@@ -30,7 +30,7 @@ print("locked", flush=True)
 os.execvp("sleep", ["sleep", "600"])
 """
 
-# As the JVM has them: one child that lives long, and others that come and go all the time.
+# Like the JVM: one long-lived child, and a stream of short-lived ones.
 PARENT = """
 import subprocess, sys
 long_lived = subprocess.Popen(["sleep", "600"])
@@ -69,7 +69,7 @@ def test_the_lock_outlives_an_exec_and_names_its_holder(settings: Settings) -> N
         assert (driver.pid, driver.master) == (pid, "local[1]")
 
 
-def test_a_second_driver_is_kept_out_and_told_by_whom(settings: Settings) -> None:
+def test_a_second_driver_fails_and_names_the_first(settings: Settings) -> None:
     with holder(settings, os.getpid()) as pid:
         began_s = time.monotonic()
         with pytest.raises(stream_driver.DriverLockedError, match=f"process {pid}"):
@@ -82,15 +82,15 @@ def test_the_lock_is_free_once_its_holder_was_killed(settings: Settings) -> None
     with holder(settings, os.getpid()) as pid:
         psutil.Process(pid).kill()
 
-        os.close(stream_driver.acquire(settings, wait_s=10))
+        stream_driver.acquire(settings, wait_s=10).release()
 
     assert stream_driver.running(settings) is None
 
 
-def test_a_driver_that_nobody_supervises_any_more_is_ended(settings: Settings) -> None:
-    # Its parent is this process: with another one written down, it is an orphan.
+def test_an_orphaned_driver_is_killed(settings: Settings) -> None:
+    # Its parent is this process: with another one recorded, it counts as an orphan.
     with holder(settings, parent_pid=1) as pid:
-        os.close(stream_driver.acquire(settings, wait_s=10))
+        stream_driver.acquire(settings, wait_s=10).release()
 
         assert psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
 
@@ -118,7 +118,7 @@ def test_a_driver_is_the_same_after_the_clock_was_set(
         driver = stream_driver.running(settings)
         assert driver is not None
         boot_s, created_s = psutil.boot_time(), psutil.Process(pid).create_time()
-        # What the kernel tells after somebody set the clock an hour back: both move with it.
+        # After the clock is set back by an hour, the kernel reports both times an hour earlier.
         monkeypatch.setattr(psutil, "boot_time", lambda: boot_s - 3600)
         monkeypatch.setattr(psutil.Process, "create_time", lambda _process: created_s - 3600)
 
@@ -130,7 +130,7 @@ def test_a_home_without_a_driver_has_none(settings: Settings) -> None:
     assert stream_driver.stop(settings, timeout_s=1)
 
 
-def test_nothing_is_started_for_a_launcher_that_was_killed_meanwhile(settings: Settings) -> None:
+def test_no_driver_starts_for_a_launcher_that_has_ended(settings: Settings) -> None:
     gone = subprocess.Popen(["true"])
     gone.wait()
     environment = {**os.environ, **settings_environment(settings), spark_submit.LAUNCHER: str(gone.pid)}
@@ -143,7 +143,7 @@ def test_nothing_is_started_for_a_launcher_that_was_killed_meanwhile(settings: S
 @pytest.mark.parametrize(
     "script", sorted((CHECKOUT / "stack" / "bin").iterdir(), key=str), ids=lambda p: p.name
 )
-def test_the_scripts_say_who_launched_them(script: Path, tmp_path: Path) -> None:
+def test_the_scripts_pass_on_the_id_of_their_launcher(script: Path, tmp_path: Path) -> None:
     python = tmp_path / "python"
     python.write_text(f'#!/bin/sh\necho "${spark_submit.LAUNCHER}"\n')
     python.chmod(0o755)
@@ -158,7 +158,7 @@ def test_an_undefined_connection_is_refused(arguments: list[str]) -> None:
         spark_submit.master_of(arguments)
 
 
-def test_spark_gets_its_own_environment_and_nothing_of_airflows(settings: Settings) -> None:
+def test_spark_gets_its_own_environment_without_airflow_s_variables(settings: Settings) -> None:
     settings = settings.changed(tools=settings.home / "tools")
     spark = settings.tools / "stream" / "lib" / "python3.11" / "site-packages" / "pyspark"
     spark.mkdir(parents=True)

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from include.versions.registry import ReadModelVersions, Stage, Version, first_version
+from include.versions.version_record import ReadModelVersions, Stage, Version, first_version
 
 
 def version(number: int, stage: Stage) -> Version:

@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from include.versions.registry import ReadModelVersions, Stage, first_version
 from include.versions.transitions import (
     NotHandedOverError,
     NothingToRollBackToError,
@@ -25,6 +24,7 @@ from include.versions.transitions import (
     roll_back,
     rollback_target,
 )
+from include.versions.version_record import ReadModelVersions, Stage, first_version
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 LATER = NOW + timedelta(hours=24)

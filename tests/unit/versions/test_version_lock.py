@@ -1,6 +1,5 @@
 """A version has one writer at a time, and a killed one is none."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -8,16 +7,16 @@ from pathlib import Path
 import pytest
 
 from include.settings import CHECKOUT, Settings
-from include.versions.version_lock import VersionLockedError, acquire, version_lock
+from include.versions.version_lock import VersionLockedError, version_lock
 
 HOLD = """
 import sys, time
 from pathlib import Path
 from include.settings import Settings
-from include.versions.version_lock import acquire
-acquire(Settings.of(home=Path(sys.argv[1])), "balance", 2, wait_s=0)
-print("held", flush=True)
-time.sleep(60)
+from include.versions.version_lock import version_lock
+with version_lock(Settings.of(home=Path(sys.argv[1])), "balance", 2, wait_s=0):
+    print("held", flush=True)
+    time.sleep(60)
 """
 
 
@@ -26,13 +25,18 @@ def settings(tmp_path: Path) -> Settings:
     return Settings.of(home=tmp_path)
 
 
+def hold(settings: Settings, *, wait_s: float) -> None:
+    with version_lock(settings, "balance", 2, wait_s=wait_s):
+        pass
+
+
 def test_second_writer_of_a_version_is_kept_out(settings: Settings) -> None:
     with (
         version_lock(settings, "balance", 2, wait_s=0),
         pytest.raises(VersionLockedError, match="v2 of balance is still being written"),
     ):
-        acquire(settings, "balance", 2, wait_s=0.3)
-    os.close(acquire(settings, "balance", 2, wait_s=0))
+        hold(settings, wait_s=0.3)
+    hold(settings, wait_s=0)
 
 
 def test_other_versions_are_not_concerned(settings: Settings) -> None:
@@ -46,6 +50,6 @@ def test_killed_writer_holds_no_lock(settings: Settings) -> None:
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"held\n"
         with pytest.raises(VersionLockedError):
-            acquire(settings, "balance", 2, wait_s=0)
+            hold(settings, wait_s=0)
         holder.kill()
-    os.close(acquire(settings, "balance", 2, wait_s=5))
+    hold(settings, wait_s=5)

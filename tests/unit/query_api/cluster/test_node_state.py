@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from query_api.cluster import node_state
-from query_api.cluster.node_state import HeldPartition, HeldVersion, ModelState, NodeState, NodeStateWatch
+from query_api.cluster.node_state import ModelState, NodeState, NodeStateWatch, PartitionState, VersionState
 
 STATE = NodeState(
     node="node-1",
@@ -17,7 +17,7 @@ STATE = NodeState(
             4,
             2,
             1,
-            {1: HeldVersion(1, "live", "t", {3: HeldPartition(is_ready=True, end_offset=5)})},
+            {1: VersionState(1, "live", "t", {3: PartitionState(is_ready=True, end_offset=5)})},
             frozenset({3}),
             {3: "http://127.0.0.1:5051"},
             {3: ("http://127.0.0.1:5052",)},

@@ -44,7 +44,7 @@ def test_amount_is_exact_as_string_and_as_number(amount: str, expected: str) -> 
         '"\u0665"', '"0x5"', '"1_000"', '"' + "1" * 100 + '"',
     ],
 )  # fmt: skip
-def test_amount_that_is_not_right_is_refused(amount: str) -> None:
+def test_invalid_amount_is_refused(amount: str) -> None:
     assert "amount" in errors_of(b'{"customerId": "1", "amount": %s}' % amount.encode())
 
 
@@ -70,7 +70,7 @@ def test_body_that_is_not_a_json_object_is_refused(body: bytes) -> None:
 
 
 @pytest.mark.parametrize("customer", ['""', "5", "null", "true", '["1"]', '"\\ud800"', '"' + "x" * 257 + '"'])
-def test_customer_id_that_is_not_right_is_refused(customer: str) -> None:
+def test_invalid_customer_id_is_refused(customer: str) -> None:
     assert "customerId" in errors_of(b'{"customerId": %s, "amount": "5.00"}' % customer.encode())
 
 
@@ -82,9 +82,9 @@ def test_customer_id_is_measured_in_bytes() -> None:
 
 
 @pytest.mark.parametrize("event_id", ['""', "5", "null", '"' + "x" * 129 + '"'])
-def test_event_id_that_is_not_right_is_refused(event_id: str) -> None:
+def test_invalid_event_id_is_refused(event_id: str) -> None:
     assert "id" in errors_of(b'{"customerId": "1", "amount": "1", "id": %s}' % event_id.encode())
 
 
-def test_all_that_is_wrong_is_said_at_once() -> None:
+def test_all_errors_are_reported_at_once() -> None:
     assert set(errors_of(b'{"amount": 0, "id": 1, "more": 1}')) == {"customerId", "amount", "id", "more"}

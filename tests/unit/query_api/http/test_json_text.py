@@ -29,7 +29,7 @@ def test_value_is_written_exactly(value: object, text: str) -> None:
 
 
 @pytest.mark.parametrize("value", [Decimal("NaN"), Decimal("Infinity"), float("nan")])
-def test_what_is_not_a_number_is_refused(value: object) -> None:
+def test_a_value_without_a_json_form_is_refused(value: object) -> None:
     with pytest.raises(ValueError, match=r"not a JSON number|JSON compliant"):
         dumps(value)
 

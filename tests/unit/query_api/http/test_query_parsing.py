@@ -40,7 +40,7 @@ def test_anything_else_is_left_to_flask(query: str) -> None:
     assert key_of(query) is None
 
 
-def test_plus_is_a_blank_for_flask() -> None:
+def test_plus_is_a_space() -> None:
     assert parameters("customerId=a+b&minOffset=3", ALLOWED) == {"customerId": "a b", "minOffset": "3"}
 
 
@@ -51,7 +51,7 @@ def test_query_that_is_not_understood_is_refused(query: str) -> None:
     assert refused.value.status == 400
 
 
-def test_bound_is_met_from_its_offset_on() -> None:
+def test_bound_is_met_at_its_offset() -> None:
     bound = PositionBound.parse("5")
 
     assert bound is not None

@@ -30,7 +30,7 @@ def test_reports_are_listed(client: FlaskClient) -> None:
     assert ".new" not in page.text
 
 
-def test_a_report_is_served_and_may_load_nothing(client: FlaskClient) -> None:
+def test_a_report_is_served_with_a_policy_that_loads_nothing(client: FlaskClient) -> None:
     with client.get("/reports/quality/run-1.html") as page:
         assert (page.status_code, page.get_data(as_text=True)) == (200, "<h1>Passed</h1>")
         assert page.headers["Content-Type"].startswith("text/html")

@@ -18,14 +18,15 @@ from include.nodes.peers import Peers
 from include.read_models.balance import READ_MODEL
 from include.settings import Settings
 from query_api.cluster import node_state
-from query_api.cluster.node_state import HeldPartition, HeldVersion, ModelState, NodeState
+from query_api.cluster.node_state import ModelState, NodeState, PartitionState, VersionState
 from query_api.lookup import local_lookup
 from query_api.lookup.local_lookup import LocalLookup
 from query_api.lookup.lookup_failures import FailureReason, LookupFailedError
 from query_api.lookup.lookups import Lookups
-from query_api.store.base import Binding, Change, Position, Sample
+from query_api.store import replacement
+from query_api.store.base import Binding, Change, ChangelogPosition, Sample
 from query_api.store.directory import StoreDirectory
-from query_api.store.lmdb import reader as lmdb_reader
+from query_api.store.lmdb.backend import LmdbBackend
 from tests.support.waiting import wait_until
 
 KEY = b"you"
@@ -52,7 +53,7 @@ class Node:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._directory = StoreDirectory(settings.store_dir, 64 * 1024 * 1024)
+        self._directory = StoreDirectory(settings.store_dir, LmdbBackend(64 * 1024 * 1024))
 
     def make_store(self, version: int, changes: list[Change]) -> None:
         """Make a version's store; with records, also with their schema."""
@@ -60,7 +61,7 @@ class Node:
         store = self._directory.open_writer("balance", version, 1, changelog)
         if changes:
             schemas = {SCHEMA_ID: READ_MODEL.state_schema.text}
-            store.commit({0: changes}, {0: Position(len(changes), time.time())}, schemas)
+            store.commit({0: changes}, {0: ChangelogPosition(len(changes), time.time())}, schemas)
         store.close()
 
     def remove_store(self, version: int) -> None:
@@ -75,7 +76,7 @@ class Node:
     def tell(self, *versions: int) -> None:
         """Write the node's state: these versions are held, the first of them is live."""
         held = {
-            n: HeldVersion(n, "live", f"balance.v{n}.changelog", {0: HeldPartition(is_ready=True)})
+            n: VersionState(n, "live", f"balance.v{n}.changelog", {0: PartitionState(is_ready=True)})
             for n in versions
         }
         url = self._settings.node.advertised_url
@@ -123,7 +124,7 @@ def is_let_go(local: LocalLookup, version: int) -> Callable[[], bool]:
 def test_record_is_decoded_with_the_store_it_was_read_from(
     local: LocalLookup, node: Node, monkeypatch: pytest.MonkeyPatch, *, is_new_one_there: bool
 ) -> None:
-    monkeypatch.setattr(lmdb_reader, "REPLACED_CHECK_S", 0.0)
+    monkeypatch.setattr(replacement, "CHECK_INTERVAL_S", 0.0)
     place = local.place("balance", KEY)
     answer = local.find(place)
     page = local.page(place, b"", 10, Sample())

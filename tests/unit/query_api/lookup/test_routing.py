@@ -14,7 +14,7 @@ def test_standbys_do_not_depend_on_the_order_of_nodes() -> None:
     assert standbys_of("t", 3, NODES[0], NODES, 2) == standbys_of("t", 3, NODES[0], reversed(NODES), 2)
 
 
-def test_owner_never_stands_by_for_itself() -> None:
+def test_owner_is_never_its_own_standby() -> None:
     table = standby_table("t", 64, {p: NODES[p % 5] for p in range(64)}, NODES, 4)
 
     assert all(NODES[p % 5] not in standbys and len(standbys) == 4 for p, standbys in table.items())

@@ -9,8 +9,8 @@ import pytest
 from include.errors import RegistryUnavailableError
 from include.kafka.wire_format import header
 from query_api.errors import FollowingStoppedError
-from query_api.materializer.changelog_follower import Follower
-from query_api.store.lmdb.writer import LmdbWriter
+from query_api.materializer.changelog_follower import ChangelogFollower
+from query_api.store.memory.backend import MemoryBackend
 
 DEADLINE_S = 10.0
 
@@ -68,13 +68,13 @@ class AwayRegistry:
 
 
 def test_waiting_for_the_registry_ends_when_following_does(tmp_path: Path) -> None:
-    store = LmdbWriter(tmp_path, map_size_bytes=1024 * 1024, partitions=1)
+    store = MemoryBackend().open_writer(tmp_path, 1)
     consumer: Any = OneRecord()
     registry: Any = AwayRegistry()
-    follower = Follower(
-        "topic", store, consumer, registry, release_grace_s=0, ready_before=(), on_change=lambda: None
+    follower = ChangelogFollower(
+        "topic", store, consumer, registry, release_grace_s=0, previously_ready=(), on_change=lambda: None
     )
-    follower.hold(frozenset({0}))
+    follower.set_target(frozenset({0}))
     ended: list[Exception] = []
 
     def follow() -> None:

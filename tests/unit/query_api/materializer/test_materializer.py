@@ -9,11 +9,11 @@ import pytest
 
 from include.settings import Settings
 from query_api.cluster import node_state
-from query_api.cluster.node_state import HeldPartition, HeldVersion, ModelState, NodeState
+from query_api.cluster.node_state import ModelState, NodeState, PartitionState, VersionState
 from query_api.materializer import node_materializer as materializer_module
 from query_api.materializer.node_materializer import Materializer
 
-HELD = {0: HeldPartition(is_ready=True)}
+HELD = {0: PartitionState(is_ready=True)}
 
 
 @pytest.fixture
@@ -40,9 +40,9 @@ def test_signal_that_comes_while_the_loop_waits_ends_it(settings: Settings) -> N
 
 @pytest.mark.parametrize(("age_s", "held"), [(1.0, HELD), (6.5, {})])
 def test_readiness_outlives_a_restart_in_which_no_other_node_has_answered(
-    settings: Settings, age_s: float, held: dict[int, HeldPartition]
+    settings: Settings, age_s: float, held: dict[int, PartitionState]
 ) -> None:
-    version = HeldVersion(1, "live", "balance.v1.changelog", HELD)
+    version = VersionState(1, "live", "balance.v1.changelog", HELD)
     models = {"balance": ModelState("balance", "balance", 1, 1, 1, {1: version})}
     written_at = time.time() - age_s
     node_state.write(
@@ -54,4 +54,4 @@ def test_readiness_outlives_a_restart_in_which_no_other_node_has_answered(
     materializer.stop()
     materializer.run()  # closes what it has open
 
-    assert materializer._before.models["balance"].versions[1].partitions == held
+    assert materializer._previous.models["balance"].versions[1].partitions == held

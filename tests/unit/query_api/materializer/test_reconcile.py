@@ -5,10 +5,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from include.nodes.routing_table import RoutingTable
-from include.versions.registry import Stage, Version, first_version
+from include.versions.version_record import Stage, Version, first_version
 from query_api.cluster.cluster_observer import ClusterView, TopicFacts
-from query_api.cluster.node_state import HeldPartition, HeldVersion, ModelState, NodeState
-from query_api.materializer.reconcile import build_state, followed, state_before, wanted_partitions
+from query_api.cluster.node_state import ModelState, NodeState, PartitionState, VersionState
+from query_api.materializer.reconcile import (
+    build_state,
+    previous_state,
+    target_partitions,
+    versions_to_follow,
+)
 from query_api.store.base import Binding
 
 ME, OTHER = "http://me", "http://other"
@@ -30,11 +35,11 @@ VIEW = ClusterView(
 class Following:
     """A followed version that holds what it is told."""
 
-    held: dict[int, HeldPartition] | None
+    held: dict[int, PartitionState] | None
     records: int = 3
     bad_records: int = 1
 
-    def partitions(self) -> dict[int, HeldPartition] | None:
+    def partitions(self) -> dict[int, PartitionState] | None:
         """Return what is held."""
         return self.held
 
@@ -42,16 +47,16 @@ class Following:
 def state_of(
     view: ClusterView | None = VIEW,
     owned: frozenset[tuple[str, int]] | None = None,
-    before: NodeState = BEFORE,
+    previous: NodeState = BEFORE,
     following: Following | None = None,
 ) -> NodeState:
     versions = {} if following is None else {("balance", 1): following}
-    return build_state(before, view, {"balance": "balance"}, owned, versions, 1)
+    return build_state(previous, view, {"balance": "balance"}, owned, versions, 1)
 
 
 def test_only_versions_with_a_changelog_are_followed() -> None:
-    assert [(r.number, r.partition_count) for r in followed(VIEW)] == [(1, 4)]
-    assert followed(ClusterView(versions=VIEW.versions)) == []
+    assert [(r.number, r.partition_count) for r in versions_to_follow(VIEW)] == [(1, 4)]
+    assert versions_to_follow(ClusterView(versions=VIEW.versions)) == []
 
 
 def test_retired_version_is_not_followed() -> None:
@@ -59,7 +64,7 @@ def test_retired_version_is_not_followed() -> None:
     retired = Version(1, Stage.RETIRED, 1, "balance.v1.changelog", "", "")
     versions = {"balance": type(record)("balance", 2, (retired,), "")}
 
-    assert followed(ClusterView(versions=versions, topics=TOPICS)) == []
+    assert versions_to_follow(ClusterView(versions=versions, topics=TOPICS)) == []
 
 
 def test_routing_table_counts_until_there_is_an_own_assignment() -> None:
@@ -74,49 +79,49 @@ def test_own_assignment_counts_more_than_the_table() -> None:
 
 
 def test_node_holds_what_it_owns_and_what_it_stands_by_for() -> None:
-    assert wanted_partitions(state_of(), "balance", 1) == {0, 1, 2, 3}
-    assert wanted_partitions(state_of(), "balance", 2) == frozenset()
+    assert target_partitions(state_of(), "balance", 1) == {0, 1, 2, 3}
+    assert target_partitions(state_of(), "balance", 2) == frozenset()
     alone = build_state(BEFORE, VIEW, {"balance": "balance"}, None, {}, 0)
-    assert wanted_partitions(alone, "balance", 1) == {0, 1}
+    assert target_partitions(alone, "balance", 1) == {0, 1}
 
 
 def test_held_partitions_are_told() -> None:
-    held = {0: HeldPartition(is_ready=True, end_offset=9)}
+    held = {0: PartitionState(is_ready=True, end_offset=9)}
 
     version = state_of(following=Following(held)).models["balance"].versions[1]
 
-    assert version == HeldVersion(1, "live", "balance.v1.changelog", held, bad_records=1, records=3)
+    assert version == VersionState(1, "live", "balance.v1.changelog", held, bad_records=1, records=3)
 
 
-def state_with(held: dict[int, HeldPartition], **fields: Any) -> NodeState:  # noqa: ANN401 - a state's own fields
-    version = HeldVersion(1, "live", "balance.v1.changelog", held)
+def state_with(held: dict[int, PartitionState], **fields: Any) -> NodeState:  # noqa: ANN401 - a state's own fields
+    version = VersionState(1, "live", "balance.v1.changelog", held)
     models = {"balance": ModelState("balance", "balance", 4, 1, 1, {1: version}, owners={0: ME, 1: OTHER})}
     return NodeState("me", ME, models=models, **fields)
 
 
 def test_state_of_a_moment_ago_stays_in_force_and_of_an_older_one_only_the_routing() -> None:
-    held = {0: HeldPartition(is_ready=True, end_offset=9)}
+    held = {0: PartitionState(is_ready=True, end_offset=9)}
     recent = state_with(held, written_at=time.time() - 2)
     old = replace(recent, written_at=time.time() - 8)
 
-    assert state_before(recent, BEFORE, max_age_s=5) == recent
-    assert state_before(old, BEFORE, max_age_s=5) == state_with({}, written_at=old.written_at)
+    assert previous_state(recent, BEFORE, max_age_s=5) == recent
+    assert previous_state(old, BEFORE, max_age_s=5) == state_with({}, written_at=old.written_at)
 
 
 def test_state_of_another_node_or_none_is_no_state() -> None:
     elsewhere = NodeState("me", OTHER, written_at=time.time())
 
-    assert state_before(elsewhere, BEFORE, max_age_s=5) == BEFORE
-    assert state_before(None, BEFORE, max_age_s=5) == BEFORE
+    assert previous_state(elsewhere, BEFORE, max_age_s=5) == BEFORE
+    assert previous_state(None, BEFORE, max_age_s=5) == BEFORE
 
 
 def test_while_the_store_is_opened_the_state_before_stays_in_force() -> None:
-    held = {0: HeldPartition(is_ready=True, end_offset=9)}
+    held = {0: PartitionState(is_ready=True, end_offset=9)}
     before = state_with(held)
 
-    assert state_of(view=None, before=before) == before
-    opening = state_of(before=before, following=Following(None))
+    assert state_of(view=None, previous=before) == before
+    opening = state_of(previous=before, following=Following(None))
     assert opening.models["balance"].versions[1].partitions == held
-    anew = state_of(before=before.holding_nothing(("balance", 1)), following=Following(None))
+    anew = state_of(previous=before.without_partitions(("balance", 1)), following=Following(None))
     assert anew.models["balance"].versions[1].partitions == {}
-    assert before.holding_nothing(("balance", 2)) == before
+    assert before.without_partitions(("balance", 2)) == before

@@ -8,12 +8,13 @@ import pytest
 from confluent_kafka import Consumer
 
 from include.settings import Settings
-from query_api.cluster.node_state import HeldPartition
+from query_api.cluster.node_state import PartitionState
 from query_api.errors import StoreUnusableError
-from query_api.materializer import version_follower as followed_version
-from query_api.materializer.version_follower import FollowedVersion, VersionReference
-from query_api.store.base import Binding, Change, Position
+from query_api.materializer import version_follower
+from query_api.materializer.version_follower import VersionFollower, VersionReference
+from query_api.store.base import Binding, Change, ChangelogPosition
 from query_api.store.directory import StoreDirectory
+from query_api.store.lmdb.backend import LmdbBackend
 from tests.support.waiting import wait_until
 
 BINDING = Binding("cluster", "balance.v1.changelog", "topic id")
@@ -23,34 +24,34 @@ DEADLINE_S = 30.0
 
 @pytest.fixture
 def directory(tmp_path: Path) -> StoreDirectory:
-    return StoreDirectory(tmp_path, 1024 * 1024)
+    return StoreDirectory(tmp_path, LmdbBackend(1024 * 1024))
 
 
 @pytest.fixture
 def filled(directory: StoreDirectory) -> StoreDirectory:
     store = directory.open_writer("balance", 1, 1, BINDING)
-    store.commit({0: [Change(b"k", 1, 0, b"v")]}, {0: Position(1, 2.0**40)}, {})
+    store.commit({0: [Change(b"k", 1, 0, b"v")]}, {0: ChangelogPosition(1, 2.0**40)}, {})
     directory.close_writer(store, "balance", 1)
     return directory
 
 
-def begin(directory: StoreDirectory, ready_before: tuple[int, ...] = (0,)) -> FollowedVersion:
+def begin(directory: StoreDirectory, previously_ready: tuple[int, ...] = (0,)) -> VersionFollower:
     """Follow without a broker: what is held is what the store has."""
     settings = Settings.of(kafka_bootstrap="127.0.0.1:1")
-    version = FollowedVersion(
-        settings, REFERENCE, directory, ready_before=ready_before, on_change=lambda: None
+    version = VersionFollower(
+        settings, REFERENCE, directory, previously_ready=previously_ready, on_change=lambda: None
     )
     version.start()
     return version
 
 
-@pytest.mark.parametrize("ready_before", [(), (0,)])
+@pytest.mark.parametrize("previously_ready", [(), (0,)])
 def test_store_that_must_not_be_used_is_left_to_whoever_tells_the_workers(
-    filled: StoreDirectory, ready_before: tuple[int, ...]
+    filled: StoreDirectory, previously_ready: tuple[int, ...]
 ) -> None:
     (filled.path("balance", 1) / "damaged").write_text("found by a reader")
 
-    version = begin(filled, ready_before)
+    version = begin(filled, previously_ready)
     version.join(DEADLINE_S)
 
     assert isinstance(version.failure, StoreUnusableError)
@@ -81,8 +82,8 @@ class SlowlyClosing(Consumer):
 @pytest.fixture
 def slowly_closing(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[SlowlyClosing]]:
     monkeypatch.setattr(
-        followed_version,
-        "follower_consumer",
+        version_follower,
+        "changelog_consumer",
         lambda servers, _: SlowlyClosing(
             {"bootstrap.servers": servers, "group.id": "unused", "log_level": 0}
         ),
@@ -100,7 +101,7 @@ def test_it_can_be_asked_while_it_closes(filled: StoreDirectory, slowly_closing:
     version.end()
     assert slowly_closing.is_closed.wait(DEADLINE_S)
 
-    assert version.partitions() == {0: HeldPartition(is_ready=True, end_offset=-1001)}
+    assert version.partitions() == {0: PartitionState(is_ready=True, end_offset=-1001)}
     slowly_closing.may_return.set()
     version.join(DEADLINE_S)
     assert (version.is_alive(), version.failure) == (False, None)

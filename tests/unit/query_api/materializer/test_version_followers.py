@@ -6,15 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from include.versions.registry import Stage, Version, first_version
+from include.versions.version_record import Stage, Version, first_version
 from query_api.cluster.cluster_observer import ClusterView, TopicFacts
-from query_api.cluster.node_state import HeldPartition
+from query_api.cluster.node_state import PartitionState
 from query_api.errors import StoreDamagedError, StoreFullError
-from query_api.materializer import version_followers as followed_versions
+from query_api.materializer import version_followers
 from query_api.materializer.version_follower import VersionReference
-from query_api.materializer.version_followers import FollowedVersions, Key
+from query_api.materializer.version_followers import Key, VersionFollowers
 from query_api.store.base import Binding
 from query_api.store.directory import StoreDirectory
+from query_api.store.lmdb.backend import LmdbBackend
 
 LIVE, CANDIDATE = ("balance", 1), ("balance", 2)
 FULL = StoreFullError.at(Path("/nodes/node-1/balance.v2"), "0 bytes are left on its disk")
@@ -31,11 +32,11 @@ class Thread:
     is_running: bool = True
     ended_with_discard: bool | None = None
 
-    def partitions(self) -> dict[int, HeldPartition] | None:
+    def partitions(self) -> dict[int, PartitionState] | None:
         """Hold a partition."""
-        return {0: HeldPartition(is_ready=True)}
+        return {0: PartitionState(is_ready=True)}
 
-    def hold(self, partitions: frozenset[int]) -> None:
+    def set_target(self, partitions: frozenset[int]) -> None:
         """Hold whatever it is."""
 
     def end(self, *, discard: bool = False) -> None:
@@ -61,7 +62,7 @@ class Node:
 
     def __post_init__(self) -> None:
         """Begin with none."""
-        self.versions = FollowedVersions(self.directory, self._begin, self.forgotten.append)
+        self.versions = VersionFollowers(self.directory, self._begin, self.forgotten.append)
 
     def _begin(self, reference: VersionReference) -> Thread:
         self.directory.open_writer(reference.model, reference.number, 1, reference.binding).close()
@@ -80,8 +81,8 @@ class Node:
 
 @pytest.fixture
 def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
-    monkeypatch.setattr(followed_versions, "STATE_PROPAGATION_S", 0.0)
-    return Node(StoreDirectory(tmp_path, 1024 * 1024))
+    monkeypatch.setattr(version_followers, "STATE_PROPAGATION_S", 0.0)
+    return Node(StoreDirectory(tmp_path, LmdbBackend(1024 * 1024)))
 
 
 def view_of(stage: Stage, live: int = 1) -> ClusterView:
@@ -135,12 +136,12 @@ def test_damaged_store_is_replaced_when_the_workers_have_heard_that_nothing_is_h
     assert (LIVE not in node.versions.running, node.forgotten) == (True, [LIVE])
     assert (node.directory.path(*LIVE) / "data.mdb").stat().st_ino == store, "no state was written meanwhile"
 
-    monkeypatch.setattr(followed_versions, "STATE_PROPAGATION_S", 60.0)
+    monkeypatch.setattr(version_followers, "STATE_PROPAGATION_S", 60.0)
     node.versions.state_published()
     node.step(BESIDE)
     assert LIVE not in node.versions.running, "the workers may not have seen it yet"
 
-    monkeypatch.setattr(followed_versions, "STATE_PROPAGATION_S", 0.0)
+    monkeypatch.setattr(version_followers, "STATE_PROPAGATION_S", 0.0)
     node.step(BESIDE)
     assert len(node.begun_of(LIVE)) == 2
 
@@ -161,7 +162,7 @@ def test_store_that_a_reader_finds_damaged_is_replaced(node: Node) -> None:
 def test_version_that_is_not_live_and_fails_gives_its_room_back_and_begins_again_after_a_pause(
     node: Node, monkeypatch: pytest.MonkeyPatch, pause_s: float, begun: int
 ) -> None:
-    monkeypatch.setattr(followed_versions, "PAUSE_S", pause_s)
+    monkeypatch.setattr(version_followers, "PAUSE_S", pause_s)
     node.step(BESIDE)
     candidate = node.begun_of(CANDIDATE)[0]
     candidate.failure, candidate.is_running = FULL, False

@@ -1,185 +1,273 @@
-"""The local store: values and positions together, older records passed over, damage noticed."""
+"""What every store does, whichever backend keeps it: the tests of query_api/store/base.py."""
 
-from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from zlib import crc32
 
 import pytest
 
-from query_api.errors import StoreDamagedError, StoreMissingError
-from query_api.store.base import Binding, Change, HeldRecord, Position
-from query_api.store.lmdb.integrity import damage, read_everything
-from query_api.store.lmdb.reader import LmdbReader
-from query_api.store.lmdb.writer import LmdbWriter
+from query_api.errors import StoreMissingError
+from query_api.store.base import (
+    ALL_KEYS,
+    ALL_RECORDS,
+    Binding,
+    Change,
+    ChangelogPosition,
+    KeyRange,
+    Sample,
+    StoreBackend,
+    StoredRecord,
+    StoreReader,
+    StoreWriter,
+)
+from tests.unit.query_api.store.store_process import PARTITIONS, torn_reads
 
-PARTITIONS = 2
-MAP_SIZE_BYTES = 1024 * 1024
-AT = Position(next_offset=5, as_of=1.0, folded={0: 7, 1: 2})
-
-
-def reader_of(path: Path) -> LmdbReader:
-    return LmdbReader(path, map_size_bytes=MAP_SIZE_BYTES, partitions=PARTITIONS)
-
-
-class ReaderElsewhere:
-    """A reader in another process, open all the time: LMDB has one environment a process."""
-
-    def __init__(self, path: Path, pool: ProcessPoolExecutor) -> None:
-        self._path = path
-        self._pool = pool
-        self.positions()
-
-    def get(self, partition: int, key: bytes) -> HeldRecord | None:
-        """Return a record."""
-        record: HeldRecord | None = self._pool.submit(_ask, self._path, "get", partition, key).result()
-        return record
-
-    def positions(self) -> dict[int, Position]:
-        """Return all positions."""
-        positions: dict[int, Position] = self._pool.submit(_ask, self._path, "positions").result()
-        return positions
-
-    def schema_text(self, schema_id: int) -> str | None:
-        """Return a schema."""
-        text: str | None = self._pool.submit(_ask, self._path, "schema_text", schema_id).result()
-        return text
+AT = ChangelogPosition(next_offset=5, as_of=1.0, folded={0: 7, 1: 2})
+KEYS = sorted(f"key-{number}".encode() for number in range(25))
 
 
-_open_elsewhere: dict[Path, LmdbReader] = {}
-
-
-def _ask(path: Path, method: str, *arguments: Any) -> Any:  # noqa: ANN401 - whatever the reader's methods take
-    if path not in _open_elsewhere:
-        _open_elsewhere[path] = reader_of(path)
-    return getattr(_open_elsewhere[path], method)(*arguments)
-
-
-@pytest.fixture(scope="module")
-def pool() -> Iterator[ProcessPoolExecutor]:
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as executor:
-        yield executor
+def put(writer: StoreWriter, partition: int, *changes: Change) -> None:
+    writer.commit({partition: list(changes)}, {partition: AT}, {})
 
 
 @pytest.fixture
-def reader(store: LmdbWriter, path: Path, pool: ProcessPoolExecutor) -> ReaderElsewhere:
-    assert store.positions() == {}
-    return ReaderElsewhere(path, pool)
+def filled(writer: StoreWriter, reader: StoreReader) -> StoreReader:
+    """A reader of a store whose partition 1 has 25 keys."""
+    put(writer, 1, *(Change(key, 1, number, b"value of " + key) for number, key in enumerate(KEYS)))
+    return reader
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "balance.v1"
-
-
-@pytest.fixture
-def store(path: Path) -> Iterator[LmdbWriter]:
-    writer = LmdbWriter(path, map_size_bytes=MAP_SIZE_BYTES, partitions=PARTITIONS)
-    yield writer
-    writer.close()
+def scanned(
+    reader: StoreReader, limit: int, keys: KeyRange = ALL_KEYS, sample: Sample = ALL_RECORDS
+) -> list[bytes]:
+    """Return the keys of all pages."""
+    found: list[bytes] = []
+    after: bytes | None = b""
+    while after is not None:
+        page = reader.scan(1, keys, after=after, limit=limit, sample=sample)
+        assert len(page.records) <= limit
+        assert page.total == len(KEYS)
+        found += [key for key, _ in page.records]
+        after = page.next
+    return found
 
 
 def test_records_positions_and_schemas_become_visible_together(
-    store: LmdbWriter, reader: ReaderElsewhere
+    writer: StoreWriter, reader: StoreReader
 ) -> None:
-    store.commit({1: [Change(b"k", 3, 4, b"value")]}, {1: AT}, {9: "{}"})
+    writer.commit({1: [Change(b"k", 3, 4, b"value")]}, {1: AT}, {9: "{}"})
 
-    assert reader.get(1, b"k") == HeldRecord(b"value", 3, 4)
+    assert reader.get(1, b"k") == StoredRecord(b"value", 3, 4)
     assert reader.get(0, b"k") is None
-    assert reader.positions() == {1: AT} == store.positions()
-    assert reader.schema_text(9) == "{}"
-    assert reader.schema_text(8) is None
+    assert reader.positions() == {1: AT} == writer.positions()
+    assert (reader.schema_text(9), reader.schema_text(8)) == ("{}", None)
+    assert writer.schemas() == {9: "{}"}
 
 
 @pytest.mark.parametrize("in_one_commit", [True, False])
 @pytest.mark.parametrize(
-    ("changes", "held"),
+    ("changes", "stored"),
     [
-        ([Change(b"k", 2, 0, b"two"), Change(b"k", 1, 1, b"one")], HeldRecord(b"two", 2, 0)),
-        ([Change(b"k", 2, 0, b"two"), Change(b"k", 2, 1, b"two again")], HeldRecord(b"two again", 2, 1)),
-        ([Change(b"k", 2, 0, b"two"), Change(b"k", 3, 1, b"three")], HeldRecord(b"three", 3, 1)),
+        ([Change(b"k", 2, 0, b"two"), Change(b"k", 1, 1, b"one")], StoredRecord(b"two", 2, 0)),
+        ([Change(b"k", 2, 0, b"two"), Change(b"k", 2, 1, b"again")], StoredRecord(b"again", 2, 1)),
+        ([Change(b"k", 2, 0, b"two"), Change(b"k", 3, 1, b"three")], StoredRecord(b"three", 3, 1)),
         ([Change(b"k", 2, 0, b"two"), Change(b"k", 0, 1, None)], None),
         (
-            [Change(b"k", 2, 0, b"two"), Change(b"k", 0, 1, None), Change(b"k", 1, 2, b"anew")],
-            HeldRecord(b"anew", 1, 2),
+            [Change(b"k", 2, 0, b"two"), Change(b"k", 0, 1, None), Change(b"k", 1, 2, b"one")],
+            StoredRecord(b"one", 1, 2),
         ),
     ],
 )
-def test_record_with_fewer_events_is_passed_over_and_a_deletion_starts_anew(
-    store: LmdbWriter, changes: list[Change], held: HeldRecord | None, *, in_one_commit: bool
+def test_record_with_fewer_events_is_skipped_and_a_deletion_starts_from_nothing(
+    writer: StoreWriter,
+    reader: StoreReader,
+    changes: list[Change],
+    stored: StoredRecord | None,
+    *,
+    in_one_commit: bool,
 ) -> None:
-    batches = [changes] if in_one_commit else [[change] for change in changes]
+    for batch in [changes] if in_one_commit else [[change] for change in changes]:
+        put(writer, 0, Change(b"other", 1, 0, b"o"), *batch)
 
-    for batch in batches:
-        store.commit({0: [Change(b"other", 1, 0, b"o"), *batch]}, {0: AT}, {})
-
-    assert store.get(0, b"k") == held
+    assert reader.get(0, b"k") == stored
+    assert reader.count(0) == (1 if stored is None else 2)
 
 
-def test_map_grows_when_it_is_full_and_readers_follow(store: LmdbWriter, reader: ReaderElsewhere) -> None:
-    for number in range(8):
-        key = b"key %d" % number
-        store.commit({0: [Change(key, 1, number, bytes(MAP_SIZE_BYTES // 4))]}, {0: AT}, {})
+def test_many_keys_are_read_at_once(filled: StoreReader) -> None:
+    found = filled.get_many(1, [KEYS[3], b"missing", KEYS[0], b"", b"k" * 5000])
 
-    assert all(reader.get(0, b"key %d" % number) is not None for number in range(8))
-    assert store.record_count() == 8
+    assert found == {
+        KEYS[0]: StoredRecord(b"value of " + KEYS[0], 1, 0),
+        KEYS[3]: StoredRecord(b"value of " + KEYS[3], 1, 3),
+    }
+    assert filled.get_many(0, KEYS) == filled.get_many(1, []) == {}
+
+
+def test_keys_are_as_long_as_the_backend_takes(
+    backend: StoreBackend, writer: StoreWriter, reader: StoreReader
+) -> None:
+    longest = b"k" * backend.max_key_bytes
+
+    put(writer, 0, Change(longest, 1, 0, b"v"))
+
+    assert writer.max_key_bytes == backend.max_key_bytes >= 256, "the fold accepts keys of up to 256 bytes"
+    assert reader.get(0, longest) == StoredRecord(b"v", 1, 0)
+    assert reader.get(0, longest + b"k") is None
+    assert reader.get(0, b"") is None
+    assert reader.scan(0, KeyRange(start=longest + b"k"), limit=1).records == []
+    assert reader.scan(0, after=longest[:-1] + b"jzz", limit=1).records[0][0] == longest
+
+
+@pytest.mark.parametrize("limit", [1, 7, 24, 25, 26, 1000])
+def test_pages_have_every_key_once_and_in_order(filled: StoreReader, limit: int) -> None:
+    assert scanned(filled, limit) == KEYS
+
+
+def test_page_has_the_records_and_the_key_to_continue_after(filled: StoreReader) -> None:
+    page = filled.scan(1, limit=2)
+
+    assert page.records == [
+        (b"key-0", StoredRecord(b"value of key-0", 1, 0)),
+        (b"key-1", StoredRecord(b"value of key-1", 1, 1)),
+    ]
+    assert (page.next, page.total) == (b"key-1", 25)
+
+
+def test_partition_without_records_has_an_empty_page(filled: StoreReader) -> None:
+    assert filled.scan(0, limit=10) == ([], None, 0)
+
+
+def test_scan_continues_after_a_key_that_is_not_there(filled: StoreReader) -> None:
+    assert filled.scan(1, after=b"key-1a", limit=1).records[0][0] == b"key-2"
+    assert filled.scan(1, after=b"z", limit=1) == ([], None, 25)
+
+
+@pytest.mark.parametrize("limit", [1, 3, 100])
+@pytest.mark.parametrize(
+    "keys",
+    [
+        KeyRange(prefix=b"key-1"),
+        KeyRange(prefix=b"key-1", start=b"key-12"),
+        KeyRange(prefix=b"key-1", end=b"key-12"),
+        KeyRange(start=b"key-12", end=b"key-19"),
+        KeyRange(start=b"key-9"),
+        KeyRange(end=b"key-0"),
+        KeyRange(prefix=b"\xff"),
+        KeyRange(prefix=b"key-\xff"),
+        KeyRange(start=b"key-5", end=b"key-2"),
+    ],
+)
+def test_scan_of_a_range_has_the_keys_of_the_range(filled: StoreReader, keys: KeyRange, limit: int) -> None:
+    expected = [
+        key
+        for key in KEYS
+        if key.startswith(keys.prefix) and key >= keys.start and (keys.end is None or key < keys.end)
+    ]
+
+    assert scanned(filled, limit, keys) == expected
+
+
+def test_keys_above_every_byte_are_in_the_range_of_their_prefix(
+    writer: StoreWriter, reader: StoreReader
+) -> None:
+    keys = [b"\xfe\xff", b"\xff", b"\xff\xff", b"\xff\xff\x01"]
+    put(writer, 0, *(Change(key, 1, 0, b"v") for key in keys))
+
+    assert [key for key, _ in reader.scan(0, KeyRange(prefix=b"\xff"), limit=9).records] == keys[1:]
+    assert [key for key, _ in reader.scan(0, KeyRange(prefix=b"\xfe\xff"), limit=9).records] == keys[:1]
+
+
+def test_scan_follows_commits_and_deletions(writer: StoreWriter, filled: StoreReader) -> None:
+    assert scanned(filled, 100) == KEYS
+
+    put(writer, 1, Change(b"key-00", 1, 30, b"new"), Change(KEYS[5], 0, 31, None))
+    put(writer, 1, Change(b"key-99", 1, 32, b"new"), Change(b"key-00", 0, 33, None))
+
+    assert [key for key, _ in filled.scan(1, limit=100).records] == [*KEYS[:5], *KEYS[6:], b"key-99"]
+
+
+def test_samples_of_all_buckets_are_all_keys(filled: StoreReader) -> None:
+    samples = [scanned(filled, 3, sample=Sample(bucket, 4)) for bucket in range(4)]
+
+    assert sorted(key for sample in samples for key in sample) == KEYS
+    assert samples[1] == [key for key in KEYS if crc32(key) % 4 == 1]
+
+
+def test_page_of_a_small_sample_reads_a_bounded_number_of_keys(
+    writer: StoreWriter, reader: StoreReader
+) -> None:
+    keys = [b"%06d" % number for number in range(20_001)]
+    put(writer, 0, *(Change(key, 1, 0, b"v") for key in keys))
+
+    page = reader.scan(0, limit=1, sample=Sample(2**31, 2**31 + 1))
+
+    assert (page.records, page.next) == ([], keys[19_999])
+    assert reader.scan(0, after=keys[19_999], limit=1, sample=Sample(2**31, 2**31 + 1)).next is None
 
 
 def test_forgotten_partition_is_empty_and_can_be_filled_again(
-    store: LmdbWriter, reader: ReaderElsewhere
+    writer: StoreWriter, reader: StoreReader
 ) -> None:
-    store.commit({0: [Change(b"k", 1, 0, b"v")], 1: [Change(b"k", 1, 0, b"v")]}, {0: AT, 1: AT}, {})
+    change = Change(b"k", 1, 0, b"v")
+    writer.commit({0: [change], 1: [change]}, {0: AT, 1: AT}, {})
 
-    store.forget(0)
+    writer.forget(0)
 
-    assert reader.get(0, b"k") is None
-    assert reader.get(1, b"k") is not None
+    assert (reader.get(0, b"k"), reader.count(0), reader.count(1)) == (None, 0, 1)
     assert set(reader.positions()) == {1}
-    store.commit({0: [Change(b"k", 1, 0, b"v")]}, {0: AT}, {})
+    put(writer, 0, change)
     assert reader.get(0, b"k") is not None
+    assert writer.record_count() == 2
 
 
-def test_binding_is_kept(store: LmdbWriter) -> None:
+def test_store_grows_with_its_records(writer: StoreWriter, reader: StoreReader) -> None:
+    empty = reader.size_bytes()
+
+    put(writer, 0, *(Change(key, 1, 0, bytes(10_000)) for key in KEYS))
+
+    assert 250_000 <= reader.size_bytes() - empty <= 750_000
+
+
+def test_binding_is_stored(writer: StoreWriter) -> None:
     binding = Binding("cluster", "balance.v1.changelog", "topic id")
-    assert store.binding() is None
+    assert writer.binding() is None
 
-    store.bind(binding)
+    writer.bind(binding)
 
-    assert store.binding() == binding
-
-
-def test_changed_byte_is_noticed_on_reading_and_by_the_check(path: Path) -> None:
-    writer = LmdbWriter(path, map_size_bytes=MAP_SIZE_BYTES, partitions=PARTITIONS)
-    writer.commit({0: [Change(b"the key", 1, 0, b"the value")]}, {0: AT}, {1: "{}"})
-    writer.close()
-    assert damage(path) is None
-    data = (path / "data.mdb").read_bytes()
-    (path / "data.mdb").write_bytes(data.replace(b"the value", b"thE value"))
-
-    with pytest.raises(StoreDamagedError, match="checksum"):
-        reader_of(path).get(0, b"the key")
-    assert "checksum" in (damage(path) or "")
+    assert writer.binding() == binding
 
 
-def test_truncated_file_is_found_without_killing_who_asks(path: Path) -> None:
-    writer = LmdbWriter(path, map_size_bytes=MAP_SIZE_BYTES, partitions=PARTITIONS)
-    writer.commit({0: [Change(b"%d" % n, 1, n, bytes(500)) for n in range(200)]}, {0: AT}, {})
-    writer.close()
-    assert read_everything(path) > 200
-    with (path / "data.mdb").open("r+b") as file:
-        file.truncate(5 * 4096)
+def test_commit_is_seen_whole_or_not_at_all(
+    backend_name: str, writer: StoreWriter, reader: StoreReader, path: Path, process: ProcessPoolExecutor
+) -> None:
+    assert reader.positions() == {}
+    watched = process.submit(torn_reads, backend_name, path, (b"left", b"right"), 0.5)
+    number = 0
+    while not watched.done():
+        number += 1
+        put(writer, 0, *(Change(key, number, number, b"v") for key in (b"left", b"right")))
+        writer.housekeep()
 
-    assert damage(path) == "its file is shorter than its pages"
-    with pytest.raises(StoreDamagedError, match="shorter"):
-        reader_of(path)
+    reads, torn = watched.result()
+    assert (torn, number > 50, reads > 50) == ([], True, True)
 
 
-def test_reader_of_a_store_that_is_not_there_says_so(path: Path) -> None:
+def test_store_that_is_not_there_is_missing(backend: StoreBackend, path: Path) -> None:
+    assert not backend.exists(path)
+
     with pytest.raises(StoreMissingError, match="There is no store"):
-        reader_of(path)
+        backend.open_reader(path, PARTITIONS)
 
 
-@pytest.mark.parametrize("key", [b"", b"k" * 512])
-def test_key_that_cannot_be_held_is_not_found(reader: ReaderElsewhere, key: bytes) -> None:
-    assert reader.get(0, key) is None
+def test_directory_without_the_stores_own_files_cannot_be_used(backend: StoreBackend, path: Path) -> None:
+    path.mkdir()
+    (path / "another backend's file").touch()
+
+    assert backend.damage(path) is not None
+
+
+def test_open_store_exists_and_its_reader_is_not_replaced(
+    backend: StoreBackend, reader: StoreReader, path: Path
+) -> None:
+    assert backend.exists(path)
+    assert not reader.is_replaced()

@@ -1,0 +1,113 @@
+"""Starts a DAG run and shows it in the terminal: each task as it starts and ends, and the progress of the running one."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import Console
+
+from include.airflow.client import TaskState
+from include.airflow.dag_run import DagRun, RunEnded, RunEvent, TaskChanged, TaskFailure, TaskProgress
+from include.rebuild.plan import PlannedStage
+from include.settings import Settings
+
+STATES = {
+    "success": "[green]done[/green]",
+    "failed": "[red]failed[/red]",
+    "up_for_retry": "[yellow]failed, will be retried[/yellow]",
+    "running": "[cyan]running[/cyan]",
+    "awaiting_input": "[yellow]waiting for approval in Airflow, under Required Actions[/yellow]",
+    "deferred": "[dim]waiting[/dim]",
+}
+# It always starts, and is skipped unless something has failed.
+NOT_SHOWN = ("abandon", "running")
+
+
+@dataclass(frozen=True)
+class RunToFollow:
+    """A run that a command starts and shows.
+
+    title: what it does, such as "rebuild of balance". until: the tasks after which the command is done.
+    plan: the stages by which tasks are numbered and described; empty for a DAG without a plan.
+    """
+
+    title: str
+    dag_id: str
+    conf: dict[str, Any]
+    until: Collection[str]
+    note: str | None = None
+    plan: Sequence[PlannedStage] = ()
+
+
+def trigger_and_follow(
+    console: Console, settings: Settings, wanted: RunToFollow, *, follow: bool = True
+) -> tuple[DagRun, bool]:
+    """Start a run and show it; return it, and whether the tasks that the command waits for have succeeded.
+
+    With follow=False: return at once, with True. Ctrl-C exits with status 130; the run continues.
+    """
+    run = DagRun.trigger(settings, wanted.dag_id, wanted.conf, note=wanted.note)
+    console.print(f"{wanted.title} started: {run.url}", highlight=False, soft_wrap=True)
+    if not follow:
+        return run, True
+    display = RunDisplay(console, wanted.plan)
+    succeeded = False
+    try:
+        for event in run.follow(wanted.until):
+            display.show(event)
+            succeeded = event == RunEnded(succeeded=True)
+    except KeyboardInterrupt:
+        console.print(f"\nThe run continues: {run.url}", highlight=False, soft_wrap=True)
+        raise SystemExit(130) from None
+    return run, succeeded
+
+
+class RunDisplay:
+    """Prints the events of one run."""
+
+    def __init__(self, console: Console, plan: Sequence[PlannedStage] = ()) -> None:
+        self._console = console
+        self._plan = {planned.stage.name: (number, planned) for number, planned in enumerate(plan, start=1)}
+        self._described: set[str] = set()
+
+    def show(self, event: RunEvent) -> None:
+        """Print one event."""
+        match event:
+            case TaskChanged(task):
+                self._show_state(task)
+            case TaskProgress(_, text):
+                self._console.print(f"  {text}", highlight=False, markup=False, soft_wrap=True)
+            case TaskFailure(task_id, lines):
+                self._show_failure(task_id, lines)
+            case RunEnded():
+                pass
+
+    def _show_state(self, task: TaskState) -> None:
+        state = STATES.get(task.state or "")
+        if state is None or (task.task_id, task.state) == NOT_SHOWN:
+            return
+        line = f"{self._number(task.task_id)}{task.task_id:<20}{state}"
+        if task.task_id in self._plan and task.task_id not in self._described:
+            self._described.add(task.task_id)
+            _, planned = self._plan[task.task_id]
+            line += f"[dim]  v{planned.version}: {planned.stage.description}[/dim]"
+        self._console.print(line, highlight=False, soft_wrap=True)
+
+    def _number(self, task_id: str) -> str:
+        """Return a stage's place in the plan, such as " 2/10 "; blank for a task that is no stage of it."""
+        if not self._plan:
+            return ""
+        width = len(str(len(self._plan)))
+        if task_id not in self._plan:
+            return " " * (2 * width + 2)
+        return f"{self._plan[task_id][0]:>{width}}/{len(self._plan)} "
+
+    def _show_failure(self, task_id: str, lines: Sequence[str]) -> None:
+        self._console.print(f"Last lines of the log of {task_id}:")
+        for line in lines:
+            self._console.print(f"  {line}", highlight=False, markup=False, soft_wrap=True)
+        if task_id in self._plan:
+            hint = self._plan[task_id][1].stage.on_failure
+            self._console.print(
+                f"When {task_id} fails: {hint}.", highlight=False, markup=False, soft_wrap=True
+            )

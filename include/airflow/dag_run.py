@@ -1,0 +1,134 @@
+"""One run of a DAG: started by a call of Airflow's API, and followed as a sequence of events."""
+
+import time
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import Any, Self
+
+from include.airflow.client import AirflowApi, AirflowUnavailableError, TaskState
+from include.airflow.login import airflow_api
+from include.errors import FoldlakeError
+from include.settings import Settings
+from include.work_progress import PATTERN
+
+POLL_INTERVAL_S = 1.0
+# Airflow may be restarted while a run is followed.
+OUTAGE_TIMEOUT_S = 180.0
+LAST_LINES = 8
+ENDED = frozenset({"success", "failed", "skipped", "upstream_failed", "removed"})
+
+
+class RunTimeoutError(FoldlakeError):
+    """A run did not end in time."""
+
+
+@dataclass(frozen=True)
+class TaskChanged:
+    """A task entered another state, or another try."""
+
+    task: TaskState
+
+
+@dataclass(frozen=True)
+class TaskProgress:
+    """A running task logged how far it is, such as "catch up of balance v2: 400 of 1,000 events"."""
+
+    task_id: str
+    text: str
+
+
+@dataclass(frozen=True)
+class TaskFailure:
+    """A task of a run that ended without success has failed; these are the last lines of its log."""
+
+    task_id: str
+    last_lines: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class RunEnded:
+    """The last event. succeeded: whether the tasks that were waited for have succeeded."""
+
+    succeeded: bool
+
+
+RunEvent = TaskChanged | TaskProgress | TaskFailure | RunEnded
+
+
+class DagRun:
+    """A run of a DAG. `url` is its page in Airflow."""
+
+    def __init__(self, api: AirflowApi, dag_id: str, run_id: str, url: str = "") -> None:
+        self.run_id = run_id
+        self.url = url
+        self._api = api
+        self._dag_id = dag_id
+        self._seen: dict[str, tuple[str | None, int]] = {}
+        self._progress = ""
+
+    @classmethod
+    def trigger(
+        cls, settings: Settings, dag_id: str, conf: dict[str, Any], *, note: str | None = None
+    ) -> Self:
+        """Start a run; raises AirflowUnavailableError. Airflow accepts unknown fields in `conf`: check them first."""
+        api = airflow_api(settings)
+        run_id = api.trigger(dag_id, conf, note)
+        return cls(api, dag_id, run_id, f"{settings.airflow.base_url}/dags/{dag_id}/runs/{run_id}")
+
+    def follow(self, until: Collection[str], *, timeout_s: float = float("inf")) -> Iterator[RunEvent]:
+        """Yield what happens until the tasks `until` have succeeded, or the run has ended without that.
+
+        Raises AirflowUnavailableError when Airflow is down for minutes, RunTimeoutError after `timeout_s` seconds.
+        """
+        began_s = answered_s = time.monotonic()
+        while True:
+            try:
+                tasks = self._api.tasks(self._dag_id, self.run_id)
+                yield from self._news(tasks)
+                succeeded = {task.task_id for task in tasks if task.state == "success"}
+                if succeeded.issuperset(until):
+                    yield RunEnded(succeeded=True)
+                    return
+                if self._api.run_state(self._dag_id, self.run_id) in (None, "success", "failed"):
+                    yield from self._failures()
+                    yield RunEnded(succeeded=False)
+                    return
+                answered_s = time.monotonic()
+            except AirflowUnavailableError:
+                if time.monotonic() - answered_s > OUTAGE_TIMEOUT_S:
+                    raise
+            if time.monotonic() - began_s > timeout_s:
+                raise RunTimeoutError(
+                    f"Run {self.run_id} of the DAG {self._dag_id} has not ended within {timeout_s:.0f} s: {self.url}"
+                )
+            time.sleep(POLL_INTERVAL_S)
+
+    def has_succeeded(self, task_id: str) -> bool:
+        """Return whether a task had succeeded when the run was last looked at."""
+        return self._seen.get(task_id, (None, 0))[0] == "success"
+
+    def _news(self, tasks: list[TaskState]) -> Iterator[RunEvent]:
+        for task in sorted(tasks, key=lambda t: t.state not in ENDED):
+            now = (task.state, task.try_number)
+            if self._seen.get(task.task_id) != now:
+                self._seen[task.task_id] = now
+                yield TaskChanged(task)
+            if task.state == "running":
+                yield from self._task_progress(task)
+
+    def _task_progress(self, task: TaskState) -> Iterator[TaskProgress]:
+        lines = self._log(task)
+        found = next((match[0] for line in reversed(lines) if (match := PATTERN.search(line))), "")
+        text = found.removeprefix("progress: ")
+        if text and text != self._progress:
+            self._progress = text
+            yield TaskProgress(task.task_id, text)
+
+    def _failures(self) -> Iterator[TaskFailure]:
+        for task in self._api.tasks(self._dag_id, self.run_id):
+            if task.state == "failed":
+                lines = [line for line in self._log(task) if line.strip() and not line.startswith("::")]
+                yield TaskFailure(task.task_id, tuple(lines[-LAST_LINES:]))
+
+    def _log(self, task: TaskState) -> list[str]:
+        return self._api.task_log(self._dag_id, self.run_id, task.task_id, task.try_number)

@@ -1,0 +1,87 @@
+"""Turns a plan into Airflow tasks: one for each stage, in the plan's order."""
+
+from itertools import pairwise
+from typing import Any
+
+from airflow.sdk import BaseOperator
+
+from include.airflow.quality_operators import VerifyVersion
+from include.airflow.rebuild_operators import ActionOperator, DelayedActionOperator, OptionalApproval
+from include.airflow.spark_tasks import announce_lake_change, lake_task, stream_task
+from include.rebuild.plan import Plan
+from include.rebuild.stage import Action, Approval, DelayedAction, Engine, PlanStage, SparkJob
+
+
+def plan_tasks(plan: Plan) -> dict[str, BaseOperator]:
+    """Make a plan's tasks in the DAG at hand, and return them by task id."""
+    tasks = {stage.name: stage_task(stage) for stage in plan.stages}
+    for before, after in pairwise(plan.steps):
+        for stage in before:
+            tasks[stage.name] >> [tasks[next_stage.name] for next_stage in after]
+    if plan.clean_up is not None:
+        clean_up = stage_task(plan.clean_up, trigger_rule="all_done")
+        [tasks[stage.name] for stage in plan.before_clean_up] >> clean_up
+        tasks[plan.clean_up.name] = clean_up
+    return tasks
+
+
+def stage_task(stage: PlanStage, **operator: Any) -> BaseOperator:  # noqa: ANN401 - Airflow's
+    """Return the task of a stage."""
+    operator |= {
+        "retries": stage.retries,
+        "execution_timeout": stage.timeout,
+        "doc_md": f"{stage.name}: {stage.description}.\n\nWhen it fails: {stage.on_failure}.",
+    }
+    if stage.slot is not None:
+        operator["pool"] = stage.slot.value
+    match stage.work:
+        case Action() as action:
+            return ActionOperator(task_id=stage.name, action=action, **operator)
+        case DelayedAction() as action:
+            return DelayedActionOperator(task_id=stage.name, action=action, **operator)
+        case Approval() as approval:
+            return OptionalApproval(
+                task_id=stage.name,
+                subject=as_jinja(approval.subject),
+                body=as_jinja(approval.body),
+                response_timeout=approval.timeout,
+                **operator,
+            )
+        case SparkJob() as job:
+            return _spark_task(stage.name, job, operator)
+
+
+def _spark_task(task_id: str, job: SparkJob, operator: dict[str, Any]) -> BaseOperator:
+    make = stream_task if job.engine is Engine.STREAM else lake_task
+    if job.check_id:
+        operator |= {"operator_class": VerifyVersion, "check": as_jinja(job.check_id)}
+    if job.changes_lake:
+        operator |= announce_lake_change()
+    return make(task_id, job.job, [as_jinja(argument) for argument in job.arguments], **operator)
+
+
+def as_jinja(template: str) -> str:
+    """Return a stage's text, written as for `str.format`, as the Jinja template that Airflow fills in."""
+    return template.format(form=_Form(), results=_Results())
+
+
+class _Expression(str):
+    """A Jinja expression: `{x}` renders it, `{x[y]}` renders its item `y`."""
+
+    __slots__ = ()
+
+    def __getitem__(self, key: Any) -> "_Expression":  # noqa: ANN401 - wider than that of str
+        return _Expression(f"{self!s}[{key!r}]")
+
+    def __format__(self, _spec: str) -> str:
+        return f"{{{{ {self!s} }}}}"
+
+
+class _Form:
+    def __getitem__(self, field: str) -> _Expression:
+        return _Expression(f"params.{field}")
+
+
+class _Results:
+    def __getitem__(self, stage: str) -> _Expression:
+        return _Expression(f"ti.xcom_pull(task_ids={stage!r})")

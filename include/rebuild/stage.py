@@ -1,0 +1,157 @@
+"""What a stage of a plan consists of: its work, its description, and how it is retried. Imports no engine.
+
+The texts of a stage's work (a job's arguments, an approval's question) are templates for `str.format` with two fields:
+`{form[reason]}` is a field of the form, `{results[promote]}` the result of an earlier stage, `{results[s][x]}` an item of it.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any
+
+from include.rebuild.request import RebuildRequest
+from include.settings import Settings
+from include.versions.version_record import ReadModelVersions
+
+READ_MODEL = "{form[read_model]}"
+# The version that a rebuild builds. Only stages after the one whose result a template contains can use it.
+VERSION = "{results[register_candidate][version]}"
+# The arguments that tell a Spark job its version.
+VERSION_ARGUMENTS = ("--read-model", READ_MODEL, "--version", VERSION)
+SHORT = timedelta(minutes=10)
+
+
+class Slot(StrEnum):
+    """A resource that stages share, named as its pool in Airflow. A stage that uses it waits for a free slot."""
+
+    REBUILD = "rebuild"  # processor and memory for folding a whole log
+    LAKE = "lake"  # lake/<model>: one writer at a time
+
+
+class Engine(StrEnum):
+    """Which of the two Spark versions runs a job."""
+
+    STREAM = "stream"
+    LAKE = "lake"
+
+
+@dataclass(frozen=True)
+class StageRun:
+    """The run of a plan, as a stage's action sees it.
+
+    form: the form's fields, defaults included. sent: the fields as they were sent; unknown ones may be among them.
+    results: the results of earlier stages, by the stage's name. requested_at: when the run was requested.
+    set_note: sets the text that Airflow shows with the run.
+    """
+
+    settings: Settings
+    run_id: str
+    form: Mapping[str, Any]
+    sent: Mapping[str, Any]
+    results: Mapping[str, Any]
+    requested_at: datetime
+    set_note: Callable[[str], None]
+
+    @property
+    def read_model(self) -> str:
+        """The read model's name."""
+        return self.text(READ_MODEL)
+
+    @property
+    def version(self) -> int:
+        """The version that a rebuild builds; only after `register_candidate`."""
+        return int(self.text(VERSION))
+
+    def text(self, template: str) -> str:
+        """Fill in a template."""
+        return template.format(form=self.form, results=self.results)
+
+
+@dataclass(frozen=True)
+class Action:
+    """Work in Python. What it returns is the stage's result, of types that JSON has."""
+
+    run: Callable[[StageRun], object]
+
+
+@dataclass(frozen=True)
+class DelayedAction:
+    """An action at a later time; the wait holds no worker.
+
+    due_at: returns the time, or None when there is nothing to do. Called several times: the answer may change.
+    """
+
+    due_at: Callable[[StageRun], datetime | None]
+    run: Callable[[StageRun], object]
+
+
+@dataclass(frozen=True)
+class SparkJob:
+    """A run of spark_jobs/<job>.py.
+
+    check_id: the id of the report, if the job is a quality check.
+    changes_lake: whether the job replaces lake/<model>, so that a quality check must follow.
+    """
+
+    job: str
+    engine: Engine
+    arguments: tuple[str, ...]
+    check_id: str = ""
+    changes_lake: bool = False
+
+
+@dataclass(frozen=True)
+class Approval:
+    """Waits for a person's approval if the form's field `approve` is true; a rejection fails the run. `body` is Markdown."""
+
+    subject: str
+    body: str
+    timeout: timedelta
+
+
+Work = Action | DelayedAction | SparkJob | Approval
+
+
+@dataclass(frozen=True)
+class PlanStart:
+    """What a rebuild starts from.
+
+    version: the number of the version that it builds. replaced: the number of the version that its promotion replaces, if any.
+    """
+
+    record: ReadModelVersions
+    request: RebuildRequest
+    version: int
+    replaced: int | None
+
+
+def _always(_start: PlanStart) -> bool:
+    return True
+
+
+def _new_version(start: PlanStart) -> int:
+    return start.version
+
+
+@dataclass(frozen=True)
+class PlanStage:
+    """One stage: one task of the same name in Airflow. Idempotent: it may be killed and repeated at any point.
+
+    description: what it does, without a full stop. on_failure: what a failure means, and what to do.
+    leaves: what a killed try leaves. next_try: what the next try does.
+    retries, timeout: how often a failed try is repeated; how long a try may take.
+    is_needed, subject: whether the plan of a rebuild includes the stage, and the number of the version that the stage works on.
+    """
+
+    name: str
+    work: Work
+    description: str
+    on_failure: str
+    leaves: str = "nothing"
+    next_try: str = "repeats it"
+    retries: int = 3
+    timeout: timedelta | None = SHORT
+    slot: Slot | None = None
+    is_needed: Callable[[PlanStart], bool] = _always
+    subject: Callable[[PlanStart], int] = _new_version

@@ -1,0 +1,25 @@
+"""The stage `hydrate`: every query node has loaded the candidate beside the live version."""
+
+from datetime import timedelta
+
+from include.rebuild.stage import Action, PlanStage, StageRun
+from include.rebuild.stages.verify import CHECK_ID
+
+
+def hydrate(run: StageRun) -> str:
+    """Wait until the nodes have loaded the version; returns the check's results in Markdown, for the approval."""
+    from include.rebuild.hydration import hydrate_version
+    from include.rebuild.verification_summary import verification_summary
+
+    hydrate_version(run.settings, run.read_model, run.version)
+    return verification_summary(run.settings, run.text(CHECK_ID))
+
+
+HYDRATE = PlanStage(
+    "hydrate",
+    Action(hydrate),
+    description="waits until every query node has loaded every partition of N+1 that it owns or is a standby for",
+    on_failure="a query node is down, or has no room: `./foldlake status` shows which",
+    next_try="continues to wait",
+    timeout=timedelta(hours=2),
+)

@@ -1,0 +1,15 @@
+"""The stage `promote_lake`: the lake's table holds the live version."""
+
+from include.rebuild.stage import READ_MODEL, Engine, PlanStage, Slot, SparkJob
+
+PROMOTE_LAKE = PlanStage(
+    "promote_lake",
+    SparkJob("promote_lake", Engine.LAKE, ("--read-model", READ_MODEL), changes_lake=True),
+    description="replaces `lake/<model>` by the live version's table, in one commit",
+    on_failure="the next compaction does it",
+    leaves="the old table or the new one",
+    next_try="finds that it is done. So does the next compaction",
+    retries=5,
+    timeout=None,
+    slot=Slot.LAKE,
+)

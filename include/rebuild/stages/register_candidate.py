@@ -1,0 +1,30 @@
+"""The stage `register_candidate`: the new version is in the registry."""
+
+from typing import Any
+
+from include.rebuild.stage import Action, PlanStage, StageRun
+
+
+def register(run: StageRun) -> dict[str, Any]:
+    """Check the form, register the version and set the run's note; returns what the later stages need."""
+    from include.declarations.read_model import load_read_models
+    from include.rebuild.registration import register_candidate
+    from include.rebuild.request import rebuild_request, reject_unknown
+
+    reject_unknown(run.sent, run.form)
+    # Airflow forks its workers from a process that may have imported the read models long ago.
+    models = load_read_models(run.settings.read_models_dir, reload=True)
+    request = rebuild_request(run.form, models, run.settings.rebuild.grace_h)
+    version = register_candidate(run.settings, request, run.run_id)
+    run.set_note(f"{request.read_model} v{version.number}: {request.reason}")
+    return {"version": version.number, "fold_revision": version.fold_revision, "grace_h": request.grace_h}
+
+
+REGISTER_CANDIDATE = PlanStage(
+    "register_candidate",
+    Action(register),
+    description="registers version N+1 as `building`; from now on a second rebuild of the read model is refused",
+    on_failure="another rebuild of the read model is running: wait until it ends. Or the form is wrong: correct it",
+    leaves="a version in the registry, or none",
+    next_try="finds the version by the run's id",
+)

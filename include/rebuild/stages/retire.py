@@ -1,0 +1,44 @@
+"""The stage `retire`: the version that was replaced goes when its grace time is over."""
+
+from datetime import datetime
+
+from include.rebuild.stage import DelayedAction, PlanStage, PlanStart, StageRun
+
+
+def _due_at(run: StageRun) -> datetime | None:
+    """Return the end of the grace time; None when nothing was replaced, or the version is live again or retired."""
+    from include.rebuild.retirement import previous_version
+
+    number = run.results["promote"]
+    if number is None:
+        return None
+    version = previous_version(run.settings, run.read_model, int(number))
+    return None if version is None else datetime.fromisoformat(version.retire_after)
+
+
+def _retire(run: StageRun) -> None:
+    from include.rebuild.retirement import retire_version
+
+    retire_version(run.settings, run.read_model, int(run.results["promote"]))
+
+
+def _replaces(start: PlanStart) -> bool:
+    return start.replaced is not None
+
+
+def _replaced(start: PlanStart) -> int:
+    assert start.replaced is not None  # noqa: S101 - see _replaces
+    return start.replaced
+
+
+RETIRE = PlanStage(
+    "retire",
+    DelayedAction(_due_at, _retire),
+    description="after the grace time, makes N `retired` and removes what it leaves",
+    on_failure="the DAG `retirement` does it",
+    leaves="some of the version's files",
+    next_try="removes the rest. So does the DAG `retirement`",
+    timeout=None,
+    is_needed=_replaces,
+    subject=_replaced,
+)

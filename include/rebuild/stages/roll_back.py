@@ -1,0 +1,46 @@
+"""The stages `choose_version` and `roll_back` of a rollback: a previous version becomes live again."""
+
+from datetime import timedelta
+
+from include.rebuild.stage import Action, PlanStage, StageRun
+
+
+def choose_version(run: StageRun) -> int:
+    """Check the form, set the run's note, and return the number of the version to be live."""
+    from include.declarations.read_model import load_read_models
+    from include.rebuild.promotion import choose_rollback
+    from include.rebuild.request import reject_unknown, rollback_request
+
+    reject_unknown(run.sent, run.form)
+    models = load_read_models(run.settings.read_models_dir, reload=True)
+    request = rollback_request(run.form, models)
+    number = choose_rollback(run.settings, request, run.requested_at)
+    run.set_note(f"{request.read_model} back to v{number}: {request.reason}")
+    return number
+
+
+def roll_back(run: StageRun) -> None:
+    """Make the version live."""
+    from include.rebuild.promotion import roll_back_version
+
+    roll_back_version(run.settings, run.read_model, int(run.results["choose_version"]))
+
+
+# Chosen once: a repeated `roll_back` would find another version to be the one that was live before.
+CHOOSE_VERSION = PlanStage(
+    "choose_version",
+    Action(choose_version),
+    description="checks the form and chooses the version: the one it names, or the one that was live before",
+    on_failure="there is no such version, or another one became live in the meantime: `./foldlake versions` shows them",
+    next_try="chooses again, as of the time of the request",
+    timeout=timedelta(minutes=5),
+)
+ROLL_BACK = PlanStage(
+    "roll_back",
+    Action(roll_back),
+    description="appends one record: the version is `live`, what was live is `previous`",
+    on_failure="another version was promoted in the meantime: `./foldlake versions` shows it",
+    leaves="the old record or the new one",
+    next_try="finds that the version is live",
+    timeout=timedelta(minutes=5),
+)

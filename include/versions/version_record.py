@@ -1,0 +1,104 @@
+"""The version registry's record of a read model: its versions, and the stage of each. Data alone, no Kafka."""
+
+import json
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any
+
+from include.kafka.topics import changelog_topic
+
+
+class Stage(StrEnum):
+    """The stage of a version's life."""
+
+    BUILDING = "building"  # a rebuild folds it: stream driver and nodes ignore it
+    CANDIDATE = "candidate"  # handed over: the stream driver folds it in real time, the nodes load it
+    LIVE = "live"
+    PREVIOUS = "previous"  # was live, kept for rollback
+    RETIRED = "retired"
+    ABANDONED = "abandoned"
+
+
+ACTIVE_STAGES = frozenset({Stage.CANDIDATE, Stage.LIVE, Stage.PREVIOUS})
+UNFINISHED_STAGES = frozenset({Stage.BUILDING, Stage.CANDIDATE})
+
+
+@dataclass(frozen=True)
+class Version:
+    """One version of a read model.
+
+    run_id: the run of the rebuild that builds it; empty for a first version.
+    live_since: ISO time at which a live version became live; empty for others.
+    retire_after: ISO time after which a previous version is retired; empty for others.
+    replaced_in: revision of the record that replaced a previous version; 0 for others.
+    """
+
+    number: int
+    stage: Stage
+    fold_revision: int
+    changelog_topic: str
+    reason: str
+    created_at: str
+    run_id: str = ""
+    live_since: str = ""
+    retire_after: str = ""
+    replaced_in: int = 0
+
+    @property
+    def is_active(self) -> bool:
+        """Whether the stream driver folds it and the query nodes may hold it."""
+        return self.stage in ACTIVE_STAGES
+
+
+@dataclass(frozen=True)
+class ReadModelVersions:
+    """The registry's record of one read model; `revision` grows by one with each change."""
+
+    read_model: str
+    revision: int
+    versions: tuple[Version, ...]
+    updated_at: str
+
+    @property
+    def live(self) -> Version | None:
+        """The version that lookups are answered from."""
+        return next((v for v in self.versions if v.stage is Stage.LIVE), None)
+
+    @property
+    def candidate(self) -> Version | None:
+        """The version that a rebuild has handed over and not promoted yet, if any."""
+        return next((v for v in self.versions if v.stage is Stage.CANDIDATE), None)
+
+    @property
+    def unfinished(self) -> Version | None:
+        """The version that a rebuild is building, if any."""
+        return next((v for v in self.versions if v.stage in UNFINISHED_STAGES), None)
+
+    def version(self, number: int) -> Version | None:
+        """Return the version with this number, whatever its stage, or None."""
+        return next((v for v in self.versions if v.number == number), None)
+
+    @property
+    def active(self) -> tuple[Version, ...]:
+        """All versions that are folded, in ascending order of number."""
+        return tuple(v for v in self.versions if v.is_active)
+
+    def to_json(self) -> bytes:
+        """Return the record as a message's value."""
+        return json.dumps(asdict(self), separators=(",", ":")).encode()
+
+    @classmethod
+    def from_json(cls, value: bytes) -> "ReadModelVersions":
+        """Parse a message's value; raises ValueError, KeyError or TypeError when it is not a record."""
+        fields: dict[str, Any] = json.loads(value)
+        versions = tuple(Version(**{**v, "stage": Stage(v["stage"])}) for v in fields["versions"])
+        return cls(**{**fields, "versions": versions})
+
+
+def first_version(read_model: str, fold_revision: int) -> ReadModelVersions:
+    """Return the first record of a read model: version 1, live at once."""
+    now = datetime.now(UTC).isoformat()
+    topic = changelog_topic(read_model, 1)
+    version = Version(1, Stage.LIVE, fold_revision, topic, "first start", now, live_since=now)
+    return ReadModelVersions(read_model=read_model, revision=1, versions=(version,), updated_at=now)

@@ -1,0 +1,41 @@
+"""The backend `lmdb`: stores in memory-mapped files."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from query_api.store.lmdb import integrity, layout
+from query_api.store.lmdb.reader import LmdbReader
+from query_api.store.lmdb.writer import LmdbWriter
+
+if TYPE_CHECKING:
+    from include.settings import NodeSettings
+
+
+class LmdbBackend:
+    """Opens LMDB stores whose map begins with `map_size_bytes` and grows on demand; see StoreBackend."""
+
+    max_key_bytes = layout.MAX_KEY_BYTES
+
+    def __init__(self, map_size_bytes: int) -> None:
+        self._map_size_bytes = map_size_bytes
+
+    @classmethod
+    def from_settings(cls, settings: "NodeSettings") -> "LmdbBackend":
+        """Return the backend with a node's map size."""
+        return cls(settings.store_map_size_mb * 1024 * 1024)
+
+    def exists(self, path: Path) -> bool:
+        """Whether there is a data file."""
+        return (path / layout.DATA_FILE).exists()
+
+    def damage(self, path: Path) -> str | None:
+        """Return the first damage that reading the whole store finds, or None."""
+        return integrity.damage(path) if self.exists(path) else "its data file is missing"
+
+    def open_writer(self, path: Path, partitions: int) -> LmdbWriter:
+        """Open the store for writing, and create it where there is none; raises StoreDamagedError."""
+        return LmdbWriter(path, map_size_bytes=self._map_size_bytes, partitions=partitions)
+
+    def open_reader(self, path: Path, partitions: int) -> LmdbReader:
+        """Open the store for reading; raises StoreMissingError or StoreDamagedError."""
+        return LmdbReader(path, map_size_bytes=self._map_size_bytes, partitions=partitions)

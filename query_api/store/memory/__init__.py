@@ -1,0 +1,5 @@
+"""The store backend in the materializer's memory; HTTP workers read it over a Unix domain socket."""
+
+from query_api.store.memory.backend import MemoryBackend
+
+BACKEND = MemoryBackend.from_settings

@@ -1,0 +1,147 @@
+"""The reader of a store in another process's memory."""
+
+import os
+import threading
+from collections import deque
+from collections.abc import Sequence
+from multiprocessing.connection import Connection
+from pathlib import Path
+from socket import AF_UNIX, SOCK_STREAM, socket
+from typing import Any
+
+from query_api.errors import StoreMissingError
+from query_api.store.base import (
+    ALL_KEYS,
+    ALL_RECORDS,
+    ChangelogPosition,
+    KeyRange,
+    Page,
+    Sample,
+    StoredRecord,
+)
+from query_api.store.memory.server import SOCKET_FILE, short_address
+from query_api.store.replacement import FileIdentity, ReplacementCheck
+
+# Shorter than the 0.5 s after which another node that has proxied a lookup asks elsewhere.
+ANSWER_TIMEOUT_S = 0.4
+# Listings are not proxied. A page of many records takes a busy process some time.
+PAGE_TIMEOUT_S = 5.0
+# Each connection is a thread in the writer's process; further threads of this process wait for one.
+MAX_CONNECTIONS = 16
+
+
+class MemoryReader:
+    """Asks the process that holds the store; see StoreReader. The connections close with the last reference to it."""
+
+    def __init__(self, path: Path) -> None:
+        """Connect to the store at `path`; raises StoreMissingError."""
+        self._path = path
+        self._is_gone = False
+        self._replacement = ReplacementCheck(path / SOCKET_FILE, _socket_identity)
+        self._token: str | None = None
+        self._idle: deque[Connection] = deque()
+        self._slots = threading.BoundedSemaphore(MAX_CONNECTIONS)
+        try:
+            self._idle.append(self._connect())
+        except (OSError, EOFError) as error:
+            raise StoreMissingError.at(path) from error
+
+    def is_replaced(self) -> bool:
+        """Whether the store is gone, or another one stands in its place."""
+        return self._is_gone or self._replacement.is_replaced()
+
+    def get(self, partition: int, key: bytes) -> StoredRecord | None:
+        """Return the record of a key, or None."""
+        record: StoredRecord | None = self._ask("get", partition, key)
+        return record
+
+    def get_many(self, partition: int, keys: Sequence[bytes]) -> dict[bytes, StoredRecord]:
+        """Return the records of those keys that have one, as of one commit."""
+        records: dict[bytes, StoredRecord] = self._ask("get_many", partition, keys, timeout_s=PAGE_TIMEOUT_S)
+        return records
+
+    def scan(
+        self,
+        partition: int,
+        keys: KeyRange = ALL_KEYS,
+        *,
+        after: bytes = b"",
+        limit: int,
+        sample: Sample = ALL_RECORDS,
+    ) -> Page:
+        """Return at most `limit` records of a range of keys; see StoreReader.scan."""
+        named = {"after": after, "limit": limit, "sample": sample}
+        page: Page = self._ask("scan", partition, keys, timeout_s=PAGE_TIMEOUT_S, **named)
+        return page
+
+    def count(self, partition: int) -> int:
+        """Return the number of records in a partition."""
+        count: int = self._ask("count", partition)
+        return count
+
+    def size_bytes(self) -> int:
+        """Return about how much memory the records take."""
+        size: int = self._ask("size_bytes")
+        return size
+
+    def schema_text(self, schema_id: int) -> str | None:
+        """Return the Avro schema that records with this id were written with."""
+        text: str | None = self._ask("schema_text", schema_id)
+        return text
+
+    def positions(self) -> dict[int, ChangelogPosition]:
+        """Return the position of every partition that the store has records of."""
+        positions: dict[int, ChangelogPosition] = self._ask("positions")
+        return positions
+
+    def _ask(
+        self, method: str, *arguments: object, timeout_s: float = ANSWER_TIMEOUT_S, **named: object
+    ) -> Any:  # noqa: ANN401 - as the method has it
+        """Call a method of the store; raises StoreMissingError when its process does not answer in time."""
+        if not self._slots.acquire(timeout=ANSWER_TIMEOUT_S):
+            raise StoreMissingError.unanswered(self._path, ANSWER_TIMEOUT_S)
+        try:
+            connection = self._idle_connection() or self._connect()
+            connection.send((method, arguments, named))
+            if not connection.poll(timeout_s):
+                raise StoreMissingError.unanswered(self._path, timeout_s)
+            answer = connection.recv()
+            self._idle.append(connection)
+        except (OSError, EOFError) as error:
+            self._is_gone = True
+            raise StoreMissingError.at(self._path) from error
+        else:
+            return answer
+        finally:
+            self._slots.release()
+
+    def _idle_connection(self) -> Connection | None:
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return None
+
+    def _connect(self) -> Connection:
+        """Return a new connection to the same server as the first; raises OSError or EOFError."""
+        directory = os.open(self._path, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            with socket(AF_UNIX, SOCK_STREAM) as client:
+                client.settimeout(ANSWER_TIMEOUT_S)  # for a server whose backlog is full
+                client.connect(short_address(directory))
+                client.settimeout(None)
+                connection = Connection(client.detach())
+        finally:
+            os.close(directory)
+        if not connection.poll(ANSWER_TIMEOUT_S):
+            raise StoreMissingError.unanswered(self._path, ANSWER_TIMEOUT_S)
+        token = connection.recv()
+        if self._token not in {None, token}:
+            message = "another server has taken the store's place"
+            raise ConnectionResetError(message)
+        self._token = token
+        return connection
+
+
+def _socket_identity(status: os.stat_result) -> FileIdentity:
+    """Return the identity of a socket file; its inode alone may be used again for its successor."""
+    return status.st_ino, status.st_mtime_ns

@@ -1,0 +1,58 @@
+"""The writer of a store in memory: applies changes in the process, which also serves the readers."""
+
+from collections.abc import Iterable, Mapping
+
+from query_api.store.base import Binding, Change, ChangelogPosition
+from query_api.store.memory.records import MAX_KEY_BYTES, Records
+from query_api.store.memory.server import RecordServer
+
+
+class MemoryWriter:
+    """The one writer of a store in memory; see StoreWriter."""
+
+    max_key_bytes = MAX_KEY_BYTES
+
+    def __init__(self, records: Records, server: RecordServer) -> None:
+        self._records = records
+        self._server = server
+        self._binding: Binding | None = None
+
+    def commit(
+        self,
+        changes: Mapping[int, Iterable[Change]],
+        positions: Mapping[int, ChangelogPosition],
+        schemas: Mapping[int, str],
+    ) -> None:
+        """Apply changes, positions and schemas; see StoreWriter.commit."""
+        self._records.commit(changes, positions, schemas)
+
+    def schemas(self) -> dict[int, str]:
+        """Return every stored schema, by id."""
+        return self._records.schemas()
+
+    def positions(self) -> dict[int, ChangelogPosition]:
+        """Return the position of every partition that the store has records of."""
+        return self._records.positions()
+
+    def binding(self) -> Binding | None:
+        """Return what the store was filled from; None for a new store."""
+        return self._binding
+
+    def bind(self, binding: Binding) -> None:
+        """Store what the store is filled from."""
+        self._binding = binding
+
+    def forget(self, partition: int) -> None:
+        """Remove a partition's records and position."""
+        self._records.forget(partition)
+
+    def record_count(self) -> int:
+        """Return the number of records over all partitions."""
+        return self._records.record_count()
+
+    def housekeep(self) -> None:
+        """Do nothing: memory needs no maintenance."""
+
+    def close(self, *, sync: bool = True) -> None:  # noqa: ARG002 - there is no disk to write to
+        """Stop serving readers; the records are gone."""
+        self._server.close()

@@ -1,0 +1,79 @@
+"""Waiting until started processes are ready, or until it is clear that one of them will not be."""
+
+import time
+from pathlib import Path
+
+from include.errors import FoldlakeError
+from include.settings import Settings
+from stack.progress import Listener, Progress
+from stack.supervision.configuration import log_path
+from stack.supervision.process import Process
+from stack.supervision.supervisor import ProcessState, Supervisor
+
+POLL_INTERVAL_S = 0.2
+LOG_TAIL_LINES = 30
+# A process that has ended this often during its start will not become ready.
+MAX_STARTS = 4
+
+
+class StartError(FoldlakeError):
+    """A process did not become ready; the message ends with the last lines of its log."""
+
+
+class _Start:
+    """The start of one process, observed until it is ready."""
+
+    def __init__(self, settings: Settings, process: Process) -> None:
+        self.process = process
+        self._log = log_path(settings, process.name)
+        self._began_s = time.monotonic()
+        self._pids: set[int] = set()
+
+    @property
+    def elapsed_s(self) -> float:
+        return time.monotonic() - self._began_s
+
+    def is_ready(self, state: ProcessState | None) -> bool:
+        """Whether the process is ready; raises StartError when it has failed too often or for too long."""
+        if state is not None and state.pid is not None:
+            self._pids.add(state.pid)
+            if self.process.is_ready():
+                return True
+        if len(self._pids) >= MAX_STARTS:
+            raise self._failure(f"ended {len(self._pids)} times")
+        if self.elapsed_s > self.process.ready_timeout_s:
+            raise self._failure(f"was not ready after {self.elapsed_s:.0f} s")
+        return False
+
+    def _failure(self, reason: str) -> StartError:
+        return StartError(f"{self.process.name} {reason}. The end of {self._log}:\n{log_tail(self._log)}")
+
+
+def wait_until_ready(
+    settings: Settings, supervisor: Supervisor, processes: list[Process], listener: Listener
+) -> None:
+    """Wait until all of these processes, just started, are ready.
+
+    Raises:
+        StartError: a process ended too often, or was not ready in time.
+    """
+    waiting = [_Start(settings, process) for process in processes]
+    for start in waiting:
+        listener(Progress(start.process.name, "starting", 0))
+    while waiting:
+        states = supervisor.states()
+        for start in list(waiting):
+            if start.is_ready(states.get(start.process.name)):
+                listener(Progress(start.process.name, "ready", start.elapsed_s))
+                waiting.remove(start)
+        if waiting:
+            time.sleep(POLL_INTERVAL_S)
+
+
+def log_tail(path: Path, lines: int = LOG_TAIL_LINES) -> str:
+    """Return the last lines of a log."""
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        text = ""
+    return "\n".join(text.splitlines()[-lines:]) or "(the log is empty)"

@@ -1,0 +1,134 @@
+"""supervisord's configuration: its own section, and one for each process of the stack."""
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+from include.files import write_atomically
+from include.settings import CHECKOUT, Settings
+from stack.settings_environment import settings_environment
+from stack.supervision import exec_process
+from stack.supervision.model_digest import declarations_digest
+from stack.supervision.process import Process
+from stack.tools import Tools
+
+# The path of a Unix socket may have 107 bytes; supervisord first binds one whose name is longer by its process id.
+LONGEST_SOCKET_PATH = 90
+LOG_BYTES = 20 * 1024 * 1024
+LOG_BACKUPS = 3
+
+
+def configuration_path(settings: Settings) -> Path:
+    """Return the path of supervisord's configuration."""
+    return _run_dir(settings) / "supervisord.conf"
+
+
+def log_path(settings: Settings, name: str) -> Path:
+    """Return the log file of a process, or of `supervisord` itself."""
+    return settings.home / "logs" / f"{name}.log"
+
+
+def socket_path(home: Path) -> Path:
+    """Return the path of supervisord's socket: in the home, or in the temporary directory where that path is too long."""
+    inside = home / "run" / "supervisor.sock"
+    if len(os.fsencode(inside)) <= LONGEST_SOCKET_PATH:
+        return inside
+    digest = hashlib.sha256(os.fsencode(home)).hexdigest()[:16]
+    return Path(tempfile.gettempdir()) / f"foldlake-{os.getuid()}-{digest}.sock"
+
+
+def write_configuration(settings: Settings, processes: Iterable[Process]) -> None:
+    """Write supervisord's configuration for these processes, and create the folders that it names."""
+    run = _run_dir(settings)
+    run.mkdir(parents=True, exist_ok=True)
+    log_path(settings, "supervisord").parent.mkdir(parents=True, exist_ok=True)
+    sections = [_main_section(settings), *(_program_section(settings, process) for process in processes)]
+    write_atomically(configuration_path(settings), "\n".join(sections))
+
+
+def _run_dir(settings: Settings) -> Path:
+    return settings.home / "run"
+
+
+def _main_section(settings: Settings) -> str:
+    run = _run_dir(settings)
+    user = "user=root" if os.getuid() == 0 else ""
+    return f"""\
+[supervisord]
+{user}
+logfile={_escaped(log_path(settings, "supervisord"))}
+logfile_maxbytes=50MB
+logfile_backups=1
+pidfile={_escaped(run / "supervisord.pid")}
+childlogdir={_escaped(run)}
+
+[unix_http_server]
+file={_escaped(socket_path(settings.home))}
+chmod=0700
+
+[rpcinterface:supervisor]
+supervisor.rpcinterface_factory=supervisor.rpcinterface:make_main_rpcinterface
+"""
+
+
+def _program_section(settings: Settings, process: Process) -> str:
+    description = _write_description(settings, process)
+    python = Tools(settings).main_python
+    group = "true" if process.kill_as_group else "false"
+    return f"""\
+[program:{process.name}]
+command="{_escaped(python)}" -I -S "{_escaped(exec_process.__file__)}" "{_escaped(description)}"
+directory={_escaped(CHECKOUT)}
+autostart=false
+autorestart=true
+startsecs=1
+startretries=1000
+stopsignal={process.stop_signal}
+stopwaitsecs={process.stop_timeout_s}
+killasgroup={group}
+redirect_stderr=true
+stdout_logfile={_escaped(_escaped(log_path(settings, process.name)))}
+stdout_logfile_maxbytes={LOG_BYTES}
+stdout_logfile_backups={LOG_BACKUPS}
+"""
+
+
+def _write_description(settings: Settings, process: Process) -> Path:
+    """Write the command and the environment of a process for `exec_process`, and return the file's path.
+
+    The file is named by a digest of its content: a changed process has another command line, which supervisord detects.
+    """
+    described: dict[str, object] = {
+        "command": process.command,
+        "environment": {**_common_environment(settings, process), **process.environment},
+    }
+    if process.reads_declarations:
+        described["declarations"] = declarations_digest(settings)
+    description = json.dumps(described, indent=1)
+    digest = hashlib.sha256(description.encode()).hexdigest()[:12]
+    path = _run_dir(settings) / "processes" / f"{process.name}-{digest}.json"
+    if not path.exists():
+        for outdated in path.parent.glob(f"{process.name}-{'?' * 12}.json"):
+            outdated.unlink()
+        write_atomically(path, description)
+    return path
+
+
+def _common_environment(settings: Settings, process: Process) -> dict[str, str]:
+    java = {"JAVA_HOME": str(Tools(settings).java_home)}
+    if not process.reads_settings:
+        return java
+    return {
+        **java,
+        **settings_environment(settings),
+        "PYTHONPATH": str(CHECKOUT),
+        "PYTHONUNBUFFERED": "1",
+    }
+
+
+def _escaped(path: Path | str) -> str:
+    """Escape the percent signs of a path: supervisord expands them, twice in the name of a program's log file."""
+    return str(path).replace("%", "%%")

@@ -1,0 +1,128 @@
+"""Two nodes with their stores in memory: the same answers, and all of the changelog read again at each start."""
+
+import os
+import shutil
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from decimal import Decimal
+
+import pytest
+import requests
+
+from query_api.store.memory.server import SOCKET_FILE
+from tests.support.changelog_writer import ChangelogWriter
+from tests.support.node_stack import NodeStack
+from tests.support.temporary_stack import temporary_stack
+from tests.support.waiting import wait_until
+
+CUSTOMERS = 100
+
+
+@pytest.fixture(scope="module")
+def running(request: pytest.FixtureRequest) -> Iterator[NodeStack]:
+    """Two nodes that hold the balances of some customers in memory."""
+    session = request.session
+    components = ("kafka", "registry", "query_nodes")
+    with temporary_stack(
+        components, keep_home=lambda: session.testsfailed > 0, node_store="memory"
+    ) as settings:
+        stack = NodeStack(settings, ChangelogWriter(settings))
+        stack.writer.make_topics()
+        stack.writer.register_live()
+        for number in range(CUSTOMERS):
+            stack.put(f"customer {number}/é", Decimal(number) / 100 + Decimal("5.00"))
+        stack.writer.flush()
+        stack.wait_until_exact()
+        yield stack
+
+
+@pytest.fixture
+def nodes(running: NodeStack) -> NodeStack:
+    """The same nodes, both ready, each an owner of some partitions."""
+    wait_until(running.is_settled, "both are ready and own partitions")
+    return running
+
+
+@contextmanager
+def readiness(nodes: NodeStack, port: int) -> Iterator[list[bool]]:
+    """Ask a node again and again whether all its partitions are ready; gives the answers."""
+    answers: list[bool] = []
+    stopping = threading.Event()
+
+    def ask() -> None:
+        while not stopping.wait(0.02):
+            try:
+                reports = nodes.get(port, "/api/partitions").json()
+            except requests.RequestException:
+                continue
+            own = f"http://127.0.0.1:{port}"
+            answers.extend(report["is_ready"] for report in reports if report["reported_by"] == own)
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    try:
+        yield answers
+    finally:
+        stopping.set()
+        thread.join()
+
+
+def unknown(failures: list[str]) -> list[str]:
+    """Return the lookups whose answer was that there is no such customer."""
+    return [failure for failure in failures if ": 404 " in failure]
+
+
+def test_records_are_looked_up_and_listed_and_none_is_on_the_disk(nodes: NodeStack) -> None:
+    nodes.wait_until_exact()
+    listed: set[str] = set()
+    for partition in range(nodes.settings.topics.partitions):
+        after = ""
+        while after is not None:
+            path = f"/api/read-models/balance/records?partition={partition}&limit=7&after={after}"
+            page = nodes.get(nodes.ports[0], path).json()
+            listed |= {record["key"] for record in page["records"]}
+            after = page["next"]
+    assert listed == set(nodes.expected)
+    assert {path.name for path in nodes.store("node-1").iterdir()} <= {SOCKET_FILE, "attempts", "incarnation"}
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_restarted_materializer_reads_the_changelog_again_and_is_not_ready_meanwhile(
+    nodes: NodeStack, number: signal.Signals
+) -> None:
+    pid = nodes.pid("node-1-materializer")
+    with nodes.continuous_lookups() as failures, readiness(nodes, nodes.ports[0]) as answers:
+        os.kill(pid, number)
+        nodes.put("customer 3/é", nodes.expected["customer 3/é"] + Decimal("1.00"))
+        nodes.writer.flush()
+        wait_until(lambda: False in answers, "the node is not ready")
+        not_ready_at = len(answers)
+        wait_until(lambda: all(answers[-4:]) and len(answers) > not_ready_at, "the node is ready again")
+
+    nodes.wait_until_exact()
+    assert unknown(failures) == []
+    assert nodes.pid("node-1-materializer") != pid
+
+
+def test_both_killed_at_once_lose_nothing(nodes: NodeStack) -> None:
+    with nodes.continuous_lookups() as failures:
+        nodes.kill("node-1-materializer", "node-2-materializer")
+        time.sleep(1.0)
+        wait_until(nodes.is_settled, "both are ready again")
+
+    nodes.wait_until_exact()
+    assert unknown(failures) == [], "a node that has nothing yet says that it is not ready"
+
+
+def test_store_deleted_under_a_running_node_is_rebuilt(nodes: NodeStack) -> None:
+    socket = nodes.store("node-2") / SOCKET_FILE
+    made_at = socket.stat().st_mtime_ns
+    with nodes.continuous_lookups() as failures:
+        shutil.rmtree(nodes.store("node-2"))
+        wait_until(lambda: socket.exists() and socket.stat().st_mtime_ns != made_at, "there is another one")
+
+    nodes.wait_until_exact()
+    assert unknown(failures) == []

@@ -1,0 +1,99 @@
+"""Servers that only listen, in place of Kafka and the schema registry, for tests of the supervisor.
+
+Run as a program, it is the command line with these servers: `python -m tests.support.dummy_servers up`.
+"""
+
+import socket
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from cli.__main__ import main
+from include.settings import Settings
+from stack import lifecycle
+from stack.supervision.process import Process
+from stack.tools import Tools
+
+LISTEN = """
+import socket, sys
+server = socket.create_server(("127.0.0.1", int(sys.argv[1])))
+while True:
+    server.accept()[0].close()
+"""
+CONNECT_TIMEOUT_S = 1.0
+
+
+@dataclass(frozen=True)
+class DummyServer:
+    """A component of the stack with one process, which listens on a port and does nothing else.
+
+    name: of the component and its process. port: finds its port in the settings. heap_mb: finds the one setting on which
+    its command depends.
+    """
+
+    name: str
+    port: Callable[[Settings], int]
+    heap_mb: Callable[[Settings], int] = lambda _: 0
+
+    def prepare(self, _settings: Settings) -> None:
+        """Do nothing: it has no files."""
+
+    def processes(self, settings: Settings) -> list[Process]:
+        """Return its process; never ready while the home has the file that `hold_back` makes."""
+        port = self.port(settings)
+        python = str(Tools(settings).main_python)
+        return [
+            Process(
+                name=self.name,
+                command=(python, "-I", "-S", "-c", LISTEN, str(port), f"-Xmx{self.heap_mb(settings)}m"),
+                start_order=10,
+                is_ready=lambda: not _gate(settings).exists() and listens(port),
+                port=port,
+                port_setting=f"FOLDLAKE_{self.name.upper()}_PORT",
+                reads_settings=False,
+            )
+        ]
+
+
+SERVERS = (
+    DummyServer("kafka", lambda settings: settings.kafka.port, lambda settings: settings.kafka.heap_mb),
+    DummyServer("registry", lambda settings: settings.registry.port),
+)
+
+
+def components() -> dict[str, DummyServer]:
+    """Return the dummies by name, as `stack.lifecycle.component_modules` returns the components."""
+    return {server.name: server for server in SERVERS}
+
+
+def hold_back(settings: Settings) -> None:
+    """Keep the servers of this home from becoming ready: a start waits for them."""
+    _gate(settings).parent.mkdir(parents=True, exist_ok=True)
+    _gate(settings).touch()
+
+
+def let_go(settings: Settings) -> None:
+    """Undo `hold_back`."""
+    _gate(settings).unlink()
+
+
+def listens(port: int) -> bool:
+    """Whether a process listens on this local port."""
+    with closing(socket.socket()) as client:
+        client.settimeout(CONNECT_TIMEOUT_S)
+        return client.connect_ex(("127.0.0.1", port)) == 0
+
+
+def install() -> None:
+    """Have this process start dummies instead of real servers."""
+    lifecycle.component_modules = components  # type: ignore[assignment]  # the same functions, not in a module
+
+
+def _gate(settings: Settings) -> Path:
+    return settings.home / "held-back"
+
+
+if __name__ == "__main__":
+    install()
+    main()

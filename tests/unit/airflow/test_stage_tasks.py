@@ -1,0 +1,71 @@
+"""A stage's texts are filled in by Airflow as they are without it, and a stage's errors decide whether its task is retried."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+from jinja2 import Template
+
+from include.airflow.stage_execution import fail_without_retry
+from include.airflow.stage_tasks import as_jinja
+from include.errors import KafkaUnavailableError
+from include.rebuild.errors import NothingToDoError, RequestError, StageTimeoutError
+from include.rebuild.plan import REBUILD
+from include.rebuild.stage import Approval, SparkJob, StageRun
+from include.settings import Settings
+from include.versions.version_lock import VersionLockedError
+
+FORM = {"read_model": "balance", "reason": "1 % bonus {not a field}", "approve": True}
+RESULTS: dict[str, Any] = {
+    "register_candidate": {"version": 7, "fold_revision": 2, "grace_h": 1.5},
+    "hydrate": "| store | failed |",
+    "promote": 6,
+}
+
+
+class TaskInstance:
+    """The part of Airflow's that a template uses."""
+
+    def xcom_pull(self, task_ids: str) -> Any:  # noqa: ANN401 - any JSON
+        """Return what a task returned."""
+        return RESULTS[task_ids]
+
+
+def texts() -> list[str]:
+    found = []
+    for stage in REBUILD.all_stages:
+        if isinstance(stage.work, SparkJob):
+            found += [*stage.work.arguments, stage.work.check_id]
+        elif isinstance(stage.work, Approval):
+            found += [stage.work.subject, stage.work.body]
+    return found
+
+
+@pytest.mark.parametrize("text", texts())
+def test_a_text_is_the_same_with_and_without_airflow(text: str) -> None:
+    now = datetime.now(UTC)
+    run = StageRun(Settings.of(), "run-a", FORM, FORM, RESULTS, now, set_note=print)
+    assert Template(as_jinja(text)).render(params=FORM, ti=TaskInstance()) == run.text(text)
+
+
+def test_the_question_of_the_approval_names_version_read_model_and_reason() -> None:
+    run = StageRun(Settings.of(), "run-a", FORM, FORM, RESULTS, datetime.now(UTC), set_note=print)
+    approval = next(stage.work for stage in REBUILD.stages if isinstance(stage.work, Approval))
+    assert run.text(approval.subject) == "Promote v7 of balance? 1 % bonus {not a field}"
+
+
+@pytest.mark.parametrize(
+    ("error", "becomes"),
+    [
+        (RequestError("reason is empty"), AirflowFailException),
+        (NothingToDoError("nothing"), AirflowSkipException),
+        (KafkaUnavailableError("no broker"), KafkaUnavailableError),
+        (StageTimeoutError("not in time"), StageTimeoutError),
+        (VersionLockedError("held"), VersionLockedError),
+        (ZeroDivisionError("a bug"), ZeroDivisionError),
+    ],
+)
+def test_only_what_may_pass_is_retried(error: Exception, becomes: type[Exception]) -> None:
+    with pytest.raises(becomes, match=str(error)), fail_without_retry():
+        raise error

@@ -1,0 +1,100 @@
+"""File locks and atomic writes: one holder at a time, released by its end; readers see whole files."""
+
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from include.files import FileLock, FileLockedError, file_lock, holder_of, is_locked, write_atomically
+from include.settings import CHECKOUT
+
+# argv: the file, and whether the lock survives the exec of `sleep`.
+HOLDER = """
+import os, sys
+from pathlib import Path
+from include.files import FileLock
+FileLock(Path(sys.argv[1]), survives_exec=sys.argv[2] == "True").acquire(wait_s=0)
+print("locked", flush=True)
+os.execvp("sh", ["sh", "-c", "echo executed; exec sleep 600"])
+"""
+
+
+def test_a_second_holder_fails_and_names_the_first(tmp_path: Path) -> None:
+    path = tmp_path / "folder" / "lock"
+    with (
+        file_lock(path, note="the first"),
+        pytest.raises(FileLockedError, match="locked by the first"),
+        file_lock(path, wait_s=0.3),
+    ):
+        pass
+
+
+def test_a_released_lock_is_free(tmp_path: Path) -> None:
+    lock = FileLock(tmp_path / "lock")
+    assert lock.try_acquire()
+    assert is_locked(lock.path)
+    lock.release()
+    lock.release()
+
+    assert not is_locked(lock.path)
+    with file_lock(lock.path):
+        assert is_locked(lock.path)
+
+
+def test_a_file_that_does_not_exist_is_not_locked(tmp_path: Path) -> None:
+    assert not is_locked(tmp_path / "lock")
+    assert holder_of(tmp_path / "lock") == ""
+
+
+def test_the_caller_chooses_the_error_but_not_that_of_the_block(tmp_path: Path) -> None:
+    def error(locked: FileLockedError) -> RuntimeError:
+        return RuntimeError(f"busy: {locked.holder}")
+
+    with (
+        file_lock(tmp_path / "lock", note="7"),
+        pytest.raises(RuntimeError, match="busy: 7"),
+        file_lock(tmp_path / "lock", error=error),
+    ):
+        pass
+    with pytest.raises(FileLockedError), file_lock(tmp_path / "other", error=error):
+        raise FileLockedError(tmp_path, "")
+
+
+@pytest.mark.parametrize("survives_exec", [True, False])
+def test_a_lock_survives_an_exec_only_where_asked_for(tmp_path: Path, *, survives_exec: bool) -> None:
+    path = tmp_path / "lock"
+    command = [sys.executable, "-c", HOLDER, str(path), str(survives_exec)]
+    with subprocess.Popen(command, cwd=CHECKOUT, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            assert [process.stdout.readline() for _ in range(2)] == ["locked\n", "executed\n"]
+
+            assert is_locked(path) is survives_exec
+            assert holder_of(path) == str(process.pid)
+        finally:
+            process.kill()
+    with file_lock(path, wait_s=10):
+        pass
+
+
+def test_readers_of_a_file_that_is_replaced_see_whole_contents(tmp_path: Path) -> None:
+    path = tmp_path / "folder" / "file"
+    contents = {"a" * 100_000, "b" * 200_000}
+    write_atomically(path, "a" * 100_000)
+    done = threading.Event()
+
+    def replace() -> None:
+        while not done.is_set():
+            for content in contents:
+                write_atomically(path, content)
+
+    writer = threading.Thread(target=replace)
+    writer.start()
+    try:
+        assert {path.read_text() for _ in range(500)} <= contents
+    finally:
+        done.set()
+        writer.join()
+    assert [file.name for file in path.parent.iterdir()] == ["file"]

@@ -1,0 +1,55 @@
+"""What the tests of every backend share; a new backend's folder is picked up by itself."""
+
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from query_api.store.backends import backend_names, load_backend
+from query_api.store.base import StoreBackend, StoreReader, StoreWriter
+from tests.unit.query_api.store.store_process import (
+    PARTITIONS,
+    ReaderElsewhere,
+    node_settings,
+    reader_process,
+)
+
+
+@pytest.fixture(scope="session")
+def process() -> Iterator[ProcessPoolExecutor]:
+    with reader_process() as executor:
+        yield executor
+
+
+@pytest.fixture(params=backend_names())
+def backend_name(request: pytest.FixtureRequest) -> str:
+    """The name of each backend in turn."""
+    return str(request.param)
+
+
+@pytest.fixture
+def backend(backend_name: str) -> StoreBackend:
+    """Each backend in turn."""
+    return load_backend(node_settings(backend_name))
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """The directory of a store."""
+    return tmp_path / "balance.v1"
+
+
+@pytest.fixture
+def writer(backend: StoreBackend, path: Path) -> Iterator[StoreWriter]:
+    """The writer of a new store."""
+    writer = backend.open_writer(path, PARTITIONS)
+    yield writer
+    writer.close()
+
+
+@pytest.fixture
+def reader(backend_name: str, writer: StoreWriter, path: Path, process: ProcessPoolExecutor) -> StoreReader:
+    """A reader of the same store in another process."""
+    assert writer.positions() == {}
+    return ReaderElsewhere(backend_name, path, process)

@@ -1,0 +1,42 @@
+"""A backend is found by its folder's name, and nothing but the folder has to be added."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from include.errors import SettingsError
+from query_api import store
+from query_api.store import memory
+from query_api.store.backends import backend_names, load_backend
+from query_api.store.base import Change, ChangelogPosition
+from tests.unit.query_api.store.store_process import node_settings
+
+
+def test_unknown_backend_is_refused_with_the_names_that_there_are() -> None:
+    with pytest.raises(SettingsError, match=r"FOLDLAKE_NODE_STORE is 'rocksdb'.*: lmdb, memory\."):
+        load_backend(node_settings("rocksdb"))
+
+
+@pytest.mark.parametrize("name", ["base", "directory", "", "../lmdb", "lmdb.reader"])
+def test_name_that_is_no_folder_is_refused(name: str) -> None:
+    with pytest.raises(SettingsError):
+        load_backend(node_settings(name))
+
+
+def test_third_backend_is_a_new_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "third"
+    shutil.copytree(Path(memory.__file__).parent, folder)
+    for module in folder.glob("*.py"):
+        module.write_text(module.read_text().replace("query_api.store.memory", "query_api.store.third"))
+    monkeypatch.setattr(store, "__path__", [*store.__path__, str(tmp_path)])
+
+    assert backend_names() == ["lmdb", "memory", "third"]
+    backend = load_backend(node_settings("third"))
+
+    writer = backend.open_writer(tmp_path / "balance.v1", 1)
+    writer.commit({0: [Change(b"k", 1, 0, b"v")]}, {0: ChangelogPosition(1, 0.0)}, {})
+    record = backend.open_reader(tmp_path / "balance.v1", 1).get(0, b"k")
+    writer.close()
+    assert record is not None
+    assert type(backend).__module__ == "query_api.store.third.backend"
