@@ -1,4 +1,4 @@
-"""`./foldlake retire`: retire a previous version before its grace time is over."""
+"""`./foldlake retire`: retire a previous version before its grace time ends."""
 
 from typing import Annotated
 
@@ -7,9 +7,9 @@ import typer
 
 def run(
     read_model: Annotated[str, typer.Argument(help="The read model.")],
-    version: Annotated[int, typer.Argument(min=1, help="A previous version of it.")],
+    version: Annotated[int, typer.Argument(min=1, help="The number of a previous version.")],
 ) -> None:
-    """Retire a previous version now: its query ends, its stores, topic and checkpoint go. There is no way back to it.
+    """Retire a previous version now: its query ends, and its stores, topic and checkpoint are removed. This cannot be undone.
 
     Example:
       ./foldlake retire balance 1

@@ -1,4 +1,4 @@
-"""`./foldlake versions`: every version of every read model, and where it is in its life."""
+"""`./foldlake versions`: every version of every read model, and its stage."""
 
 from typing import Annotated
 
@@ -8,9 +8,9 @@ COLORS = {"live": "green", "candidate": "cyan", "building": "cyan", "previous": 
 
 
 def run(
-    as_json: Annotated[bool, typer.Option("--json", help="For programs: one JSON document.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
-    """List the versions of every read model: stage, fold revision, why it was made, until when it is kept.
+    """List the versions of every read model: stage, fold revision, creation time, reason, and until when each is kept.
 
     Examples:
       ./foldlake versions
@@ -32,7 +32,7 @@ def run(
         print(json.dumps({name: asdict(record) for name, record in records.items()}, indent=2))
         return
     table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
-    for column in ("read model", "version", "stage", "fold", "made", "reason", "kept until"):
+    for column in ("read model", "version", "stage", "fold", "created", "reason", "kept until"):
         table.add_column(column, justify="right" if column in ("version", "fold") else "left")
     for name, record in sorted(records.items()):
         for version in record.versions:

@@ -16,10 +16,12 @@ from include.airflow.dag_run import (
     TaskFailure,
     TaskProgress,
 )
-from include.rebuild.plan import rebuild_plan
-from include.rebuild.request import RebuildRequest
-from include.versions.version_record import first_version
+from include.rebuild.plan import PlannedStage
+from include.rebuild.stages.hydrate import HYDRATE
+from include.rebuild.stages.retire import RETIRE
+from include.rebuild.stages.verify import VERIFY
 
+PLAN = (PlannedStage(VERIFY, 2), PlannedStage(HYDRATE, 2), PlannedStage(RETIRE, 1))
 PROGRESS = "[2026-05-01] progress: catch up of balance v2: 400 of 1,000 events (40 %)"
 
 
@@ -102,11 +104,10 @@ def test_run_that_takes_too_long_is_an_error() -> None:
         list(run.follow(["verify"], timeout_s=0.05))
 
 
-def shown(events: Callable[[RunDisplay], None], *, approve: bool = True) -> list[str]:
-    request = RebuildRequest("balance", "why", 1, approve=approve, grace_h=1.0)
+def shown(events: Callable[[RunDisplay], None]) -> list[str]:
     console = Console(width=200)
     with console.capture() as capture:
-        events(RunDisplay(console, rebuild_plan(first_version("balance", 1), request)))
+        events(RunDisplay(console, PLAN))
     return capture.get().splitlines()
 
 
@@ -118,17 +119,15 @@ def test_stages_are_numbered_and_described_once() -> None:
         display.show(TaskChanged(TaskState("retire", "deferred", 1)))
 
     assert shown(events) == [
-        " 4/10 verify              running  v2: compares changelog and staging with the log, key by key",
-        " 4/10 verify              done",
-        "10/10 retire              waiting  v1: after the grace time, makes N `retired` and removes what it leaves",
+        f"1/3 verify              running  v2: {VERIFY.description}",
+        "1/3 verify              done",
+        f"3/3 retire              waiting  v1: {RETIRE.description}",
     ]
 
 
-def test_without_approval_there_is_one_stage_less() -> None:
-    lines = shown(
-        lambda display: display.show(TaskChanged(TaskState("promote", "success", 1))), approve=False
-    )
-    assert lines[0].startswith("7/9 promote             done")
+def test_task_that_is_no_stage_of_the_plan_has_no_number() -> None:
+    lines = shown(lambda display: display.show(TaskChanged(TaskState("abandon", "success", 1))))
+    assert lines == ["    abandon             done"]
 
 
 def test_failure_is_shown_with_its_log_and_what_to_do() -> None:
@@ -137,5 +136,5 @@ def test_failure_is_shown_with_its_log_and_what_to_do() -> None:
         "Last lines of the log of hydrate:",
         "  line 1",
         "  line 2",
-        "When hydrate fails: a query node is down, or has no room: `./foldlake status` shows which.",
+        f"When hydrate fails: {HYDRATE.on_failure}.",
     ]
