@@ -12,8 +12,7 @@ from decimal import Decimal
 import pytest
 import requests
 
-from include.nodes.peers import HOP_HEADER
-from query_api.lookup.lookups import HOP_ANY
+from include.nodes.peers import HOP_ANY, HOP_HEADER
 from query_api.store.memory.server import SOCKET_FILE
 from tests.support.changelog_writer import ChangelogWriter
 from tests.support.node_stack import NodeStack

@@ -17,7 +17,7 @@ import pytest
 from include.nodes.routing_table import RoutingTable
 from include.read_models.balance import READ_MODEL
 from include.settings import Settings
-from include.versions.registry import first_version
+from include.versions.version_record import first_version
 from query_api.cluster import node_state
 from query_api.cluster.cluster_observer import ClusterView, TopicFacts
 from query_api.cluster.node_state import ModelState, NodeState, PartitionState, VersionState
