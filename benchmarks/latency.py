@@ -148,7 +148,7 @@ class Load:
     def _match(self) -> None:
         for seen_s, value in self._seen:
             record = decode_state_record(value, lambda _id: BALANCE.state_schema)
-            sent_s = self._sent_s.get((record.source_partition, record.source_offset))
+            sent_s = self._sent_s.get((record.position.partition, record.position.offset))
             if sent_s is not None:
                 self.latencies_ms.append((seen_s - sent_s) * 1000)
 

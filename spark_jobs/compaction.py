@@ -1,10 +1,8 @@
 """Application: merge what is new on the live changelogs into the lake, then OPTIMIZE and VACUUM."""
 
 import argparse
-import json
 import logging
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from pyspark.sql import DataFrame, SparkSession
@@ -13,7 +11,8 @@ from include.declarations.read_model import ReadModel, load_read_models, read_mo
 from include.kafka.changelog_topic import changelog_now
 from include.kafka.schema_registry import SchemaRegistry
 from include.lake.table_lock import lake_lock
-from include.lake.tables import CommitTag, merge_offsets
+from include.lake.tables import CommitTag
+from include.position import Offsets
 from include.settings import Settings
 from include.stream.checkpoints import compaction_checkpoint
 from spark_jobs.folding.fold_query import KafkaSource
@@ -53,7 +52,7 @@ class Compaction:
     seconds: float
 
     def __str__(self) -> str:
-        """Say it in a few lines."""
+        """Return it in one line."""
         counts = self.counts
         return (
             f"{self.read_model} v{self.version}: {counts.records:,} records read, {counts.states:,} keys merged, "
@@ -64,7 +63,7 @@ class Compaction:
 
 @dataclass
 class _Merging:
-    """What the merges of one run have come to."""
+    """The result of one run's merges so far."""
 
     tag: CommitTag
     counts: RecordCounts = field(default_factory=RecordCounts)
@@ -78,8 +77,8 @@ def compact(
 
     1. Make the table hold the live version (live_lake), with the offsets that it was taken up to.
     2. Ask how far the stream's checkpoint is, then where the changelog ends: what lies before that end is complete up to there.
-    3. Merge what came since, in batches, each in one commit that says up to which changelog offsets. A checkpoint that
-       has not come to the same offsets as the table is made anew from the table's.
+    3. Merge what came since, in batches, each in one commit whose tag has the changelog offsets. A checkpoint that is not
+       at the table's offsets is replaced by one that starts at them.
     4. OPTIMIZE and VACUUM, where they are worth it.
 
     Returns None when there is no live version yet, or it has no changelog.
@@ -110,15 +109,15 @@ def compact(
 
 
 def _merge_what_is_new(spark: SparkSession, settings: Settings, model: ReadModel, lake: LiveLake) -> _Merging:
-    # A checkpoint that was removed begins anew, and says less than the table is known to hold.
+    # The checkpoint may have been removed, and be behind what the table is known to contain.
     folded = folded_up_to(spark, settings, model, lake.version)
-    complete_up_to = merge_offsets(lake.tag.complete_up_to, folded)
+    complete_up_to = lake.tag.complete_up_to.merge(folded)
     changelog = changelog_now(settings.kafka.bootstrap_servers, lake.version.changelog_topic)
-    ends = {} if changelog is None else changelog.ends
+    ends = Offsets() if changelog is None else changelog.ends
     merging = _Merging(lake.tag)
-    if not _covers(lake.tag.changelog_offsets, ends):
+    if not lake.tag.changelog_offsets.covers(ends):
         _run_merges(spark, settings, model, lake, ends, complete_up_to, merging)
-    if complete_up_to != merging.tag.complete_up_to and _covers(merging.tag.changelog_offsets, ends):
+    if complete_up_to != merging.tag.complete_up_to and merging.tag.changelog_offsets.covers(ends):
         merging.tag = replace(merging.tag, operation=OPERATION, complete_up_to=complete_up_to)
         lake.table.mark(merging.tag)
         merging.commits += 1
@@ -131,23 +130,23 @@ def _run_merges(
     settings: Settings,
     model: ReadModel,
     lake: LiveLake,
-    ends: Mapping[int, int],
-    complete_up_to: dict[int, int],
+    ends: Offsets,
+    complete_up_to: Offsets,
     merging: _Merging,
 ) -> None:
-    """Run the query to the changelog's end; `merging` holds what came of it."""
+    """Run the query to the changelog's end; `merging` gets the result."""
     topic = lake.version.changelog_topic
     checkpoint = _checkpoint(spark, settings, lake)
     registry = SchemaRegistry(settings.registry.url)
-    # Where there is no checkpoint the table says from where on.
-    start = json.dumps({topic: {str(p): offset for p, offset in lake.tag.changelog_offsets.items()}})
+    # Without a checkpoint the table's offsets are the start.
+    start = lake.tag.changelog_offsets.for_spark(topic)
     options = (("startingOffsets", start), ("maxOffsetsPerTrigger", str(BATCH_RECORDS)))
 
     def merge(records: DataFrame, batch: int) -> None:
         session = records.sparkSession
         started_s = time.monotonic()
         offsets = batch_offsets(spark, checkpoint, batch, topic)
-        known = complete_up_to if _covers(offsets, ends) else merging.tag.complete_up_to
+        known = complete_up_to if offsets.covers(ends) else merging.tag.complete_up_to
         tag = replace(lake.tag, operation=OPERATION, changelog_offsets=offsets, complete_up_to=known)
         newest = newest_records(session, model, registry.schema_ids(topic), records).persist()
         try:
@@ -177,10 +176,10 @@ def _run_merges(
 
 
 def _checkpoint(spark: SparkSession, settings: Settings, lake: LiveLake) -> str:
-    """Return the checkpoint that goes on from the table's offsets; remove one that does not, and those of other promotions.
+    """Return the checkpoint that continues from the table's offsets; remove one that does not, and those of other promotions.
 
-    A run that was killed leaves a batch that has begun, whether or not it was merged. The table knows, so that the batch
-    need not be taken up again; Spark 4.1 fails at that, too (SPARK-55271).
+    A killed run leaves a batch that has begun, whether or not it was merged. The table has the answer, so that the batch
+    need not be resumed; Spark 4.1 fails at that, too (SPARK-55271).
     """
     folder = compaction_checkpoint(settings, lake.tag.read_model, lake.version.number)
     current = f"{folder}/{lake.tag.promotion_id}"
@@ -189,11 +188,6 @@ def _checkpoint(spark: SparkSession, settings: Settings, lake: LiveLake) -> str:
         if checkpoint != current or not continues_from(spark, current, topic, lake.tag.changelog_offsets):
             remove_checkpoint(spark, checkpoint)
     return current
-
-
-def _covers(offsets: Mapping[int, int], ends: Mapping[int, int]) -> bool:
-    """Whether these offsets have reached every one of these ends."""
-    return all(offsets.get(partition, 0) >= end for partition, end in ends.items())
 
 
 def main() -> None:

@@ -1,6 +1,6 @@
 """Application: checks stored records against the log.
 
-Exit status 0: passed, 1: failed, 69: a check cannot be made of this read model, 75: it could not be made now.
+Exit status 0: passed, 1: failed, 69: the read model cannot be checked, 75: the check could not be made now.
 """
 
 import argparse
@@ -40,11 +40,11 @@ def main() -> None:
         spark = spark_session("foldlake-quality", lake_config(settings))
         status = PASSED if check(spark, settings, request).passed else FAILED
     except UncheckableError as error:
-        LOG.error("%s", error)  # noqa: TRY400 - its message is all that is to be said
+        LOG.error("%s", error)  # noqa: TRY400 - its message is complete without a traceback
         status = UNCHECKABLE
     except Exception as error:
         # An uncaught exception would end with status 1, as a failed check does.
-        LOG.exception("the check could not be made: %s", error)  # noqa: TRY401 - Spark's say it in their first line
+        LOG.exception("the check could not be made: %s", error)  # noqa: TRY401 - Spark's errors have the cause in their first line
         status = NO_VERDICT
     if spark is not None:
         spark.stop()
@@ -57,7 +57,9 @@ def parse(arguments: list[str]) -> CheckRequest:
     parser.add_argument("--read-model", required=True, help="name of the read model")
     parser.add_argument("--version", type=int, help="its version (the live one)")
     parser.add_argument(
-        "--stores", default="lake,nodes", help="of lake, nodes, changelog, staging (lake,nodes)"
+        "--stores",
+        default="lake,nodes",
+        help="lake, nodes, changelog or staging, separated by commas (lake,nodes)",
     )
     parser.add_argument("--mode", choices=[m.value for m in Mode], default=Mode.FULL.value, help="(full)")
     parser.add_argument(
@@ -67,24 +69,25 @@ def parse(arguments: list[str]) -> CheckRequest:
     try:
         stores = tuple(StoreName(name.strip()) for name in given.stores.split(",") if name.strip())
     except ValueError as error:
-        parser.error(f"--stores: {error}; there are {', '.join(StoreName)}")
+        parser.error(f"--stores: {error}; allowed: {', '.join(StoreName)}")
     if not stores:
         parser.error("--stores: name at least one")
     return CheckRequest(given.read_model, stores, Mode(given.mode), given.run_id, given.version)
 
 
 def check(spark: SparkSession, settings: Settings, request: CheckRequest) -> CheckResult:
-    """Check; write page and results; tell of a failure; last, give the verdict. Returns the result.
+    """Check, write the page and the results, alert on a failure, and write the verdict last. Returns the result.
 
-    May be killed and repeated at any point: without a verdict all of it is done again, and the results replace those of
-    the run's earlier try. Raises UncheckableError, with a verdict that says so; FoldlakeError when it could not be made.
+    May be killed and repeated at any point: without a verdict all of it is repeated, and the results replace those of the
+    run's earlier try. Raises UncheckableError after writing that as the verdict; FoldlakeError when the check could not be
+    made.
     """
     began_s = time.monotonic()
-    report.forget(settings, request.run_id)
+    report.remove(settings, request.run_id)
     try:
         result = run_check(spark, settings, request)
     except UncheckableError as error:
-        report.write_refusal(settings, request, str(error), time.monotonic() - began_s)
+        report.write_uncheckable(settings, request, str(error), time.monotonic() - began_s)
         raise
     result = replace(
         result,
@@ -95,7 +98,7 @@ def check(spark: SparkSession, settings: Settings, request: CheckRequest) -> Che
     try:
         results.record(spark, settings, result)
     finally:
-        # Told also where the lake's storage is away.
+        # Also where the lake's storage is unavailable.
         if not result.passed:
             alerts.alert(settings, result)
     report.write_summary(settings, result)

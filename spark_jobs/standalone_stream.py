@@ -159,13 +159,12 @@ def _fold(
     model: ReadModel,
     schemas: FixedSchemas,
 ) -> QuerySpec:
-    """Return the fold with the newest revision; raises SettingsError when the state was folded with another fold."""
+    """Return the fold with the newest revision; raises SettingsError when it is incompatible with the state."""
     revision = model.newest_fold_revision
     endpoints = _endpoints(arguments, settings.topics.partitions, arguments.changelog_topic, "checkpoint")
-    if incompatibility(spark, endpoints.checkpoint, model, revision):
+    if reason := incompatibility(spark, endpoints.checkpoint, model, revision):
         raise SettingsError(
-            f"--state-dir {arguments.state_dir} holds a state of {model.name} that was folded with another fold than its newest,"
-            f" revision {revision}: give another folder for this one, or undo the edit of the fold."
+            f"{model.name} cannot be folded into --state-dir {arguments.state_dir}: {reason}, or give another folder."
         )
 
     def records(source: DataFrame, schema_ids: SchemaIds) -> DataFrame:

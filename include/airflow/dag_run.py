@@ -31,7 +31,7 @@ class TaskChanged:
 
 @dataclass(frozen=True)
 class TaskProgress:
-    """A running task logged how far it is, such as "catch up of balance v2: 400 of 1,000 events"."""
+    """A running task logged how far it is, such as "catch up of orders v2: 400 of 1,000 events"."""
 
     task_id: str
     text: str

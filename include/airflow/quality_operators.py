@@ -12,9 +12,9 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from include.airflow.names import COMPACTION_DAG, lake_asset
 from include.lake.tables import table_path
 from include.quality.check import CheckRequest, Mode, StoreName
-from include.quality.check_throttle import rest_left_s
+from include.quality.check_throttle import pause_left_s
 from include.quality.job_arguments import arguments
-from include.quality.report import forget, report_url
+from include.quality.report import remove, report_url
 from include.quality.run_ids import check_id
 from include.quality.verdict import Outcome, Verdict, verdict_of
 from include.settings import Settings
@@ -64,7 +64,7 @@ class CheckStores(SparkSubmitOperator):
                 f"{self.read_model} has no table in the lake yet: the first check follows the compaction that creates it."
             )
         if run_type == ASSET_TRIGGERED and _only_compacted(context):
-            left_s = rest_left_s(settings, self.read_model, time.time())
+            left_s = pause_left_s(settings, self.read_model, time.time())
             if left_s:
                 raise AirflowSkipException(
                     f"The last check of {self.read_model} took long: the next one that follows a compaction runs in {left_s:.0f} s at the earliest."
@@ -111,7 +111,7 @@ def run_check_job(settings: Settings, name: str, job: Callable[[], object]) -> s
     model cannot be checked. Without a verdict, or when the job failed after the check had passed, raises the job's own error,
     which Airflow retries.
     """
-    forget(settings, name)
+    remove(settings, name)
     try:
         job()
     except AirflowException as error:

@@ -14,6 +14,7 @@ from include.declarations.topic_options import TopicOptions, merge_options
 from include.errors import ReadModelError, UnknownReadModelError
 from include.kafka.record_schema import RecordSchema
 from include.kafka.topics import Topic, changelog, source_topics
+from include.position import POSITION_RECORD_FIELDS
 from include.settings import TopicSettings
 
 if TYPE_CHECKING:
@@ -39,11 +40,8 @@ def decimal_type(precision: int, scale: int) -> dict[str, Any]:
 
 TIMESTAMP_MILLIS: dict[str, Any] = {"type": "long", "logicalType": "timestamp-millis"}
 
-POSITION_FIELDS = (
-    StateField("event_count", "long", "Events folded into this record."),
-    StateField("source_partition", "int", "Partition of the newest event folded in."),
-    StateField("source_offset", "long", "Offset of the newest event folded in."),
-    StateField("occurred_on", TIMESTAMP_MILLIS, "Newest occurredOn among the events folded in."),
+POSITION_FIELDS = tuple(
+    StateField(field.name, field.avro_type, field.doc) for field in POSITION_RECORD_FIELDS
 )
 
 

@@ -7,6 +7,7 @@ from confluent_kafka import KafkaException, TopicCollection
 from include.errors import KafkaUnavailableError
 from include.kafka.log_reading import end_offsets, log_consumer
 from include.kafka.topics import ADMIN_TIMEOUT_S, admin_client
+from include.position import Offsets
 
 UNKNOWN_TOPIC = "UNKNOWN_TOPIC_OR_PART"
 
@@ -20,7 +21,7 @@ class ChangelogTopic:
     """
 
     topic_id: str
-    ends: dict[int, int]
+    ends: Offsets
 
 
 def changelog_now(bootstrap_servers: str, name: str) -> ChangelogTopic | None:
@@ -40,8 +41,7 @@ def changelog_now(bootstrap_servers: str, name: str) -> ChangelogTopic | None:
         raise KafkaUnavailableError(message) from error
     consumer = log_consumer(bootstrap_servers)
     try:
-        return ChangelogTopic(
-            str(topic.topic_id), dict(enumerate(end_offsets(consumer, name, len(topic.partitions))))
-        )
+        ends = Offsets.of_ends(end_offsets(consumer, name, len(topic.partitions)))
+        return ChangelogTopic(str(topic.topic_id), ends)
     finally:
         consumer.close()

@@ -12,17 +12,21 @@ import fastavro
 
 from include.kafka.record_schema import RecordSchema
 from include.kafka.wire_format import split
+from include.position import OCCURRED_ON, Position
 
 
 @dataclass(frozen=True)
 class StateRecord:
-    """One state record: the state's own fields, and the position that they stand for."""
+    """One state record: the state's own fields, the position up to which they are folded, and the newest event's time."""
 
     state: dict[str, Any]
-    event_count: int
-    source_partition: int
-    source_offset: int
+    position: Position
     occurred_on: datetime
+
+    @property
+    def event_count(self) -> int:
+        """How many events are folded into the record."""
+        return self.position.event_count
 
 
 def decode_state_record(value: bytes, schema_of: Callable[[int], RecordSchema]) -> StateRecord:
@@ -37,13 +41,8 @@ def decode_state_record(value: bytes, schema_of: Callable[[int], RecordSchema]) 
     except (EOFError, IndexError, OverflowError, UnicodeDecodeError) as error:
         message = f"state record of {len(payload)} bytes does not fit its schema: {error!r}"
         raise ValueError(message) from error
-    return StateRecord(
-        event_count=fields.pop("event_count"),
-        source_partition=fields.pop("source_partition"),
-        source_offset=fields.pop("source_offset"),
-        occurred_on=fields.pop("occurred_on"),
-        state=fields,
-    )
+    position, occurred_on = Position.take_from(fields), fields.pop(OCCURRED_ON.name)
+    return StateRecord(fields, position, occurred_on)
 
 
 @cache

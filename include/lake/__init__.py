@@ -1,1 +1,1 @@
-"""The lake as values: where the tables are, what each commit says, how far a table is, who may write it."""
+"""The lake as values: where the tables are, the tags of their commits, how far a table is, the lock of its writer."""

@@ -1,6 +1,5 @@
 """How the tables in the lake are: size, history, how far behind the events. Read with delta-rs, without a JVM."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -14,6 +13,7 @@ from include.errors import KafkaUnavailableError
 from include.kafka.log_reading import end_offsets, log_consumer
 from include.kafka.topics import admin_client, partition_count
 from include.lake.tables import CommitTag, table_path
+from include.position import Offsets
 from include.settings import Settings
 
 
@@ -45,7 +45,7 @@ class LakeStatus:
     bytes: int
     delta_version: int
     version: int | None
-    complete_up_to: Mapping[int, int]
+    complete_up_to: Offsets
     events_behind: int | None
     newest_age_s: float | None
     history: tuple[LakeCommit, ...]
@@ -62,7 +62,7 @@ def lake_status(settings: Settings, model: ReadModel, commits: int) -> LakeStatu
     history = tuple(map(_commit, table.history()))
     newest = next((commit for commit in history if commit.tag is not None), None)
     tag = None if newest is None else newest.tag
-    complete_up_to = {} if tag is None else tag.complete_up_to
+    complete_up_to = Offsets() if tag is None else tag.complete_up_to
     return LakeStatus(
         read_model=model.name,
         path=path,
@@ -87,14 +87,14 @@ def _commit(entry: dict[str, Any]) -> LakeCommit:
     )
 
 
-def _events_behind(settings: Settings, model: ReadModel, complete_up_to: Mapping[int, int]) -> int | None:
+def _events_behind(settings: Settings, model: ReadModel, complete_up_to: Offsets) -> int | None:
     consumer = log_consumer(settings.kafka.bootstrap_servers)
     try:
         admin = admin_client(settings.kafka.bootstrap_servers)
         partitions = partition_count(admin, model.source_topic)
-        ends = end_offsets(consumer, model.source_topic, partitions or 0)
+        ends = Offsets.of_ends(end_offsets(consumer, model.source_topic, partitions or 0))
     except KafkaUnavailableError:
         return None
     finally:
         consumer.close()
-    return sum(max(0, end - complete_up_to.get(partition, 0)) for partition, end in enumerate(ends))
+    return complete_up_to.events_until(ends)

@@ -1,14 +1,14 @@
-"""Where the Delta tables are, and what each commit of `lake/<model>` says of itself.
+"""The paths of the Delta tables, their columns, and the tag that each commit of `lake/<model>` carries.
 
-No Spark here: the same words are read by the jobs that write the tables, by the command line and by tests.
+Without Spark: the command line and tests read the same tags as the jobs that write them.
 """
 
 import json
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from include.declarations.read_model import POSITION_FIELDS, ReadModel, StateField
+from include.position import Offsets
 from include.settings import Settings
 
 KEY_COLUMN = "key"
@@ -36,23 +36,23 @@ def table_fields(model: ReadModel) -> tuple[StateField, ...]:
 
 @dataclass(frozen=True)
 class CommitTag:
-    """What a commit of `lake/<model>` says of itself, as JSON in Delta's `userMetadata`.
+    """The tag of a commit of `lake/<model>`, as JSON in Delta's `userMetadata`.
 
     version, fold_revision: of the read model; the table holds that version from this commit on.
     operation: compaction, promotion, optimize or vacuum.
     changelog_offsets: partition of that version's changelog -> offset of the first record that is not in the table.
     complete_up_to: partition of the source -> offset; every event below it that the version folds is in the table.
-    promotion_id: names the overwrite that the content goes on from, and compaction's checkpoint.
-    topic_id: Kafka's id of the changelog topic that the offsets are of: one that was made anew under the same name has
-        another. Empty in tags of releases that did not write it.
+    promotion_id: names the overwrite that the content continues from, and compaction's checkpoint.
+    topic_id: Kafka's id of the changelog topic of these offsets: a recreated topic of the same name has another one. Empty
+        in tags of releases that did not write it.
     """
 
     read_model: str
     version: int
     fold_revision: int
     operation: str
-    changelog_offsets: dict[int, int] = field(default_factory=dict)
-    complete_up_to: dict[int, int] = field(default_factory=dict)
+    changelog_offsets: Offsets = field(default_factory=Offsets)
+    complete_up_to: Offsets = field(default_factory=Offsets)
     promotion_id: str = ""
     topic_id: str = ""
 
@@ -66,12 +66,7 @@ class CommitTag:
         try:
             fields: dict[str, Any] = json.loads(text or "")
             for name in ("changelog_offsets", "complete_up_to"):
-                fields[name] = {int(partition): offset for partition, offset in fields[name].items()}
+                fields[name] = Offsets.from_json(fields[name])
             return cls(**fields)
         except (ValueError, TypeError, KeyError, AttributeError):
             return None
-
-
-def merge_offsets(known: Mapping[int, int], found: Mapping[int, int]) -> dict[int, int]:
-    """Return the higher offset of each partition: what a table was once complete up to, it stays complete up to."""
-    return {p: max(known.get(p, 0), found.get(p, 0)) for p in sorted(known.keys() | found.keys())}

@@ -1,4 +1,4 @@
-"""Telling somebody of a failed check: in the log always, and by a webhook where one is set."""
+"""The alert on a failed check: always in the log, and by a webhook where one is set."""
 
 import logging
 
@@ -15,7 +15,7 @@ KEYS_IN_ALERT = 20
 
 
 def alert(settings: Settings, result: CheckResult) -> bool:
-    """Tell of a failed check; returns whether the webhook, if there is one, took it. Never raises.
+    """Alert on a failed check; returns False where the webhook did not take it. Never raises.
 
     The webhook gets a POST of JSON: text (one line, as chat systems show it), read_model, version, run_id, report,
     expectations (those that failed: store, expectation, failed) and keys (some of those that failed: place, key).
@@ -41,7 +41,7 @@ def alert(settings: Settings, result: CheckResult) -> bool:
             settings.quality.alert_webhook_url, json=body, timeout=TIMEOUT_S, follow_redirects=True
         ).raise_for_status()
     except (httpx.HTTPError, httpx.InvalidURL) as error:
-        # The failure itself is what matters: it stands in the log, the table and the task's state.
+        # The failure itself is in the log, in the table and in the task's state all the same.
         LOG.error("the alert could not be delivered to FOLDLAKE_ALERT_WEBHOOK_URL: %s", error)  # noqa: TRY400
         return False
     return True

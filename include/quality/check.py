@@ -1,11 +1,12 @@
-"""What a quality check is asked, and what it found, as values."""
+"""The request and the result of a quality check, as values."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from include.declarations.key_rule import REKEY_REMEDY
 from include.errors import FoldlakeError
 
 # As many failing keys are listed; all are counted.
@@ -13,20 +14,32 @@ LISTED_KEYS = 1_000
 
 
 class QualityError(FoldlakeError):
-    """A check that could not be made: nothing is known of the records, right or wrong."""
+    """A check that could not be made: nothing is known about the records."""
 
 
 class UncheckableError(QualityError):
-    """A check that can never be made of this read model: trying again would find the same."""
+    """A check that can never be made of this read model: another try would end the same way."""
 
     @classmethod
     def of_several_partitions(
-        cls, read_model: str, key: str, partitions: Sequence[int]
+        cls, read_model: str, partitions: Mapping[str, Sequence[int]], mixed: int, keys: int
     ) -> "UncheckableError":
-        """Return the error for a key with events in several source partitions: one offset does not say which are in."""
+        """Return the error for keys with events in several source partitions.
+
+        Args:
+            read_model: name of the read model.
+            partitions: some of these keys, each with the partitions of its events.
+            mixed: how many such keys there are.
+            keys: how many keys the log has in all.
+        """
+        named = "; ".join(
+            f"key {key!r} in partitions {', '.join(map(str, found))}" for key, found in partitions.items()
+        )
+        further = f"; and {mixed - len(partitions):,} more" if mixed > len(partitions) else ""
         return cls(
-            f"{read_model} cannot be checked: key {key!r} has events in source partitions {list(partitions)}, and a record "
-            "with one offset does not say which of them are in it (docs/quality.md, Not checked)."
+            f"{read_model} cannot be checked: {mixed:,} of its {keys:,} keys have events in several source partitions "
+            f"({named}{further}), so that the one offset in a record does not tell which of them it contains. "
+            f"To have it checked, {REKEY_REMEDY} (docs/quality.md, Not checked)."
         )
 
 
@@ -61,8 +74,9 @@ class CheckRequest:
 class ExpectationResult:
     """What one expectation found in one store.
 
-    checked: how many rows it was asked of (keys, or places for the last ones). failed: how many did not meet it.
-    sample: some of the keys that did not, each with its place. finding: in words, where there is more to say.
+    checked: the number of rows it was evaluated over (keys; or partitions, replicas). failed: how many did not meet it.
+    sample: some of those, each with its place. finding: what was found, where the numbers do not say it.
+    `place` names a replica: the lake's table, the changelog, or one partition on one query node.
     """
 
     store: StoreName
@@ -99,7 +113,8 @@ class CheckResult:
     """The whole outcome.
 
     started_at: ISO 8601. report: path of the HTML page; report_url: where a query node serves it.
-    events: replayed. keys: compared, over all places. findings: what an operator should know beside the figures.
+    events: replayed. keys: compared, over all replicas. findings: what an operator should know beside the figures.
+    places: the replicas of each store, as text.
     """
 
     request: CheckRequest
@@ -129,8 +144,7 @@ class CheckResult:
         if self.passed:
             return f"quality check passed: {what}: {self.keys:,} keys, {self.events:,} events replayed"
         failed = [f"{e.store}: {e.expectation} ({e.failed:,})" for e in self.expectations if not e.passed]
-        said = [*self.findings, *failed]
-        return f"quality check FAILED: {what}: {'; '.join(said)}"
+        return f"quality check FAILED: {what}: {'; '.join([*self.findings, *failed])}"
 
     def to_json(self) -> str:
         """Return all of it as JSON, for programs."""

@@ -1,4 +1,4 @@
-"""How often checks follow compactions: each reads the whole log, so a long one is followed by a long rest."""
+"""How often checks follow compactions: each reads the whole log, so that a long one is followed by a long pause."""
 
 import json
 
@@ -7,13 +7,13 @@ from include.quality.report import reports_directory
 from include.settings import Settings
 
 # Checks after compactions take a tenth of the time at most.
-REST_FACTOR = 9.0
+PAUSE_FACTOR = 9.0
 
 
-def rest_left_s(settings: Settings, read_model: str, now_s: float) -> float:
-    """Return for how many seconds a read model's checks rest still; 0.0 when they do not.
+def pause_left_s(settings: Settings, read_model: str, now_s: float) -> float:
+    """Return for how many more seconds no check of a read model follows a compaction; 0.0 when one may.
 
-    Told by the newest check of it, whatever began that, whose report is still there.
+    The newest check of the read model whose report still exists decides, whatever started it.
 
     Args:
         settings: where the reports are.
@@ -26,10 +26,10 @@ def rest_left_s(settings: Settings, read_model: str, now_s: float) -> float:
             result = CheckResult.read(path.read_text(encoding="utf-8"))
             if result["request"]["read_model"] != read_model:
                 continue
-            rest_s = REST_FACTOR * float(result["duration_s"])
+            pause_s = PAUSE_FACTOR * float(result["duration_s"])
         except (OSError, json.JSONDecodeError, KeyError, TypeError):
-            # Not a summary of this release: it tells nothing.
+            # Not a summary of this release.
             continue
         # A report from the future was written before the clock was set back.
-        return max(0.0, ended_s + rest_s - now_s) if ended_s <= now_s else 0.0
+        return max(0.0, ended_s + pause_s - now_s) if ended_s <= now_s else 0.0
     return 0.0

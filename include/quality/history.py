@@ -1,4 +1,4 @@
-"""What earlier checks came to, from `lake/_quality`, read without Spark."""
+"""The results of earlier checks, from `lake/_quality`, read without Spark."""
 
 from dataclasses import dataclass, field
 from datetime import datetime

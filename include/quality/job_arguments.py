@@ -4,7 +4,7 @@ from include.quality.check import CheckRequest
 
 
 def arguments(request: CheckRequest) -> list[str]:
-    """Return the arguments that say what a request says."""
+    """Return the arguments for a request."""
     version = [] if request.version is None else ["--version", str(request.version)]
     return [
         *("--read-model", request.read_model),

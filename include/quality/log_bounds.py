@@ -1,4 +1,4 @@
-"""What the log says at its edges: whether its first events are still there, and how old the first event beyond an offset is."""
+"""The bounds of the log: whether its first events are still there, and how old the first event beyond an offset is."""
 
 import time
 from collections.abc import Mapping
@@ -37,7 +37,7 @@ def age_beyond_s(
         message = consumer.poll(REQUEST_TIMEOUT_S)
         consumer.unassign()
         if message is None:
-            message_text = f"Kafka does not give {topic}/{partition} at offset {first}: is the broker up?"
+            message_text = f"Cannot read {topic}/{partition} at offset {first}: is the broker up?"
             raise KafkaUnavailableError(message_text)
         if message.error() is None:
             appended_ms.append(message.timestamp()[1])

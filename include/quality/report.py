@@ -1,4 +1,4 @@
-"""The report of a check: one HTML page that needs nothing but itself, and the same as JSON for programs."""
+"""The report of a check: one self-contained HTML page, and the same as JSON for programs."""
 
 import json
 import re
@@ -7,6 +7,7 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, select_autoescape
 
+from include.files import write_atomically
 from include.quality.check import CheckRequest, CheckResult, FailingKey
 from include.settings import Settings
 
@@ -41,8 +42,8 @@ def file_stem(run_id: str) -> str:
     return UNSAFE.sub("-", run_id).strip(".-") or "run"
 
 
-def forget(settings: Settings, run_id: str) -> None:
-    """Remove what an earlier try of the same run left: it must not be taken for this one's."""
+def remove(settings: Settings, run_id: str) -> None:
+    """Remove the files of an earlier try of the same run, so that its verdict is not mistaken for this one's."""
     report_path(settings, run_id).unlink(missing_ok=True)
     summary_path(settings, run_id).unlink(missing_ok=True)
 
@@ -50,19 +51,19 @@ def forget(settings: Settings, run_id: str) -> None:
 def write_page(settings: Settings, result: CheckResult) -> Path:
     """Write the page, whole or not at all; returns its path."""
     path = report_path(settings, result.request.run_id)
-    _replace(path, html(result))
+    write_atomically(path, html(result))
     return path
 
 
 def write_summary(settings: Settings, result: CheckResult) -> None:
-    """Write the JSON, which is the verdict: only when all else is done, for nobody does it again."""
-    _replace(summary_path(settings, result.request.run_id), result.to_json())
+    """Write the JSON, which is the verdict: last, since a check with a verdict is not repeated."""
+    write_atomically(summary_path(settings, result.request.run_id), result.to_json())
 
 
-def write_refusal(settings: Settings, request: CheckRequest, words: str, duration_s: float) -> None:
-    """Write the JSON of a check that cannot be made of this read model; it has no page."""
-    said = {"request": asdict(request), "passed": None, "verdict": words, "duration_s": duration_s}
-    _replace(summary_path(settings, request.run_id), json.dumps(said, indent=1))
+def write_uncheckable(settings: Settings, request: CheckRequest, reason: str, duration_s: float) -> None:
+    """Write the JSON of a read model that cannot be checked; it has no page."""
+    summary = {"request": asdict(request), "passed": None, "verdict": reason, "duration_s": duration_s}
+    write_atomically(summary_path(settings, request.run_id), json.dumps(summary, indent=1))
 
 
 def html(result: CheckResult) -> str:
@@ -79,10 +80,3 @@ def html(result: CheckResult) -> str:
 def differs(key: FailingKey, field: str) -> bool:
     """Whether stored and replayed disagree on a field."""
     return key.stored.get(field) != key.replayed.get(field)
-
-
-def _replace(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    new = path.with_name(f".{path.name}.new")
-    new.write_text(text, encoding="utf-8")
-    new.replace(path)

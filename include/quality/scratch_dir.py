@@ -1,4 +1,4 @@
-"""Where a check keeps what it reads of the nodes until it is over."""
+"""The folder for what a check reads from the nodes, until it is over."""
 
 import os
 import tempfile
@@ -6,10 +6,10 @@ import time
 from pathlib import Path
 
 
-def spool_folder() -> Path:
-    """Return a folder of this check's own, not made yet, in the scratch directory that the job was launched with.
+def spool_dir() -> Path:
+    """Return a new path for this check in the scratch directory that its job was launched with; the folder is not created.
 
-    Of a job that is killed, the next one removes that directory (stack.launchers.batch_submit.scratch_dir).
+    Where a job is killed, the next one removes that directory (stack.launchers.batch_submit.scratch_dir).
     """
     scratch = os.environ.get("SPARK_LOCAL_DIRS") or tempfile.gettempdir()
     return Path(scratch) / f"quality-spool-{time.time_ns()}"

@@ -1,4 +1,4 @@
-"""What a check came to, as whoever launched its job learns it: from the JSON beside the report, not from the exit status."""
+"""The verdict of a check, for the process that launched its job: from the JSON beside the report, not from the exit status."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -9,7 +9,7 @@ from include.settings import Settings
 
 
 class Outcome(Enum):
-    """What a check came to; the value is what its JSON has under `passed`."""
+    """The outcome of a check; the value is that of `passed` in its JSON."""
 
     PASSED = True
     FAILED = False
@@ -25,9 +25,9 @@ class Verdict:
 
 
 def verdict_of(settings: Settings, run_id: str) -> Verdict | None:
-    """Return what a check came to, or None when it came to nothing."""
+    """Return the verdict of a check, or None when it has none."""
     try:
-        said = CheckResult.read(summary_path(settings, run_id).read_text(encoding="utf-8"))
-        return Verdict(Outcome(said["passed"]), str(said["verdict"]))
+        summary = CheckResult.read(summary_path(settings, run_id).read_text(encoding="utf-8"))
+        return Verdict(Outcome(summary["passed"]), str(summary["verdict"]))
     except (OSError, ValueError, KeyError, TypeError):
         return None

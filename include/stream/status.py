@@ -1,12 +1,12 @@
 """How far the stream is: events behind, age of the newest folded event, dead letters, what each query is doing.
 
-Read from Kafka alone, so that it is true whatever the driver says of itself: the newest source offset that a changelog's
-last records carry against the source's end.
+Read from Kafka alone, not from the driver: the newest source offset in a changelog's last records, compared with the
+source's end.
 """
 
 import json
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import chain
@@ -20,6 +20,7 @@ from include.kafka.log_reading import end_offsets, log_consumer, read_tail
 from include.kafka.record_schema import RecordSchema
 from include.kafka.state_record import StateRecord, decode_state_record
 from include.kafka.topics import PROGRESS_TOPIC, admin_client, dead_letter_topic, partition_count
+from include.position import Offsets, Position
 from include.settings import Settings
 from include.versions.registry import VersionRegistry
 
@@ -29,13 +30,13 @@ TAIL_RECORDS = 300
 # further back. Looked for once nothing was written for so long, and events seem to be missing.
 LONG_TAIL_RECORDS = 20_000
 QUIET_S = 2.0
-# The driver speaks every 2 s; silent for longer, it is taken for gone.
+# The driver reports every 2 s; a report older than this counts as a driver that is gone.
 FRESH_S = 15.0
 
 
 @dataclass(frozen=True)
 class QueryStatus:
-    """What the driver last said of one query."""
+    """The driver's last report on one query."""
 
     query: str
     phase: str
@@ -72,7 +73,7 @@ class StreamStatus:
     """The stream as a whole.
 
     state: running, catching up, failing or not running.
-    events_behind: of the version that is merge_offsets behind. dead_letters: of all source topics.
+    events_behind: of the version that is furthest behind. dead_letters: of all source topics.
     newest_event_age_s: age of the newest folded event of all.
     """
 
@@ -112,7 +113,7 @@ def read_stream_status(settings: Settings) -> StreamStatus:
 
 
 def read_queries(settings: Settings) -> tuple[QueryStatus, ...]:
-    """Return what the driver last said of each query, however long ago; raises KafkaUnavailableError."""
+    """Return the driver's last report on each query, however old; raises KafkaUnavailableError."""
     consumer = log_consumer(settings.kafka.bootstrap_servers)
     try:
         admin = admin_client(settings.kafka.bootstrap_servers)
@@ -137,16 +138,16 @@ def _queries(admin: AdminClient, consumer: Consumer) -> Iterable[QueryStatus]:
         key, value = message.key(), message.value()
         if isinstance(key, bytes) and value is not None:
             newest[key] = json.loads(value)
-    for said in newest.values():
+    for report in newest.values():
         yield QueryStatus(
-            query=said["query"],
-            phase=said["phase"],
-            restarts=said["restarts"],
-            last_error=said["last_error"],
-            driver_pid=said["driver_pid"],
-            master=said["master"],
-            reported_age_s=_age_s(datetime.fromisoformat(said["at"])),
-            last_batch=said["last_batch"],
+            query=report["query"],
+            phase=report["phase"],
+            restarts=report["restarts"],
+            last_error=report["last_error"],
+            driver_pid=report["driver_pid"],
+            master=report["master"],
+            reported_age_s=_age_s(datetime.fromisoformat(report["at"])),
+            last_batch=report["last_batch"],
         )
 
 
@@ -165,17 +166,16 @@ def _versions(
         for version in record.active:
             partitions = partition_count(admin, model.source_topic) or 0
             letters = dead_letter_topic(model.source_topic)
-            ends = end_offsets(consumer, model.source_topic, partitions)
+            ends = Offsets.of_ends(end_offsets(consumer, model.source_topic, partitions))
             folded = _Folded(model.state_schema_of(version.fold_revision))
             # Records of other types are passed over: the changelog never shows them, the query's commits do.
-            for partition, offset in committed.get(f"{model.name}/v{version.number}", {}).items():
-                folded.reach(int(partition), offset - 1)
+            folded.add_commit(committed.get(f"{model.name}/v{version.number}", {}))
             if partition_count(admin, letters) is not None:
                 for partition in range(partitions):
                     folded.add_dead_letters(consumer, letters, partition)
             changelog_partitions = partition_count(admin, version.changelog_topic) or 0
             folded.add_changelog(consumer, version.changelog_topic, changelog_partitions, TAIL_RECORDS)
-            if folded.behind(ends) and folded.is_quiet():
+            if not folded.offsets.covers(ends) and folded.is_quiet():
                 folded.add_changelog(
                     consumer, version.changelog_topic, changelog_partitions, LONG_TAIL_RECORDS
                 )
@@ -184,8 +184,8 @@ def _versions(
                 version=version.number,
                 stage=version.stage.value,
                 source_topic=model.source_topic,
-                events=sum(ends),
-                events_behind=folded.behind(ends),
+                events=sum(ends.values()),
+                events_behind=folded.offsets.events_until(ends),
                 newest_event_age_s=None if folded.occurred_on is None else _age_s(folded.occurred_on),
                 newest_folded_age_s=None
                 if folded.written_at_s is None
@@ -195,11 +195,11 @@ def _versions(
 
 
 class _Folded:
-    """What the last records of a version's topics show: per source partition, the newest offset dealt with."""
+    """Up to where a version has folded its source, as the last records of its topics show it."""
 
     def __init__(self, state_schema: RecordSchema) -> None:
         self._state_schema = state_schema
-        self.newest: dict[int, int] = {}
+        self.offsets = Offsets()
         self.occurred_on: datetime | None = None
         self.written_at_s: float | None = None
         self.dead_letters = 0
@@ -211,7 +211,7 @@ class _Folded:
             if value is None:
                 continue
             record: StateRecord = decode_state_record(value, lambda _id: self._state_schema)
-            self.reach(record.source_partition, record.source_offset)
+            self._include(record.position)
             written_at_s = message.timestamp()[1] / 1000
             self.occurred_on = max(self.occurred_on or record.occurred_on, record.occurred_on)
             self.written_at_s = max(self.written_at_s or written_at_s, written_at_s)
@@ -220,16 +220,15 @@ class _Folded:
         """Take in the end of one dead-letter partition; an offset there counts the letters before it."""
         for message in read_tail(consumer, topic, partition, records=1):
             headers = dict(message.headers() or [])
-            self.reach(partition, int(headers.get("source_offset") or -1))
+            self._include(Position(partition, int(headers.get("source_offset") or -1)))
             self.dead_letters += (message.offset() or 0) + 1
 
-    def reach(self, partition: int, offset: int) -> None:
-        """Note that everything up to this offset is dealt with."""
-        self.newest[partition] = max(self.newest.get(partition, -1), offset)
+    def add_commit(self, end_offsets: Mapping[str, int]) -> None:
+        """Take in the offsets of the query's last committed batch, by source partition."""
+        self.offsets = self.offsets.merge(Offsets.from_json(end_offsets))
 
-    def behind(self, ends: Sequence[int]) -> int:
-        """Return how many events of the source, given its partitions' ends, are not dealt with as far as is known."""
-        return sum(end - 1 - min(end - 1, self.newest.get(p, -1)) for p, end in enumerate(ends))
+    def _include(self, position: Position) -> None:
+        self.offsets = self.offsets.with_event(position)
 
     def is_quiet(self) -> bool:
         """Return whether there are state records, and the newest is not of the last moments."""

@@ -1,21 +1,19 @@
 """The headers that say where an answer comes from and what it stands for."""
 
+from include.position import position_text
 from query_api.lookup.local_lookup import LocalAnswer
 
 CONTENT_TYPE = "application/json"
+POSITION_HEADER = "Foldlake-Position"
 
 
 def headers_of(answer: LocalAnswer) -> list[tuple[str, str]]:
     """Return the headers of an answer from this node's store."""
-    raw = answer.raw
     return [
         ("Content-Type", CONTENT_TYPE),
         ("Cache-Control", "no-store"),
         ("Foldlake-Version", str(answer.place.version)),
-        (
-            "Foldlake-Position",
-            f"partition={raw['source_partition']}, offset={raw['source_offset']}, event_count={raw['event_count']}",
-        ),
+        (POSITION_HEADER, position_text(answer.raw)),
         ("Foldlake-Node", answer.place.state.node),
         ("Foldlake-Role", answer.role.value),
     ]

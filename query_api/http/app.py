@@ -9,7 +9,7 @@ from werkzeug.exceptions import HTTPException
 from include.declarations.api import ReadModelApi, load_apis
 from include.nodes.peers import Peers
 from include.settings import Settings
-from query_api.commands.command_routes import commands_blueprint
+from query_api.http.commands.command_routes import commands_blueprint
 from query_api.http.health_routes import operations_blueprint
 from query_api.http.index_page import index_blueprint
 from query_api.http.lookups.fast_path import FastPath

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from include.kafka.record_schema import RecordSchema
 from include.kafka.state_record import StateRecord, decode_state_record
+from include.position import SOURCE_OFFSET
 from include.settings import Settings
 from query_api.cluster.node_state import ModelState, NodeState, NodeStateWatch
 from query_api.errors import StoreDamagedError, StoreMissingError
@@ -22,6 +23,7 @@ from query_api.store.base import ChangelogPosition, Page, Sample, StoredRecord, 
 from query_api.store.directory import StoreDirectory
 
 BOUND_POLL_S = 0.002
+SOURCE_OFFSET_NAME = SOURCE_OFFSET.name
 # A removed store's place on the disk is given back by every worker after so long at most.
 WATCH_INTERVAL_S = 5.0
 
@@ -159,7 +161,7 @@ class LocalLookup:
         answer = self._read(place)
         if bound is not None:
             deadline = time.monotonic() + MAX_WAIT_S
-            while answer is None or not bound.is_met_by(answer.raw["source_offset"]):
+            while answer is None or not bound.is_met_by(answer.raw[SOURCE_OFFSET_NAME]):
                 if time.monotonic() >= deadline:
                     raise LookupFailedError(FailureReason.NOT_UP_TO_BOUND, _behind(bound, answer))
                 time.sleep(BOUND_POLL_S)
@@ -245,7 +247,7 @@ def _behind(bound: PositionBound, answer: LocalAnswer | None) -> str:
         return (
             f"The key has no record after {MAX_WAIT_S:g} s; asked for was source offset {bound.min_offset}."
         )
-    at = answer.raw["source_offset"]
+    at = answer.raw[SOURCE_OFFSET_NAME]
     return (
         f"The key's record is at source offset {at} after {MAX_WAIT_S:g} s; asked for was {bound.min_offset}."
     )

@@ -1,23 +1,25 @@
-"""How fresh an answer has to be: the position that addFunds returned, handed back by the one who wants to see it."""
+"""The caller's bound on how old an answer may be: the parameter `minOffset`, the offset that a command returned."""
 
 from dataclasses import dataclass
 
+from include.position import parse_offset
+
+# How long a lookup waits for a record to reach its bound.
 MAX_WAIT_S = 1.0
-# 19 digits hold every offset that Kafka has.
-MAX_DIGITS = 19
 
 
 @dataclass(frozen=True)
 class PositionBound:
     """The event at this offset of the key's source partition must be folded into the answer.
 
-    Events of one key are folded in their order, so the key's own record says whether it is.
+    All events of a key stand in one partition and are folded in their order, so the offset in the key's own record
+    decides (docs/decisions/0006).
     """
 
     min_offset: int
 
     def is_met_by(self, source_offset: int) -> bool:
-        """Whether a record whose newest event stands at `source_offset` contains that event."""
+        """Whether a record with this offset contains the event. For each lookup, so without a `Position`."""
         return source_offset >= self.min_offset
 
     @classmethod
@@ -25,7 +27,8 @@ class PositionBound:
         """Read a bound from a request; None or empty is no bound. Raises ValueError."""
         if not text:
             return None
-        if not (text.isascii() and text.isdigit() and len(text) <= MAX_DIGITS):
+        try:
+            return cls(parse_offset(text))
+        except ValueError as error:
             message = f"minOffset must be a whole number, 0 or more; it is {text[:40]!r}."
-            raise ValueError(message)
-        return cls(int(text))
+            raise ValueError(message) from error

@@ -12,6 +12,7 @@ from typing import Any, cast
 import fastavro
 
 from include.kafka.wire_format import HEADER_BYTES, MAGIC
+from include.position import position_values
 
 
 class UndecodableError(ValueError):
@@ -52,7 +53,7 @@ class RawDecoder:
         schema = self._parsed.get(schema_id) or self._parse(schema_id)
         try:
             fields: Any = fastavro.schemaless_reader(io.BytesIO(value[HEADER_BYTES:]), schema, None)
-            _ = fields["event_count"], fields["source_partition"], fields["source_offset"]
+            position_values(fields)  # all are there
         except Exception as error:
             message = f"does not fit schema {schema_id}: {error!r}"
             raise UndecodableError(message) from error

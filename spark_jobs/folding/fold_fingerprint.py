@@ -6,7 +6,9 @@ import re
 from pyspark.sql import Column, SparkSession
 
 from include.declarations.read_model import ReadModel
+from include.errors import ReadModelError
 from include.stream.checkpoints import fold_rule_path
+from spark_jobs.folding.key_columns import require_entity_key
 from spark_jobs.runtime.checkpoint import read_text, write_text
 
 # The names that Spark gives the variables of a function passed to `transform`, `aggregate`, `filter`.
@@ -37,7 +39,7 @@ def _printed(column: Column) -> str:
 
 
 def incompatibility(spark: SparkSession, checkpoint: str, model: ReadModel, revision: int) -> str | None:
-    """Return why this module's fold must not continue from a version's state; None where it may."""
+    """Return why this module's fold must not continue from a version's state, or not run at all; None where it may."""
     if revision not in model.folds:
         return (
             f"it was built with fold revision {revision} of {model.name}, and the module has only {sorted(model.folds)}: "
@@ -45,9 +47,14 @@ def incompatibility(spark: SparkSession, checkpoint: str, model: ReadModel, revi
         )
     try:
         current = fingerprint(model, revision)
+        require_entity_key(spark, model)
+    except ReadModelError as error:
+        return str(error)
     except Exception as error:  # noqa: BLE001 - a module's function can raise anything: the other versions must continue
+        # Spark's messages have the whole plan behind their first line.
+        message = str(error).partition("\n")[0]
         return (
-            f"fold revision {revision} of {model.name} cannot be built ({type(error).__name__}: {error}): correct the module, "
+            f"fold revision {revision} of {model.name} cannot be built ({type(error).__name__}: {message}): correct the module, "
             "or what it uses"
         )
     stored = read_text(spark, fold_rule_path(checkpoint))

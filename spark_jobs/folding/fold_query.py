@@ -11,6 +11,7 @@ from include.declarations.read_model import ReadModel
 from include.errors import ReadModelError
 from include.kafka.record_schema import RecordSchema
 from include.kafka.wire_format import header
+from include.position import POSITION_RECORD_FIELDS, PositionField
 from spark_jobs.folding.decode import EventDecoder, SchemaIds, good_events
 
 
@@ -23,15 +24,15 @@ class KafkaSource:
     options: tuple[tuple[str, str], ...] = ()
 
     def read(self, spark: SparkSession) -> DataFrame:
-        """Return the topic's records as a stream from the first offset, unless a checkpoint says otherwise."""
+        """Return the topic's records as a stream from the first offset, unless there is a checkpoint."""
         reader = (
             spark.readStream.format("kafka")
             .option("kafka.bootstrap.servers", self.bootstrap_servers)
             .option("subscribe", self.topic)
             .option("startingOffsets", "earliest")
-            # What the log has lost (retention set by somebody) must be noticed, never skipped.
+            # Events that the log has lost (to retention) must fail the query, never be skipped.
             .option("failOnDataLoss", "true")
-            # Events of a transaction that was given up never happened.
+            # Events of an aborted transaction never happened.
             .option("kafka.isolation.level", "read_committed")
         )
         return reader.options(**dict(self.options)).load()
@@ -64,12 +65,13 @@ def state_columns(model: ReadModel, revision: int) -> list[Column]:
         raise ReadModelError(message)
     return [
         *(state[name].alias(name) for name in declared),
-        count(lit(1)).alias("event_count"),
-        # The events of a key come from one partition, so both are those of the newest event.
-        F.max("partition").alias("source_partition"),
-        F.max("offset").alias("source_offset"),
-        F.max("occurredOn").alias("occurred_on"),
+        *map(_position_column, POSITION_RECORD_FIELDS),
     ]
+
+
+def _position_column(field: PositionField) -> Column:
+    aggregate = count(lit(1)) if field.maximum_of is None else F.max(field.maximum_of)
+    return aggregate.alias(field.name)
 
 
 def changelog_records(model: ReadModel, revision: int, states: DataFrame, state_schema_id: int) -> DataFrame:

@@ -1,8 +1,6 @@
-"""Events read back from the log in one go, decoded as the stream decodes them: what proofs and stagings fold again."""
+"""Events read back from the log in one batch, decoded as the stream decodes them, for checks and stagings."""
 
-import json
 import logging
-from collections.abc import Mapping
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col, substring
@@ -13,17 +11,16 @@ from include.kafka.log_reading import end_offsets, log_consumer
 from include.kafka.schema_registry import SchemaRegistry
 from include.kafka.topics import admin_client, partition_count
 from include.kafka.wire_format import HEADER_BYTES, MAGIC
+from include.position import Offsets
 from include.settings import Settings
 from spark_jobs.folding.decode import EventDecoder, SchemaIds, good_events
 from spark_jobs.folding.schema_cache import RegistrySchemas
 
 LOG = logging.getLogger(__name__)
 RECORDS_A_TASK = 250_000
-# Source partition -> offset: events below it are meant.
-Offsets = Mapping[int, int]
 
 
-def source_ends(settings: Settings, topic: str) -> dict[int, int]:
+def source_ends(settings: Settings, topic: str) -> Offsets:
     """Return the end offset of each partition of a source topic, now.
 
     Raises KafkaUnavailableError when the broker does not answer, or has no such topic.
@@ -35,7 +32,7 @@ def source_ends(settings: Settings, topic: str) -> dict[int, int]:
         if partitions is None:
             message = f"There is no topic {topic}: has the stream ever run on this Kafka?"
             raise KafkaUnavailableError(message)
-        return dict(enumerate(end_offsets(consumer, topic, partitions)))
+        return Offsets.of_ends(end_offsets(consumer, topic, partitions))
     finally:
         consumer.close()
 
@@ -47,16 +44,15 @@ def topic_records(
 
     From the first one, or from the offsets in `since`, which may lie beyond the end: then nothing of that partition.
     """
-    # Spark asks for each partition's end when it is planned; `until` keeps what comes later out.
-    ends = json.dumps({topic: {str(partition): offset for partition, offset in until.items()}})
     return (
         spark.read.format("kafka")
         .option("kafka.bootstrap.servers", settings.kafka.bootstrap_servers)
         .option("subscribe", topic)
         .option("startingOffsets", "earliest" if since is None else _starts(topic, since, until))
-        .option("endingOffsets", ends)
+        # Spark asks for each partition's end when it is planned; `until` keeps what comes later out.
+        .option("endingOffsets", until.for_spark(topic))
         .option("failOnDataLoss", "true")
-        # More, smaller tasks: their number is what progress is told by, and no core waits for a long one.
+        # More, smaller tasks: progress is measured in finished tasks, and no core waits for a long one.
         .option("maxRecordsPerPartition", str(RECORDS_A_TASK))
         .option("kafka.isolation.level", "read_committed")
         .load()
@@ -65,8 +61,7 @@ def topic_records(
 
 def _starts(topic: str, since: Offsets, until: Offsets) -> str:
     """Return the offsets to begin at as Spark's Kafka source wants them: one for each partition, none beyond its end."""
-    starts = {str(partition): min(since.get(partition, 0), end) for partition, end in until.items()}
-    return json.dumps({topic: starts})
+    return Offsets({p: min(since.of(p), end) for p, end in until.items()}).for_spark(topic)
 
 
 def replayed_events(
@@ -79,7 +74,7 @@ def replayed_events(
     """Return the events that a read model folds, up to these end offsets, from the first one or from `since`.
 
     Columns as for the stream: key, partition, offset, event_type, each event type's struct, and their shared fields.
-    Every schema id in the log is asked for first, as the stream does.
+    Every schema id in the log is looked up first, as the stream does.
     """
     records = topic_records(spark, settings, model.source_topic, until, since)
     ids = known_schema_ids(settings, model.source_topic, records)

@@ -15,7 +15,7 @@ from include.kafka.wire_format import HEADER_BYTES, header
 from include.lake.tables import KEY_COLUMN
 from spark_jobs.lake.lake_table import column_types
 
-# The column that says behind how many changelog records a row of `newest_records` stands.
+# The column of `newest_records` with the number of changelog records of a key.
 RECORDS = "records"
 
 
@@ -50,7 +50,7 @@ def newest_records(
     repeats records, and so appends lower counts behind higher ones.
 
     Columns: those of the table, `deleted` (the newest record is a tombstone, and the state's columns are null),
-    `after_deletion` (there was a tombstone: what a table holds is void), and `records`. The row whose key is null stands
+    `after_deletion` (there was a tombstone: a table's row of the key is obsolete), and `records`. The row whose key is null stands
     for all that could not be read.
 
     Args:

@@ -29,7 +29,7 @@ TXN_VERSION = "spark.databricks.delta.write.txnVersion"
 NEWEST_COMMITS = 20
 SECONDS_PER_HOUR = 3600
 
-# What anybody may do to the table without changing what it says.
+# Operations that do not change a table's content, whoever runs them.
 CONTENT_KEPT = frozenset(
     {
         "ADD COLUMNS",
@@ -111,12 +111,12 @@ class LakeTable:
         }
 
     def ensure(self) -> None:
-        """Make the table, or bring its columns, comments and properties up to what the model and the settings say.
+        """Make the table, or bring its columns, comments and properties up to date with the model and the settings.
 
         Raises LakeTableError when a column has another type than the model's field.
         """
         if not DeltaTable.isDeltaTable(self.spark, self.path):
-            self._remove_unborn()
+            self._remove_uncommitted()
             self._create()
             return
         held = self.spark.read.format("delta").load(self.path).schema
@@ -175,8 +175,8 @@ class LakeTable:
                 .execute()
             )
 
-    def _remove_unborn(self) -> None:
-        """Remove the log of a table that was never made: whoever began was killed before the first commit.
+    def _remove_uncommitted(self) -> None:
+        """Remove the log of a table that was never made: its creator was killed before the first commit.
 
         Delta takes such a folder for neither a table nor an empty one, and refuses both. A log with any file that is
         not hidden is left alone.
@@ -188,7 +188,7 @@ class LakeTable:
             return
         if any(f.isFile() and not f.getPath().getName().startswith(".") for f in files.listStatus(log)):
             return
-        LOG.warning("%s was begun and never made: its log without a commit is removed", self.path)
+        LOG.warning("%s has a log without a commit, left by a killed job: removed", self.path)
         files.delete(log, True)  # noqa: FBT003 - Java's, and everything below it
 
     def _create(self) -> None:
@@ -255,7 +255,7 @@ def newest_commit(spark: SparkSession, path: str) -> TaggedCommit | None:
 
 @contextmanager
 def session_settings(spark: SparkSession, settings: dict[str, str]) -> Iterator[None]:
-    """Set settings of a session for as long as a block runs: Delta takes some words about a commit from there only."""
+    """Set settings of a session for as long as a block runs: Delta takes a commit's metadata from there only."""
     for name, value in settings.items():
         spark.conf.set(name, value)
     try:

@@ -13,6 +13,7 @@ from include.kafka.schema_registry import SchemaRegistry
 from include.kafka.topics import changelog_topic
 from include.lake.table_lock import lake_lock
 from include.lake.tables import CommitTag, table_path
+from include.position import Offsets
 from include.settings import Settings
 from include.stream.checkpoints import checkpoint_path
 from include.versions.registry import VersionRegistry
@@ -52,9 +53,7 @@ def live_version(settings: Settings, model: ReadModel) -> Version | None:
     return None if record is None else record.live
 
 
-def folded_up_to(
-    spark: SparkSession, settings: Settings, model: ReadModel, version: Version
-) -> dict[int, int]:
+def folded_up_to(spark: SparkSession, settings: Settings, model: ReadModel, version: Version) -> Offsets:
     """Return partition of the source -> offset below which every event is in the version's changelog.
 
     Ask for it before the changelog's end: then what lies before that end is complete up to here.
@@ -93,7 +92,7 @@ def hold_live_version(spark: SparkSession, settings: Settings, model: ReadModel)
             LOG.info("lake/%s holds version %d", model.name, version.number)
             # A tag of an earlier release has no id: the next commit writes it.
             return LiveLake(version, table, replace(newest.tag, topic_id=changelog.topic_id), None)
-        LOG.warning("lake/%s: %s: its content is taken from the changelog anew", model.name, why)
+        LOG.warning("lake/%s: %s: its content is read from the changelog again", model.name, why)
     tag = CommitTag(
         model.name,
         version.number,
@@ -109,11 +108,11 @@ def hold_live_version(spark: SparkSession, settings: Settings, model: ReadModel)
 
 
 def invalid_reason(newest: TaggedCommit, topic_id: str) -> str:
-    """Return why a table's content no longer is what its newest tag says; empty when it is."""
+    """Return why a table's content no longer is that of its newest tag; empty when it is."""
     if newest.overwritten_by:
-        return f"somebody else changed the table ({newest.overwritten_by})"
+        return f"the table was changed by something else ({newest.overwritten_by})"
     if newest.tag.topic_id not in {"", topic_id}:
-        return f"the changelog was made anew (its topic's id was {newest.tag.topic_id}, and is {topic_id})"
+        return f"the changelog was recreated (its topic id was {newest.tag.topic_id}, and is {topic_id})"
     return ""
 
 

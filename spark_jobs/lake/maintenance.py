@@ -19,7 +19,7 @@ LOG = logging.getLogger(__name__)
 SMALL_FILE_BYTES = 16 * 1024 * 1024
 # OPTIMIZE writes all of a table of this size again; a merge leaves about four files behind.
 SMALL_FILES_WORTH_OPTIMIZE = 24
-# Files live for a week by default: nobody misses the hour by which some live longer.
+# Files are kept for a week by default: an hour more does not matter.
 VACUUM_INTERVAL_S = 3600.0
 RECENT_COMMITS = 50
 MEGABYTE = 1e6
@@ -41,7 +41,7 @@ class Usage:
     log_files: int
 
     def __str__(self) -> str:
-        """Say it in one line."""
+        """Return it in one line."""
         return (
             f"{self.files:,} files of {self.bytes / MEGABYTE:,.1f} MB, "
             f"{self.stored_files:,} files of {self.stored_bytes / MEGABYTE:,.1f} MB with those kept for time travel"
@@ -58,7 +58,7 @@ class Maintenance:
     seconds: float
 
     def __str__(self) -> str:
-        """Say it in one line."""
+        """Return it in one line."""
         return f"{self.operation} in {self.seconds:.1f} s: {self.before} -> {self.after}"
 
 
@@ -80,7 +80,7 @@ def usage(spark: SparkSession, path: str) -> Usage:
 def maintain(table: LakeTable, tag: CommitTag, *, force: bool = False) -> tuple[Maintenance, ...]:
     """Run OPTIMIZE and VACUUM where they are worth it, or in any case, and report each; returns those that ran.
 
-    `tag` is that of the table's newest commit: both keep what it says.
+    `tag` is that of the table's newest commit: both keep its content.
     """
     done = []
     before = usage(table.spark, table.path)
@@ -104,8 +104,8 @@ def _run(
     operation: str, table: LakeTable, tag: CommitTag, before: Usage, run: Callable[[LakeTable], object]
 ) -> Maintenance:
     started_s = time.monotonic()
-    words = replace(tag, operation=operation.lower()).to_json()
-    with session_settings(table.spark, {USER_METADATA: words}):
+    metadata = replace(tag, operation=operation.lower()).to_json()
+    with session_settings(table.spark, {USER_METADATA: metadata}):
         run(table)
     seconds = time.monotonic() - started_s
     done = Maintenance(operation, before, usage(table.spark, table.path), seconds)

@@ -17,7 +17,7 @@ from spark_jobs.quality.stores.factory import store_of
 
 LOG = logging.getLogger("foldlake.quality")
 POLL_S = 1.0
-# A compaction may be at work when a version is promoted; and that is tried again where it fails.
+# The lake's promotion waits for a running compaction, and is retried where it fails.
 LAKE_FOLLOWS_WITHIN_S = 1800.0
 
 
@@ -35,35 +35,35 @@ class OpenedCheck:
         return all(store.version == number for store in self.stores if isinstance(store, DeltaStore))
 
     def close(self) -> None:
-        """Let go of all that was taken."""
+        """Free what opening and reading took."""
         for store in self.stores:
             store.close()
-        self.target.kept.release()
+        self.target.frames.release()
 
 
-def opened(spark: SparkSession, settings: Settings, request: CheckRequest) -> OpenedCheck:
+def open_check(spark: SparkSession, settings: Settings, request: CheckRequest) -> OpenedCheck:
     """Open the stores of a check.
 
-    A promotion is one record in the version registry, and the lake follows with a commit of its own, once there is a slot for
-    that. Where a table holds another version than the live one, both are read again until they agree, or the time is over:
-    then it is a fault.
+    A promotion is one record in the version registry, and the lake follows with a commit of its own. Where a table holds
+    another version than the live one, both are read again until they agree. After the wait it is a fault.
     """
     began, began_s = datetime.now(UTC), time.monotonic()
     while True:
-        found = _open(spark, settings, request)
+        check = _open(spark, settings, request)
         waited_s = time.monotonic() - began_s
-        if found.agrees or request.version is not None or waited_s > _patience_s(found, settings, began):
-            return found
+        if check.agrees or request.version is not None or waited_s > _wait_limit_s(check, settings, began):
+            return check
         LOG.info(
-            "version %d is live and the lake holds another one: looking again", found.target.version.number
+            "version %d is live and the lake holds another one: reading both again",
+            check.target.version.number,
         )
-        found.close()
+        check.close()
         time.sleep(POLL_S)
 
 
-def _patience_s(found: OpenedCheck, settings: Settings, began: datetime) -> float:
-    """Return for how long, from the beginning, a table may hold another version than the one that is live."""
-    since = found.target.version.live_since
+def _wait_limit_s(check: OpenedCheck, settings: Settings, began: datetime) -> float:
+    """Return for how long after the beginning a table may hold another version than the live one."""
+    since = check.target.version.live_since
     if not since:
         return settings.quality.wait_s
     left_s = LAKE_FOLLOWS_WITHIN_S - (began - datetime.fromisoformat(since)).total_seconds()

@@ -1,4 +1,4 @@
-"""Finding out what a check is about: the version, its fold, and where the source ends when the check begins."""
+"""What a check is about: the version, its fold, and the cut, the end offsets of the source when the check begins."""
 
 from pyspark.sql import SparkSession
 

@@ -1,7 +1,6 @@
-"""Stored records beside what the log says of the same keys: exactly the events at or below each stored position, folded again.
+"""Stored records beside the replay of the log: for each, the fold of exactly the events at or below its position.
 
-One pass over the events answers three questions: what each stored record must be, up to where each key must have got,
-and which keys there must be.
+One pass over the events yields what each stored record must be, how far each key must be, and which keys there must be.
 """
 
 from collections.abc import Sequence
@@ -11,15 +10,19 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql.functions import col, lit
 
+from include.position import POSITION_COLUMNS, SOURCE_PARTITION, Offsets
 from include.quality.check import UncheckableError
 from include.spark.lake_config import DECODE_ONCE
 from spark_jobs.folding.fold_query import state_columns
 from spark_jobs.folding.key_partition import partition_of_key
-from spark_jobs.folding.replay import Offsets, replayed_events
+from spark_jobs.folding.replay import replayed_events
 from spark_jobs.lake.lake_table import session_settings
-from spark_jobs.quality.stores.base import POSITION, Sample, StoreReplica, Target
+from spark_jobs.quality.stores.base import Sample, StoreReplica, Target
 
 STORED, REPLAYED = "stored", "replayed"
+LOWEST_PARTITION = "lowest_partition"
+# So many of the keys with events in several partitions are named.
+NAMED_KEYS = 5
 
 
 @dataclass(frozen=True)
@@ -28,7 +31,7 @@ class Replay:
 
     keys: one row a key of the log: `key`, `last` and `count` (arrays by cut: the offset of its newest event below the
         cut, null where there is none, and how many there are), `partition` of its events, `newest` (its state record as
-        of the highest position asked for, or of all its events where none was).
+        of the highest position wanted, or of all its events where none was).
     records: `key`, `position`, `record`: the fold of the key's events at or below the position.
     """
 
@@ -44,10 +47,10 @@ def replay_fold(
     until: Offsets,
     only: DataFrame | None = None,
 ) -> Replay:
-    """Fold the log again for every (key, position) in `positions`, all of it or `only` the keys of a frame.
+    """Fold the log for every (key, position) in `positions`: all of its keys, or `only` those of a frame.
 
     `positions`: one row a key with `positions`, an array of source offsets in ascending order.
-    Raises UncheckableError when a key that is not the source's has events in several source partitions.
+    Raises UncheckableError where the read model's key collects events of several source partitions.
     """
     spark, model = target.spark, target.model
     with session_settings(spark, DECODE_ONCE):
@@ -56,10 +59,10 @@ def replay_fold(
         if only is not None:
             keys = F.broadcast(only.select(col("key").alias("model_key")).distinct())
             events = events.join(keys, "model_key", "left_semi")
-        asked = positions.select(col("key").alias("model_key"), "positions")
+        wanted = positions.select(col("key").alias("model_key"), "positions")
         reached = F.filter(col("positions"), lambda position: position >= col("offset"))
         # An event counts for each position at or above it; once, without a position, where there is none.
-        each = events.join(asked, "model_key", "left").select(
+        each = events.join(wanted, "model_key", "left").select(
             "*", F.posexplode_outer(reached).alias("nth", "position")
         )
         is_first = col("nth").isNull() | (col("nth") == 0)
@@ -68,14 +71,13 @@ def replay_fold(
             F.array(*(F.max(F.when(_below(cut), col("offset"))) for cut in cuts)).alias("last"),
             F.array(*(F.count_if(is_first & _below(cut)) for cut in cuts)).alias("count"),
             F.count_if(is_first).alias("events"),
-            F.min("partition").alias("other_partition"),
+            F.min("partition").alias(LOWEST_PARTITION),
             F.bool_and(F.decode("key", "UTF-8") == col("model_key")).alias("is_source_key"),
         )
-        target.kept.keep(grouped)
-        total = grouped.agg(F.sum("events").alias("events"), F.min(_in_several()).alias("mixed")).first()
-    if total is not None and total.mixed is not None:
-        key, *partitions = total.mixed
-        raise UncheckableError.of_several_partitions(model.name, key, partitions)
+        target.frames.keep(grouped)
+        total = grouped.agg(F.sum("events").alias("events"), F.bool_or(_is_mixed()).alias("mixed")).first()
+        if total is not None and total.mixed:
+            raise _uncheckable(target, grouped, events)
     record = F.struct(_state(target).alias("state"), *_position(target)).alias("record")
     groups = grouped.select("key", "position", "last", "count", record)
     by_cut = range(len(cuts))
@@ -89,17 +91,17 @@ def replay_fold(
     return Replay(keys, records.select("key", "position", "record"), int((total and total.events) or 0))
 
 
-def keys_by_place(target: Target, places: Sequence[StoreReplica], replay: Replay) -> DataFrame:
-    """Return what each place must hold: place, key, partition, newest, required_offset, required_count.
+def keys_by_replica(target: Target, replicas: Sequence[StoreReplica], replay: Replay) -> DataFrame:
+    """Return what each replica must hold: place (its name), key, partition, newest, required_offset, required_count.
 
     A row for every key of the log that belongs there; required_offset is null where its events lie beyond the cut.
     """
-    cuts = distinct_cuts(places)
-    rows = [(place.name, cuts.index(dict(place.cut)), place.key_partition) for place in places]
+    cuts = distinct_cuts(replicas)
+    rows = [(r.name, cuts.index(r.cut), r.key_partition) for r in replicas]
     frame = F.broadcast(target.spark.createDataFrame(rows, "place string, cut int, key_partition int"))
     everywhere = replay.keys.crossJoin(frame.where(col("key_partition").isNull()))
     found = everywhere
-    if any(place.key_partition is not None for place in places):
+    if any(replica.key_partition is not None for replica in replicas):
         keyed = replay.keys.withColumn("key_partition", partition_of_key("key", len(target.cut)))
         there = keyed.join(frame.where(col("key_partition").isNotNull()), "key_partition")
         found = everywhere.unionByName(there.select(everywhere.columns))
@@ -114,20 +116,20 @@ def keys_by_place(target: Target, places: Sequence[StoreReplica], replay: Replay
 
 
 def compare(
-    target: Target, places: Sequence[StoreReplica], stored: DataFrame, replay: Replay, sample: Sample
+    target: Target, replicas: Sequence[StoreReplica], stored: DataFrame, replay: Replay, sample: Sample
 ) -> DataFrame:
-    """Return one row for each place and key that is stored there or must be.
+    """Return one row for each replica and key that is stored there or must be.
 
-    Columns: place, key, partition, stored and replayed (structs of text by field; null where there is no such record),
-    stored_offset, required_offset and required_count (of the key's newest event below the place's cut; null: none),
-    copy (1 for a key's record, 2 and so on where it has further ones in the same place).
+    Columns: place (the replica's name), key, partition, stored and replayed (structs of text by field; null where there is
+    no such record), stored_offset, stored_count, required_offset and required_count (of the key's events below the replica's
+    cut; null: none), copy (1 for a key's record, 2 and so on where it has further ones in the same replica).
     """
-    required = sample.of(keys_by_place(target, places, replay))
+    required = sample.of(keys_by_replica(target, replicas, replay))
     known = required.where(col("required_offset").isNotNull())
     stored_rows = stored.select(
         "place",
         "key",
-        F.struct("state", *POSITION).alias("stored"),
+        F.struct("state", *POSITION_COLUMNS).alias("stored"),
         col("source_offset").alias("stored_offset"),
         F.row_number().over(Window.partitionBy("place", "key").orderBy("source_offset")).alias("copy"),
     )
@@ -156,22 +158,40 @@ def positions_of(stored: DataFrame) -> DataFrame:
     return stored.groupBy("key").agg(F.sort_array(F.collect_set("source_offset")).alias("positions"))
 
 
-def distinct_cuts(places: Sequence[StoreReplica]) -> list[Offsets]:
-    """Return the different cuts of these places."""
+def distinct_cuts(replicas: Sequence[StoreReplica]) -> list[Offsets]:
+    """Return the different cuts of these replicas."""
     found: list[Offsets] = []
-    for place in places:
-        if dict(place.cut) not in found:
-            found.append(dict(place.cut))
+    for replica in replicas:
+        if replica.cut not in found:
+            found.append(replica.cut)
     return found
 
 
-def _in_several() -> Column:
-    """Return key and partitions where a group's events come from more than one partition as the read model has it, else null.
+def _is_mixed() -> Column:
+    """Return whether the read model's key collects a group's events from several partitions.
 
-    Not where a producer put an event of the source's own key elsewhere: the check goes on.
+    Not where a producer has put events of the record key itself into several: that is a fault, and the check finds it.
     """
-    both = F.struct("key", "other_partition", "source_partition")
-    return F.when(~col("is_source_key") & (col("other_partition") != col("source_partition")), both)
+    return ~col("is_source_key") & (col(LOWEST_PARTITION) != col(SOURCE_PARTITION.name))
+
+
+def _uncheckable(target: Target, grouped: DataFrame, events: DataFrame) -> UncheckableError:
+    """Return the error that names the keys with events in several partitions; reads the log again for a few of them."""
+    mixed = grouped.where(_is_mixed()).select("key").distinct()
+    named = mixed.orderBy("key").limit(NAMED_KEYS).withColumnRenamed("key", "model_key")
+    partitions = (
+        events.join(F.broadcast(named), "model_key", "left_semi")
+        .groupBy("model_key")
+        .agg(F.sort_array(F.collect_set("partition")).alias("partitions"))
+        .orderBy("model_key")
+        .collect()
+    )
+    return UncheckableError.of_several_partitions(
+        target.model.name,
+        {row.model_key: row.partitions for row in partitions},
+        mixed.count(),
+        grouped.select("key").distinct().count(),
+    )
 
 
 def _below(cut: Offsets) -> Column:
@@ -187,17 +207,17 @@ def _state(target: Target) -> Column:
 
 
 def _position(target: Target) -> list[Column]:
-    return [col(name).cast(target.position_type[name]).alias(name) for name in POSITION]
+    return [col(name).cast(target.position_type[name]).alias(name) for name in POSITION_COLUMNS]
 
 
 def compared_fields(target: Target) -> tuple[str, ...]:
     """Return the fields of a state record, in their order."""
-    return (*(field.name for field in target.state_type), *POSITION)
+    return (*(field.name for field in target.state_type), *POSITION_COLUMNS)
 
 
 def _texts(target: Target, record: Column) -> Column:
-    """Return a record as text, field by field: null would equal nothing, so a null is a word."""
+    """Return a record as text, field by field; null as the word `null`, since null would equal nothing."""
     names = {f.name: record["state"][f.name] for f in target.state_type}
-    names |= {name: record[name] for name in POSITION}
+    names |= {name: record[name] for name in POSITION_COLUMNS}
     texts = (F.coalesce(value.cast("string"), lit("null")).alias(name) for name, value in names.items())
     return F.when(record.isNotNull(), F.struct(*texts))

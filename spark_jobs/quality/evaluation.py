@@ -1,89 +1,66 @@
-"""From the comparison to the verdict: what each store is judged by, and what is told of what failed."""
+"""From the comparison to the results: the expectations evaluated, the failing keys listed, the findings put into words."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.functions import col
 
-from include.quality.check import LISTED_KEYS, CheckRequest, ExpectationResult, FailingKey, StoreName
-from spark_jobs.quality import expectations as expected
-from spark_jobs.quality.stores.base import Reading, Store, Target
+from include.quality.check import LISTED_KEYS, ExpectationResult, FailingKey
+from spark_jobs.quality.checked_records import CheckedRecords, StoreReading
+from spark_jobs.quality.expectations import store_results
+from spark_jobs.quality.rules import Expectation
+from spark_jobs.quality.stores.base import Target
+from spark_jobs.quality.validation import validate
 
 
-@dataclass(frozen=True)
-class StoreReading:
-    """A store and what was read of it; its records are kept, so that they are the same whenever they are looked at."""
-
-    store: Store
-    reading: Reading
-
-    @property
-    def places(self) -> list[str]:
-        """The names of its places."""
-        return [place.name for place in self.reading.places]
+def with_failures(comparison: DataFrame, expectations: Sequence[Expectation]) -> DataFrame:
+    """Return the comparison with the expectations' own columns, and `failed`: the names of those that a row fails."""
+    columns = {name: column for one in expectations for name, column in one.columns.items()}
+    rows = comparison.select("*", *(column.alias(name) for name, column in columns.items()))
+    failed = (F.when(one.rule.fails(), one.name) for one in expectations)
+    return rows.withColumn("failed", F.array_compact(F.array(*failed)))
 
 
-def judge_all(
-    target: Target, reads: Sequence[StoreReading], judged: DataFrame, fields: Sequence[str]
-) -> list[ExpectationResult]:
-    """Return what came of every expectation of every store."""
-    stated = expected.of_keys(fields)
-    # Of all stores at once: each alone is asked only about what is not met everywhere.
-    met = {
-        one.expectation
-        for one in expected.judge(reads[0].store.name, judged, stated, ("place", "key"))
-        if one.passed
-    }
-    rows = {row.place: row["count"] for row in judged.groupBy("place").count().collect()}
-    partitions = expected.partition_rows(judged).toPandas()
+def evaluate(check: CheckedRecords, expectations: Sequence[Expectation]) -> list[ExpectationResult]:
+    """Return the results of what is expected of each key and of the stores, in the order of the stores.
+
+    expectations: those that the comparison's column `failed` was made with.
+    """
+    results = [*_key_results(check, expectations), *store_results(check)]
+    order = {store: number for number, store in enumerate(check.request.stores)}
+    return sorted(results, key=lambda result: order[result.store])
+
+
+def _key_results(check: CheckedRecords, expectations: Sequence[Expectation]) -> list[ExpectationResult]:
+    index = ("place", "key")
+    # Over all stores at once; by store only where an expectation is not met everywhere.
+    overall = validate(check.readings[0].store.name, check.comparison, expectations, index)
+    met = {result.expectation for result in overall if result.passed}
+    unmet = [one for one in expectations if one.name not in met]
+    rows = {row.place: row["count"] for row in check.comparison.groupBy("place").count().collect()}
     results: list[ExpectationResult] = []
-    for read in reads:
-        name, places = read.store.name, read.places
-        checked = sum(rows.get(place, 0) for place in places)
-        results += [ExpectationResult(name, one.name, checked, 0) for one in stated if one.name in met]
-        doubtful = [one for one in stated if one.name not in met]
-        if doubtful:
-            mine = judged.where(col("place").isin(places))
-            results += expected.judge(name, mine, doubtful, ("place", "key"))
-        own = partitions[partitions["place"].isin(places)]
-        results += expected.judge(name, own, expected.of_partitions(), ("place", "partition"))
-        results += _of_the_store(target, read)
+    for read in check.readings:
+        name, replicas = read.store.name, read.replica_names
+        checked = sum(rows.get(replica, 0) for replica in replicas)
+        results += [ExpectationResult(name, one.name, checked, 0) for one in expectations if one.name in met]
+        if unmet:
+            own = check.comparison.where(col("place").isin(replicas))
+            results += validate(name, own, unmet, index)
     return results
 
 
-def _of_the_store(target: Target, read: StoreReading) -> list[ExpectationResult]:
-    name, reading = read.store.name, read.reading
-    results = []
-    if name is StoreName.LAKE:
-        most = target.settings.quality.max_lake_age_s
-        results += expected.judge(
-            name, expected.place_rows(reading.places), expected.of_places(most), ("place",)
-        )
-    finding = "; ".join(reading.faults)
-    checked = max(len(reading.places), len(reading.faults))
-    return [
-        *results,
-        ExpectationResult(name, expected.RIGHT_STORE, checked, len(reading.faults), finding=finding),
-    ]
-
-
-def whole_log(request: CheckRequest, lost: Mapping[int, int], partitions: int) -> ExpectationResult:
-    """Return whether the log has its first events; where it has not, nothing is proved."""
-    sample = tuple({"partition": str(p), "first_offset": str(offset)} for p, offset in lost.items())
-    return ExpectationResult(request.stores[0], expected.WHOLE_LOG, partitions, len(lost), sample=sample)
-
-
-def failing_keys(reads: Sequence[StoreReading], judged: DataFrame) -> tuple[tuple[FailingKey, ...], int]:
+def failing_keys(
+    readings: Sequence[StoreReading], comparison: DataFrame
+) -> tuple[tuple[FailingKey, ...], int]:
     """Return the first failing keys, both sides of each, and how many there are in all."""
-    store_of_place = {place.name: read.store.name for read in reads for place in read.reading.places}
-    failing = judged.where(F.size("failed") > 0)
+    store_of_replica = {name: read.store.name for read in readings for name in read.replica_names}
+    failing = comparison.where(F.size("failed") > 0)
     total = failing.count()
     rows = failing.orderBy("place", "key").limit(LISTED_KEYS).collect() if total else []
     keys = tuple(
         FailingKey(
-            store_of_place[row.place],
+            store_of_replica[row.place],
             row.place,
             row.key,
             tuple(row.failed),
@@ -95,13 +72,13 @@ def failing_keys(reads: Sequence[StoreReading], judged: DataFrame) -> tuple[tupl
     return keys, total
 
 
-def faults(reads: Sequence[StoreReading]) -> list[str]:
+def faults(readings: Sequence[StoreReading]) -> list[str]:
     """Return why stores cannot be right as a whole."""
-    return [fault for read in reads for fault in read.reading.faults]
+    return [fault for read in readings for fault in read.reading.faults]
 
 
 def describe_lost_events(target: Target, lost: Mapping[int, int]) -> list[str]:
-    """Say which partitions of the log have lost their beginning."""
+    """Return a line for each partition of the log that has lost its beginning."""
     return [
         f"the log is not whole: {target.model.source_topic}/{partition} begins at offset {offset}, so nothing can be "
         "proved"
@@ -109,21 +86,20 @@ def describe_lost_events(target: Target, lost: Mapping[int, int]) -> list[str]:
     ]
 
 
-def describe_lake_lag(reads: Sequence[StoreReading], judged: DataFrame) -> list[str]:
-    """Say how far behind each store is as a whole."""
+def describe_lag(readings: Sequence[StoreReading], comparison: DataFrame) -> list[str]:
+    """Return a line for each store that is behind its cut, with the events that its furthest replica behind lacks."""
     missing = F.coalesce(col("required_count") - F.coalesce(col("stored_count"), F.lit(0)), F.lit(0))
-    late = judged.where((col("stored_offset") < col("required_offset")) | col("stored").isNull())
+    late = comparison.where((col("stored_offset") < col("required_offset")) | col("stored").isNull())
     counted = late.groupBy("place").agg(F.sum(F.greatest(missing, F.lit(0))).alias("events")).collect()
-    by_place = {row.place: row.events for row in counted}
-    said = []
-    for read in reads:
-        events = max((by_place.get(place.name, 0) for place in read.reading.places), default=0)
+    by_replica = {row.place: row.events for row in counted}
+    lines = []
+    for read in readings:
+        events = max((by_replica.get(name, 0) for name in read.replica_names), default=0)
         if events:
-            said.append(f"not complete: {read.store.name} is behind by {events:,} events")
-    return said
+            lines.append(f"not complete: {read.store.name} is behind by {events:,} events")
+    return lines
 
 
 def describe_replicas(read: StoreReading) -> str:
-    """Name the places of a store, and what is to be noted of it."""
-    names = ", ".join(place.name for place in read.reading.places)
-    return "; ".join((names, *read.reading.notes))
+    """Return the names of a store's replicas, and the notes on how it was read."""
+    return "; ".join((", ".join(read.replica_names), *read.reading.notes))

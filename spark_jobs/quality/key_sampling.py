@@ -1,4 +1,4 @@
-"""Checking a sample: which keys are in it, and counting all the others, so that none is lost outside of it."""
+"""The keys of a sample, and the number of all keys: a key lost outside of the sample is missed in the count."""
 
 import time
 import zlib
@@ -10,14 +10,14 @@ from pyspark.sql.functions import col, count, lit
 
 from include.nodes.record_client import STANDBY
 from include.quality.check import CheckRequest, Mode
-from spark_jobs.quality.comparison import Replay, keys_by_place
+from spark_jobs.quality.comparison import Replay, keys_by_replica
 from spark_jobs.quality.stores.base import Sample, Store, StoreReplica, Target
 
 POLL_S = 0.5
 
 
 class Sampling:
-    """The sample of one check. A sample has about as many keys as the setting says; each run takes other ones."""
+    """The sample of one check: about as many keys as the setting says, other ones in each run."""
 
     def __init__(self, target: Target, request: CheckRequest, stores: Sequence[Store]) -> None:
         self._target = target
@@ -31,17 +31,17 @@ class Sampling:
         for store in stores:
             counts = store.key_counts()
             self._before |= counts
-            keys = max(keys, sum(n for place, n in counts.items() if STANDBY not in place))
+            keys = max(keys, sum(n for replica, n in counts.items() if STANDBY not in replica))
         buckets = max(1, ceil(keys / self._target.settings.quality.sample_keys))
         return Sample(zlib.crc32(run_id.encode()) % buckets, buckets)
 
-    def count_rows(self, store: Store, places: Sequence[StoreReplica], replay: Replay) -> pd.DataFrame:
-        """Return place, difference: keys too few, or too many, of each place.
+    def key_differences(self, store: Store, replicas: Sequence[StoreReplica], replay: Replay) -> pd.DataFrame:
+        """Return place, difference: by how many keys each replica has too few, or too many.
 
-        Too few for those that must be there by the cut; where they may be on their way, they are waited for. Too many
-        for all that the log had after they were counted first.
+        Too few: fewer than have events below the cut. Keys that may be on their way are waited for. Too many: more than the
+        log had when it was replayed, which was after they were counted.
         """
-        counted = keys_by_place(self._target, places, replay).groupBy("place")
+        counted = keys_by_replica(self._target, replicas, replay).groupBy("place")
         rows = counted.agg(count("required_offset").alias("required"), count(lit(1)).alias("known")).where(
             col("known") > 0
         )
@@ -51,8 +51,8 @@ class Sampling:
         after = self._after(store, required)
         return pd.DataFrame(
             [
-                {"place": p.name, "difference": self._difference(p.name, required, known, after)}
-                for p in places
+                {"place": r.name, "difference": self._difference(r.name, required, known, after)}
+                for r in replicas
             ]
         )
 
@@ -60,14 +60,14 @@ class Sampling:
         deadline_s = time.monotonic() + self._target.settings.quality.wait_s
         while True:
             counts = store.key_counts()
-            short = any(counts.get(place, 0) < number for place, number in required.items())
+            short = any(counts.get(replica, 0) < number for replica, number in required.items())
             if not short or not store.may_catch_up or time.monotonic() > deadline_s:
                 return counts
             time.sleep(POLL_S)
 
     def _difference(
-        self, place: str, required: Mapping[str, int], known: Mapping[str, int], after: Mapping[str, int]
+        self, replica: str, required: Mapping[str, int], known: Mapping[str, int], after: Mapping[str, int]
     ) -> int:
-        too_few = required.get(place, 0) - after.get(place, 0)
-        too_many = self._before.get(place, 0) - known.get(place, 0)
+        too_few = required.get(replica, 0) - after.get(replica, 0)
+        too_many = self._before.get(replica, 0) - known.get(replica, 0)
         return max(0, too_few, too_many)

@@ -16,11 +16,11 @@ COLUMNS = (
     "checked bigint, failed bigint, sample string, finding string, duration_s double, report string"
 )
 # Each check appends one small file.
-TIDY_EVERY_COMMITS = 50
+MAINTENANCE_COMMITS = 50
 
 
 def record(spark: SparkSession, settings: Settings, result: CheckResult) -> None:
-    """Write a check's rows in one commit, in place of those of an earlier try of its run; now and then, gather small files."""
+    """Write a check's rows in one commit, in place of those of an earlier try of its run; every 50 commits, compact the table."""
     request = result.request
     rows: list[tuple[Any, ...]] = [
         (
@@ -49,7 +49,7 @@ def record(spark: SparkSession, settings: Settings, result: CheckResult) -> None
     else:
         # Nothing is read for it, so it conflicts with no other check.
         writer.mode("append").save(path)
-    _tidy(spark, settings, path)
+    _maintain(spark, settings, path)
 
 
 def _rows_of(run_id: str) -> str:
@@ -64,10 +64,10 @@ def _has(spark: SparkSession, path: str, condition: str) -> bool:
     return not DeltaTable.forPath(spark, path).toDF().where(condition).isEmpty()
 
 
-def _tidy(spark: SparkSession, settings: Settings, path: str) -> None:
+def _maintain(spark: SparkSession, settings: Settings, path: str) -> None:
     table = DeltaTable.forPath(spark, path)
     newest = table.history(1).select(col("version")).first()
-    if newest is None or newest.version % TIDY_EVERY_COMMITS != TIDY_EVERY_COMMITS - 1:
+    if newest is None or newest.version % MAINTENANCE_COMMITS != MAINTENANCE_COMMITS - 1:
         return
     table.optimize().executeCompaction()
     table.vacuum(settings.lake.retention_h)

@@ -1,9 +1,11 @@
 """A check from its beginning to its verdict.
 
-1. The cut: where the source ends now. The stores are opened, once the lake holds the live version. 2. Each store is read; a record is judged by its own position, so nothing has to
-stand still meanwhile. 3. The log is folded again up to each stored position. 4. Keys of a live store that have not got
-to the cut yet are asked for again until they have, or the time is over: an event on its way is no fault.
-5. Great Expectations judges, and what failed is listed.
+1. The cut: the end offsets of the source now. The stores are opened, once the lake holds the live version.
+2. Each store is read. A record is compared as of its own position, so that nothing has to be stopped meanwhile.
+3. The log is replayed up to each stored position.
+4. Keys of a live store that are behind the cut are read again until they have reached it or the wait is over: an event on
+   its way is no fault.
+5. The expectations are evaluated, and what failed is listed.
 """
 
 import logging
@@ -15,12 +17,12 @@ from functools import reduce
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col
 
-from include.quality.check import CheckRequest, CheckResult, Mode
+from include.quality.check import CheckRequest, CheckResult
 from include.settings import Settings
 from spark_jobs.folding.replay import source_ends
-from spark_jobs.quality import expectations as expected
-from spark_jobs.quality.check_setup import opened
+from spark_jobs.quality.check_setup import open_check
 from spark_jobs.quality.check_target import lost_events
+from spark_jobs.quality.checked_records import CheckedRecords, StoreReading
 from spark_jobs.quality.comparison import (
     Replay,
     compare,
@@ -30,15 +32,15 @@ from spark_jobs.quality.comparison import (
     replay_fold,
 )
 from spark_jobs.quality.evaluation import (
-    StoreReading,
-    describe_lake_lag,
+    describe_lag,
     describe_lost_events,
     describe_replicas,
+    evaluate,
     failing_keys,
     faults,
-    judge_all,
-    whole_log,
+    with_failures,
 )
+from spark_jobs.quality.expectations import key_expectations
 from spark_jobs.quality.key_sampling import Sampling
 from spark_jobs.quality.stores.base import Sample, Store, Target
 
@@ -53,8 +55,8 @@ def run_check(spark: SparkSession, settings: Settings, request: CheckRequest) ->
     UncheckableError when it never can.
     """
     began_s, started_at = time.monotonic(), datetime.now(UTC).isoformat(timespec="seconds")
-    found = opened(spark, settings, request)
-    target = found.target
+    check = open_check(spark, settings, request)
+    target = check.target
     LOG.info(
         "%s v%d, %s: %s, up to offsets %s",
         target.model.name,
@@ -64,29 +66,25 @@ def run_check(spark: SparkSession, settings: Settings, request: CheckRequest) ->
         dict(target.cut),
     )
     try:
-        return _checked(target, request, found.stores, began_s, started_at)
+        return _check(target, request, check.stores, began_s, started_at)
     finally:
-        found.close()
+        check.close()
 
 
-def _checked(
+def _check(
     target: Target, request: CheckRequest, stores: Sequence[Store], began_s: float, started_at: str
 ) -> CheckResult:
     lost = lost_events(target)
     sampling = Sampling(target, request, stores)
-    reads = [_read(target, store, sampling.sample) for store in stores]
-    comparing = _Comparing(target, reads, sampling.sample)
-    comparison, replay = comparing.compared()
-    fields = compared_fields(target)
-    judged = target.kept.keep(expected.judged_columns(comparison, fields))
-    keys = judged.count()
-    LOG.info("%s records compared, %s events replayed; judging", f"{keys:,}", f"{replay.events:,}")
-    results = judge_all(target, reads, judged, fields)
-    for read in reads if request.mode is Mode.SAMPLE else ():
-        rows = sampling.count_rows(read.store, read.reading.places, replay)
-        results += expected.judge(read.store.name, rows, expected.of_key_counts(), ("place",))
-    results.append(whole_log(request, lost, len(target.cut)))
-    failing, total = failing_keys(reads, judged)
+    readings = [_read(target, store, sampling.sample) for store in stores]
+    compared, replay = _Comparison(target, readings, sampling.sample).run()
+    expectations = key_expectations(compared_fields(target))
+    comparison = target.frames.keep(with_failures(compared, expectations))
+    keys = comparison.count()
+    LOG.info("%s records compared, %s events replayed; evaluating", f"{keys:,}", f"{replay.events:,}")
+    check = CheckedRecords(target, request, readings, comparison, replay, sampling, lost)
+    results = evaluate(check, expectations)
+    failing, total = failing_keys(readings, comparison)
     return CheckResult(
         request=request,
         version=target.version.number,
@@ -98,41 +96,46 @@ def _checked(
         expectations=tuple(results),
         failing_keys=failing,
         failing_keys_total=total,
-        findings=(*faults(reads), *describe_lost_events(target, lost), *describe_lake_lag(reads, judged)),
-        places=tuple(describe_replicas(read) for read in reads),
+        findings=(
+            *faults(readings),
+            *describe_lost_events(target, lost),
+            *describe_lag(readings, comparison),
+        ),
+        places=tuple(describe_replicas(read) for read in readings),
     )
 
 
 def _read(target: Target, store: Store, sample: Sample) -> StoreReading:
     began_s = time.monotonic()
     reading = store.read(sample)
-    count = target.kept.keep(reading.records).count()
+    count = target.frames.keep(reading.records).count()
     LOG.info("%s: %s records read in %.1f s", store.name, f"{count:,}", time.monotonic() - began_s)
     return StoreReading(store, reading)
 
 
-class _Comparing:
-    """The comparison of all stores with the log, and once more of those keys that were behind."""
+class _Comparison:
+    """The comparison of all stores with the log, and a second one of those keys that were behind."""
 
-    def __init__(self, target: Target, reads: Sequence[StoreReading], sample: Sample) -> None:
+    def __init__(self, target: Target, readings: Sequence[StoreReading], sample: Sample) -> None:
         self._target = target
-        self._reads = reads
+        self._readings = readings
         self._sample = sample
-        self._places = [place for read in reads for place in read.reading.places]
+        self._replicas = [replica for read in readings for replica in read.reading.replicas]
 
-    def compared(self) -> tuple[DataFrame, Replay]:
-        """Return the comparison (see `comparison.compare`), and the replay that it is with."""
-        records = _union([read.reading.records for read in self._reads])
+    def run(self) -> tuple[DataFrame, Replay]:
+        """Return the comparison (see `comparison.compare`), and the replay that it is made with."""
+        records = _union([read.reading.records for read in self._readings])
         first, replay = self._compare(records, self._sample)
-        self._target.kept.keep(first)
-        again = self._ask_again(first)
-        if again is None:
+        self._target.frames.keep(first)
+        late = self._late(first)
+        count = late.count()
+        if count == 0:
             return first, replay
-        wanted, fresh = again
-        second, _ = self._compare(fresh, self._sample, only=wanted)
-        mine = second.join(wanted.select("place", "key"), ["place", "key"], "left_semi")
-        rest = first.join(wanted.select("place", "key"), ["place", "key"], "left_anti")
-        return rest.unionByName(mine), replay
+        LOG.info("%s records are behind the cut: reading them again", f"{count:,}")
+        second, _ = self._compare(self._reread(late, count), self._sample, only=late)
+        keys = late.select("place", "key")
+        unchanged = first.join(keys, ["place", "key"], "left_anti")
+        return unchanged.unionByName(second.join(keys, ["place", "key"], "left_semi")), replay
 
     def _compare(
         self, records: DataFrame, sample: Sample, only: DataFrame | None = None
@@ -140,29 +143,31 @@ class _Comparing:
         target, began_s = self._target, time.monotonic()
         # Beyond every stored position: they were read before.
         until = source_ends(target.settings, target.model.source_topic)
-        replay = replay_fold(target, positions_of(records), distinct_cuts(self._places), until, only)
-        LOG.info("%s events folded again in %.1f s", f"{replay.events:,}", time.monotonic() - began_s)
-        return compare(target, self._places, records, replay, sample), replay
+        replay = replay_fold(target, positions_of(records), distinct_cuts(self._replicas), until, only)
+        LOG.info("%s events replayed in %.1f s", f"{replay.events:,}", time.monotonic() - began_s)
+        return compare(target, self._replicas, records, replay, sample), replay
 
-    def _ask_again(self, first: DataFrame) -> tuple[DataFrame, DataFrame] | None:
-        """Return (the places and keys that were behind, their records as they are once they are not, or time is over)."""
-        live = [read for read in self._reads if read.store.may_catch_up]
-        places = [place.name for read in live for place in read.reading.places]
+    @property
+    def _live(self) -> list[StoreReading]:
+        return [read for read in self._readings if read.store.may_catch_up]
+
+    def _late(self, comparison: DataFrame) -> DataFrame:
+        """Return place, key, required_offset of the records that are behind the cut, and may catch up."""
+        replicas = [name for read in self._live for name in read.replica_names]
         behind = col("stored").isNull() | (col("stored_offset") < col("required_offset"))
-        late = first.where(col("place").isin(places) & behind & col("required_offset").isNotNull())
-        wanted = self._target.kept.keep(late.select("place", "key", "required_offset"))
-        count = wanted.count()
-        if count == 0:
-            return None
+        late = comparison.where(
+            col("place").isin(replicas) & behind & col("required_offset").isNotNull()
+        ).select("place", "key", "required_offset")
+        return self._target.frames.keep(late)
+
+    def _reread(self, late: DataFrame, count: int) -> DataFrame:
+        """Return the records of these keys once all of them have caught up, or as they are when the wait is over."""
         deadline_s = time.monotonic() + self._target.settings.quality.wait_s
-        LOG.info("%s records have not got to the cut yet: asking again", f"{count:,}")
         while True:
-            fresh = self._target.kept.keep(_union([read.store.read_again(wanted) for read in live]))
-            reached = wanted.join(fresh, ["place", "key"]).where(
-                col("source_offset") >= col("required_offset")
-            )
+            fresh = self._target.frames.keep(_union([read.store.reread(late) for read in self._live]))
+            reached = late.join(fresh, ["place", "key"]).where(col("source_offset") >= col("required_offset"))
             if reached.count() == count or time.monotonic() > deadline_s:
-                return wanted, fresh
+                return fresh
             fresh.unpersist()
             time.sleep(POLL_S)
 

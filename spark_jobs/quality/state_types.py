@@ -5,7 +5,8 @@ from pyspark.sql.avro.functions import from_avro
 from pyspark.sql.functions import lit
 from pyspark.sql.types import DataType, StructType
 
-from include.declarations.read_model import POSITION_FIELDS, ReadModel
+from include.declarations.read_model import ReadModel
+from include.position import POSITION_COLUMNS
 
 
 def record_type(spark: SparkSession, model: ReadModel, revision: int) -> StructType:
@@ -19,10 +20,9 @@ def record_type(spark: SparkSession, model: ReadModel, revision: int) -> StructT
 
 def state_type(record: StructType) -> StructType:
     """Return the part that the fold gives."""
-    position = {field.name for field in POSITION_FIELDS}
-    return StructType([field for field in record.fields if field.name not in position])
+    return StructType([field for field in record.fields if field.name not in POSITION_COLUMNS])
 
 
 def position_types(record: StructType) -> dict[str, DataType]:
     """Return the types of the position's fields."""
-    return {field.name: record[field.name].dataType for field in POSITION_FIELDS}
+    return {name: record[name].dataType for name in POSITION_COLUMNS}

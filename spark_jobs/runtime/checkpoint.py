@@ -10,6 +10,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from include.position import Offsets
+
 
 def offsets_json(spark: SparkSession, checkpoint: str) -> str | None:
     """Return the source offsets of the last committed batch as JSON for Spark's Kafka source; None before the first."""
@@ -19,7 +21,7 @@ def offsets_json(spark: SparkSession, checkpoint: str) -> str | None:
     return _offsets_of(spark, checkpoint, max(batches))
 
 
-def batch_offsets(spark: SparkSession, checkpoint: str, batch: int, topic: str) -> dict[int, int]:
+def batch_offsets(spark: SparkSession, checkpoint: str, batch: int, topic: str) -> Offsets:
     """Return partition -> end offset of a planned batch: of the first record that is in neither it nor an earlier one."""
     return _of_topic(_offsets_of(spark, checkpoint, batch), topic)
 
@@ -86,10 +88,10 @@ def _path(spark: SparkSession, location: str) -> tuple[Any, Any]:
     return path, path.getFileSystem(spark._jsc.hadoopConfiguration())  # noqa: SLF001
 
 
-def committed_offsets(spark: SparkSession, checkpoint: str, topic: str) -> dict[int, int]:
+def committed_offsets(spark: SparkSession, checkpoint: str, topic: str) -> Offsets:
     """Return partition -> offset of the first record that is not processed; empty before the first committed batch."""
     text = offsets_json(spark, checkpoint)
-    return {} if text is None else _of_topic(text, topic)
+    return Offsets() if text is None else _of_topic(text, topic)
 
 
 def _offsets_of(spark: SparkSession, checkpoint: str, batch: int) -> str:
@@ -97,6 +99,6 @@ def _offsets_of(spark: SparkSession, checkpoint: str, batch: int) -> str:
     return str(text.value).splitlines()[2]
 
 
-def _of_topic(text: str, topic: str) -> dict[int, int]:
+def _of_topic(text: str, topic: str) -> Offsets:
     by_topic: dict[str, dict[str, int]] = json.loads(text)
-    return {int(partition): offset for partition, offset in by_topic.get(topic, {}).items()}
+    return Offsets.from_json(by_topic.get(topic, {}))

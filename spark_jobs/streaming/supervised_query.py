@@ -11,6 +11,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from include.errors import FoldlakeError, KafkaUnavailableError, RegistryUnavailableError
 from include.kafka.log_reading import end_offsets
+from include.position import Offsets
 from spark_jobs.folding.decode import UNKNOWN_SCHEMA_ID
 from spark_jobs.folding.schema_cache import headers_ahead
 from spark_jobs.runtime.checkpoint import committed_offsets, remove_uncommitted
@@ -50,7 +51,7 @@ class SupervisedQuery:
     """A streaming query that survives its failures. `poll` does all the work: call it about every second.
 
     is_essential: as in the specification at first; the driver changes it when a version becomes live, or ceases to be.
-    committed_offsets: source partition -> offset of the first event that the checkpoint does not cover; as of the last start.
+    committed_offsets: up to where the checkpoint covers the source; as of the last start.
     """
 
     def __init__(self, spark: SparkSession, spec: QuerySpec, consumer: Consumer) -> None:
@@ -60,7 +61,7 @@ class SupervisedQuery:
         self.restarts = 0
         self.failures_in_a_row = 0
         self.last_error = ""
-        self.committed_offsets: dict[int, int] = {}
+        self.committed_offsets = Offsets()
         self._spark = spark
         self._consumer = consumer
         self._query: StreamingQuery | None = None
@@ -114,9 +115,9 @@ class SupervisedQuery:
     def events_behind(self) -> int:
         """Return the lag: how many events lie between the checkpoint and the end of the source topic."""
         endpoints = self.spec.endpoints
-        ends = end_offsets(self._consumer, endpoints.source_topic, endpoints.partitions)
+        ends = Offsets.of_ends(end_offsets(self._consumer, endpoints.source_topic, endpoints.partitions))
         self.committed_offsets = committed_offsets(self._spark, endpoints.checkpoint, endpoints.source_topic)
-        return sum(end - self.committed_offsets.get(partition, 0) for partition, end in enumerate(ends))
+        return self.committed_offsets.events_until(ends)
 
     def _try_start(self) -> None:
         if not self._is_prepared and not self._prepare():

@@ -15,6 +15,7 @@ from include.kafka.schema_registry import SchemaRegistry
 from include.kafka.topics import changelog, changelog_topic, ensure_topics
 from include.kafka.wire_format import header
 from include.lake.tables import CommitTag, staging_path, table_path
+from include.position import Offsets
 from include.quality.check import CheckRequest, CheckResult, Mode, StoreName
 from include.read_models.balance.events import FundsAdded
 from include.settings import Settings
@@ -149,7 +150,7 @@ class CheckedLedger:
         records: Iterable[Record],
         store: StoreName = StoreName.LAKE,
         version: int = 1,
-        complete_up_to: dict[int, int] | None = None,
+        complete_up_to: Offsets | None = None,
     ) -> None:
         """Replace the rows of the lake's or the staging's table; `complete_up_to` None is the end of the source."""
         path = table_path(self.settings, self.name)

@@ -8,8 +8,6 @@ def record_fields(key: bytes, record: StateRecord) -> dict[str, object]:
     return {
         "key": key.decode(),
         "state": record.state,
-        "event_count": record.event_count,
-        "source_partition": record.source_partition,
-        "source_offset": record.source_offset,
+        **record.position.record_fields(),
         "occurred_on": record.occurred_on,
     }

@@ -1,4 +1,4 @@
-"""What a store is to the check: places that must hold keys, and the records that they hold."""
+"""What a store is to the check: replicas that must hold keys, and the records that they hold."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,16 +8,14 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.functions import col, crc32, lit, struct
 from pyspark.sql.types import DataType, StructType
 
-from include.declarations.read_model import POSITION_FIELDS, ReadModel
+from include.declarations.read_model import ReadModel
 from include.lake.tables import KEY_COLUMN
 from include.nodes.key_sample import KeySample
+from include.position import POSITION_COLUMNS, Offsets
 from include.quality.check import StoreName
 from include.settings import Settings
 from include.versions.version_record import Version
-from spark_jobs.folding.replay import Offsets
 from spark_jobs.quality.frame_cache import FrameCache
-
-POSITION = tuple(field.name for field in POSITION_FIELDS)
 
 
 @dataclass(frozen=True)
@@ -53,7 +51,7 @@ class Target:
     cut: the source's end offsets when the check began.
     is_folded_live: whether the stream driver folds it in real time, so that what is not there yet is on its way.
     state_type: the Spark type of the state record's own fields, position_type that of its position.
-    kept: the frames of this check.
+    frames: those that this check caches.
     """
 
     spark: SparkSession
@@ -64,18 +62,19 @@ class Target:
     is_folded_live: bool
     state_type: StructType
     position_type: Mapping[str, DataType]
-    kept: FrameCache = field(default_factory=FrameCache)
+    frames: FrameCache = field(default_factory=FrameCache)
 
 
 @dataclass(frozen=True)
 class Reading:
     """What was read of a store.
 
-    records: place, key, state (a struct of the state's own fields), then the position's columns. One row a record.
-    faults: why the store cannot be right as a whole, in words.
+    records: place (the replica's name), key, state (a struct of the state's own fields), then the position's columns. One
+        row a record.
+    faults: why the store cannot be right as a whole. notes: how it was read, for the report.
     """
 
-    places: tuple[StoreReplica, ...]
+    replicas: tuple[StoreReplica, ...]
     records: DataFrame
     faults: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -91,24 +90,24 @@ class Store(Protocol):
         """Whether what is not there yet may come while the check waits."""
 
     def key_counts(self) -> Mapping[str, int]:
-        """Return place -> keys that it holds now, in the sample or not."""
+        """Return replica -> number of keys that it holds now, in the sample or not."""
 
     def read(self, sample: Sample) -> Reading:
-        """Return its places and their records; raises QualityError when it cannot be read."""
+        """Return its replicas and their records; raises QualityError when it cannot be read."""
 
-    def read_again(self, wanted: DataFrame) -> DataFrame:
+    def reread(self, keys: DataFrame) -> DataFrame:
         """Return the records of these (place, key) as they are now, where they may catch up."""
 
     def close(self) -> None:
-        """Let go of what reading took."""
+        """Free what reading took."""
 
 
-def state_records(target: Target, place: Column, rows: DataFrame) -> DataFrame:
-    """Return rows of a table's columns as records of a place: see `Reading.records`."""
+def state_records(target: Target, replica: Column, rows: DataFrame) -> DataFrame:
+    """Return rows of a table's columns as records of a replica: see `Reading.records`."""
     state = struct(*(col(field.name).cast(field.dataType).alias(field.name) for field in target.state_type))
     return rows.select(
-        place.alias("place"),
+        replica.alias("place"),
         col(KEY_COLUMN).alias("key"),
         state.alias("state"),
-        *(col(name).cast(target.position_type[name]).alias(name) for name in POSITION),
+        *(col(name).cast(target.position_type[name]).alias(name) for name in POSITION_COLUMNS),
     )

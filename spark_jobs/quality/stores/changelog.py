@@ -4,6 +4,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.functions import lit
 
 from include.kafka.schema_registry import SchemaRegistry
+from include.position import Offsets
 from include.quality.check import QualityError, StoreName
 from include.stream.checkpoints import checkpoint_path
 from spark_jobs.folding.replay import source_ends, topic_records
@@ -25,7 +26,7 @@ class ChangelogStore:
         self._target = target
         self._cut = target.cut if target.is_folded_live else self._committed()
 
-    def _committed(self) -> dict[int, int]:
+    def _committed(self) -> Offsets:
         target = self._target
         checkpoint = checkpoint_path(target.settings, target.model.name, target.version.number)
         offsets = committed_offsets(target.spark, checkpoint, target.model.source_topic)
@@ -39,7 +40,7 @@ class ChangelogStore:
 
     @property
     def may_catch_up(self) -> bool:
-        """Whether the driver folds the version: nobody does while it is being built."""
+        """Whether the driver folds the version; while it is being built, it does not."""
         return self._target.is_folded_live
 
     def key_counts(self) -> dict[str, int]:
@@ -48,15 +49,15 @@ class ChangelogStore:
 
     def read(self, sample: Sample) -> Reading:
         """Return the newest record of each key up to where the topic ends now."""
-        place = StoreReplica(str(self.name), self._cut)
-        return Reading((place,), sample.of(self._newest()))
+        replica = StoreReplica(str(self.name), self._cut)
+        return Reading((replica,), sample.of(self._newest()))
 
-    def read_again(self, wanted: DataFrame) -> DataFrame:
-        """Return the wanted keys' newest records."""
-        return self._newest().join(wanted.select("place", "key"), ["place", "key"], "left_semi")
+    def reread(self, keys: DataFrame) -> DataFrame:
+        """Return the newest records of these keys."""
+        return self._newest().join(keys.select("place", "key"), ["place", "key"], "left_semi")
 
     def close(self) -> None:
-        """Hold nothing."""
+        """Do nothing: nothing is held."""
 
     def _newest(self) -> DataFrame:
         target = self._target

@@ -1,4 +1,4 @@
-"""A Delta table as a store: one version of the table is read, and its newest commit's tag says up to where it is complete."""
+"""A Delta table as a store: one version of the table is read, and its newest commit's tag has the cut."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from include.quality.check import QualityError, StoreName
 from include.quality.log_bounds import age_beyond_s
 from spark_jobs.lake.lake_table import NEWEST_COMMITS
 from spark_jobs.quality.stores.base import Reading, Sample, StoreReplica, Target, state_records
-from spark_jobs.quality.stores.first_missing_event import first_lacking
+from spark_jobs.quality.stores.first_missing_event import first_missing
 
 
 class DeltaStore:
@@ -22,7 +22,7 @@ class DeltaStore:
         self.name = name
         self._target = target
         self._path = path
-        # One version of the table, and what the same listing says of it, for all of the check: compaction and promotion may go on meanwhile.
+        # One version of the table and its tag for the whole check, while compaction and promotion continue.
         self._version, self._tag = self._newest()
 
     def _newest(self) -> tuple[int, CommitTag]:
@@ -43,14 +43,12 @@ class DeltaStore:
                 tag = CommitTag.from_json(commit.userMetadata)
                 if tag is not None:
                     return int(commits[0].version), tag
-        message = (
-            f"No commit of {self._path} says what it holds: was it written by something else than Foldlake?"
-        )
+        message = f"No commit of {self._path} has a tag: was it written by something else than Foldlake?"
         raise QualityError(message)
 
     @property
     def version(self) -> int:
-        """The version of the read model that the table says it holds."""
+        """The version of the read model that is in the table, by its tag."""
         return self._tag.version
 
     @property
@@ -63,37 +61,37 @@ class DeltaStore:
         return {str(self.name): self._table().count()}
 
     def read(self, sample: Sample) -> Reading:
-        """Return the table's rows as the records of one place, complete up to what its tag says."""
+        """Return the table's rows as the records of one replica, complete up to what its tag says."""
         target, tag = self._target, self._tag
         rows = self._table()
-        place = StoreReplica(str(self.name), tag.complete_up_to, lag_s=self._lag_s(rows))
-        records = state_records(target, lit(place.name), rows)
+        replica = StoreReplica(str(self.name), tag.complete_up_to, lag_s=self._lag_s(rows))
+        records = state_records(target, lit(replica.name), rows)
         faults: tuple[str, ...] = ()
         if tag.version != target.version.number:
-            held = f"the {self.name} holds version {tag.version}, not version {target.version.number}"
-            faults = (f"{held}: it has not been promoted yet, or was rolled back",)
+            mismatch = f"the {self.name} holds version {tag.version}, not version {target.version.number}"
+            faults = (f"{mismatch}: it has not been promoted yet, or was rolled back",)
         notes = (f"{self.name}: read as of version {self._version} of the Delta table",)
-        return Reading((place,), sample.of(records), faults, notes)
+        return Reading((replica,), sample.of(records), faults, notes)
 
-    def read_again(self, wanted: DataFrame) -> DataFrame:
-        """Return the wanted keys' records, which are what they were."""
-        return self.read(Sample()).records.join(wanted.select("place", "key"), ["place", "key"], "left_semi")
+    def reread(self, keys: DataFrame) -> DataFrame:
+        """Return the records of these keys, which are what they were."""
+        return self.read(Sample()).records.join(keys.select("place", "key"), ["place", "key"], "left_semi")
 
     def close(self) -> None:
-        """Hold nothing."""
+        """Do nothing: nothing is held."""
 
     def _table(self) -> DataFrame:
         reader = self._target.spark.read.format("delta").option("versionAsOf", self._version)
         return reader.load(self._path)
 
     def _lag_s(self, rows: DataFrame) -> float:
-        """Return how long ago the oldest event was appended that the table lacks.
+        """Return how long ago the oldest event was appended that is not in the table.
 
-        What lies beyond the tag is lacking at most: the tag says what the stream had committed, which it does now and then
-        only, and not when it is stopped. So the rows are asked where that would be too long ago.
+        At most everything beyond the tag is missing: the tag has what the stream had committed, which it does at intervals,
+        and not when it is stopped. So the rows decide where that would be too long ago.
         """
         if self.name is not StoreName.LAKE:
-            return 0.0  # nobody expects a staging to follow the log
+            return 0.0  # a staging does not follow the log
         target, since = self._target, self._tag.complete_up_to
         topic, cut = target.model.source_topic, target.cut
         consumer = log_consumer(target.settings.kafka.bootstrap_servers)
@@ -101,7 +99,7 @@ class DeltaStore:
             at_most_s = age_beyond_s(consumer, topic, since, cut)
             if at_most_s <= target.settings.quality.max_lake_age_s:
                 return at_most_s
-            lacking = first_lacking(target, consumer, rows, since)
-            return age_beyond_s(consumer, topic, lacking, {p: cut[p] for p in lacking})
+            missing = first_missing(target, consumer, rows, since)
+            return age_beyond_s(consumer, topic, missing, {p: cut[p] for p in missing})
         finally:
             consumer.close()

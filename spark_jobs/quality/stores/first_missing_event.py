@@ -1,4 +1,4 @@
-"""Which event a table lacks first: what its commits are sure of is a proof, and its rows may well be further."""
+"""The first event that is missing in a table. Its rows may be further than what its newest commit is known to contain."""
 
 from confluent_kafka import Consumer
 from pyspark.sql import DataFrame
@@ -6,25 +6,26 @@ from pyspark.sql import functions as F
 from pyspark.sql.functions import col
 
 from include.lake.tables import KEY_COLUMN
+from include.position import Offsets
 from include.quality.log_bounds import lost_partitions
 from include.spark.lake_config import DECODE_ONCE
-from spark_jobs.folding.replay import Offsets, replayed_events
+from spark_jobs.folding.replay import replayed_events
 from spark_jobs.lake.lake_table import session_settings
 from spark_jobs.quality.stores.base import Target
 
 
-def first_lacking(target: Target, consumer: Consumer, rows: DataFrame, since: Offsets) -> dict[int, int]:
-    """Return source partition -> offset of the first event of the check that is in none of these rows; none where all are.
+def first_missing(target: Target, consumer: Consumer, rows: DataFrame, since: Offsets) -> Offsets:
+    """Return the offset of the first event of the check in each partition that is in none of these rows, where there is one.
 
     Args:
         target: what is checked; the events below its cut are looked at.
-        consumer: to ask where the log begins.
+        consumer: reads where the log begins.
         rows: a table's, with key and source_offset: a row has the events of its key up to there.
-        since: source partition -> offset; whatever lies below is known to be in the rows.
+        since: everything below is known to be in the rows.
     """
     spark, model = target.spark, target.model
     lost = lost_partitions(consumer, model.source_topic, len(target.cut))
-    since = {p: max(since.get(p, 0), lost.get(p, 0)) for p in target.cut}
+    since = Offsets({p: max(since.of(p), lost.get(p, 0)) for p in target.cut})
     held = rows.select(col(KEY_COLUMN).alias("held_key"), col("source_offset").alias("held_offset"))
     with session_settings(spark, DECODE_ONCE):
         events = replayed_events(spark, target.settings, model, target.cut, since)
@@ -36,4 +37,4 @@ def first_lacking(target: Target, consumer: Consumer, rows: DataFrame, since: Of
             .agg(F.min("offset").alias("first"))
             .collect()
         )
-    return {row.partition: row["first"] for row in found}
+    return Offsets({row.partition: row["first"] for row in found})

@@ -1,7 +1,7 @@
-"""The stores behind the query nodes, read through their API: each partition on each node that holds it is a place.
+"""The stores behind the query nodes, read through their API: each partition on each node that holds it is a replica.
 
-Pages of one partition are read one after the other while its records change. A record that is read is judged by its own
-position; a key that appears behind the cursor, or moves on after it was read, is asked for again by itself.
+Pages of one partition are read one after the other while its records change. A record is compared as of its own position; a
+key that appears behind the cursor, or changes after it was read, is read again by itself.
 """
 
 import json
@@ -16,13 +16,14 @@ from pyspark.sql.functions import col, explode, from_json, input_file_name, rege
 from pyspark.sql.types import ArrayType, StringType, StructField, StructType
 
 from include.nodes.record_client import NodeClient, PartitionReplica, ReplicaUnavailableError
+from include.position import POSITION_COLUMNS
 from include.quality.check import QualityError, StoreName
-from include.quality.scratch_dir import spool_folder
-from spark_jobs.quality.stores.base import POSITION, Reading, Sample, StoreReplica, Target
+from include.quality.scratch_dir import spool_dir
+from spark_jobs.quality.stores.base import Reading, Sample, StoreReplica, Target
 
-# Few, for the nodes have lookups to answer.
+# Few: the nodes have lookups to answer.
 READERS = 4
-# Up to so many keys are asked for one by one; more, and the partitions are listed again.
+# Up to so many keys are read again one by one; with more, the partitions are listed again.
 SINGLE_KEYS = 1_000
 # A record that cannot be read must not look like one that is not there.
 FAILFAST = {"mode": "FAILFAST"}
@@ -45,7 +46,7 @@ class NodesStore:
             )
             message = f"No query node holds {model.name} v{target.version.number} ready: {reason}."
             raise QualityError(message)
-        self._spool = spool_folder()
+        self._spool = spool_dir()
         self._listings = 0
 
     @property
@@ -59,17 +60,17 @@ class NodesStore:
         return {replica.name: self._client.key_count(replica, deadline_s) for replica in self._replicas.ready}
 
     def read(self, sample: Sample) -> Reading:
-        """List every place's records."""
+        """List the records of every replica."""
         found = self._replicas
         records, faults = self._list(found.ready, sample)
-        places = tuple(StoreReplica(r.name, self._target.cut, r.partition) for r in found.ready)
+        replicas = tuple(StoreReplica(r.name, self._target.cut, r.partition) for r in found.ready)
         faults += [f"partition {partition} has no owner that is ready" for partition in found.unowned]
-        return Reading(places, records, (*faults, *found.unreachable))
+        return Reading(replicas, records, (*faults, *found.unreachable))
 
-    def read_again(self, wanted: DataFrame) -> DataFrame:
-        """Ask for the wanted records by themselves, or list their places again where they are many."""
+    def reread(self, keys: DataFrame) -> DataFrame:
+        """Read the records of these keys by themselves, or list their replicas again where they are many."""
         by_name = {replica.name: replica for replica in self._replicas.ready}
-        mine = wanted.where(col("place").isin(list(by_name))).select("place", "key")
+        mine = keys.where(col("place").isin(list(by_name))).select("place", "key")
         rows = mine.limit(SINGLE_KEYS + 1).collect()
         if len(rows) > SINGLE_KEYS:
             again = [by_name[row.place] for row in mine.select("place").distinct().collect()]
@@ -81,14 +82,14 @@ class NodesStore:
             try:
                 record = self._client.record(by_name[row[0]], row[1], deadline_s)
             except ReplicaUnavailableError:
-                record = None  # it was not there, or not far enough, before: it stays so
+                record = None  # it was missing or behind before, and stays so
             return f'{{"place":{json.dumps(row[0])},"records":[{record or ""}]}}'
 
         with ThreadPoolExecutor(READERS) as readers:
             lines = list(readers.map(ask, rows))
         spark = self._target.spark
         texts = spark.createDataFrame([(line,) for line in lines], "value string")
-        parsed = texts.select(from_json("value", self._type(with_place=True), FAILFAST).alias("page"))
+        parsed = texts.select(from_json("value", self._type(with_replica=True), FAILFAST).alias("page"))
         return self._columns(parsed.select(col("page.place").alias("place"), "page.records"))
 
     def close(self) -> None:
@@ -96,8 +97,8 @@ class NodesStore:
         self._client.close()
         shutil.rmtree(self._spool, ignore_errors=True)
 
-    def _list(self, places: Sequence[PartitionReplica], sample: Sample) -> tuple[DataFrame, list[str]]:
-        """Return the places' records, and what could not be read."""
+    def _list(self, replicas: Sequence[PartitionReplica], sample: Sample) -> tuple[DataFrame, list[str]]:
+        """Return the records of some replicas, and what could not be read."""
         self._listings += 1
         folder = self._spool / str(self._listings)
         folder.mkdir(parents=True)
@@ -105,20 +106,20 @@ class NodesStore:
 
         def spool(number: int) -> None:
             try:
-                self._spool_pages(folder / f"{number}.ndjson", places[number], sample)
+                self._spool_pages(folder / f"{number}.ndjson", replicas[number], sample)
             except ReplicaUnavailableError as error:
                 faults.append(str(error))
 
         with ThreadPoolExecutor(READERS) as readers:
-            list(readers.map(spool, range(len(places))))
+            list(readers.map(spool, range(len(replicas))))
         spark = self._target.spark
         names = spark.createDataFrame(
-            [(str(number), replica.name) for number, replica in enumerate(places)],
+            [(str(number), replica.name) for number, replica in enumerate(replicas)],
             "number string, place string",
         )
         pages = spark.read.text(str(folder)).select(
             regexp_extract(input_file_name(), FILE_NAME, 1).alias("number"),
-            from_json("value", self._type(with_place=False), FAILFAST).alias("page"),
+            from_json("value", self._type(with_replica=False), FAILFAST).alias("page"),
         )
         return self._columns(pages.join(names, "number").select("place", "page.records")), faults
 
@@ -133,20 +134,20 @@ class NodesStore:
             "place",
             col("record.key").alias("key"),
             col("record.state").alias("state"),
-            *(col(f"record.{name}").alias(name) for name in POSITION),
+            *(col(f"record.{name}").alias(name) for name in POSITION_COLUMNS),
         )
 
-    def _type(self, *, with_place: bool) -> StructType:
+    def _type(self, *, with_replica: bool) -> StructType:
         target = self._target
         record = StructType(
             [
                 StructField("key", StringType()),
                 StructField("state", target.state_type),
-                *(StructField(name, target.position_type[name]) for name in POSITION),
+                *(StructField(name, target.position_type[name]) for name in POSITION_COLUMNS),
             ]
         )
         fields = [StructField("records", ArrayType(record))]
-        return StructType([StructField("place", StringType()), *fields] if with_place else fields)
+        return StructType([StructField("place", StringType()), *fields] if with_replica else fields)
 
     def _deadline_s(self) -> float:
         return time.monotonic() + self._target.settings.quality.wait_s

@@ -12,24 +12,22 @@ from confluent_kafka import murmur2
 from pyspark.sql import DataFrame, SparkSession
 
 from include.lake.tables import quality_path
-from include.quality.check import CheckRequest, CheckResult, Mode, StoreName, UncheckableError
-from include.quality.verdict import Outcome, verdict_of
+from include.position import Offsets
+from include.quality.check import CheckRequest, CheckResult, Mode, StoreName
 from include.settings import Settings
 from spark_jobs.quality.check_target import target_of
-from spark_jobs.quality.expectations import (
-    COMPLETE,
-    FRESH,
-    KEY_COUNT,
-    NO_EXTRA_KEY,
-    NO_MISSING_KEY,
-    ONCE,
-    RIGHT_STORE,
-    WHOLE_PARTITIONS,
-    folds_to,
-)
+from spark_jobs.quality.expectations.complete_to_cut import COMPLETE
+from spark_jobs.quality.expectations.field_is_replayed import folds_to
+from spark_jobs.quality.expectations.fresh import FRESH
+from spark_jobs.quality.expectations.key_count import KEY_COUNT
+from spark_jobs.quality.expectations.key_stored_once import ONCE
+from spark_jobs.quality.expectations.no_extra_key import NO_EXTRA_KEY
+from spark_jobs.quality.expectations.no_missing_key import NO_MISSING_KEY
+from spark_jobs.quality.expectations.no_truncated_partition import WHOLE_PARTITIONS
+from spark_jobs.quality.expectations.right_store import RIGHT_STORE
 from spark_jobs.quality.stores.base import Target
 from spark_jobs.quality.stores.changelog import ChangelogStore
-from tests.support.checked_ledger import ONE_FOR_ALL, CheckedLedger, Record, failed, named
+from tests.support.checked_ledger import CheckedLedger, Record, failed, named
 
 KEY = "customer 7/é"
 CUSTOMERS, EVENTS_EACH = 40, 5
@@ -103,7 +101,7 @@ def right(ledger: CheckedLedger, lake_spark: SparkSession) -> Checks:
     ledger.write_lake(lake_spark, ledger.records.values())
     full = ledger.check(lake_spark, StoreName.LAKE, StoreName.CHANGELOG, run_id=RUN_ID)
     # As after a stream that stopped before it committed its offsets.
-    ledger.write_lake(lake_spark, ledger.records.values(), complete_up_to={})
+    ledger.write_lake(lake_spark, ledger.records.values(), complete_up_to=Offsets())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ledger, "settings", ledger.settings.changed(quality_max_lake_age_s=1e-6))
         sample = ledger.check(lake_spark, StoreName.LAKE, mode=Mode.SAMPLE)
@@ -167,7 +165,8 @@ def outdated(ledger: CheckedLedger, right: Checks, lake_spark: SparkSession) -> 
     """Check a table of another version that lacks one event."""
     assert right.full.passed
     others = [record for record in ledger.records.values() if record.key != KEY]
-    ledger.write_lake(lake_spark, [*others, ledger.history[KEY][-2]], version=2, complete_up_to={})
+    lacking = [*others, ledger.history[KEY][-2]]
+    ledger.write_lake(lake_spark, lacking, version=2, complete_up_to=Offsets())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ledger, "settings", ledger.settings.changed(quality_max_lake_age_s=1e-6))
         # As if version 1 had been live for a long time: after a promotion the lake has half an hour to follow.
@@ -209,24 +208,6 @@ def test_a_promotion_on_its_way_to_the_lake_is_waited_for(
     assert result.version == 2
 
 
-def test_a_key_with_events_in_several_partitions_is_uncheckable(
-    settings: Settings, lake_spark: SparkSession
-) -> None:
-    ledger = CheckedLedger(settings, "mixed", key=ONE_FOR_ALL)
-    ledger.append(10, 2)
-    newest = max(ledger.records.values(), key=lambda record: record.source_offset)
-    ledger.write_changelog([replace(newest, key="all")])
-
-    with pytest.raises(
-        UncheckableError, match="mixed cannot be checked: key 'all' has events in source part"
-    ):
-        ledger.check(lake_spark, StoreName.CHANGELOG, run_id="mixed")
-
-    verdict = verdict_of(settings, "mixed")
-    assert verdict is not None
-    assert verdict.outcome is Outcome.UNCHECKABLE
-
-
 @pytest.fixture(scope="module")
 def stopped(settings: Settings) -> CheckedLedger:
     """A changelog whose newest record of each key is after the second of three events."""
@@ -251,14 +232,14 @@ def test_an_event_on_its_way_is_waited_for(
     stopped: CheckedLedger, lake_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stopped, "settings", stopped.settings.changed(quality_wait_s=60.0))
-    read_again, looks = ChangelogStore.read_again, itertools.count(1)
+    reread, looks = ChangelogStore.reread, itertools.count(1)
 
     def written_before_the_second_look(store: ChangelogStore, wanted: DataFrame) -> DataFrame:
         if next(looks) == 2:
             stopped.write_changelog(stopped.records.values())
-        return read_again(store, wanted)
+        return reread(store, wanted)
 
-    monkeypatch.setattr(ChangelogStore, "read_again", written_before_the_second_look)
+    monkeypatch.setattr(ChangelogStore, "reread", written_before_the_second_look)
 
     result = stopped.check(lake_spark, StoreName.CHANGELOG)
 

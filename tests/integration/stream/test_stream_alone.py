@@ -78,4 +78,4 @@ def test_alone_folds_without_registry_and_stops_on_sigterm(
     rule.with_name(f".{rule.name}.crc").unlink()
     rule.write_text(rule.read_text().replace("sum(", "max("))
     assert launch(stream_stack, tmp_path).wait(90) == 1
-    assert "was folded with another fold than its newest" in (tmp_path / "alone.log").read_text()
+    assert "is not what the state was folded with" in (tmp_path / "alone.log").read_text()

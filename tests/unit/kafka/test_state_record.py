@@ -10,6 +10,7 @@ import pytest
 from include.declarations.read_model import read_model
 from include.kafka.state_record import StateRecord, decode_state_record
 from include.kafka.wire_format import header, split
+from include.position import Position
 from include.read_models.balance.changelog_value import event_count_and_amount
 
 SCHEMA = read_model("balance").state_schema
@@ -38,7 +39,7 @@ def test_amount_keeps_its_scale_and_every_digit(amount: str) -> None:
 def test_state_and_position_are_apart() -> None:
     asked: list[int] = []
     record = decode_state_record(value(Decimal("5.00"), schema_id=9), lambda i: asked.append(i) or SCHEMA)  # type: ignore[func-returns-value]  # append
-    assert record == StateRecord({"amount": Decimal("5.00")}, 3, 2, 41, OCCURRED_ON)
+    assert record == StateRecord({"amount": Decimal("5.00")}, Position(2, 41, 3), OCCURRED_ON)
     assert asked == [9]
 
 

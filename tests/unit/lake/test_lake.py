@@ -8,15 +8,24 @@ import pytest
 from cli.lake import to_lines
 from include.declarations.read_model import read_model
 from include.lake.status import LakeCommit, LakeStatus
-from include.lake.tables import CommitTag, merge_offsets, table_fields
+from include.lake.tables import CommitTag, table_fields
+from include.position import Offsets
 from spark_jobs.lake.lake_table import TaggedCommit
 from spark_jobs.lake.live_lake import invalid_reason
 
-TAG = CommitTag("balance", 3, 2, "compaction", {0: 17, 1: 0}, {0: 40, 1: 2}, "5f0c", "i_Pm")
+TAG = CommitTag("balance", 3, 2, "compaction", Offsets({0: 17, 1: 0}), Offsets({0: 40, 1: 2}), "5f0c", "i_Pm")
 
 
 def test_a_tag_is_read_as_it_was_written() -> None:
     assert CommitTag.from_json(TAG.to_json()) == TAG
+
+
+def test_a_tag_keeps_its_form() -> None:
+    assert TAG.to_json() == (
+        '{"read_model":"balance","version":3,"fold_revision":2,"operation":"compaction",'
+        '"changelog_offsets":{"0":17,"1":0},"complete_up_to":{"0":40,"1":2},'
+        '"promotion_id":"5f0c","topic_id":"i_Pm"}'
+    )
 
 
 @pytest.mark.parametrize(
@@ -36,21 +45,21 @@ def test_a_tag_of_a_release_without_topic_ids_is_read() -> None:
     assert CommitTag.from_json(text) == replace(TAG, topic_id="")
 
 
-def test_what_a_table_is_complete_up_to_never_falls() -> None:
-    assert merge_offsets({0: 40, 1: 2}, {}) == {0: 40, 1: 2}
-    assert merge_offsets({0: 40, 1: 2}, {1: 3, 2: 7}) == {0: 40, 1: 3, 2: 7}
-
-
 @pytest.mark.parametrize(
     ("newest_id", "overwritten_by", "topic_id", "why"),
     [
         ("i_Pm", "", "i_Pm", ""),
         ("", "", "i_Pm", ""),
-        ("i_Pm", "", "other", "the changelog was made anew (its topic's id was i_Pm, and is other)"),
-        ("i_Pm", "DELETE in version 4", "i_Pm", "somebody else changed the table (DELETE in version 4)"),
+        ("i_Pm", "", "other", "the changelog was recreated (its topic id was i_Pm, and is other)"),
+        (
+            "i_Pm",
+            "DELETE in version 4",
+            "i_Pm",
+            "the table was changed by something else (DELETE in version 4)",
+        ),
     ],
 )
-def test_a_table_is_taken_anew_where_its_offsets_mean_nothing(
+def test_a_table_is_read_again_where_its_offsets_mean_nothing(
     newest_id: str, overwritten_by: str, topic_id: str, why: str
 ) -> None:
     at = datetime(2026, 11, 21, tzinfo=UTC)
@@ -76,7 +85,7 @@ def test_the_command_line_shows_figures_and_history() -> None:
         bytes=2_500_000,
         delta_version=8,
         version=3,
-        complete_up_to={0: 40, 1: 2},
+        complete_up_to=Offsets({0: 40, 1: 2}),
         events_behind=1200,
         newest_age_s=125.0,
         history=history,

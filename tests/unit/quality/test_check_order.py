@@ -75,17 +75,21 @@ def test_without_stored_results_there_is_no_verdict(
 
 def test_an_impossible_check_gives_the_reason(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     steps = Steps(settings, monkeypatch, replace(PASSED))
-    error = UncheckableError.of_several_partitions("balance", "k", (0, 3))
+    error = UncheckableError.of_several_partitions("balance", {"k": (0, 3), "l": (1, 2)}, 5, 1_200)
 
     def refuse(*_: object) -> CheckResult:
         raise error
 
     monkeypatch.setattr(quality, "run_check", refuse)
 
-    with pytest.raises(UncheckableError, match=r"key 'k' has events in source partitions \[0, 3\]"):
+    with pytest.raises(
+        UncheckableError, match=r"key 'k' in partitions 0, 3; key 'l' in partitions 1, 2; and 3 more"
+    ):
         quality.check(NO_SPARK, settings, REQUEST)
 
     verdict = verdict_of(settings, REQUEST.run_id)
     assert verdict is not None
     assert (verdict.outcome, verdict.words) == (Outcome.UNCHECKABLE, str(error))
+    assert "5 of its 1,200 keys" in str(error)
+    assert "produce the events to another topic" in str(error)
     assert steps.taken == []

@@ -1,4 +1,4 @@
-"""A check that took long is followed by a long rest; a read model rests by itself."""
+"""A long check is followed by a long pause, for its read model alone."""
 
 import json
 import os
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from include.quality.check_throttle import REST_FACTOR, rest_left_s
+from include.quality.check_throttle import PAUSE_FACTOR, pause_left_s
 from include.quality.report import reports_directory, summary_path
 from include.settings import Settings
 
@@ -28,21 +28,21 @@ def ended(settings: Settings, run_id: str, ago_s: float, read_model: str = "bala
 
 
 def test_before_the_first_check_nothing_is_throttled(tmp_path: Path) -> None:
-    assert rest_left_s(Settings.of(home=tmp_path), "balance", NOW_S) == 0
+    assert pause_left_s(Settings.of(home=tmp_path), "balance", NOW_S) == 0
 
 
 def test_the_newest_check_sets_the_throttle(settings: Settings) -> None:
     ended(settings, "older", ago_s=10_000)
     ended(settings, "newest", ago_s=40)
 
-    assert rest_left_s(settings, "balance", NOW_S) == pytest.approx(DURATION_S * REST_FACTOR - 40)
-    assert rest_left_s(settings, "balance", NOW_S + DURATION_S * REST_FACTOR) == 0
+    assert pause_left_s(settings, "balance", NOW_S) == pytest.approx(DURATION_S * PAUSE_FACTOR - 40)
+    assert pause_left_s(settings, "balance", NOW_S + DURATION_S * PAUSE_FACTOR) == 0
 
 
 def test_checks_of_other_read_models_do_not_throttle(settings: Settings) -> None:
     ended(settings, "visits", ago_s=1, read_model="visits")
 
-    assert rest_left_s(settings, "balance", NOW_S) == 0
+    assert pause_left_s(settings, "balance", NOW_S) == 0
 
 
 def test_rubbish_and_a_clock_that_was_set_back_do_not_stop_checks(settings: Settings) -> None:
@@ -50,4 +50,4 @@ def test_rubbish_and_a_clock_that_was_set_back_do_not_stop_checks(settings: Sett
     summary_path(settings, "older release").write_text("{}")
     ended(settings, "later", ago_s=-3_600)
 
-    assert rest_left_s(settings, "balance", NOW_S) == 0
+    assert pause_left_s(settings, "balance", NOW_S) == 0

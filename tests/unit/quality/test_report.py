@@ -126,5 +126,5 @@ def test_the_page_is_written_first_and_the_verdict_beside_it_last(tmp_path: Path
     report.write_summary(settings, FAILED)
     said = CheckResult.read(path.with_suffix(".json").read_text(encoding="utf-8"))
     assert (said["passed"], said["verdict"]) == (False, FAILED.verdict)
-    report.forget(settings, REQUEST.run_id)
+    report.remove(settings, REQUEST.run_id)
     assert list(path.parent.iterdir()) == []

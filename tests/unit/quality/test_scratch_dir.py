@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from include.quality.scratch_dir import spool_folder
+from include.quality.scratch_dir import spool_dir
 from include.settings import Settings
 from stack.launchers.batch_submit import scratch_dir
 from stack.launchers.spark_submit import submit_environment
@@ -21,7 +21,7 @@ def test_the_scratch_dir_of_a_killed_check_is_removed_with_its_job(
     python = Tools(settings).main_python
     environment = submit_environment(python, killed, {}, "local[2]")
     monkeypatch.setenv("SPARK_LOCAL_DIRS", environment["SPARK_LOCAL_DIRS"])
-    spool_folder().mkdir(parents=True)
+    spool_dir().mkdir(parents=True)
     assert len(list(killed.iterdir())) == 1
 
     scratch_dir(settings)

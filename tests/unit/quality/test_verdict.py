@@ -39,7 +39,7 @@ def failed(settings: Settings) -> None:
 
 
 def refused(settings: Settings) -> None:
-    report.write_refusal(settings, REQUEST, "it cannot be checked", 12.0)
+    report.write_uncheckable(settings, REQUEST, "it cannot be checked", 12.0)
 
 
 def job(settings: Settings, writes: Writes | None, error: Exception | None) -> Callable[..., None]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from include.position import Offsets
 from spark_jobs.streaming import supervised_query
 from spark_jobs.streaming.query_spec import QuerySpec
 from spark_jobs.streaming.supervised_query import Phase, SupervisedQuery
@@ -67,7 +68,7 @@ def spark(monkeypatch: pytest.MonkeyPatch) -> Spark:
         "start_catch_up": spark.start,
         "start_real_time": spark.start,
         "remove_uncommitted": lambda *_: False,
-        "committed_offsets": lambda *_: {},
+        "committed_offsets": lambda *_: Offsets(),
         "end_offsets": lambda *_: (spark.behind,),
         "headers_ahead": lambda *_: set(),
     }

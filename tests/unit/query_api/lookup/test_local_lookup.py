@@ -135,7 +135,7 @@ def test_record_is_decoded_with_the_store_it_was_read_from(
         node.remove_store(1)
 
     assert local.decode(answer).state == {"amount": Decimal("5.00")}
-    assert [local.decoder(page)(record).source_offset for _, record in page.page.records] == [42]
+    assert [local.decoder(page)(record).position.offset for _, record in page.page.records] == [42]
 
 
 @pytest.mark.usefixtures("without_gc")

@@ -7,7 +7,7 @@ import pytest
 
 from include.declarations.api import load_apis
 from include.kafka.events import GenericEvent, event_key
-from query_api.commands.command_validation import parse_command
+from query_api.http.commands.command_validation import parse_command
 from query_api.http.problems import ProblemError
 
 (API,) = load_apis()

@@ -8,8 +8,8 @@ from include.declarations.api import Command, ReadModelApi
 from include.errors import SchemaError
 from include.kafka.record_schema import RecordSchema
 from include.settings import Settings
-from query_api.commands.command_validation import MAX_BODY_BYTES, parse_command
-from query_api.commands.event_producer import UNAVAILABLE, EventProducer
+from query_api.http.commands.command_validation import MAX_BODY_BYTES, parse_command
+from query_api.http.commands.event_producer import UNAVAILABLE, EventProducer
 from query_api.http.json_text import dumps
 from query_api.http.problems import ProblemError
 from query_api.metrics.node_metrics import COMMANDS

@@ -1,0 +1,181 @@
+"""Up to where something has read its source: one key's record (`Position`), or everything that reads a topic (`Offsets`).
+
+The one place for the names, the order and the text form of a position. State records (Avro), Spark columns, HTTP, the
+lake's tags and the quality check's cut are made from it. docs/decisions/0006 says why a position is one offset.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import Any, Self
+
+# 19 digits hold every offset that Kafka has.
+OFFSET_TEXT = re.compile(r"[0-9]{1,19}")
+
+
+@dataclass(frozen=True)
+class PositionField:
+    """One field of a state record's position: its name, Avro type and meaning.
+
+    maximum_of: the event column whose maximum it is; None: it counts the events. The events of a key stand in one
+        partition, in order, so the maxima are the values of the newest event.
+    """
+
+    name: str
+    avro_type: str | dict[str, Any]
+    doc: str
+    maximum_of: str | None = None
+
+
+EVENT_COUNT = PositionField("event_count", "long", "Events folded into this record.")
+SOURCE_PARTITION = PositionField(
+    "source_partition", "int", "Partition of the newest event folded in.", "partition"
+)
+SOURCE_OFFSET = PositionField("source_offset", "long", "Offset of the newest event folded in.", "offset")
+OCCURRED_ON = PositionField(
+    "occurred_on",
+    {"type": "long", "logicalType": "timestamp-millis"},
+    "Newest occurredOn among the events folded in.",
+    "occurredOn",
+)
+# In the order in which every state record, table and report has them, behind the state's own fields.
+POSITION_RECORD_FIELDS = (EVENT_COUNT, SOURCE_PARTITION, SOURCE_OFFSET, OCCURRED_ON)
+POSITION_COLUMNS = tuple(field.name for field in POSITION_RECORD_FIELDS)
+# (event_count, source_partition, source_offset) of a decoded record; KeyError where one is absent.
+position_values = itemgetter(EVENT_COUNT.name, SOURCE_PARTITION.name, SOURCE_OFFSET.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Up to which event of its key a record is folded.
+
+    partition, offset: of the newest event folded in.
+    event_count: how many events of the key that makes; 0 for the position of a single event on the log.
+    topic: the source topic; empty where the read model gives it, as in a state record.
+    """
+
+    partition: int
+    offset: int
+    event_count: int = 0
+    topic: str = ""
+
+    @classmethod
+    def take_from(cls, fields: dict[str, Any], topic: str = "") -> Self:
+        """Remove the position's fields from a decoded state record and return them; KeyError where one is absent."""
+        return cls(
+            partition=fields.pop(SOURCE_PARTITION.name),
+            offset=fields.pop(SOURCE_OFFSET.name),
+            event_count=fields.pop(EVENT_COUNT.name),
+            topic=topic,
+        )
+
+    def record_fields(self) -> dict[str, int]:
+        """Return the position as fields of a state record, in their order."""
+        return {
+            EVENT_COUNT.name: self.event_count,
+            SOURCE_PARTITION.name: self.partition,
+            SOURCE_OFFSET.name: self.offset,
+        }
+
+    def covers(self, other: "Position") -> bool:
+        """Whether a record at this position contains the event at the other one; False for another partition or topic."""
+        return self._is_comparable(other) and self.offset >= other.offset
+
+    def merge(self, other: "Position") -> "Position":
+        """Return the further one of two positions of a key; raises ValueError where they are of different partitions."""
+        if not self._is_comparable(other):
+            message = f"{self} and {other} are of different partitions: neither is further than the other."
+            raise ValueError(message)
+        return other if other.offset > self.offset else self
+
+    def _is_comparable(self, other: "Position") -> bool:
+        same_topic = not (self.topic and other.topic) or self.topic == other.topic
+        return same_topic and self.partition == other.partition
+
+    def __str__(self) -> str:
+        """Return the text form: `partition=3, offset=39928, event_count=50`, with `topic=...` in front where it is known."""
+        topic = f"topic={self.topic}, " if self.topic else ""
+        if not self.event_count:
+            return f"{topic}partition={self.partition}, offset={self.offset}"
+        return topic + _text(self.partition, self.offset, self.event_count)
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read the text form; raises ValueError."""
+        parts = dict(part.split("=", 1) for part in text.split(", ") if "=" in part)
+        try:
+            partition, offset = parse_offset(parts.pop("partition")), parse_offset(parts.pop("offset"))
+            event_count = parse_offset(parts.pop("event_count", "0"))
+        except (KeyError, ValueError) as error:
+            raise ValueError(_not_a_position(text)) from error
+        topic = parts.pop("topic", "")
+        if parts:
+            raise ValueError(_not_a_position(text))
+        return cls(partition, offset, event_count, topic)
+
+
+def position_text(fields: Mapping[str, Any]) -> str:
+    """Return the text form of a decoded record's position. For each lookup, so without a `Position` in between."""
+    event_count, partition, offset = position_values(fields)
+    return _text(partition, offset, event_count)
+
+
+def _text(partition: int, offset: int, event_count: int) -> str:
+    return f"partition={partition}, offset={offset}, event_count={event_count}"
+
+
+def parse_offset(text: str) -> int:
+    """Read an offset, a whole number of 19 digits at most; raises ValueError."""
+    if not OFFSET_TEXT.fullmatch(text):
+        message = f"{text[:40]!r} is not an offset: give a whole number, 0 or more."
+        raise ValueError(message)
+    return int(text)
+
+
+def _not_a_position(text: str) -> str:
+    return f"{text[:100]!r} is not a position: its form is `partition=3, offset=39928, event_count=50`."
+
+
+class Offsets(dict[int, int]):
+    """Up to where a whole topic is read: partition -> offset of the first record that is not; 0 where none is given.
+
+    The end offsets of a topic, the cut of a check, what a table is complete up to. A value: make another one instead of
+    changing it. It is a dictionary, so that JSON, Spark and Delta's tags take it as it is.
+    """
+
+    @classmethod
+    def of_ends(cls, ends: Iterable[int]) -> Self:
+        """Return the end offsets of the partitions from 0 on."""
+        return cls(enumerate(ends))
+
+    @classmethod
+    def from_json(cls, by_partition: Mapping[str, int]) -> Self:
+        """Return offsets whose partitions are text, as JSON has them; raises ValueError, AttributeError."""
+        return cls({int(partition): offset for partition, offset in by_partition.items()})
+
+    def for_spark(self, topic: str) -> str:
+        """Return the offsets as Spark's Kafka source takes them: JSON by topic and partition."""
+        return json.dumps({topic: {str(partition): offset for partition, offset in self.items()}})
+
+    def of(self, partition: int) -> int:
+        """Return the offset of a partition."""
+        return self.get(partition, 0)
+
+    def merge(self, other: Mapping[int, int]) -> "Offsets":
+        """Return the higher offset of each partition: what was once read stays read."""
+        partitions = sorted(self.keys() | other.keys())
+        return Offsets({p: max(self.of(p), other.get(p, 0)) for p in partitions})
+
+    def covers(self, ends: Mapping[int, int]) -> bool:
+        """Whether everything below these ends is read."""
+        return all(self.of(partition) >= end for partition, end in ends.items())
+
+    def with_event(self, event: Position) -> "Offsets":
+        """Return the offsets once everything of a partition is read, up to and including the event at a position."""
+        return self.merge({event.partition: event.offset + 1})
+
+    def events_until(self, ends: Mapping[int, int]) -> int:
+        """Return how many events lie between these offsets and the ends."""
+        return sum(max(0, end - self.of(partition)) for partition, end in ends.items())

@@ -1,0 +1,51 @@
+"""Which columns of the events a read model's key is made of, as Spark resolves it; and the rule that the entity is among them."""
+
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import lit
+
+from include.declarations.key_rule import require_entity
+from include.declarations.read_model import ReadModel
+from spark_jobs.folding.decode import EventDecoder, SchemaIds
+
+KAFKA_COLUMNS = {"key": "binary", "value": "binary", "partition": "int", "offset": "long"}
+
+
+def require_entity_key(spark: SparkSession, model: ReadModel) -> None:
+    """Raise ReadModelError where a read model's key lacks the entity of one of its event types.
+
+    Raises Spark's AnalysisException where the key refers to a column that the events do not have.
+    """
+    keyed = [schema for schema in model.event_schemas if schema.key_field is not None]
+    if not keyed:
+        return
+    columns = key_columns(spark, model)
+    key = str(model.key()).removeprefix("Column<'").removesuffix("'>")
+    for schema in keyed:
+        require_entity(model.name, schema, key, columns)
+
+
+def key_columns(spark: SparkSession, model: ReadModel) -> list[str]:
+    """Return the event columns that a read model's key refers to: `<field>` or `<EventType>.<field>`, sorted."""
+    key = _no_events(spark, model).select(model.key())
+    plan: Any = key._jdf.queryExecution().analyzed()  # noqa: SLF001 - PySpark shows no resolved expression
+    return sorted(_columns(plan.expressions().head()))
+
+
+def _no_events(spark: SparkSession, model: ReadModel) -> DataFrame:
+    """Return the events as key and fold see them, without reading any."""
+    nulls = (lit(None).cast(kind).alias(name) for name, kind in KAFKA_COLUMNS.items())
+    schema_ids = SchemaIds(dict(enumerate(model.event_schemas)))
+    return EventDecoder(model.event_schemas, schema_ids).decode(spark.range(0).select(*nulls))
+
+
+def _columns(expression: Any) -> set[str]:  # noqa: ANN401 - a Java object
+    """Return the names of the columns in a resolved expression; of a struct, the name of the field where it is one."""
+    kind = expression.getClass().getSimpleName()
+    if kind == "AttributeReference":
+        return {str(expression.name())}
+    if kind == "GetStructField":
+        return {f"{name}.{expression.extractFieldName()}" for name in _columns(expression.child())}
+    children = expression.children()
+    return {name for i in range(children.size()) for name in _columns(children.apply(i))}

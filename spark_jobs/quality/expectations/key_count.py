@@ -1,0 +1,20 @@
+"""In a sample: a replica has as many keys in all as the log, those outside of the sample included."""
+
+from include.quality.check import ExpectationResult, Mode
+from spark_jobs.quality.checked_records import CheckedRecords
+from spark_jobs.quality.rules import AtMost, Expectation
+from spark_jobs.quality.validation import validate
+
+KEY_COUNT = "as many keys as the log"
+EXPECTATION = Expectation(KEY_COUNT, AtMost("difference", 0))
+
+
+def of_stores(check: CheckedRecords) -> list[ExpectationResult]:
+    """Return a result for each store of a sample; none in full, where every key is compared."""
+    if check.request.mode is not Mode.SAMPLE:
+        return []
+    results = []
+    for read in check.readings:
+        differences = check.sampling.key_differences(read.store, read.reading.replicas, check.replay)
+        results += validate(read.store.name, differences, [EXPECTATION], ("place",))
+    return results

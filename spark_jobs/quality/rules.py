@@ -1,0 +1,123 @@
+"""The rules that an expectation can state over columns. Each is stated once and yields both sides that a check needs.
+
+`fails` marks the failing rows in Spark, for the list of failing keys; `statement` is the same for Great Expectations, which
+counts them and samples them for the report.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from pyspark.sql import Column
+from pyspark.sql.functions import col
+
+from spark_jobs.quality.validation import great_expectations
+
+if TYPE_CHECKING:
+    from great_expectations.expectations.expectation import Expectation as Statement
+
+
+class Rule(Protocol):
+    """What must hold in every row of a frame."""
+
+    def fails(self) -> Column:
+        """Return a column that is true where a row breaks the rule; false or null where it does not."""
+
+    def statement(self) -> "Statement":
+        """Return the rule as Great Expectations states it."""
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """A rule and its name in reports and in `lake/_quality`.
+
+    columns: those that the rule needs beside the comparison's (spark_jobs/quality/comparison.py), by name. Of all
+        expectations together, no two have the same name.
+    """
+
+    name: str
+    rule: Rule
+    columns: Mapping[str, Column] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Equal:
+    """Two columns are equal; two nulls are."""
+
+    left: str
+    right: str
+
+    def fails(self) -> Column:
+        """See Rule."""
+        return ~col(self.left).eqNullSafe(col(self.right))
+
+    def statement(self) -> "Statement":
+        """See Rule."""
+        return _statement(
+            "ExpectColumnPairValuesToBeEqual",
+            column_A=self.left,
+            column_B=self.right,
+            ignore_row_if="both_values_are_missing",
+        )
+
+
+@dataclass(frozen=True)
+class NotNull:
+    """A column has a value."""
+
+    column: str
+
+    def fails(self) -> Column:
+        """See Rule."""
+        return col(self.column).isNull()
+
+    def statement(self) -> "Statement":
+        """See Rule."""
+        return _statement("ExpectColumnValuesToNotBeNull", column=self.column)
+
+
+@dataclass(frozen=True)
+class AtLeastColumn:
+    """A column is not below another one, where both have a value."""
+
+    column: str
+    least: str
+
+    def fails(self) -> Column:
+        """See Rule."""
+        return col(self.column) < col(self.least)
+
+    def statement(self) -> "Statement":
+        """See Rule."""
+        return _statement(
+            "ExpectColumnPairValuesAToBeGreaterThanB",
+            column_A=self.column,
+            column_B=self.least,
+            or_equal=True,
+            ignore_row_if="either_value_is_missing",
+        )
+
+
+@dataclass(frozen=True)
+class AtMost:
+    """A column is not above a value; with `below`, it is below. Null is neither."""
+
+    column: str
+    most: float
+    below: bool = False
+
+    def fails(self) -> Column:
+        """See Rule."""
+        return col(self.column) >= self.most if self.below else col(self.column) > self.most
+
+    def statement(self) -> "Statement":
+        """See Rule."""
+        return _statement(
+            "ExpectColumnValuesToBeBetween", column=self.column, max_value=self.most, strict_max=self.below
+        )
+
+
+def _statement(expectation: str, **arguments: object) -> "Statement":
+    """Return one of Great Expectations' own expectations, by the name of its class."""
+    statement: Statement = getattr(great_expectations().expectations, expectation)(**arguments)
+    return statement

@@ -1,0 +1,130 @@
+"""Great Expectations over a frame of a check: which expectations its rows meet, how many do not, and some of those.
+
+Its import takes seconds, so that it is imported with the first validation.
+"""
+
+import logging
+import os
+import time
+import warnings
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+from pyspark.sql import DataFrame
+
+from include.quality.check import ExpectationResult, QualityError, StoreName
+
+if TYPE_CHECKING:
+    from spark_jobs.quality.rules import Expectation
+
+# So many failing rows of an expectation are in its result.
+MAX_SAMPLE = 20
+
+
+def validate(
+    store: StoreName,
+    frame: DataFrame | pd.DataFrame,
+    expectations: "Sequence[Expectation]",
+    index: Sequence[str],
+) -> list[ExpectationResult]:
+    """Return the result of each expectation over the rows of a frame.
+
+    Args:
+        store: whose rows they are.
+        frame: the rows; on a pandas frame no Spark job is run.
+        expectations: what is expected of every row.
+        index: the columns that identify a row in the result's sample.
+
+    Raises:
+        QualityError: Great Expectations gave no verdict, e.g. since a column is missing.
+    """
+    batch = _batch(frame)
+    checked = len(frame) if isinstance(frame, pd.DataFrame) else frame.count()
+    began_s = time.monotonic()
+    # First whether each is met: one Spark job for all of them.
+    outcomes = _outcomes(batch, expectations, {"result_format": "BOOLEAN_ONLY"})
+    duration_s = (time.monotonic() - began_s) / len(expectations)
+    failed = [one for one, outcome in zip(expectations, outcomes, strict=True) if not outcome.success]
+    # Then, of those that are not, how often and where. Not COMPLETE: that would fetch every failing row, and a store may
+    # have lost all of its keys.
+    in_detail = {
+        "result_format": "SUMMARY",
+        "unexpected_index_column_names": list(index),
+        "partial_unexpected_count": MAX_SAMPLE,
+    }
+    details = dict(zip((one.name for one in failed), _outcomes(batch, failed, in_detail), strict=True))
+    return [
+        _failure(store, one.name, checked, details[one.name], index, duration_s)
+        if one.name in details
+        else ExpectationResult(store, one.name, checked, 0, duration_s)
+        for one in expectations
+    ]
+
+
+def _batch(frame: DataFrame | pd.DataFrame) -> Any:  # noqa: ANN401 - Great Expectations' own
+    gx = great_expectations()
+    context = gx.get_context(mode="ephemeral")
+    context.enable_analytics(enable=False)
+    context.variables.progress_bars = gx.data_context.types.base.ProgressBarsConfig(globally=False)
+    sources = context.data_sources
+    source = (
+        sources.add_pandas("frame")
+        if isinstance(frame, pd.DataFrame)
+        else sources.add_spark("frame", persist=False)
+    )
+    asset = source.add_dataframe_asset("comparison")
+    return asset.add_batch_definition_whole_dataframe("all").get_batch({"dataframe": frame})
+
+
+def _outcomes(
+    batch: Any,  # noqa: ANN401 - Great Expectations' own
+    expectations: "Sequence[Expectation]",
+    result_format: dict[str, Any],
+) -> list[Any]:
+    """Return Great Expectations' outcome of each expectation, in their order; raises QualityError where there is none."""
+    if not expectations:
+        return []
+    suite = great_expectations().ExpectationSuite(name="suite")
+    for number, expectation in enumerate(expectations):
+        statement = expectation.rule.statement()
+        statement.meta = {"number": number}
+        suite.add_expectation(statement)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        outcomes = batch.validate(suite, result_format=result_format).results
+    for outcome in outcomes:
+        errors = outcome.exception_info or {}
+        for info in (errors, *(value for value in errors.values() if isinstance(value, dict))):
+            if info.get("raised_exception"):
+                raise QualityError(f"Great Expectations gave no verdict: {info.get('exception_message')}")
+    return sorted(outcomes, key=lambda outcome: outcome.expectation_config.meta["number"])
+
+
+def _failure(
+    store: StoreName,
+    name: str,
+    checked: int,
+    outcome: Any,  # noqa: ANN401 - Great Expectations' own
+    index: Sequence[str],
+    duration_s: float,
+) -> ExpectationResult:
+    found = outcome.result
+    failed = int(found.get("unexpected_count") or 0)
+    if failed == 0:
+        raise QualityError(f"Great Expectations gave no number of rows that fail {name!r}: {found}")
+    rows = found.get("partial_unexpected_index_list") or ()
+    sample = tuple({column: str(row[column]) for column in index} for row in rows[:MAX_SAMPLE])
+    return ExpectationResult(store, name, checked, failed, duration_s, sample)
+
+
+def great_expectations() -> Any:  # noqa: ANN401 - the module
+    """Return Great Expectations, with its analytics off and its log quiet."""
+    os.environ["GX_ANALYTICS_ENABLED"] = "false"
+    logging.getLogger("great_expectations").setLevel(logging.WARNING)
+    with warnings.catch_warnings():
+        # Deprecations in what it imports are its own affair.
+        warnings.simplefilter("ignore")
+        import great_expectations  # noqa: PLC0415 - seconds
+
+    return great_expectations

@@ -1,0 +1,45 @@
+"""An expectation's one rule marks the failing keys and makes Great Expectations count the same ones."""
+
+from pyspark.sql import SparkSession
+
+from include.quality.check import StoreName
+from spark_jobs.quality.evaluation import with_failures
+from spark_jobs.quality.expectations import key_expectations
+from spark_jobs.quality.expectations.complete_to_cut import COMPLETE
+from spark_jobs.quality.expectations.field_is_replayed import folds_to
+from spark_jobs.quality.expectations.key_stored_once import ONCE
+from spark_jobs.quality.expectations.no_extra_key import NO_EXTRA_KEY
+from spark_jobs.quality.expectations.no_missing_key import NO_MISSING_KEY
+from spark_jobs.quality.validation import validate
+
+FIELDS = ("amount", "event_count")
+RECORD = "struct<amount:string, event_count:string>"
+COLUMNS = f"place string, key string, stored {RECORD}, replayed {RECORD}, stored_offset long, required_offset long, copy int"
+ONE = ("1.00", "1")
+# key -> the rest of its row, and what it fails.
+ROWS = {
+    "right": ((ONE, ONE, 5, 5, 1), set()),
+    "beyond the cut": ((ONE, ONE, 5, None, 1), set()),
+    "amount off": ((("2.00", "1"), ONE, 5, 5, 1), {folds_to("amount")}),
+    "folded twice": ((("2.00", "2"), ONE, 5, 5, 1), {folds_to("amount"), folds_to("event_count")}),
+    "behind": ((ONE, ONE, 4, 5, 1), {COMPLETE}),
+    "missing": ((None, ONE, None, 5, 1), {NO_MISSING_KEY}),
+    "extra": ((ONE, None, 5, None, 1), {NO_EXTRA_KEY}),
+    "second": ((ONE, ONE, 5, 5, 2), {ONCE}),
+}
+
+
+def test_both_sides_of_a_rule_agree(lake_spark: SparkSession) -> None:
+    rows = [("lake", key, *row) for key, (row, _) in ROWS.items()]
+    expectations = key_expectations(FIELDS)
+    comparison = with_failures(lake_spark.createDataFrame(rows, COLUMNS), expectations).persist()
+
+    marked = {row.key: set(row.failed) for row in comparison.collect()}
+    results = validate(StoreName.LAKE, comparison, expectations, ("place", "key"))
+    comparison.unpersist()
+
+    assert marked == {key: failed for key, (_, failed) in ROWS.items()}
+    counted = {result.expectation: {row["key"] for row in result.sample} for result in results}
+    assert counted == {
+        one.name: {key for key, (_, failed) in ROWS.items() if one.name in failed} for one in expectations
+    }

@@ -1,0 +1,32 @@
+"""A read model whose key collects events of several partitions cannot be checked: keys, partitions and remedy are named."""
+
+from dataclasses import replace
+
+import pytest
+from pyspark.sql import SparkSession
+
+from include.quality.check import StoreName, UncheckableError
+from include.quality.verdict import Outcome, verdict_of
+from include.settings import Settings
+from tests.support.checked_ledger import ONE_FOR_ALL, CheckedLedger
+
+
+def test_a_key_with_events_in_several_partitions_is_uncheckable(
+    settings: Settings, lake_spark: SparkSession
+) -> None:
+    ledger = CheckedLedger(settings, "mixed", key=ONE_FOR_ALL)
+    ledger.append(10, 2)
+    newest = max(ledger.records.values(), key=lambda record: record.source_offset)
+    ledger.write_changelog([replace(newest, key="all")])
+    partitions = sorted({record.source_partition for record in ledger.records.values()})
+
+    with pytest.raises(UncheckableError) as refused:
+        ledger.check(lake_spark, StoreName.CHANGELOG, run_id="mixed")
+
+    assert "mixed cannot be checked: 1 of its 1 keys have events in several source" in str(refused.value)
+    assert f"key 'all' in partitions {', '.join(map(str, partitions))}" in str(refused.value)
+    assert "produce the events to another topic" in str(refused.value)
+
+    verdict = verdict_of(settings, "mixed")
+    assert verdict is not None
+    assert verdict.outcome is Outcome.UNCHECKABLE
