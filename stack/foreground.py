@@ -4,14 +4,15 @@ The processes are defined by the embedded stack; environment variables of the co
 """
 
 import argparse
+import math
 import os
 import signal
 import subprocess
-import time
 from types import FrameType
 
 from include.errors import SettingsError
 from include.settings import CHECKOUT, Settings
+from include.waiting import wait_for
 from stack.lifecycle import component_modules
 from stack.settings_environment import settings_environment
 from stack.supervision.process import Process
@@ -80,8 +81,11 @@ def _run_together(settings: Settings, processes: list[Process]) -> int:
 
     signal.signal(signal.SIGTERM, forward_signal)
     signal.signal(signal.SIGINT, forward_signal)
-    while all(child.poll() is None for child in children):
-        time.sleep(POLL_INTERVAL_S)
+    wait_for(
+        lambda: any(child.poll() is not None for child in children),
+        timeout_s=math.inf,
+        poll_s=POLL_INTERVAL_S,
+    )
     first = next(child for child in children if child.returncode is not None)
     forward_signal(signal.SIGTERM, None)
     for child in children:

@@ -1,10 +1,12 @@
 """Waiting until started processes are ready, or until it is clear that one of them will not be."""
 
+import math
 import time
 from pathlib import Path
 
 from include.errors import FoldlakeError
 from include.settings import Settings
+from include.waiting import wait_for
 from stack.progress import Listener, Progress
 from stack.supervision.configuration import log_path
 from stack.supervision.process import Process
@@ -60,14 +62,17 @@ def wait_until_ready(
     waiting = [_Start(settings, process) for process in processes]
     for start in waiting:
         listener(Progress(start.process.name, "starting", 0))
-    while waiting:
+
+    def are_ready() -> bool:
         states = supervisor.states()
         for start in list(waiting):
             if start.is_ready(states.get(start.process.name)):
                 listener(Progress(start.process.name, "ready", start.elapsed_s))
                 waiting.remove(start)
-        if waiting:
-            time.sleep(POLL_INTERVAL_S)
+        return not waiting
+
+    # Each process has a timeout of its own.
+    wait_for(are_ready, timeout_s=math.inf, poll_s=POLL_INTERVAL_S)
 
 
 def log_tail(path: Path, lines: int = LOG_TAIL_LINES) -> str:

@@ -1,12 +1,12 @@
 """Names and settings of the topics that Foldlake makes, and making them."""
 
-import time
 from dataclasses import dataclass, field
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic, TopicMetadata  # type: ignore[attr-defined]  # not in its __all__
 
 from include.errors import KafkaUnavailableError
+from include.waiting import wait_for
 
 VERSION_REGISTRY_TOPIC = "read-models"
 PROGRESS_TOPIC = "stream-progress"
@@ -71,9 +71,7 @@ def _metadata(admin: AdminClient, topic: str) -> TopicMetadata | None:
     try:
         metadata = admin.list_topics(topic, timeout=ADMIN_TIMEOUT_S).topics.get(topic)
     except KafkaException as error:
-        message = (
-            f"Kafka does not say which topics it has ({error}): is the broker up, and the address right?"
-        )
+        message = f"Cannot list the topics ({error}). Hint: check that the brokers are up and their address is right."
         raise KafkaUnavailableError(message) from error
     return metadata if metadata is not None and metadata.error is None else None
 
@@ -90,28 +88,28 @@ def ensure_topics(admin: AdminClient, topics: list[Topic], replication_factor: i
             future.result(ADMIN_TIMEOUT_S * 2)
         except KafkaException as error:
             if error.args[0].name() != ALREADY_EXISTS:
-                message = f"Topic {name} could not be made ({error}): check the broker's log."
+                message = f"Cannot create topic {name} ({error}). Hint: check the brokers' logs."
                 raise KafkaUnavailableError(message) from error
             made.remove(name)
         except TimeoutError as error:
-            message = f"Topic {name} could not be made: no answer from the broker in time."
+            message = f"Cannot create topic {name}: the brokers do not answer in time."
             raise KafkaUnavailableError(message) from error
     for topic in topics:
         _wait_until_known(admin, topic.name, with_leaders=topic.name in made)
 
 
 def _wait_until_known(admin: AdminClient, topic: str, *, with_leaders: bool) -> None:
-    # That a topic is made is answered by the controller; the brokers hear of it later, a throttled one seconds later.
-    deadline_s = time.monotonic() + ADMIN_TIMEOUT_S
-    while True:
+    # The controller acknowledges a new topic; the brokers learn of it later, by seconds when they are throttled.
+    def is_known() -> bool:
         found = _metadata(admin, topic)
-        if found is not None and not (with_leaders and any(p.leader < 0 for p in found.partitions.values())):
-            return
-        if time.monotonic() > deadline_s:
-            raise KafkaUnavailableError(
-                f"Topic {topic} was made, and no broker leads it after {ADMIN_TIMEOUT_S:.0f} s: check the brokers' logs."
-            )
-        time.sleep(POLL_INTERVAL_S)
+        return found is not None and not (
+            with_leaders and any(partition.leader < 0 for partition in found.partitions.values())
+        )
+
+    if not wait_for(is_known, timeout_s=ADMIN_TIMEOUT_S, poll_s=POLL_INTERVAL_S):
+        raise KafkaUnavailableError(
+            f"Topic {topic} was created, but has no leader after {ADMIN_TIMEOUT_S:.0f} s. Hint: check the brokers' logs."
+        )
 
 
 def source_topics(source_topic: str, partitions: int) -> list[Topic]:

@@ -1,4 +1,4 @@
-"""What a query node has to know of the cluster, asked about once a second: versions, topics, group, ends of sources."""
+"""What a query node reads of the cluster about once a second: versions, topics, the group, the ends of the source topics."""
 
 import time
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from include.versions.version_record import ReadModelVersions
 from query_api.store.base import Binding
 
 REQUEST_TIMEOUT_S = 5.0
-# A topic that is deleted and made again is noticed after so long.
+# A topic that is deleted and created again is noticed within this time.
 TOPIC_FACTS_S = 5.0
 UNKNOWN_TOPIC = "UNKNOWN_TOPIC_OR_PART"
 
@@ -31,7 +31,7 @@ class TopicFacts:
 
 @dataclass(frozen=True)
 class ClusterView:
-    """All of it, as of one moment."""
+    """The cluster as of one moment."""
 
     versions: Mapping[str, ReadModelVersions] = field(default_factory=dict)
     topics: Mapping[str, TopicFacts] = field(default_factory=dict)
@@ -40,11 +40,12 @@ class ClusterView:
 
 
 class ClusterObserver:
-    """Asks Kafka. Not for use by several threads at once."""
+    """Reads a ClusterView from Kafka. Not for use by several threads at once."""
 
     def __init__(self, settings: Settings, source_topics: Mapping[str, str]) -> None:
         """Observe the read models whose names and source topics are given."""
         self._source_topics = source_topics
+        self._bootstrap_servers = settings.kafka.bootstrap_servers
         self._versions = VersionRegistry(settings.kafka.bootstrap_servers, settings.topics.replication_factor)
         self._admin = admin_client(settings.kafka.bootstrap_servers)
         self._consumer = log_consumer(settings.kafka.bootstrap_servers)
@@ -53,21 +54,21 @@ class ClusterObserver:
         self._facts_at = float("-inf")
 
     def observe(self) -> ClusterView:
-        """Return the cluster as it is now; raises KafkaUnavailableError when it does not answer."""
+        """Return the cluster as it is now; raises KafkaUnavailableError."""
         versions = {name: v for name, v in self._versions.read().items() if name in self._source_topics}
         names = {v.changelog_topic for record in versions.values() for v in record.active}
         names |= set(self._source_topics.values())
         try:
             topics = self._topics(frozenset(names))
-            # Between two rebalances there is none: the last good one stays in force.
+            # During a rebalance there is none: the last one stays in force.
             self._routing = routing_table(self._admin, REQUEST_TIMEOUT_S) or self._routing
             return ClusterView(versions, topics, self._routing, self._source_ends(topics))
         except (KafkaException, TimeoutError) as error:
-            message = f"Kafka does not answer ({error}): is the broker up?"
+            message = f"Kafka at {self._bootstrap_servers} does not answer ({error}): is the broker up?"
             raise KafkaUnavailableError(message) from error
 
     def _topics(self, names: frozenset[str]) -> dict[str, TopicFacts]:
-        """Return the facts of those topics that exist; asked again when one is missing, and now and then."""
+        """Return the facts of those topics that exist; reads them again every few seconds, and while one is missing."""
         now = time.monotonic()
         if now - self._facts_at >= TOPIC_FACTS_S or not names <= self._facts.keys():
             self._facts = self._describe(sorted(names))

@@ -1,7 +1,7 @@
-"""This node's place in the consumer group that decides who owns which partition.
+"""The node's membership in the consumer group that assigns partitions to owners.
 
-The group subscribes to the read models' source topics, which have as many partitions as their changelogs: what a node
-owns then does not change when another version is promoted. Nothing is ever fetched through it.
+The group subscribes to the read models' source topics, which have as many partitions as their changelogs, so ownership does
+not change when another version is promoted. The member fetches no records.
 """
 
 import logging
@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 
 class Membership:
-    """Joins the group and keeps `assigned` up to date; `run_once` has to be called all the time, by one thread."""
+    """Joins the group and keeps `assigned` up to date. One thread calls `run_once` in a loop."""
 
     def __init__(self, settings: Settings, on_change: Callable[[], None]) -> None:
         self._on_change = on_change
@@ -33,9 +33,9 @@ class Membership:
             {
                 "bootstrap.servers": settings.kafka.bootstrap_servers,
                 "group.id": GROUP,
-                # A restart within the session timeout gets its partitions back, and nobody rebalances.
+                # A restart within the session timeout gets its partitions back without a rebalance.
                 "group.instance.id": settings.node.name,
-                # The routing table: describe_consumer_groups shows it.
+                # The group's description shows it: that is the routing table.
                 "client.id": settings.node.advertised_url,
                 "partition.assignment.strategy": "cooperative-sticky",
                 "session.timeout.ms": settings.node.session_timeout_s * 1000,
@@ -48,7 +48,7 @@ class Membership:
         )
 
     def subscribe(self, topics: Iterable[str]) -> None:
-        """Take part in the ownership of these topics; does nothing when they are the same as before."""
+        """Join the group for these topics; does nothing when they have not changed."""
         wanted = frozenset(topics)
         if not wanted or wanted == self._topics:
             return
@@ -58,13 +58,15 @@ class Membership:
         self._topics = wanted
 
     def run_once(self) -> None:
-        """Take part for a moment; raises FencedError when another process has taken this node's name."""
+        """Serve the membership for a moment; raises FencedError when another process uses this node's name."""
         message = self._consumer.poll(POLL_S)
         error = None if message is None else message.error()
         if error is None:
             return
         if error.fatal() or error.code() == KafkaError._FATAL:  # noqa: SLF001 - the only name it has
-            raise FencedError(f"Kafka has put this node out of the group ({error}): is its name used twice?")
+            raise FencedError(
+                f"Kafka has removed this node from the group ({error}): is its name used by another node?"
+            )
         log.warning("membership: %s", error)
 
     def _assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
@@ -80,17 +82,16 @@ class Membership:
         try:
             consumer.incremental_unassign(partitions)
         except KafkaException as error:
-            log.info(
-                "unassign: %s", error
-            )  # the assignment was lost as a whole: nothing is left to give back
+            # The whole assignment was lost: there is nothing left to unassign.
+            log.info("unassign: %s", error)
         log.info("owns %s", sorted(self.assigned))
         self._on_change()
 
     def _lose(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        """The session has ended without us, as when the broker is away: the routing table's word counts until we are back."""
+        """Handle the end of the session, as when the broker was away: until the next join, the routing table decides."""
         self.has_joined = False
         self._revoke(consumer, partitions)
 
     def close(self) -> None:
-        """Stop taking part. A static member stays in the group until its session ends or it comes back."""
+        """Leave. A static member stays in the group until its session ends or it joins again."""
         self._consumer.close()

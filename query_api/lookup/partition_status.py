@@ -1,4 +1,4 @@
-"""The state of every partition: who owns it, how far it is read, and how many events it is behind."""
+"""The report of every partition: the node's own view, merged with the reports of other nodes."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -45,7 +45,7 @@ def _report(
     )
     if held is None or position is None:
         return report
-    # The end is asked for less often than the position moves.
+    # The node reads the end less often than its position moves.
     end = max(held.end_offset, position.next_offset)
     folded = position.folded.get(partition, -1)
     source_end = None if report.source_end is None else max(report.source_end, folded + 1)
@@ -61,12 +61,12 @@ def _report(
 
 
 def merged(own: Iterable[PartitionReport], others: Iterable[PartitionReport]) -> list[PartitionReport]:
-    """Return one report a partition: its owner's where the owner has answered, else that of whoever holds it."""
+    """Return one report for each partition: its owner's where the owner has answered, else that of another holder."""
     best = {_place(report): report for report in own}
     for report in others:
         place = _place(report)
         if place in best and _rank(report) > _rank(best[place]):
-            # Who owns what is this node's own view, so that all of the answer is one view.
+            # Ownership as this node sees it, so that the whole answer has one view of it.
             best[place] = replace(report, owner=best[place].owner, standbys=best[place].standbys)
     return list(best.values())
 

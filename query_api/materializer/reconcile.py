@@ -12,7 +12,7 @@ from query_api.materializer.version_follower import VersionReference
 
 
 class FollowerStatus(Protocol):
-    """What a node's state says of a version's follower."""
+    """The status of a version's follower, as a node's state shows it."""
 
     records: int
 

@@ -22,8 +22,8 @@ from query_api.store.base import (
 from query_api.store.memory.server import SOCKET_FILE, short_address
 from query_api.store.replacement import FileIdentity, ReplacementCheck
 
-# Shorter than the 0.5 s after which another node that has proxied a lookup asks elsewhere.
-ANSWER_TIMEOUT_S = 0.4
+# A process that does not answer within this time is stopped or overloaded: the lookup goes to another node.
+ANSWER_TIMEOUT_S = 1.0
 # Listings are not proxied. A page of many records takes a busy process some time.
 PAGE_TIMEOUT_S = 5.0
 # Each connection is a thread in the writer's process; further threads of this process wait for one.
@@ -33,9 +33,10 @@ MAX_CONNECTIONS = 16
 class MemoryReader:
     """Asks the process that holds the store; see StoreReader. The connections close with the last reference to it."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, answer_timeout_s: float = ANSWER_TIMEOUT_S) -> None:
         """Connect to the store at `path`; raises StoreMissingError."""
         self._path = path
+        self._answer_timeout_s = answer_timeout_s
         self._is_gone = False
         self._replacement = ReplacementCheck(path / SOCKET_FILE, _socket_identity)
         self._token: str | None = None
@@ -94,12 +95,11 @@ class MemoryReader:
         positions: dict[int, ChangelogPosition] = self._ask("positions")
         return positions
 
-    def _ask(
-        self, method: str, *arguments: object, timeout_s: float = ANSWER_TIMEOUT_S, **named: object
-    ) -> Any:  # noqa: ANN401 - as the method has it
+    def _ask(self, method: str, *arguments: object, timeout_s: float = 0.0, **named: object) -> Any:  # noqa: ANN401 - as the method has it
         """Call a method of the store; raises StoreMissingError when its process does not answer in time."""
-        if not self._slots.acquire(timeout=ANSWER_TIMEOUT_S):
-            raise StoreMissingError.unanswered(self._path, ANSWER_TIMEOUT_S)
+        timeout_s = max(timeout_s, self._answer_timeout_s)
+        if not self._slots.acquire(timeout=timeout_s):
+            raise StoreMissingError.unanswered(self._path, timeout_s)
         try:
             connection = self._idle_connection() or self._connect()
             connection.send((method, arguments, named))
@@ -126,14 +126,14 @@ class MemoryReader:
         directory = os.open(self._path, os.O_RDONLY | os.O_DIRECTORY)
         try:
             with socket(AF_UNIX, SOCK_STREAM) as client:
-                client.settimeout(ANSWER_TIMEOUT_S)  # for a server whose backlog is full
+                client.settimeout(self._answer_timeout_s)  # for a server whose backlog is full
                 client.connect(short_address(directory))
                 client.settimeout(None)
                 connection = Connection(client.detach())
         finally:
             os.close(directory)
-        if not connection.poll(ANSWER_TIMEOUT_S):
-            raise StoreMissingError.unanswered(self._path, ANSWER_TIMEOUT_S)
+        if not connection.poll(self._answer_timeout_s):
+            raise StoreMissingError.unanswered(self._path, self._answer_timeout_s)
         token = connection.recv()
         if self._token not in {None, token}:
             message = "another server has taken the store's place"

@@ -91,7 +91,9 @@ class RecordServer:
                 while True:
                     method, arguments, named = connection.recv()
                     if method not in METHODS:
-                        log.error("%s: a reader asked for %r, which is not a method", self._name, method)
+                        log.error(
+                            "%s: a reader called %r, which is not a method of the store", self._name, method
+                        )
                         return
                     connection.send(getattr(self._records, method)(*arguments, **named))
         finally:

@@ -167,8 +167,7 @@ def outdated(ledger: CheckedLedger, right: Checks, lake_spark: SparkSession) -> 
     """Check a table of another version that lacks one event."""
     assert right.full.passed
     others = [record for record in ledger.records.values() if record.key != KEY]
-    lacking = [*others, ledger.history[KEY][-2]]
-    ledger.write_lake(lake_spark, lacking, version=2, complete_up_to={})
+    ledger.write_lake(lake_spark, [*others, ledger.history[KEY][-2]], version=2, complete_up_to={})
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ledger, "settings", ledger.settings.changed(quality_max_lake_age_s=1e-6))
         # As if version 1 had been live for a long time: after a promotion the lake has half an hour to follow.

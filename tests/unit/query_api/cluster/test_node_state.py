@@ -1,4 +1,4 @@
-"""The message from the materializer to the workers survives the way, and outlives a broken file."""
+"""The published state reads back as it was written; a broken file is ignored."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Following waits for the schema registry as long as it takes, but not longer than it is wanted."""
+"""A follower waits for the schema registry until the registry answers or the follower is stopped."""
 
 import threading
 from pathlib import Path
@@ -16,7 +16,7 @@ DEADLINE_S = 10.0
 
 
 class Record:
-    """A changelog record of a schema that nobody here has seen."""
+    """A changelog record with a new schema id."""
 
     def error(self) -> None:
         """Be none."""
@@ -62,7 +62,7 @@ class AwayRegistry:
         self.asked = threading.Event()
 
     def schema_by_id(self, schema_id: int) -> None:
-        """Say that it does not answer."""
+        """Raise as an unavailable registry does."""
         self.asked.set()
         raise RegistryUnavailableError(str(schema_id))
 

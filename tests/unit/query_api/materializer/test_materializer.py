@@ -1,4 +1,4 @@
-"""The materializer's loop: told to stop by a signal at any moment, and what it takes over from the process before."""
+"""The materializer's loop: a signal stops it at any moment, and it takes over what the previous process published."""
 
 import threading
 import time

@@ -1,4 +1,4 @@
-"""What a node tells its workers and what it follows, from what it knows of the cluster."""
+"""The state that a node publishes and the versions that it follows, computed from its view of the cluster."""
 
 import time
 from dataclasses import dataclass, replace
@@ -32,25 +32,25 @@ VIEW = ClusterView(
 
 
 @dataclass
-class Following:
-    """A followed version that holds what it is told."""
+class Follower:
+    """The status of a version's follower."""
 
-    held: dict[int, PartitionState] | None
+    followed: dict[int, PartitionState] | None
     records: int = 3
     bad_records: int = 1
 
     def partitions(self) -> dict[int, PartitionState] | None:
-        """Return what is held."""
-        return self.held
+        """Return the followed partitions."""
+        return self.followed
 
 
 def state_of(
     view: ClusterView | None = VIEW,
     owned: frozenset[tuple[str, int]] | None = None,
     previous: NodeState = BEFORE,
-    following: Following | None = None,
+    follower: Follower | None = None,
 ) -> NodeState:
-    versions = {} if following is None else {("balance", 1): following}
+    versions = {} if follower is None else {("balance", 1): follower}
     return build_state(previous, view, {"balance": "balance"}, owned, versions, 1)
 
 
@@ -67,28 +67,28 @@ def test_retired_version_is_not_followed() -> None:
     assert versions_to_follow(ClusterView(versions=versions, topics=TOPICS)) == []
 
 
-def test_routing_table_counts_until_there_is_an_own_assignment() -> None:
+def test_routing_table_decides_until_there_is_an_own_assignment() -> None:
     assert state_of().models["balance"].owned == {0, 1}
 
 
-def test_own_assignment_counts_more_than_the_table() -> None:
+def test_own_assignment_overrides_the_routing_table() -> None:
     model = state_of(owned=frozenset({("balance", 1), ("balance", 2)})).models["balance"]
 
     assert model.owned == {1, 2}
     assert model.owners == {1: ME, 2: ME, 3: OTHER}
 
 
-def test_node_holds_what_it_owns_and_what_it_stands_by_for() -> None:
+def test_node_follows_what_it_owns_and_what_it_is_a_standby_of() -> None:
     assert target_partitions(state_of(), "balance", 1) == {0, 1, 2, 3}
     assert target_partitions(state_of(), "balance", 2) == frozenset()
     alone = build_state(BEFORE, VIEW, {"balance": "balance"}, None, {}, 0)
     assert target_partitions(alone, "balance", 1) == {0, 1}
 
 
-def test_held_partitions_are_told() -> None:
+def test_followed_partitions_are_in_the_state() -> None:
     held = {0: PartitionState(is_ready=True, end_offset=9)}
 
-    version = state_of(following=Following(held)).models["balance"].versions[1]
+    version = state_of(follower=Follower(held)).models["balance"].versions[1]
 
     assert version == VersionState(1, "live", "balance.v1.changelog", held, bad_records=1, records=3)
 
@@ -120,8 +120,8 @@ def test_while_the_store_is_opened_the_state_before_stays_in_force() -> None:
     before = state_with(held)
 
     assert state_of(view=None, previous=before) == before
-    opening = state_of(previous=before, following=Following(None))
+    opening = state_of(previous=before, follower=Follower(None))
     assert opening.models["balance"].versions[1].partitions == held
-    anew = state_of(previous=before.without_partitions(("balance", 1)), following=Following(None))
-    assert anew.models["balance"].versions[1].partitions == {}
+    from_nothing = state_of(previous=before.without_partitions(("balance", 1)), follower=Follower(None))
+    assert from_nothing.models["balance"].versions[1].partitions == {}
     assert before.without_partitions(("balance", 2)) == before

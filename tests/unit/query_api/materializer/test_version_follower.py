@@ -1,4 +1,4 @@
-"""One version's thread: it refuses a store that must not be used, and says what it held while it ends."""
+"""One version's thread: it refuses an unusable store, and reports its last partitions while it ends."""
 
 import threading
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ def filled(directory: StoreDirectory) -> StoreDirectory:
 
 
 def begin(directory: StoreDirectory, previously_ready: tuple[int, ...] = (0,)) -> VersionFollower:
-    """Follow without a broker: what is held is what the store has."""
+    """Follow without a broker: the partitions are those of the store."""
     settings = Settings.of(kafka_bootstrap="127.0.0.1:1")
     version = VersionFollower(
         settings, REFERENCE, directory, previously_ready=previously_ready, on_change=lambda: None
@@ -46,7 +46,7 @@ def begin(directory: StoreDirectory, previously_ready: tuple[int, ...] = (0,)) -
 
 
 @pytest.mark.parametrize("previously_ready", [(), (0,)])
-def test_store_that_must_not_be_used_is_left_to_whoever_tells_the_workers(
+def test_unusable_store_is_left_for_the_materializer_to_remove(
     filled: StoreDirectory, previously_ready: tuple[int, ...]
 ) -> None:
     (filled.path("balance", 1) / "damaged").write_text("found by a reader")
@@ -58,7 +58,7 @@ def test_store_that_must_not_be_used_is_left_to_whoever_tells_the_workers(
     assert filled.is_reported_damaged("balance", 1), "it is still there"
 
 
-def test_no_empty_store_is_made_while_the_workers_take_it_to_be_complete(directory: StoreDirectory) -> None:
+def test_no_empty_store_is_created_while_workers_take_it_to_be_complete(directory: StoreDirectory) -> None:
     version = begin(directory)
     version.join(DEADLINE_S)
 
@@ -67,7 +67,7 @@ def test_no_empty_store_is_made_while_the_workers_take_it_to_be_complete(directo
 
 
 class SlowlyClosing(Consumer):
-    """A consumer that is closed, and does not return from it before it is told to."""
+    """A consumer whose `close` returns only when the test allows it."""
 
     is_closed = threading.Event()
     may_return = threading.Event()
@@ -94,7 +94,9 @@ def slowly_closing(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[SlowlyClosi
     SlowlyClosing.may_return.set()
 
 
-def test_it_can_be_asked_while_it_closes(filled: StoreDirectory, slowly_closing: type[SlowlyClosing]) -> None:
+def test_partitions_can_be_read_while_the_follower_closes(
+    filled: StoreDirectory, slowly_closing: type[SlowlyClosing]
+) -> None:
     version = begin(filled)
     wait_until(lambda: version.partitions() is not None, "it follows", DEADLINE_S)
 
@@ -108,7 +110,7 @@ def test_it_can_be_asked_while_it_closes(filled: StoreDirectory, slowly_closing:
 
 
 @pytest.mark.parametrize(("discard", "ending"), [(False, "closed"), (True, "open")])
-def test_store_is_brought_whole_to_disk_unless_it_is_going_to_be_removed(
+def test_store_is_closed_completely_unless_it_is_going_to_be_removed(
     filled: StoreDirectory, ending: str, *, discard: bool
 ) -> None:
     version = begin(filled)

@@ -1,4 +1,4 @@
-"""Versions begin and end as the cluster asks for it; a store is removed only when nobody answers from it any more."""
+"""Followers start and end as the cluster requires; a store is removed only after no worker answers from it."""
 
 import os
 from dataclasses import dataclass, field, replace
@@ -23,7 +23,7 @@ FULL = StoreFullError.at(Path("/nodes/node-1/balance.v2"), "0 bytes are left on 
 
 @dataclass
 class Thread:
-    """A version's thread that ends when the test says so."""
+    """A version's thread that ends when the test ends it."""
 
     reference: VersionReference
     failure: Exception | None = None
@@ -33,14 +33,14 @@ class Thread:
     ended_with_discard: bool | None = None
 
     def partitions(self) -> dict[int, PartitionState] | None:
-        """Hold a partition."""
+        """Return one partition."""
         return {0: PartitionState(is_ready=True)}
 
     def set_target(self, partitions: frozenset[int]) -> None:
-        """Hold whatever it is."""
+        """Accept any partitions."""
 
     def end(self, *, discard: bool = False) -> None:
-        """Note it, and go on."""
+        """Record the request."""
         self.ended_with_discard = discard
 
     def is_alive(self) -> bool:
@@ -48,35 +48,35 @@ class Thread:
         return self.is_running
 
     def join(self, timeout: float | None = None) -> None:
-        """Fail: the caller is the node's sign of life."""
+        """Fail: the calling thread publishes the node's heartbeat."""
         raise AssertionError(timeout)
 
 
 @dataclass
 class Node:
-    """The versions of one node, their stores, and what was begun and forgotten."""
+    """The followers of one node, their stores, and what was started and forgotten."""
 
     directory: StoreDirectory
-    begun: list[Thread] = field(default_factory=list)
+    started: list[Thread] = field(default_factory=list)
     forgotten: list[Key] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        """Begin with none."""
-        self.versions = VersionFollowers(self.directory, self._begin, self.forgotten.append)
+        """Start with none."""
+        self.versions = VersionFollowers(self.directory, self._start, self.forgotten.append)
 
-    def _begin(self, reference: VersionReference) -> Thread:
+    def _start(self, reference: VersionReference) -> Thread:
         self.directory.open_writer(reference.model, reference.number, 1, reference.binding).close()
-        self.begun.append(Thread(reference))
-        return self.begun[-1]
+        self.started.append(Thread(reference))
+        return self.started[-1]
 
     def step(self, view: ClusterView) -> None:
         """Take a step and write the state."""
         self.versions.step(view)
         self.versions.state_published()
 
-    def begun_of(self, key: Key) -> list[Thread]:
-        """Return every thread that was begun of a version."""
-        return [t for t in self.begun if (t.reference.model, t.reference.number) == key]
+    def started_of(self, key: Key) -> list[Thread]:
+        """Return every thread that was started of a version."""
+        return [t for t in self.started if (t.reference.model, t.reference.number) == key]
 
 
 @pytest.fixture
@@ -98,17 +98,17 @@ def view_of(stage: Stage, live: int = 1) -> ClusterView:
 BESIDE = view_of(Stage.CANDIDATE)
 
 
-def test_active_versions_are_begun_once(node: Node) -> None:
+def test_active_versions_are_started_once(node: Node) -> None:
     node.step(BESIDE)
     node.step(BESIDE)
 
     assert list(node.versions.running) == [LIVE, CANDIDATE]
-    assert len(node.begun) == 2
+    assert len(node.started) == 2
 
 
-def test_abandoned_version_is_told_to_end_and_not_waited_for(node: Node) -> None:
+def test_abandoned_version_is_ended_without_waiting(node: Node) -> None:
     node.step(BESIDE)
-    candidate = node.begun_of(CANDIDATE)[0]
+    candidate = node.started_of(CANDIDATE)[0]
 
     for _ in range(3):
         node.step(view_of(Stage.ABANDONED))
@@ -123,27 +123,29 @@ def test_abandoned_version_is_told_to_end_and_not_waited_for(node: Node) -> None
     assert node.directory.stored_versions() == [LIVE]
 
 
-def test_damaged_store_is_replaced_when_the_workers_have_heard_that_nothing_is_held(
+def test_damaged_store_is_replaced_after_workers_have_read_a_state_without_it(
     node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     node.step(BESIDE)
-    live = node.begun_of(LIVE)[0]
+    live = node.started_of(LIVE)[0]
     live.failure, live.is_running = StoreDamagedError.at(Path("store"), "checksum"), False
     store = (node.directory.path(*LIVE) / "data.mdb").stat().st_ino
 
     node.versions.step(BESIDE)
     node.versions.step(BESIDE)
     assert (LIVE not in node.versions.running, node.forgotten) == (True, [LIVE])
-    assert (node.directory.path(*LIVE) / "data.mdb").stat().st_ino == store, "no state was written meanwhile"
+    assert (node.directory.path(*LIVE) / "data.mdb").stat().st_ino == store, (
+        "no state was published meanwhile"
+    )
 
     monkeypatch.setattr(version_followers, "STATE_PROPAGATION_S", 60.0)
     node.versions.state_published()
     node.step(BESIDE)
-    assert LIVE not in node.versions.running, "the workers may not have seen it yet"
+    assert LIVE not in node.versions.running, "the workers may not have read it yet"
 
     monkeypatch.setattr(version_followers, "STATE_PROPAGATION_S", 0.0)
     node.step(BESIDE)
-    assert len(node.begun_of(LIVE)) == 2
+    assert len(node.started_of(LIVE)) == 2
 
 
 def test_store_that_a_reader_finds_damaged_is_replaced(node: Node) -> None:
@@ -151,20 +153,20 @@ def test_store_that_a_reader_finds_damaged_is_replaced(node: Node) -> None:
     (node.directory.path(*LIVE) / "damaged").write_text("found by a reader")
 
     node.step(BESIDE)
-    node.begun_of(LIVE)[0].is_running = False
+    node.started_of(LIVE)[0].is_running = False
     node.step(BESIDE)
 
-    assert len(node.begun_of(LIVE)) == 2
+    assert len(node.started_of(LIVE)) == 2
     assert not node.directory.is_reported_damaged(*LIVE)
 
 
-@pytest.mark.parametrize(("pause_s", "begun"), [(60.0, 1), (0.0, 2)])
-def test_version_that_is_not_live_and_fails_gives_its_room_back_and_begins_again_after_a_pause(
-    node: Node, monkeypatch: pytest.MonkeyPatch, pause_s: float, begun: int
+@pytest.mark.parametrize(("pause_s", "started"), [(60.0, 1), (0.0, 2)])
+def test_failed_version_that_is_not_live_frees_its_space_and_starts_again_after_a_pause(
+    node: Node, monkeypatch: pytest.MonkeyPatch, pause_s: float, started: int
 ) -> None:
     monkeypatch.setattr(version_followers, "PAUSE_S", pause_s)
     node.step(BESIDE)
-    candidate = node.begun_of(CANDIDATE)[0]
+    candidate = node.started_of(CANDIDATE)[0]
     candidate.failure, candidate.is_running = FULL, False
 
     node.step(BESIDE)
@@ -172,12 +174,12 @@ def test_version_that_is_not_live_and_fails_gives_its_room_back_and_begins_again
     with (node.directory.path(*CANDIDATE) / "data.mdb").open("rb") as store:
         node.step(BESIDE)
         assert os.fstat(store.fileno()).st_nlink == 0, "what has filled the disk is removed"
-    assert len(node.begun_of(CANDIDATE)) == begun
+    assert len(node.started_of(CANDIDATE)) == started
 
 
-def test_version_that_is_promoted_meanwhile_begins_at_once(node: Node) -> None:
+def test_version_that_is_promoted_meanwhile_starts_at_once(node: Node) -> None:
     node.step(BESIDE)
-    candidate = node.begun_of(CANDIDATE)[0]
+    candidate = node.started_of(CANDIDATE)[0]
     candidate.failure, candidate.is_running = FULL, False
     node.step(BESIDE)
 
@@ -188,16 +190,16 @@ def test_version_that_is_promoted_meanwhile_begins_at_once(node: Node) -> None:
 
 def test_failure_of_the_live_version_is_raised(node: Node) -> None:
     node.step(BESIDE)
-    node.begun_of(LIVE)[0].failure = FULL
+    node.started_of(LIVE)[0].failure = FULL
 
     with pytest.raises(StoreFullError):
         node.step(BESIDE)
 
 
-def test_version_whose_changelog_is_another_one_begins_again(node: Node) -> None:
+def test_version_whose_changelog_was_replaced_starts_again(node: Node) -> None:
     node.step(BESIDE)
     elsewhere = {**BESIDE.topics, "balance.v1.changelog": TopicFacts(Binding("c", "t", "another"), 1)}
     node.step(replace(BESIDE, topics=elsewhere))
-    ended = node.begun_of(LIVE)[0]
+    ended = node.started_of(LIVE)[0]
 
     assert (ended.ended_with_discard, LIVE in node.versions.running) == (False, False)

@@ -18,13 +18,14 @@ from query_api.store.base import Binding, Change, ChangelogPosition, StoredRecor
 from query_api.store.directory import StoreDirectory
 from query_api.store.memory import reader as memory_reader
 from query_api.store.memory.backend import MemoryBackend
+from query_api.store.memory.reader import MemoryReader
 from query_api.store.memory.server import SOCKET_FILE
 from tests.support.waiting import wait_until
 
 BACKEND = MemoryBackend()
 BINDING = Binding("cluster", "balance.v1.changelog", "topic id")
-DEADLINE_S = 10.0
-# Fills a store, says so, and waits to be killed.
+DEADLINE_S = 30.0
+# Fills a store, prints "filled", and waits to be killed.
 MATERIALIZER = """
 import sys, time
 from pathlib import Path
@@ -133,7 +134,7 @@ def _answers(reader: StoreReader) -> bool:
 
 def test_many_threads_share_a_reader_and_its_connections(path: Path) -> None:
     with store_elsewhere(path) as process:
-        reader = BACKEND.open_reader(path, 1)
+        reader = MemoryReader(path, answer_timeout_s=DEADLINE_S)
         found: list[StoredRecord | None] = []
 
         def read() -> None:

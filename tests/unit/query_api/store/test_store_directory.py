@@ -1,4 +1,4 @@
-"""A node's stores on its disk: carried on when they are whole and of the same changelog, refused otherwise."""
+"""A node's stores on its disk: used again when they are complete and of the same changelog, refused otherwise."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -29,7 +29,7 @@ def fill(directory: StoreDirectory, *, cleanly: bool = True) -> None:
 
 
 def is_carried_on(directory: StoreDirectory, binding: Binding | None = BINDING) -> bool:
-    """Whether the store is opened as it was; one that is refused is left as it is, for whoever discards it."""
+    """Whether the store is opened with its record; a refused store is left unchanged."""
     try:
         store = directory.open_writer("balance", 1, 1, binding)
     except StoreUnusableError:
@@ -67,7 +67,7 @@ def test_store_reported_damaged_is_refused(directory: StoreDirectory) -> None:
     assert not directory.is_reported_damaged("balance", 1)
 
 
-def test_store_that_is_gone_is_made_anew_only_where_nobody_takes_it_to_be_complete(
+def test_missing_store_is_created_only_where_no_worker_takes_it_to_be_complete(
     directory: StoreDirectory,
 ) -> None:
     with pytest.raises(StoreUnusableError, match="gone"):
@@ -101,7 +101,7 @@ def test_store_closed_before_the_machine_went_down_is_carried_on(
     assert is_carried_on(directory)
 
 
-def test_store_whose_writer_dies_again_and_again_is_refused(directory: StoreDirectory) -> None:
+def test_store_whose_writer_dies_repeatedly_is_refused(directory: StoreDirectory) -> None:
     for _ in range(MAX_ATTEMPTS):
         fill(directory, cleanly=False)
 
