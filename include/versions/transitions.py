@@ -75,7 +75,7 @@ def register(
     if other is not None:
         raise RebuildRunningError(
             f"The rebuild {other.run_id or 'without a run'} is building {_name(record, other)} ({other.reason}), so a second "
-            f"one of {record.read_model} is refused: wait until it has ended, or end it first."
+            f"one of {record.read_model} is refused: wait until it ends, or end it first."
         )
     number = max(v.number for v in record.versions) + 1
     version = Version(
