@@ -1,1 +1,1 @@
-"""The applications that Spark runs, one module for each; their parts are in the packages below."""
+"""The Spark applications, one module each; the packages below contain their parts."""

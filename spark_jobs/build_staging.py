@@ -1,6 +1,7 @@
-"""Application: a rebuild's second opinion. It folds the events in one batch, without query and changelog, into staging.
+"""Application: folds the events of a rebuild in one batch into staging, independently of the query and the changelog.
 
-The table `lake/_staging/<model>/v<N>` is overwritten in one commit: killed at any point, it leaves the old table or the new one.
+The job overwrites the table `lake/_staging/<model>/v<N>` in one commit: killed at any point, it leaves either the old table
+or the new one. The check of a rebuild compares it with the changelog.
 """
 
 import argparse
@@ -46,25 +47,25 @@ def main() -> None:
 
 
 def build_staging(spark: SparkSession, settings: Settings, model: ReadModel, number: int) -> None:
-    """Fold the log up to its present end with the version's fold revision, and replace its staging table.
+    """Fold the log up to its current end with the version's fold revision, and replace the version's staging table.
 
-    Does nothing for a version that is promoted already. Raises UnknownVersionError, VersionAbandonedError, ReadModelError.
+    Does nothing for a version that has already been promoted. Raises UnknownVersionError, VersionAbandonedError, ReadModelError.
     """
     version = _version(settings, model, number)
     if version.stage not in UNFINISHED_STAGES:
-        LOG.info("v%d of %s is %s: it needs no staging", number, model.name, version.stage)
+        LOG.info("v%d of %s is %s: no staging table needed", number, model.name, version.stage)
         return
     until = source_ends(settings, model.source_topic)
     table = LakeTable(spark, model, staging_path(settings, model.name, number), settings.lake.retention_h)
     table.ensure()
     tag = CommitTag(model.name, number, version.fold_revision, OPERATION, complete_up_to=until)
     progress = WorkProgress(f"staging of {model.name} v{number}", "events", sum(until.values()))
-    began_s = time.monotonic()
+    started_s = time.monotonic()
     with session_settings(spark, DECODE_ONCE), _progress_logged(spark, progress):
         events = replayed_events(spark, settings, model, until)
         states = _with_all_columns(fold(model, version.fold_revision, events), table)
         table.overwrite(states, tag, settings.lake.shuffle_partitions)
-    elapsed_s = time.monotonic() - began_s
+    elapsed_s = time.monotonic() - started_s
     progress.reached(progress.total, f"; staging written in {elapsed_s:.1f} s")
 
 
@@ -74,12 +75,14 @@ def _version(settings: Settings, model: ReadModel, number: int) -> Version:
     if version is None:
         raise UnknownVersionError(f"{model.name} has no version {number}: register a rebuild first.")
     if version.stage is Stage.ABANDONED:
-        raise VersionAbandonedError(f"v{number} of {model.name} was abandoned: no staging is built.")
+        raise VersionAbandonedError(
+            f"v{number} of {model.name} was abandoned: cannot build its staging table. Start another rebuild."
+        )
     return version
 
 
 def _with_all_columns(states: DataFrame, table: LakeTable) -> DataFrame:
-    """Return the states with all columns of the table; a field that the fold revision does not have is null."""
+    """Return the states with all columns of the table; a field that the fold revision lacks is null."""
     return states.select(
         *(
             (col(column.name) if column.name in states.columns else lit(None))
@@ -92,7 +95,7 @@ def _with_all_columns(states: DataFrame, table: LakeTable) -> DataFrame:
 
 @contextmanager
 def _progress_logged(spark: SparkSession, progress: WorkProgress) -> Iterator[None]:
-    """Log progress while a block runs: the share of finished tasks of the most advanced Spark stage, which reads the log."""
+    """Log progress during a block: the share of finished tasks in the most advanced Spark stage, which reads the log."""
     is_done = threading.Event()
     tracker = spark.sparkContext.statusTracker()
 

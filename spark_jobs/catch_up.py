@@ -1,7 +1,7 @@
-"""Application: a rebuild's catch-up. It folds a version that is BUILDING, from the first event to the end of the log.
+"""Application: the catch-up of a rebuild. It folds a version in stage BUILDING, from the first event to the end of the log.
 
-Query, checkpoint and changelog are those of the stream driver, read in large batches in place of real-time mode. Killed at any
-point and started again, it continues from its last committed batch.
+It runs the stream driver's query on the same checkpoint and changelog, but in large batches instead of real-time mode. After a
+kill at any point, a restart continues from the last committed batch.
 """
 
 import argparse
@@ -31,7 +31,7 @@ STAGE_CHECK_INTERVAL_S = 2.0
 
 
 def main() -> int:
-    """Run to the end; returns the exit status."""
+    """Run until the version is caught up; returns the exit status."""
     configure_logging()
     die_with_parent()
     parser = argparse.ArgumentParser(description=__doc__)
@@ -48,15 +48,15 @@ def main() -> int:
 
 
 def catch_up(settings: Settings, name: str, number: int) -> None:
-    """Fold the version up to the end of the log; does nothing for a version that is handed over already.
+    """Fold the version up to the end of the log; does nothing for a version that has already been handed over.
 
-    Raises VersionAbandonedError as soon as the version is abandoned, StartRefusedError when the read model does not have the
-    version's fold, QueryFailedError when the query fails too often in a row.
+    Raises VersionAbandonedError as soon as the version is abandoned, StartRefusedError when the read model lacks the
+    version's fold, QueryFailedError after too many consecutive failures of the query.
     """
     with VersionRegistry(settings.kafka.bootstrap_servers, settings.topics.replication_factor) as versions:
         version = require_not_ended(record_of(versions, name), number)
     if version.stage is not Stage.BUILDING:
-        LOG.info("v%d of %s is %s: the stream driver folds it, nothing to do", number, name, version.stage)
+        LOG.info("v%d of %s is %s: the stream driver folds it; nothing to do", number, name, version.stage)
         return
     model = read_model(name, settings.read_models_dir)
     spark = spark_session(f"foldlake-catch-up-{name}-v{number}", stream_config(settings))
@@ -64,7 +64,7 @@ def catch_up(settings: Settings, name: str, number: int) -> None:
         with StreamContext(spark, settings, {name: model}) as context:
             context.register_event_types(model)
             spec = catch_up_spec(context, model, version, settings.rebuild.batch_events)
-            # The query would wait for a refusal to end; the rebuild fails.
+            # A supervised query retries a refused start; a rebuild must fail instead.
             spec.prepare()
             _run(context, SupervisedQuery(spark, spec, context.consumer), version, name)
     finally:
@@ -73,15 +73,15 @@ def catch_up(settings: Settings, name: str, number: int) -> None:
 
 def _run(context: StreamContext, query: SupervisedQuery, version: Version, name: str) -> None:
     listener = add_progress_listener(context.spark)
-    behind = query.events_behind()
-    already = sum(query.committed_offsets.values())
-    progress = WorkProgress(f"catch up of {name} v{version.number}", "events", already + behind)
-    progress.reached(already)
+    lag = query.events_behind()
+    already_folded = sum(query.committed_offsets.values())
+    progress = WorkProgress(f"catch up of {name} v{version.number}", "events", already_folded + lag)
+    progress.reached(already_folded)
     next_check_s = 0.0
     try:
         while query.phase is not Phase.STOPPED:
             query.poll()
-            progress.reached(_reached(listener, query.name, already))
+            progress.reached(_folded_events(listener, query.name, already_folded))
             if time.monotonic() >= next_check_s:
                 next_check_s = time.monotonic() + STAGE_CHECK_INTERVAL_S
                 require_not_ended(record_of(context.versions, name), version.number)
@@ -93,9 +93,9 @@ def _run(context: StreamContext, query: SupervisedQuery, version: Version, name:
     progress.reached(total)
 
 
-def _reached(listener: ProgressListener, query_name: str, already: int) -> int:
+def _folded_events(listener: ProgressListener, query_name: str, already_folded: int) -> int:
     batch = listener.by_query.get(query_name)
-    return max(already, sum(batch.end_offsets.values()) if batch else 0)
+    return max(already_folded, sum(batch.end_offsets.values()) if batch else 0)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Application: merge what is new on the live changelogs into the lake, then OPTIMIZE and VACUUM."""
+"""Application: merges new records of the live changelogs into the lake, then runs OPTIMIZE and VACUUM."""
 
 import argparse
 import logging
@@ -19,8 +19,8 @@ from spark_jobs.folding.fold_query import KafkaSource
 from spark_jobs.lake.changelog_batch import RecordCounts, count_records, newest_records, readable
 from spark_jobs.lake.live_lake import (
     LiveLake,
+    ensure_live_version,
     folded_up_to,
-    hold_live_version,
     report_unreadable,
 )
 from spark_jobs.lake.maintenance import Maintenance, Usage, maintain, usage
@@ -29,16 +29,16 @@ from spark_jobs.runtime.lake_job import run_lake_job
 
 LOG = logging.getLogger(__name__)
 OPERATION = "compaction"
-# What one merge takes in: bounds its memory, and what is done again after a kill.
+# Records in one merge: bounds its memory and the work that is repeated after a kill.
 BATCH_RECORDS = 1_000_000
 QUERY_ID = "sql.streaming.queryId"
 
 
 @dataclass(frozen=True)
 class Compaction:
-    """What a compaction of one read model did.
+    """The result of compacting one read model.
 
-    tag: of the newest commit. counts: of the changelog records that it took in. commits: merges and marks.
+    tag: the tag of the newest commit. counts: of the changelog records that were read. commits: merges and tag-only commits.
     """
 
     read_model: str
@@ -52,7 +52,7 @@ class Compaction:
     seconds: float
 
     def __str__(self) -> str:
-        """Return it in one line."""
+        """Return the result in one line."""
         counts = self.counts
         return (
             f"{self.read_model} v{self.version}: {counts.records:,} records read, {counts.states:,} keys merged, "
@@ -63,7 +63,7 @@ class Compaction:
 
 @dataclass
 class _Merging:
-    """The result of one run's merges so far."""
+    """The result of the merges of one run so far."""
 
     tag: CommitTag
     counts: RecordCounts = field(default_factory=RecordCounts)
@@ -75,22 +75,23 @@ def compact(
 ) -> Compaction | None:
     """Bring `lake/<model>` up to the end of the live changelog. May be killed and repeated at any point.
 
-    1. Make the table hold the live version (live_lake), with the offsets that it was taken up to.
-    2. Ask how far the stream's checkpoint is, then where the changelog ends: what lies before that end is complete up to there.
-    3. Merge what came since, in batches, each in one commit whose tag has the changelog offsets. A checkpoint that is not
-       at the table's offsets is replaced by one that starts at them.
-    4. OPTIMIZE and VACUUM, where they are worth it.
+    1. Ensure that the table contains the live version (live_lake), with the changelog offsets up to which it was read.
+    2. Read the offsets of the stream's checkpoint, then the changelog's end offsets. The order matters: the changelog up to
+       these ends then contains every event up to the checkpoint's offsets.
+    3. Merge the records appended since, in batches, each in one commit whose tag has the changelog offsets. A checkpoint that
+       is not at the table's offsets is replaced by one that starts there.
+    4. Run OPTIMIZE and VACUUM if they are due.
 
-    Returns None when there is no live version yet, or it has no changelog.
+    Returns None when there is no live version yet, or its changelog does not exist.
     Raises LakeLockedError when another process writes to the table.
     """
     started_s = time.monotonic()
     with lake_lock(settings, model.name):
-        lake = hold_live_version(spark, settings, model)
+        lake = ensure_live_version(spark, settings, model)
         if lake is None:
             return None
         before = usage(spark, lake.table.path)
-        merging = _merge_what_is_new(spark, settings, model, lake)
+        merging = _merge_new_records(spark, settings, model, lake)
         maintenance = maintain(lake.table, merging.tag, force=force_optimize)
         after = maintenance[-1].after if maintenance else usage(spark, lake.table.path)
     report_unreadable(lake.version.changelog_topic, merging.counts)
@@ -108,8 +109,8 @@ def compact(
     )
 
 
-def _merge_what_is_new(spark: SparkSession, settings: Settings, model: ReadModel, lake: LiveLake) -> _Merging:
-    # The checkpoint may have been removed, and be behind what the table is known to contain.
+def _merge_new_records(spark: SparkSession, settings: Settings, model: ReadModel, lake: LiveLake) -> _Merging:
+    # A removed checkpoint starts again at the first event, behind the offsets that the table is known to contain.
     folded = folded_up_to(spark, settings, model, lake.version)
     complete_up_to = lake.tag.complete_up_to.merge(folded)
     changelog = changelog_now(settings.kafka.bootstrap_servers, lake.version.changelog_topic)
@@ -121,7 +122,7 @@ def _merge_what_is_new(spark: SparkSession, settings: Settings, model: ReadModel
         merging.tag = replace(merging.tag, operation=OPERATION, complete_up_to=complete_up_to)
         lake.table.mark(merging.tag)
         merging.commits += 1
-        LOG.info("lake/%s: nothing new, and now known to be complete up to %s", model.name, complete_up_to)
+        LOG.info("lake/%s: no new records; complete up to %s", model.name, complete_up_to)
     return merging
 
 
@@ -134,11 +135,11 @@ def _run_merges(
     complete_up_to: Offsets,
     merging: _Merging,
 ) -> None:
-    """Run the query to the changelog's end; `merging` gets the result."""
+    """Run the query to the changelog's end; adds the result to `merging`."""
     topic = lake.version.changelog_topic
     checkpoint = _checkpoint(spark, settings, lake)
     registry = SchemaRegistry(settings.registry.url)
-    # Without a checkpoint the table's offsets are the start.
+    # Used when there is no checkpoint: start at the table's offsets.
     start = lake.tag.changelog_offsets.for_spark(topic)
     options = (("startingOffsets", start), ("maxOffsetsPerTrigger", str(BATCH_RECORDS)))
 
@@ -178,8 +179,8 @@ def _run_merges(
 def _checkpoint(spark: SparkSession, settings: Settings, lake: LiveLake) -> str:
     """Return the checkpoint that continues from the table's offsets; remove one that does not, and those of other promotions.
 
-    A killed run leaves a batch that has begun, whether or not it was merged. The table has the answer, so that the batch
-    need not be resumed; Spark 4.1 fails at that, too (SPARK-55271).
+    A killed run leaves an uncommitted batch, which may or may not have been merged. The table's tag records which offsets
+    were merged, so the batch is not resumed; Spark 4.1 would fail to resume it (SPARK-55271).
     """
     folder = compaction_checkpoint(settings, lake.tag.read_model, lake.version.number)
     current = f"{folder}/{lake.tag.promotion_id}"
@@ -191,14 +192,14 @@ def _checkpoint(spark: SparkSession, settings: Settings, lake: LiveLake) -> str:
 
 
 def main() -> None:
-    """Run under spark-submit: one read model, or all that are declared."""
+    """Run under spark-submit: for one read model, or for all declared ones."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--read-model", default="", help="name of one read model (all of them)")
+    parser.add_argument("--read-model", default="", help="name of one read model (default: all of them)")
     parser.add_argument(
         "--optimize",
         choices=("when-worth-it", "always"),
         default="when-worth-it",
-        help="when OPTIMIZE and VACUUM run (when-worth-it)",
+        help="when to run OPTIMIZE and VACUUM (default: when-worth-it)",
     )
     arguments = parser.parse_args()
 

@@ -1,4 +1,4 @@
-"""Application: make `lake/<model>` hold the live version."""
+"""Application: replaces the content of `lake/<model>` with the live version."""
 
 import argparse
 

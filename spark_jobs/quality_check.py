@@ -1,6 +1,6 @@
 """Application: checks stored records against the log.
 
-Exit status 0: passed, 1: failed, 69: the read model cannot be checked, 75: the check could not be made now.
+Exit status 0: passed, 1: failed, 69: the read model cannot be checked, 75: the check did not complete; retry later.
 """
 
 import argparse
@@ -23,9 +23,9 @@ from spark_jobs.runtime.session import spark_session
 
 LOG = logging.getLogger("foldlake.quality")
 PASSED, FAILED = 0, 1
-# EX_UNAVAILABLE of sysexits.h: there is no such check.
+# EX_UNAVAILABLE of sysexits.h: the read model cannot be checked at all.
 UNCHECKABLE = 69
-# EX_TEMPFAIL of sysexits.h: nothing is known, try again later.
+# EX_TEMPFAIL of sysexits.h: no verdict; retry later.
 NO_VERDICT = 75
 
 
@@ -43,8 +43,8 @@ def main() -> None:
         LOG.error("%s", error)  # noqa: TRY400 - its message is complete without a traceback
         status = UNCHECKABLE
     except Exception as error:
-        # An uncaught exception would end with status 1, as a failed check does.
-        LOG.exception("the check could not be made: %s", error)  # noqa: TRY401 - Spark's errors have the cause in their first line
+        # An uncaught exception would exit with status 1, like a failed check.
+        LOG.exception("the check did not complete: %s", error)  # noqa: TRY401 - Spark's errors have the cause in their first line
         status = NO_VERDICT
     if spark is not None:
         spark.stop()
@@ -55,39 +55,41 @@ def parse(arguments: list[str]) -> CheckRequest:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--read-model", required=True, help="name of the read model")
-    parser.add_argument("--version", type=int, help="its version (the live one)")
+    parser.add_argument("--version", type=int, help="the version to check (default: the live one)")
     parser.add_argument(
         "--stores",
         default="lake,nodes",
-        help="lake, nodes, changelog or staging, separated by commas (lake,nodes)",
+        help="comma-separated list of lake, nodes, changelog, staging (default: lake,nodes)",
     )
-    parser.add_argument("--mode", choices=[m.value for m in Mode], default=Mode.FULL.value, help="(full)")
     parser.add_argument(
-        "--run-id", required=True, help="names the run in the table of results and the report"
+        "--mode", choices=[m.value for m in Mode], default=Mode.FULL.value, help="default: full"
     )
-    given = parser.parse_args(arguments)
+    parser.add_argument(
+        "--run-id", required=True, help="identifies the run in the table of results and in the report"
+    )
+    options = parser.parse_args(arguments)
     try:
-        stores = tuple(StoreName(name.strip()) for name in given.stores.split(",") if name.strip())
+        stores = tuple(StoreName(name.strip()) for name in options.stores.split(",") if name.strip())
     except ValueError as error:
         parser.error(f"--stores: {error}; allowed: {', '.join(StoreName)}")
     if not stores:
         parser.error("--stores: name at least one")
-    return CheckRequest(given.read_model, stores, Mode(given.mode), given.run_id, given.version)
+    return CheckRequest(options.read_model, stores, Mode(options.mode), options.run_id, options.version)
 
 
 def check(spark: SparkSession, settings: Settings, request: CheckRequest) -> CheckResult:
-    """Check, write the page and the results, alert on a failure, and write the verdict last. Returns the result.
+    """Run the check, write the page and the results, alert on a failure, and write the verdict last. Returns the result.
 
-    May be killed and repeated at any point: without a verdict all of it is repeated, and the results replace those of the
-    run's earlier try. Raises UncheckableError after writing that as the verdict; FoldlakeError when the check could not be
-    made.
+    May be killed and repeated at any point: without a verdict everything is repeated, and the results replace those of the
+    run's earlier attempt. Raises UncheckableError after writing it as the verdict; another FoldlakeError when the check
+    cannot complete.
     """
-    began_s = time.monotonic()
+    started_s = time.monotonic()
     report.remove(settings, request.run_id)
     try:
         result = run_check(spark, settings, request)
     except UncheckableError as error:
-        report.write_uncheckable(settings, request, str(error), time.monotonic() - began_s)
+        report.write_uncheckable(settings, request, str(error), time.monotonic() - started_s)
         raise
     result = replace(
         result,
@@ -98,7 +100,7 @@ def check(spark: SparkSession, settings: Settings, request: CheckRequest) -> Che
     try:
         results.record(spark, settings, result)
     finally:
-        # Also where the lake's storage is unavailable.
+        # Alert even when the lake's storage is unavailable.
         if not result.passed:
             alerts.alert(settings, result)
     report.write_summary(settings, result)

@@ -1,6 +1,6 @@
-"""Application: the stream driver alone, with any broker: one read model, no Airflow, version registry or schema registry.
+"""Application: a standalone stream driver for any broker: one read model, no Airflow, version registry or schema registry.
 
-For comparing with other engines and for trying a fold; the query is the one of the full stack. Stops on SIGTERM.
+Use it to compare with other engines or to try out a fold; it runs the same query as the full stack. Stops on SIGTERM.
 """
 
 import argparse
@@ -46,30 +46,37 @@ JARS = "jars/stream"
 
 
 def parser() -> argparse.ArgumentParser:
-    """Return the command line's parser."""
+    """Return the parser of the command line."""
     p = argparse.ArgumentParser(prog="foldlake stream", description=__doc__)
     p.add_argument("--bootstrap", required=True, help="Kafka's bootstrap servers, host:port[,host:port]")
-    p.add_argument("--source-topic", required=True, help="topic of the events; must exist")
+    p.add_argument("--source-topic", required=True, help="topic of the events; it must exist")
+    p.add_argument("--changelog-topic", required=True, help="topic for the state records; created if missing")
     p.add_argument(
-        "--changelog-topic", required=True, help="topic for the state records; created when missing"
-    )
-    p.add_argument(
-        "--state-dir", required=True, type=Path, help="folder for the checkpoint; continued when it has one"
+        "--state-dir",
+        required=True,
+        type=Path,
+        help="directory of the checkpoint; an existing checkpoint is resumed",
     )
     p.add_argument(
         "--schema",
         action="append",
         required=True,
         metavar="ID=FILE",
-        help="Avro schema file of an event type and the id in its records' framing; repeat for each",
+        help="schema id in the records' wire format, and the Avro schema file of that event type; repeatable",
     )
     p.add_argument(
-        "--state-schema-id", type=int, default=0, help="id in the framing of the state records (0)"
+        "--state-schema-id",
+        type=int,
+        default=0,
+        help="schema id to write with the state records (default: 0)",
     )
-    p.add_argument("--read-model", default="balance", help="the read model to fold (balance)")
-    p.add_argument("--master", default="", help="Spark master (local, with a slot for each task)")
+    p.add_argument("--read-model", default="balance", help="the read model to fold (default: balance)")
+    p.add_argument("--master", default="", help="Spark master (default: local, with a slot for each task)")
     p.add_argument(
-        "--jars-dir", type=Path, default=None, help="folder of the Kafka and Avro jars (prepared ones)"
+        "--jars-dir",
+        type=Path,
+        default=None,
+        help="directory of the Kafka and Avro jars (default: the prepared ones)",
     )
     return p
 
@@ -80,12 +87,12 @@ def main() -> int:
     arguments = parser().parse_args()
     state_dir: Path = arguments.state_dir
     try:
-        # Two drivers must never write to one checkpoint.
+        # Two drivers must never write to the same checkpoint.
         with file_lock(state_dir / "driver.lock"):
             _run(arguments)
     except FileLockedError as error:
         LOG.error(  # noqa: TRY400 - a traceback would add nothing
-            "Another stream driver (process %s) runs on %s: stop it, or give another --state-dir.",
+            "Another stream driver (pid %s) uses %s: stop it, or choose another --state-dir.",
             error.holder,
             state_dir,
         )
@@ -159,12 +166,12 @@ def _fold(
     model: ReadModel,
     schemas: FixedSchemas,
 ) -> QuerySpec:
-    """Return the fold with the newest revision; raises SettingsError when it is incompatible with the state."""
+    """Return the fold's query with the newest revision; raises SettingsError when it is incompatible with the state."""
     revision = model.newest_fold_revision
     endpoints = _endpoints(arguments, settings.topics.partitions, arguments.changelog_topic, "checkpoint")
     if reason := incompatibility(spark, endpoints.checkpoint, model, revision):
         raise SettingsError(
-            f"{model.name} cannot be folded into --state-dir {arguments.state_dir}: {reason}, or give another folder."
+            f"{model.name} cannot be folded into --state-dir {arguments.state_dir}: {reason}, or choose another directory."
         )
 
     def records(source: DataFrame, schema_ids: SchemaIds) -> DataFrame:
@@ -186,7 +193,7 @@ def _partitions(bootstrap: str, topic: str) -> int:
     found = partition_count(admin_client(bootstrap), topic)
     if found is None:
         raise SettingsError(
-            f"There is no topic {topic!r} at {bootstrap}: create it, or correct --source-topic."
+            f"Topic {topic!r} does not exist at {bootstrap}: create it, or correct --source-topic."
         )
     return found
 
@@ -196,11 +203,13 @@ def _writers(options: list[str], model: ReadModel) -> dict[int, RecordSchema]:
     for option in options:
         number, _, path = option.partition("=")
         if not number.isdigit() or not path:
-            raise SettingsError(f"--schema {option!r} is not ID=FILE, such as 1=FundsAdded.avsc.")
+            raise SettingsError(
+                f"--schema {option!r} is not of the form ID=FILE, for example 1=FundsAdded.avsc."
+            )
         writers[int(number)] = schema_file(Path(path))
     if not {schema.name for schema in writers.values()} & set(model.event_types):
         raise SettingsError(
-            f"None of the schemas given is of an event type of {model.name}: {', '.join(model.event_types)}."
+            f"No --schema is of an event type of {model.name}: pass one of {', '.join(model.event_types)}."
         )
     return writers
 

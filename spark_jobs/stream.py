@@ -1,4 +1,4 @@
-"""Application: the stream driver as Airflow launches it. It folds every read model; all options are settings."""
+"""Application: the stream driver as launched by Airflow. It folds every read model; its only options are the settings."""
 
 import logging
 import sys
@@ -29,7 +29,7 @@ def main() -> int:
     """Run until SIGTERM; returns the exit status."""
     settings = Settings()
     configure_logging(settings.home / "logs" / "stream.log")
-    # The JVM that launched this process writes to Kafka: neither may outlive the other.
+    # The JVM that launched this process writes to Kafka: neither process may outlive the other.
     die_with_parent()
     models = load_read_models(settings.read_models_dir)
     modules = spec_modules()
@@ -53,18 +53,18 @@ def main() -> int:
 
 
 def _set_up(context: StreamContext) -> None:
-    """Set up the read models, waiting for servers that are starting."""
+    """Set up the read models; wait for servers that are still starting."""
 
     def try_once() -> bool:
         try:
             set_up_read_models(context)
         except (KafkaUnavailableError, RegistryUnavailableError) as error:
-            LOG.warning("waiting: %s", error)
+            LOG.warning("cannot set up the read models yet, retrying: %s", error)
             return False
         return True
 
     if not wait_for(try_once, timeout_s=SERVERS_TIMEOUT_S, poll_s=RETRY_INTERVAL_S):
-        # Once more, to end with the error.
+        # A last attempt, which raises the error.
         set_up_read_models(context)
 
 

@@ -1,4 +1,4 @@
-"""Decodes the records of a source topic into event columns, natively, with the reason where a record cannot be folded."""
+"""Decodes the records of a source topic into event columns, natively, with a reason for records that cannot be folded."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from include.kafka.record_schema import RecordSchema
 from include.kafka.wire_format import HEADER_BYTES, MAGIC, header
 
 MAX_KEY_BYTES = 256
-PASSED_OVER = "passed over"
+OTHER_TYPE = "other event type"
 UNKNOWN_SCHEMA_ID = "FOLDLAKE_UNKNOWN_SCHEMA_HEADER"
 
 
@@ -32,9 +32,9 @@ class Reason(StrEnum):
 class SchemaIds:
     """The known schema ids of a source topic.
 
-    writers: id -> the schema that records with this id are written with.
-    rejected: ids that the registry does not have.
-    stop_at_unknown: whether an id in neither fails the query, which then looks it up and restarts; else it is rejected.
+    writers: id -> the schema of the records that have this id.
+    rejected: ids that are not in the registry.
+    stop_at_unknown: whether any other id fails the query, which then looks it up and restarts; if false, the id is rejected.
     """
 
     writers: Mapping[int, RecordSchema]
@@ -46,8 +46,8 @@ class SchemaIds:
 class EventDecoder:
     """Decodes records as the event types in `readers`.
 
-    The columns that it adds: `reason` (null unless the record cannot be folded), `event_type`, one struct for each event
-    type, and every field that all event types share.
+    Adds the columns `reason` (null unless the record cannot be folded), `event_type`, one struct per event type, and every
+    field that all event types share.
     """
 
     readers: tuple[RecordSchema, ...]
@@ -57,7 +57,7 @@ class EventDecoder:
         for reader in self.readers:
             if "occurredOn" not in reader.fields:
                 message = (
-                    f"Event type {reader.name} has no field occurredOn: every event says when it happened."
+                    f"Event type {reader.name} has no field occurredOn: add it, every event needs its time."
                 )
                 raise ReadModelError(message)
 
@@ -68,7 +68,7 @@ class EventDecoder:
         return tuple(name for name in first.fields if all(name in other.fields for other in others))
 
     def decode(self, records: DataFrame) -> DataFrame:
-        """Return the records of Spark's Kafka source with the event's columns added."""
+        """Return the records of Spark's Kafka source with the event columns added."""
         framed = records.select(
             "key", "value", "partition", "offset", substring(col("value"), 1, HEADER_BYTES).alias("header")
         )
@@ -104,7 +104,7 @@ class EventDecoder:
 
     def _reason(self) -> Column:
         folded = [header(i) for reader in self.readers for i in self.folded_ids(reader)]
-        passed_over = [header(i) for i in self.schema_ids.writers if header(i) not in folded]
+        other_types = [header(i) for i in self.schema_ids.writers if header(i) not in folded]
         unknown: Column = lit(Reason.UNKNOWN_SCHEMA_ID.value)
         if self.schema_ids.stop_at_unknown:
             rejected = col("header").isin([header(i) for i in self.schema_ids.rejected])
@@ -119,12 +119,12 @@ class EventDecoder:
             .when(col("value").isNull(), Reason.NULL_VALUE.value)
             .when(~framed, Reason.WRONG_MAGIC.value)
             .when(col("header").isin(folded) & col("event_type").isNull(), Reason.UNDECODABLE_PAYLOAD.value)
-            .when(~col("header").isin(folded + passed_over), unknown)
+            .when(~col("header").isin(folded + other_types), unknown)
             .when(self._key_is_invalid(), Reason.INVALID_KEY.value)
         )
 
     def _key_is_invalid(self) -> Column:
-        """Return whether the record's key is not the entity's: the entity's events would be in several partitions."""
+        """Return whether the record's key differs from the event's entity, whose events would then be in several partitions."""
         size = length(col("key"))
         invalid = (size == 0) | (size > MAX_KEY_BYTES)
         for reader in self.readers:
@@ -137,9 +137,9 @@ class EventDecoder:
 
 def good_events(events: DataFrame) -> DataFrame:
     """Return the events that a read model folds: decodable, and of one of its types."""
-    # One expression, not two conditions: Spark may evaluate conditions in any order, and a record with an unknown schema
-    # id has no event type either. Its reason must be evaluated first: that is what stops the query.
-    not_folded = coalesce(col("reason"), when(col("event_type").isNull(), lit(PASSED_OVER)))
+    # One expression instead of two conditions, which Spark may evaluate in any order. A record with an unknown schema id
+    # has no event type either, and only evaluating its reason stops the query, so the reason must come first.
+    not_folded = coalesce(col("reason"), when(col("event_type").isNull(), lit(OTHER_TYPE)))
     return events.where(not_folded.isNull())
 
 

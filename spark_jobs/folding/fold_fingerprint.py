@@ -1,4 +1,4 @@
-"""What a version's state is folded with, stored beside its checkpoint: an edited fold must not continue from that state."""
+"""The fingerprint of a version's fold, stored beside its checkpoint so that an edited fold never continues from its state."""
 
 import json
 import re
@@ -11,14 +11,14 @@ from include.stream.checkpoints import fold_rule_path
 from spark_jobs.folding.key_columns import require_entity_key
 from spark_jobs.runtime.checkpoint import read_text, write_text
 
-# The names that Spark gives the variables of a function passed to `transform`, `aggregate`, `filter`.
+# Spark's names for the variables of a function passed to `transform`, `aggregate` or `filter`.
 LAMBDA_VARIABLE = re.compile(r"\b([xyz])_\d+\b")
 
 
 def fingerprint(model: ReadModel, revision: int) -> str:
-    """Return the columns of key and fold as Spark prints them: folds with equal texts compute the same.
+    """Return the columns of key and fold as Spark prints them: folds with the same text compute the same state.
 
-    Raises what the read model's own functions raise.
+    Raises whatever the read model's own functions raise.
     """
     state = model.folds[revision]()
     types = {field.name: field.avro_type for field in model.state_fields(revision)}
@@ -39,7 +39,7 @@ def _printed(column: Column) -> str:
 
 
 def incompatibility(spark: SparkSession, checkpoint: str, model: ReadModel, revision: int) -> str | None:
-    """Return why this module's fold must not continue from a version's state, or not run at all; None where it may."""
+    """Return why the module's fold must not continue from a version's state, or must not run at all; None if it may run."""
     if revision not in model.folds:
         return (
             f"it was built with fold revision {revision} of {model.name}, and the module has only {sorted(model.folds)}: "
@@ -51,11 +51,11 @@ def incompatibility(spark: SparkSession, checkpoint: str, model: ReadModel, revi
     except ReadModelError as error:
         return str(error)
     except Exception as error:  # noqa: BLE001 - a module's function can raise anything: the other versions must continue
-        # Spark's messages have the whole plan behind their first line.
+        # After the first line, Spark's messages contain the whole plan.
         message = str(error).partition("\n")[0]
         return (
-            f"fold revision {revision} of {model.name} cannot be built ({type(error).__name__}: {message}): correct the module, "
-            "or what it uses"
+            f"fold revision {revision} of {model.name} cannot be built ({type(error).__name__}: {message}): correct the module "
+            "or the code that it uses"
         )
     stored = read_text(spark, fold_rule_path(checkpoint))
     if stored is not None and stored != current:
@@ -67,6 +67,6 @@ def incompatibility(spark: SparkSession, checkpoint: str, model: ReadModel, revi
 
 
 def store_fingerprint(spark: SparkSession, checkpoint: str, model: ReadModel, revision: int) -> None:
-    """Store the fold's fingerprint, unless there is one. Call it with the version's lock held."""
+    """Store the fold's fingerprint unless one is stored already. The caller must hold the version's lock."""
     if read_text(spark, fold_rule_path(checkpoint)) is None:
         write_text(spark, fold_rule_path(checkpoint), fingerprint(model, revision))

@@ -17,22 +17,22 @@ from spark_jobs.folding.decode import EventDecoder, SchemaIds, good_events
 
 @dataclass(frozen=True)
 class KafkaSource:
-    """Where events are read: servers, topic, and further options of Spark's Kafka source."""
+    """Where events are read from: servers, topic, and further options of Spark's Kafka source."""
 
     bootstrap_servers: str
     topic: str
     options: tuple[tuple[str, str], ...] = ()
 
     def read(self, spark: SparkSession) -> DataFrame:
-        """Return the topic's records as a stream from the first offset, unless there is a checkpoint."""
+        """Return the topic's records as a stream, from the first offset or from the query's checkpoint."""
         reader = (
             spark.readStream.format("kafka")
             .option("kafka.bootstrap.servers", self.bootstrap_servers)
             .option("subscribe", self.topic)
             .option("startingOffsets", "earliest")
-            # Events that the log has lost (to retention) must fail the query, never be skipped.
+            # Events that retention has deleted must fail the query, never be skipped.
             .option("failOnDataLoss", "true")
-            # Events of an aborted transaction never happened.
+            # Never read events of an aborted transaction.
             .option("kafka.isolation.level", "read_committed")
         )
         return reader.options(**dict(self.options)).load()
@@ -41,15 +41,15 @@ class KafkaSource:
 def fold(model: ReadModel, revision: int, events: DataFrame) -> DataFrame:
     """Return the state of each key: `key`, the state's fields, then the position's (design: state record).
 
-    Raises ReadModelError when the module no longer has this revision: its state must not be continued by another.
+    Raises ReadModelError when the module no longer has this revision: no other revision may continue its state.
     """
     return events.groupBy(model.key().cast("string").alias("key")).agg(*state_columns(model, revision))
 
 
 def state_columns(model: ReadModel, revision: int) -> list[Column]:
-    """Return the aggregates that make a state record of a group of events: the state's fields, then the position's.
+    """Return the aggregates that turn a group of events into a state record: the state's fields, then the position's.
 
-    Raises ReadModelError when the module does not have this revision, or it gives other fields than it declares.
+    Raises ReadModelError when the module lacks this revision, or the fold returns other fields than the module declares.
     """
     build = model.folds.get(revision)
     if build is None:
@@ -61,7 +61,7 @@ def state_columns(model: ReadModel, revision: int) -> list[Column]:
     state = build()
     declared = [field.name for field in model.state_fields(revision)]
     if sorted(state) != sorted(declared):
-        message = f"Fold {revision} of {model.name} gives {sorted(state)}, but its state declares {sorted(declared)}."
+        message = f"Fold {revision} of {model.name} returns {sorted(state)}, but the state declares {sorted(declared)}."
         raise ReadModelError(message)
     return [
         *(state[name].alias(name) for name in declared),
@@ -75,7 +75,7 @@ def _position_column(field: PositionField) -> Column:
 
 
 def changelog_records(model: ReadModel, revision: int, states: DataFrame, state_schema_id: int) -> DataFrame:
-    """Return states as Kafka records: key in UTF-8, value as an Avro state record in Confluent's framing."""
+    """Return states as Kafka records: key in UTF-8, value as an Avro state record in Confluent's wire format."""
     return states.select(
         col("key").cast("binary").alias("key"),
         concat(lit(header(state_schema_id)), _state_record(model.state_schema_of(revision))).alias("value"),
@@ -96,7 +96,7 @@ def _state_record(schema: RecordSchema) -> Column:
 def changelog_stream(
     source: DataFrame, model: ReadModel, revision: int, schema_ids: SchemaIds, state_schema_id: int
 ) -> DataFrame:
-    """Return the changelog's records for those of the source topic: all that the query of one version computes."""
+    """Return the changelog records for the records of the source topic: the whole computation of one version's query."""
     events = EventDecoder(model.event_schemas, schema_ids).decode(source)
     states = fold(model, revision, good_events(events))
     return changelog_records(model, revision, states, state_schema_id)

@@ -1,4 +1,4 @@
-"""Which columns of the events a read model's key is made of, as Spark resolves it; and the rule that the entity is among them."""
+"""The event columns that a read model's key refers to, as resolved by Spark; the event's entity must be among them."""
 
 from typing import Any
 
@@ -13,9 +13,9 @@ KAFKA_COLUMNS = {"key": "binary", "value": "binary", "partition": "int", "offset
 
 
 def require_entity_key(spark: SparkSession, model: ReadModel) -> None:
-    """Raise ReadModelError where a read model's key lacks the entity of one of its event types.
+    """Raise ReadModelError if a read model's key lacks the entity of one of its event types.
 
-    Raises Spark's AnalysisException where the key refers to a column that the events do not have.
+    Raises Spark's AnalysisException if the key refers to a column that the events do not have.
     """
     keyed = [schema for schema in model.event_schemas if schema.key_field is not None]
     if not keyed:
@@ -29,19 +29,19 @@ def require_entity_key(spark: SparkSession, model: ReadModel) -> None:
 def key_columns(spark: SparkSession, model: ReadModel) -> list[str]:
     """Return the event columns that a read model's key refers to: `<field>` or `<EventType>.<field>`, sorted."""
     key = _no_events(spark, model).select(model.key())
-    plan: Any = key._jdf.queryExecution().analyzed()  # noqa: SLF001 - PySpark shows no resolved expression
+    plan: Any = key._jdf.queryExecution().analyzed()  # noqa: SLF001 - PySpark does not expose the resolved expression
     return sorted(_columns(plan.expressions().head()))
 
 
 def _no_events(spark: SparkSession, model: ReadModel) -> DataFrame:
-    """Return the events as key and fold see them, without reading any."""
+    """Return an empty frame with the columns that key and fold can use."""
     nulls = (lit(None).cast(kind).alias(name) for name, kind in KAFKA_COLUMNS.items())
     schema_ids = SchemaIds(dict(enumerate(model.event_schemas)))
     return EventDecoder(model.event_schemas, schema_ids).decode(spark.range(0).select(*nulls))
 
 
 def _columns(expression: Any) -> set[str]:  # noqa: ANN401 - a Java object
-    """Return the names of the columns in a resolved expression; of a struct, the name of the field where it is one."""
+    """Return the names of the columns in a resolved expression; for a field of a struct, `<struct>.<field>`."""
     kind = expression.getClass().getSimpleName()
     if kind == "AttributeReference":
         return {str(expression.name())}

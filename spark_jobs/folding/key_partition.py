@@ -1,6 +1,6 @@
-"""The partition of a key as Kafka's Java client computes it, in native Spark columns: it needs no Python worker.
+"""The partition of a key as computed by Kafka's Java client, in native Spark columns without a Python worker.
 
-After org.apache.kafka.common.utils.Utils.murmur2, in 64-bit integers: Spark's integers are signed, and overflow is an error.
+A port of org.apache.kafka.common.utils.Utils.murmur2 to 64-bit integers: Spark's integers are signed and fail on overflow.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ POSITIVE = 0x7FFFFFFF
 
 
 def partition_of_key(key: str, partitions: int) -> Column:
-    """Return the partition of the keys in a string column: murmur2 of its UTF-8, positive, modulo `partitions`."""
+    """Return the partition of each key in a string column: the positive murmur2 hash of its UTF-8 bytes, modulo `partitions`."""
     data = col(key).cast("binary")
     size = F.length(data).cast("long")
     blocks = F.floor(size / BLOCK_BYTES)
@@ -59,12 +59,12 @@ def _product(value: Column) -> Column:
 
 
 def _evaluated_once(value: Column, use: Callable[[Column], Column]) -> Column:
-    """Return `use(value)` with the value computed once: Spark computes a column again at each place it is used."""
+    """Return `use(value)` with the value computed once: Spark recomputes a column wherever it is used."""
     return F.get(F.transform(F.array(value), use), lit(0))
 
 
 def _block(data: Column, number: Column) -> Column:
-    """Return the `number`th (from 1) four bytes as an unsigned little-endian integer."""
+    """Return the `number`th (from 1) block of four bytes as an unsigned little-endian integer."""
     start = (number - 1) * BLOCK_BYTES + 1
     value = _byte(data, start)
     for index in range(1, BLOCK_BYTES):

@@ -1,4 +1,4 @@
-"""Events read back from the log in one batch, decoded as the stream decodes them, for checks and stagings."""
+"""Reads events back from the log in one batch, decoded as in the stream, for checks and staging tables."""
 
 import logging
 
@@ -17,20 +17,20 @@ from spark_jobs.folding.decode import EventDecoder, SchemaIds, good_events
 from spark_jobs.folding.schema_cache import RegistrySchemas
 
 LOG = logging.getLogger(__name__)
-RECORDS_A_TASK = 250_000
+RECORDS_PER_TASK = 250_000
 
 
 def source_ends(settings: Settings, topic: str) -> Offsets:
-    """Return the end offset of each partition of a source topic, now.
+    """Return the current end offset of each partition of a source topic.
 
-    Raises KafkaUnavailableError when the broker does not answer, or has no such topic.
+    Raises KafkaUnavailableError when the broker does not answer or the topic does not exist.
     """
     consumer = log_consumer(settings.kafka.bootstrap_servers)
     try:
         admin = admin_client(settings.kafka.bootstrap_servers)
         partitions = partition_count(admin, topic)
         if partitions is None:
-            message = f"There is no topic {topic}: has the stream ever run on this Kafka?"
+            message = f"Topic {topic} does not exist: start the stream driver on this Kafka first."
             raise KafkaUnavailableError(message)
         return Offsets.of_ends(end_offsets(consumer, topic, partitions))
     finally:
@@ -42,25 +42,25 @@ def topic_records(
 ) -> DataFrame:
     """Return a topic's records up to these end offsets, as Spark's Kafka source has them.
 
-    From the first one, or from the offsets in `since`, which may lie beyond the end: then nothing of that partition.
+    Starts at the first record, or at the offsets in `since`; a partition whose offset is beyond its end yields no records.
     """
     return (
         spark.read.format("kafka")
         .option("kafka.bootstrap.servers", settings.kafka.bootstrap_servers)
         .option("subscribe", topic)
         .option("startingOffsets", "earliest" if since is None else _starts(topic, since, until))
-        # Spark asks for each partition's end when it is planned; `until` keeps what comes later out.
+        # Fixed ends: otherwise Spark reads up to the ends at the time of planning.
         .option("endingOffsets", until.for_spark(topic))
         .option("failOnDataLoss", "true")
-        # More, smaller tasks: progress is measured in finished tasks, and no core waits for a long one.
-        .option("maxRecordsPerPartition", str(RECORDS_A_TASK))
+        # More, smaller tasks: progress counts finished tasks, and no core waits for a long-running task.
+        .option("maxRecordsPerPartition", str(RECORDS_PER_TASK))
         .option("kafka.isolation.level", "read_committed")
         .load()
     )
 
 
 def _starts(topic: str, since: Offsets, until: Offsets) -> str:
-    """Return the offsets to begin at as Spark's Kafka source wants them: one for each partition, none beyond its end."""
+    """Return the starting offsets in the form that Spark's Kafka source requires: one per partition, none beyond its end."""
     return Offsets({p: min(since.of(p), end) for p, end in until.items()}).for_spark(topic)
 
 
@@ -71,10 +71,10 @@ def replayed_events(
     until: Offsets,
     since: Offsets | None = None,
 ) -> DataFrame:
-    """Return the events that a read model folds, up to these end offsets, from the first one or from `since`.
+    """Return the events that a read model folds, from the first one or from `since`, up to these end offsets.
 
-    Columns as for the stream: key, partition, offset, event_type, each event type's struct, and their shared fields.
-    Every schema id in the log is looked up first, as the stream does.
+    The columns are those of the stream: key, partition, offset, event_type, each event type's struct, and their shared fields.
+    All schema ids in the log are looked up first.
     """
     records = topic_records(spark, settings, model.source_topic, until, since)
     ids = known_schema_ids(settings, model.source_topic, records)
@@ -82,7 +82,7 @@ def replayed_events(
 
 
 def known_schema_ids(settings: Settings, topic: str, records: DataFrame) -> SchemaIds:
-    """Return what the registry knows of the schema ids in these records; unknown ones are rejected, as in the stream."""
+    """Return the schema ids in these records as found in the registry; unknown ones are rejected, as in the stream."""
     schemas = RegistrySchemas(SchemaRegistry(settings.registry.url), topic)
     header = substring(col("value"), 1, HEADER_BYTES).alias("header")
     found = {

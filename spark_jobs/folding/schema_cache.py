@@ -1,4 +1,4 @@
-"""The schema ids of source topics: those that are known, and looking up the others."""
+"""Caches the schema ids of source topics, and looks up unknown ones."""
 
 import logging
 from typing import Protocol
@@ -13,7 +13,7 @@ from spark_jobs.folding.decode import SchemaIds
 from spark_jobs.runtime.checkpoint import offsets_json
 
 LOG = logging.getLogger(__name__)
-# A query that stops at an unknown id looks up all ids that lie ahead, up to so many; the others wait for the next stop.
+# A query that stops at an unknown id looks up at most this many ids ahead of its checkpoint; further ones at its next stop.
 MAX_HEADERS_AHEAD = 10_000
 
 
@@ -22,14 +22,14 @@ class KnownSchemas(Protocol):
 
     @property
     def schema_ids(self) -> SchemaIds:
-        """The ids that are known now."""
+        """The ids that are known so far."""
 
     def learn(self, headers: set[bytes]) -> None:
         """Look up the ids in these record headers."""
 
 
 class FixedSchemas:
-    """The schemas given on the command line, in place of a registry; every other id is rejected."""
+    """The schemas from the command line, instead of a registry; every other id is rejected."""
 
     def __init__(self, writers: dict[int, RecordSchema]) -> None:
         self.schema_ids = SchemaIds(writers, stop_at_unknown=False)
@@ -39,10 +39,10 @@ class FixedSchemas:
 
 
 class RegistrySchemas:
-    """The schema ids in the schema registry: those of the topic at first, others as they are looked up.
+    """The schema ids in the schema registry: initially those of the topic, then those that are looked up.
 
-    The constructor and all methods raise RegistryUnavailableError when the registry does not answer: an id is rejected only
-    when the registry answers that it does not have it.
+    The constructor and all methods raise RegistryUnavailableError when the registry does not answer. An id is rejected only
+    if the registry answers that it does not exist.
     """
 
     def __init__(self, registry: SchemaRegistry, topic: str) -> None:
@@ -53,11 +53,11 @@ class RegistrySchemas:
 
     @property
     def schema_ids(self) -> SchemaIds:
-        """The ids that are known now."""
+        """The ids that are known so far."""
         return SchemaIds(dict(self._writers), frozenset(self._rejected), stop_at_unknown=True)
 
     def refresh(self) -> None:
-        """Add the ids that were registered for the topic since."""
+        """Add the ids that have been registered for the topic since."""
         self._writers |= self._registry.schema_ids(self._topic)
         self._rejected -= self._writers.keys()
 
@@ -68,17 +68,20 @@ class RegistrySchemas:
         ):
             schema = self._registry.schema_by_id(schema_id)
             if schema is None:
-                LOG.warning("schema id %d is not in the registry: its records become dead letters", schema_id)
+                LOG.warning(
+                    "schema id %d is not in the registry: writing its records to the dead-letter topic",
+                    schema_id,
+                )
                 self._rejected.add(schema_id)
             else:
-                LOG.info("schema id %d is %s: fetched", schema_id, schema.full_name)
+                LOG.info("fetched schema id %d: %s", schema_id, schema.full_name)
                 self._writers[schema_id] = schema
 
 
 def headers_ahead(spark: SparkSession, bootstrap_servers: str, topic: str, checkpoint: str) -> set[bytes]:
     """Return the distinct record headers between a query's checkpoint and the end of its topic.
 
-    Looking up all their ids at once stops the query once, not once for each unknown id.
+    Looking up all of their ids together stops the query once instead of once per unknown id.
     """
     records = (
         spark.read.format("kafka")

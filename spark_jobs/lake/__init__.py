@@ -1,1 +1,1 @@
-"""Delta tables: made, merged into, replaced and kept small."""
+"""Creates, merges into, replaces and maintains Delta tables."""

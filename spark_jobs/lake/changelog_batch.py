@@ -1,4 +1,4 @@
-"""From records of a changelog to the newest record of each key, in the columns of its table."""
+"""Reduces changelog records to the newest record of each key, in the columns of its table."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,15 +15,15 @@ from include.kafka.wire_format import HEADER_BYTES, header
 from include.lake.tables import KEY_COLUMN
 from spark_jobs.lake.lake_table import column_types
 
-# The column of `newest_records` with the number of changelog records of a key.
+# The column of `newest_records` that counts the changelog records of a key.
 RECORDS = "records"
 
 
 @dataclass(frozen=True)
 class RecordCounts:
-    """What a piece of a changelog held.
+    """Counts for a part of a changelog.
 
-    records: all of them. unreadable: those that are no state records. states, deletions: keys, by their newest record.
+    records: all records. unreadable: records that are not state records. states, deletions: keys, by their newest record.
     """
 
     records: int = 0
@@ -32,7 +32,7 @@ class RecordCounts:
     deletions: int = 0
 
     def __add__(self, other: "RecordCounts") -> "RecordCounts":
-        """Return the counts of two pieces together."""
+        """Return the sum of the counts of two parts."""
         return RecordCounts(
             self.records + other.records,
             self.unreadable + other.unreadable,
@@ -44,19 +44,19 @@ class RecordCounts:
 def newest_records(
     spark: SparkSession, model: ReadModel, writers: Mapping[int, RecordSchema], records: DataFrame
 ) -> DataFrame:
-    """Return one row for each key among a changelog's records (columns of Spark's Kafka source).
+    """Return one row per key among a changelog's records (columns of Spark's Kafka source).
 
-    The newest record of a key is the one with the highest event_count since its last tombstone: a driver that was killed
-    repeats records, and so appends lower counts behind higher ones.
+    The newest record of a key is the one with the highest event_count since its last tombstone: after a kill, the driver
+    repeats records and so appends lower counts after higher ones.
 
     Columns: those of the table, `deleted` (the newest record is a tombstone, and the state's columns are null),
-    `after_deletion` (there was a tombstone: a table's row of the key is obsolete), and `records`. The row whose key is null stands
-    for all that could not be read.
+    `after_deletion` (there was a tombstone, so the table's row for the key is obsolete), and `records`. The row with a null key
+    represents all unreadable records.
 
     Args:
         spark: the session of the records.
-        model: whose fields become columns; a field that a record's schema lacks is null.
-        writers: schema id -> the schema that state records were written with.
+        model: the read model whose fields become columns; a field that a record's schema lacks is null.
+        writers: schema id -> the schema with which state records were written.
         records: key, value, partition and offset.
     """
     columns = column_types(spark, model)
@@ -85,7 +85,7 @@ def newest_records(
 
 
 def count_records(newest: DataFrame) -> RecordCounts:
-    """Count what `newest_records` gave."""
+    """Return the counts for the result of `newest_records`."""
     readable = col(KEY_COLUMN).isNotNull()
     row = newest.agg(
         coalesce(F.sum(RECORDS), lit(0)).alias("records"),
@@ -97,12 +97,12 @@ def count_records(newest: DataFrame) -> RecordCounts:
 
 
 def readable(newest: DataFrame) -> DataFrame:
-    """Keep the rows that stand for a key."""
+    """Keep the rows with a key."""
     return newest.where(col(KEY_COLUMN).isNotNull())
 
 
 def _decoded(records: DataFrame, writers: Mapping[int, RecordSchema], columns: StructType) -> DataFrame:
-    """Return key, the table's other columns, offset and `deleted`; the key is null where the record cannot be read."""
+    """Return key, the table's other columns, offset and `deleted`; the key is null if the record cannot be read."""
     payload = expr(f"substring(value, {HEADER_BYTES + 1})")
     framed = records.select(
         col("key").cast("string").alias("record_key"),
@@ -130,13 +130,13 @@ def _decoded(records: DataFrame, writers: Mapping[int, RecordSchema], columns: S
 
 
 def _field(writers: Mapping[int, RecordSchema], name: str) -> Column:
-    """Return a field from whichever schema a record was written with; null where that schema lacks it."""
-    having = [
+    """Return a field, decoded with the schema that each record was written with; null if that schema lacks it."""
+    decoded = [
         col(f"{_written_with(schema_id)}.{name}")
         for schema_id, writer in writers.items()
         if name in writer.fields
     ]
-    return coalesce(*having, lit(None)) if having else lit(None)
+    return coalesce(*decoded, lit(None)) if decoded else lit(None)
 
 
 def _written_with(schema_id: int) -> str:

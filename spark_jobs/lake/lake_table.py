@@ -1,4 +1,4 @@
-"""The Delta table of a read model: made, kept in step with the model's fields, replaced or merged into in tagged commits."""
+"""The Delta table of a read model: creates it, adds the model's new fields, and replaces or merges content in tagged commits."""
 
 import json
 import logging
@@ -25,12 +25,12 @@ USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 TXN_APP_ID = "spark.databricks.delta.write.txnAppId"
 TXN_VERSION = "spark.databricks.delta.write.txnVersion"
 
-# The newest commits almost always hold a tag; reading a long history takes seconds.
+# One of the newest commits almost always has a tag; reading a long history takes seconds.
 NEWEST_COMMITS = 20
 SECONDS_PER_HOUR = 3600
 
-# Operations that do not change a table's content, whoever runs them.
-CONTENT_KEPT = frozenset(
+# Operations that never change a table's content.
+CONTENT_PRESERVING_OPERATIONS = frozenset(
     {
         "ADD COLUMNS",
         "CHANGE COLUMN",
@@ -48,14 +48,14 @@ CONTENT_KEPT = frozenset(
 
 
 class LakeTableError(FoldlakeError):
-    """A table in the lake is not one that Foldlake can write to."""
+    """Foldlake cannot write to a table in the lake."""
 
 
 @dataclass(frozen=True)
 class TaggedCommit:
-    """The newest commit of ours.
+    """The newest commit with a tag of Foldlake.
 
-    overwritten_by: the operation of a newer commit that is not ours and changed the content; empty when there is none.
+    overwritten_by: the operation of a newer, untagged commit that changed the content; empty if there is none.
     """
 
     tag: CommitTag
@@ -65,7 +65,7 @@ class TaggedCommit:
 
 
 def column_types(spark: SparkSession, model: ReadModel) -> StructType:
-    """Return the columns of a read model's table, with their comments: the types that Spark gives to Avro's."""
+    """Return the columns of a read model's table, with their comments; Spark maps the Avro types."""
     fields = table_fields(model)
     record = {
         "type": "record",
@@ -84,10 +84,10 @@ def column_types(spark: SparkSession, model: ReadModel) -> StructType:
 
 @dataclass(frozen=True)
 class LakeTable:
-    """One Delta table with a read model's columns, clustered by key.
+    """A Delta table with a read model's columns, clustered by key.
 
-    spark: the session that reads and writes it; each micro-batch has one of its own.
-    retention_h: how long replaced files and the history are kept.
+    spark: the session that reads and writes the table; each micro-batch has its own.
+    retention_h: how long replaced files and the history are retained.
     """
 
     spark: SparkSession
@@ -104,82 +104,82 @@ class LakeTable:
     def _properties(self) -> dict[str, str]:
         retention = f"interval {round(self.retention_h * SECONDS_PER_HOUR)} seconds"
         return {
-            # delta-rs cannot read tables that have them.
+            # delta-rs cannot read tables with deletion vectors.
             "delta.enableDeletionVectors": "false",
             "delta.logRetentionDuration": retention,
             "delta.deletedFileRetentionDuration": retention,
         }
 
     def ensure(self) -> None:
-        """Make the table, or bring its columns, comments and properties up to date with the model and the settings.
+        """Create the table, or update its columns, comments and properties to match the model and the settings.
 
-        Raises LakeTableError when a column has another type than the model's field.
+        Raises LakeTableError when the type of a column differs from that of the model's field.
         """
         if not DeltaTable.isDeltaTable(self.spark, self.path):
             self._remove_uncommitted()
             self._create()
             return
-        held = self.spark.read.format("delta").load(self.path).schema
+        existing = self.spark.read.format("delta").load(self.path).schema
         for index, column in enumerate(self.columns):
-            if column.name in held.names:
-                self._check(column, held[column.name])
+            if column.name in existing.names:
+                self._check(column, existing[column.name])
             else:
                 self._add(column, self.columns[index - 1].name)
         self._set_properties()
 
     def newest_commit(self) -> TaggedCommit | None:
-        """Return the newest commit with a tag of ours, or None when there is none."""
+        """Return the newest commit with a tag of Foldlake, or None if there is none."""
         return newest_commit(self.spark, self.path)
 
     def overwrite(self, states: DataFrame, tag: CommitTag, files: int) -> None:
-        """Replace the whole content in one commit, in `files` files that are clustered by key."""
-        # Sorted as OPTIMIZE would, so that a large table need not be written twice.
+        """Replace the whole content in one commit, as `files` files clustered by key."""
+        # Sorted as by OPTIMIZE, so that OPTIMIZE need not rewrite a large table.
         clustered = states.select(*self.columns.names).repartitionByRange(files, KEY_COLUMN)
         (
             clustered.sortWithinPartitions(KEY_COLUMN)
             .write.format("delta")
             .mode("overwrite")
-            # Every row; an overwrite without a condition takes the clustering from the table.
+            # Replace every row; an overwrite without a condition would remove the table's clustering.
             .option("replaceWhere", "true")
             .option("userMetadata", tag.to_json())
             .save(self.path)
         )
 
     def mark(self, tag: CommitTag) -> None:
-        """Commit a tag and no files: the content is as it was, but more is known of it."""
+        """Commit a tag without files: the content is unchanged, but its tag has newer offsets."""
         with session_settings(self.spark, {USER_METADATA: tag.to_json()}):
             DeltaTable.forPath(self.spark, self.path).delete("false")
 
     def merge(self, changes: DataFrame, tag: CommitTag, application_id: str, batch: int) -> None:
         """Merge the newest records of some keys (see changelog_batch.newest_records) in one commit.
 
-        A record replaces what the table holds unless its event_count is lower. The same batch of the same application is
-        merged once, however often this is called.
+        A record replaces the table's row unless its event_count is lower. The same batch of the same application is merged
+        only once, however often this method is called.
         """
-        held = self.spark.read.format("delta").load(self.path).schema.names
-        # A column that the model no longer has: nothing is known of it.
+        existing = self.spark.read.format("delta").load(self.path).schema.names
+        # A column that the model no longer declares becomes null.
         values: dict[str, str | Column] = {
-            f"`{n}`": f"changes.`{n}`" if n in self.columns.names else "null" for n in held
+            f"`{n}`": f"changes.`{n}`" if n in self.columns.names else "null" for n in existing
         }
         settings = {TXN_APP_ID: application_id, TXN_VERSION: str(batch), USER_METADATA: tag.to_json()}
         with session_settings(self.spark, settings):
             (
                 DeltaTable.forPath(self.spark, self.path)
-                .alias("held")
-                .merge(changes.alias("changes"), f"held.{KEY_COLUMN} = changes.{KEY_COLUMN}")
+                .alias("stored")
+                .merge(changes.alias("changes"), f"stored.{KEY_COLUMN} = changes.{KEY_COLUMN}")
                 .whenMatchedDelete("changes.deleted")
                 .whenMatchedUpdate(
-                    "changes.after_deletion or changes.event_count >= held.event_count", set=values
+                    "changes.after_deletion or changes.event_count >= stored.event_count", set=values
                 )
                 .whenNotMatchedInsert("not changes.deleted", values=values)
                 .execute()
             )
 
     def _remove_uncommitted(self) -> None:
-        """Remove the log of a table that was never made: its creator was killed before the first commit.
+        """Remove the log of a table whose creation was killed before the first commit.
 
-        Delta takes such a folder for neither a table nor an empty one, and refuses both. A log with any file that is
-        not hidden is left alone.
+        Delta treats such a folder neither as a table nor as empty, so it can neither read nor create the table. A log with
+        any visible file is kept.
         """
         jvm: Any = self.spark._jvm  # noqa: SLF001 - the only way to Hadoop's file systems
         log = jvm.org.apache.hadoop.fs.Path(f"{self.path}/_delta_log")
@@ -188,31 +188,34 @@ class LakeTable:
             return
         if any(f.isFile() and not f.getPath().getName().startswith(".") for f in files.listStatus(log)):
             return
-        LOG.warning("%s has a log without a commit, left by a killed job: removed", self.path)
-        files.delete(log, True)  # noqa: FBT003 - Java's, and everything below it
+        LOG.warning(
+            "removed the log of %s, which had no commit: a job was killed while it created the table",
+            self.path,
+        )
+        files.delete(log, True)  # noqa: FBT003 - a Java method; recursive
 
     def _create(self) -> None:
         builder = (
             DeltaTable.createIfNotExists(self.spark)
             .location(self.path)
-            .comment(f"The read model {self.model.name}, a row for each key.")
+            .comment(f"The read model {self.model.name}, one row per key.")
             .addColumns(self.columns)
             .clusterBy(KEY_COLUMN)
         )
         for name, value in self._properties.items():
             builder = builder.property(name, value)
         builder.execute()
-        LOG.info("made the table %s", self.path)
+        LOG.info("created the table %s", self.path)
 
-    def _check(self, wanted: StructField, held: StructField) -> None:
-        if wanted.dataType != held.dataType:
+    def _check(self, wanted: StructField, existing: StructField) -> None:
+        if wanted.dataType != existing.dataType:
             raise LakeTableError(
-                f"{self.path} has column {wanted.name} as {_type_name(held.dataType)}, but read model {self.model.name} "
-                f"declares {_type_name(wanted.dataType)}. The type of a state field is never changed: declare a field "
-                "with another name."
+                f"{self.path} has column {wanted.name} as {_type_name(existing.dataType)}, but read model {self.model.name} "
+                f"declares {_type_name(wanted.dataType)}. The type of a state field cannot change: declare a field "
+                "with another name instead."
             )
         comment = wanted.metadata.get("comment", "")
-        if comment != held.metadata.get("comment", ""):
+        if comment != existing.metadata.get("comment", ""):
             self._alter(f"CHANGE COLUMN `{wanted.name}` COMMENT {_quoted(comment)}")
 
     def _add(self, column: StructField, after: str) -> None:
@@ -220,11 +223,11 @@ class LakeTable:
         self._alter(
             f"ADD COLUMNS (`{column.name}` {_type_name(column.dataType)} COMMENT {comment} AFTER `{after}`)"
         )
-        LOG.info("added column %s to %s: rows written before have null there", column.name, self.path)
+        LOG.info("added column %s to %s: it is null in existing rows", column.name, self.path)
 
     def _set_properties(self) -> None:
-        held: dict[str, str] = DeltaTable.forPath(self.spark, self.path).detail().collect()[0].properties
-        changed = {name: value for name, value in self._properties.items() if held.get(name) != value}
+        existing: dict[str, str] = DeltaTable.forPath(self.spark, self.path).detail().collect()[0].properties
+        changed = {name: value for name, value in self._properties.items() if existing.get(name) != value}
         if changed:
             pairs = ", ".join(f"{_quoted(name)} = {_quoted(value)}" for name, value in changed.items())
             self._alter(f"SET TBLPROPERTIES ({pairs})")
@@ -234,9 +237,9 @@ class LakeTable:
 
 
 def newest_commit(spark: SparkSession, path: str) -> TaggedCommit | None:
-    """Return the newest commit of a table that carries a tag of ours; None when there is none, or no table.
+    """Return the newest commit of a table with a tag of Foldlake; None if there is no such commit or no table.
 
-    Whatever others committed after it is named in `overwritten_by` when it changed the content.
+    If a newer commit without a tag has changed the content, `overwritten_by` names it.
     """
     if not DeltaTable.isDeltaTable(spark, path):
         return None
@@ -248,14 +251,14 @@ def newest_commit(spark: SparkSession, path: str) -> TaggedCommit | None:
             tag = CommitTag.from_json(commit.userMetadata)
             if tag is not None:
                 return TaggedCommit(tag, commit.version, commit.timestamp.astimezone(UTC), others)
-            if commit.operation not in CONTENT_KEPT:
+            if commit.operation not in CONTENT_PRESERVING_OPERATIONS:
                 others = others or f"{commit.operation} in version {commit.version}"
     return None
 
 
 @contextmanager
 def session_settings(spark: SparkSession, settings: dict[str, str]) -> Iterator[None]:
-    """Set settings of a session for as long as a block runs: Delta takes a commit's metadata from there only."""
+    """Set session settings for the duration of a block: Delta reads a commit's metadata only from the session."""
     for name, value in settings.items():
         spark.conf.set(name, value)
     try:

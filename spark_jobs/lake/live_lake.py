@@ -1,4 +1,4 @@
-"""Makes `lake/<model>` hold the live version, in one commit: promotion, rollback and compaction begin with it."""
+"""Replaces the content of `lake/<model>` with the live version in one commit, for promotion, rollback and compaction."""
 
 import logging
 import time
@@ -29,10 +29,10 @@ OPERATION = "promotion"
 
 @dataclass(frozen=True)
 class LiveLake:
-    """A table that holds the live version.
+    """A table that contains the live version.
 
-    tag: of its newest commit, with the changelog's id. counts: of the changelog records that it was made from just now,
-    None when it held the version already.
+    tag: of its newest commit, with the changelog's topic id. counts: of the changelog records that were just read into it;
+    None if it already contained the version.
     """
 
     version: Version
@@ -47,33 +47,33 @@ def lake_table(spark: SparkSession, settings: Settings, model: ReadModel) -> Lak
 
 
 def live_version(settings: Settings, model: ReadModel) -> Version | None:
-    """Return the version that readers get, or None when there is none yet."""
+    """Return the live version, or None if there is none yet."""
     with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
         record = registry.read().get(model.name)
     return None if record is None else record.live
 
 
 def folded_up_to(spark: SparkSession, settings: Settings, model: ReadModel, version: Version) -> Offsets:
-    """Return partition of the source -> offset below which every event is in the version's changelog.
+    """Return source partition -> offset below which every event is in the version's changelog.
 
-    Ask for it before the changelog's end: then what lies before that end is complete up to here.
+    Call this before reading the changelog's end offsets: the changelog up to those ends is then complete up to this result.
     """
     checkpoint = checkpoint_path(settings, model.name, version.number)
     return committed_offsets(spark, checkpoint, model.source_topic)
 
 
 def promote(spark: SparkSession, settings: Settings, model: ReadModel) -> LiveLake | None:
-    """Make the table hold the live version; does nothing when it does already. May be killed and repeated at any point.
+    """Replace the table's content with the live version, if it differs. May be killed and repeated at any point.
 
-    Returns None when there is no live version yet, or it has no changelog.
+    Returns None when there is no live version yet, or its changelog does not exist.
     Raises LakeLockedError when another process writes to the table.
     """
     with lake_lock(settings, model.name):
-        return hold_live_version(spark, settings, model)
+        return ensure_live_version(spark, settings, model)
 
 
-def hold_live_version(spark: SparkSession, settings: Settings, model: ReadModel) -> LiveLake | None:
-    """Do as `promote`, for a caller that holds the table's lock."""
+def ensure_live_version(spark: SparkSession, settings: Settings, model: ReadModel) -> LiveLake | None:
+    """Like `promote`, for a caller that holds the table's lock."""
     version = live_version(settings, model)
     if version is None:
         LOG.info("%s has no live version yet: nothing to do", model.name)
@@ -87,12 +87,12 @@ def hold_live_version(spark: SparkSession, settings: Settings, model: ReadModel)
     table.ensure()
     newest = table.newest_commit()
     if newest is not None and newest.tag.version == version.number:
-        why = invalid_reason(newest, changelog.topic_id)
-        if not why:
-            LOG.info("lake/%s holds version %d", model.name, version.number)
-            # A tag of an earlier release has no id: the next commit writes it.
+        reason = invalid_reason(newest, changelog.topic_id)
+        if not reason:
+            LOG.info("lake/%s already contains version %d", model.name, version.number)
+            # A tag of an earlier release has no topic id: the next commit adds it.
             return LiveLake(version, table, replace(newest.tag, topic_id=changelog.topic_id), None)
-        LOG.warning("lake/%s: %s: its content is read from the changelog again", model.name, why)
+        LOG.warning("lake/%s: %s: rebuilding the table from the changelog", model.name, reason)
     tag = CommitTag(
         model.name,
         version.number,
@@ -108,7 +108,7 @@ def hold_live_version(spark: SparkSession, settings: Settings, model: ReadModel)
 
 
 def invalid_reason(newest: TaggedCommit, topic_id: str) -> str:
-    """Return why a table's content no longer is that of its newest tag; empty when it is."""
+    """Return why a table's content no longer matches its newest tag; empty if it matches."""
     if newest.overwritten_by:
         return f"the table was changed by something else ({newest.overwritten_by})"
     if newest.tag.topic_id not in {"", topic_id}:
@@ -121,7 +121,7 @@ def _overwrite(
 ) -> RecordCounts:
     started_s = time.monotonic()
     topic = changelog_topic(model.name, tag.version)
-    LOG.info("lake/%s: taking version %d from %s", model.name, tag.version, topic)
+    LOG.info("lake/%s: reading version %d from %s", model.name, tag.version, topic)
     writers = SchemaRegistry(settings.registry.url).schema_ids(topic)
     records = topic_records(spark, settings, topic, tag.changelog_offsets)
     newest = newest_records(spark, model, writers, records).persist()
@@ -132,7 +132,7 @@ def _overwrite(
         newest.unpersist()
     report_unreadable(topic, counts)
     LOG.info(
-        "lake/%s: now version %d: %s keys from %s changelog records, in %.1f s",
+        "lake/%s: now contains version %d: %s keys from %s changelog records, in %.1f s",
         model.name,
         tag.version,
         f"{counts.states:,}",
@@ -143,6 +143,10 @@ def _overwrite(
 
 
 def report_unreadable(topic: str, counts: RecordCounts) -> None:
-    """Warn of what was passed over, as query nodes do: something else than the driver writes to the changelog."""
+    """Warn about skipped records: another program than the stream driver has written to the changelog."""
     if counts.unreadable:
-        LOG.warning("%d records of %s are no state records: passed over", counts.unreadable, topic)
+        LOG.warning(
+            "skipped %d records of %s that are not state records: find out which program wrote them",
+            counts.unreadable,
+            topic,
+        )

@@ -1,4 +1,4 @@
-"""OPTIMIZE and VACUUM of a lake table, when they are worth their time, with files and bytes before and after."""
+"""Runs OPTIMIZE and VACUUM on a lake table when they are due, and reports files and bytes before and after."""
 
 import logging
 import time
@@ -15,11 +15,11 @@ from spark_jobs.lake.lake_table import SECONDS_PER_HOUR, USER_METADATA, LakeTabl
 
 LOG = logging.getLogger(__name__)
 
-# Below this a file is small: opening it costs a reader more than reading it.
+# A smaller file costs a reader more to open than to read.
 SMALL_FILE_BYTES = 16 * 1024 * 1024
-# OPTIMIZE writes all of a table of this size again; a merge leaves about four files behind.
-SMALL_FILES_WORTH_OPTIMIZE = 24
-# Files are kept for a week by default: an hour more does not matter.
+# OPTIMIZE rewrites the whole of a table this small; a merge adds about four files.
+OPTIMIZE_AT_SMALL_FILES = 24
+# Files are retained for a week by default, so an extra hour does not matter.
 VACUUM_INTERVAL_S = 3600.0
 RECENT_COMMITS = 50
 MEGABYTE = 1e6
@@ -27,9 +27,9 @@ MEGABYTE = 1e6
 
 @dataclass(frozen=True)
 class Usage:
-    """What a table takes.
+    """The storage that a table uses.
 
-    files, bytes, small_files: of the newest version. stored_*: with all that is kept for time travel, without the log.
+    files, bytes, small_files: of the newest version. stored_*: including files kept for time travel, excluding the log.
     log_files: commits and checkpoints.
     """
 
@@ -41,16 +41,16 @@ class Usage:
     log_files: int
 
     def __str__(self) -> str:
-        """Return it in one line."""
+        """Return the usage in one line."""
         return (
             f"{self.files:,} files of {self.bytes / MEGABYTE:,.1f} MB, "
-            f"{self.stored_files:,} files of {self.stored_bytes / MEGABYTE:,.1f} MB with those kept for time travel"
+            f"{self.stored_files:,} files of {self.stored_bytes / MEGABYTE:,.1f} MB including time travel"
         )
 
 
 @dataclass(frozen=True)
 class Maintenance:
-    """One OPTIMIZE or VACUUM that was run: what the table took before and after, and how long it took."""
+    """A completed OPTIMIZE or VACUUM: the table's usage before and after, and the duration."""
 
     operation: str
     before: Usage
@@ -58,12 +58,12 @@ class Maintenance:
     seconds: float
 
     def __str__(self) -> str:
-        """Return it in one line."""
+        """Return the operation in one line."""
         return f"{self.operation} in {self.seconds:.1f} s: {self.before} -> {self.after}"
 
 
 def usage(spark: SparkSession, path: str) -> Usage:
-    """Measure a table."""
+    """Return the storage that a table uses."""
     sizes = _file_sizes(spark, path)
     stored_files, stored_bytes = _content(spark, path)
     log_files, log_bytes = _content(spark, f"{path}/_delta_log")
@@ -78,21 +78,21 @@ def usage(spark: SparkSession, path: str) -> Usage:
 
 
 def maintain(table: LakeTable, tag: CommitTag, *, force: bool = False) -> tuple[Maintenance, ...]:
-    """Run OPTIMIZE and VACUUM where they are worth it, or in any case, and report each; returns those that ran.
+    """Run OPTIMIZE and VACUUM if they are due or forced, and log each; returns the completed ones.
 
-    `tag` is that of the table's newest commit: both keep its content.
+    `tag` is the tag of the table's newest commit: neither operation changes the content.
     """
     done = []
     before = usage(table.spark, table.path)
-    if force or before.small_files >= SMALL_FILES_WORTH_OPTIMIZE:
+    if force or before.small_files >= OPTIMIZE_AT_SMALL_FILES:
         done.append(_run("OPTIMIZE", table, tag, before, _optimize))
         before = done[-1].after
     else:
         LOG.info(
-            "%s: OPTIMIZE is not worth it with %d small files (%d are): %s",
+            "%s: OPTIMIZE is not due with %d small files (threshold: %d): %s",
             table.model.name,
             before.small_files,
-            SMALL_FILES_WORTH_OPTIMIZE,
+            OPTIMIZE_AT_SMALL_FILES,
             before,
         )
     if force or _vacuum_is_due(table):
@@ -118,9 +118,9 @@ def _optimize(table: LakeTable) -> None:
 
 
 def _vacuum(table: LakeTable) -> None:
-    """Remove what the retention no longer keeps: data files, then commits."""
+    """Remove data files, then commits, that are older than the retention."""
     DeltaTable.forPath(table.spark, table.path).vacuum()
-    # Delta itself rounds the retention of commits up to whole days. A commit whose files are gone is of no use.
+    # Delta rounds the retention of commits up to whole days, but a commit whose files are gone is useless.
     jvm: Any = table.spark._jvm  # noqa: SLF001 - no other way to Delta's log
     log = _delta_log(table.spark, table.path)
     none = jvm.scala.Option.empty()
@@ -129,7 +129,7 @@ def _vacuum(table: LakeTable) -> None:
 
 
 def _vacuum_is_due(table: LakeTable) -> bool:
-    """Whether the last VACUUM was an hour ago, or as long ago as files are kept; or 50 commits."""
+    """Whether the last VACUUM is an hour, the retention or 50 commits old, whichever is least."""
     history = DeltaTable.forPath(table.spark, table.path).history(RECENT_COMMITS)
     recent = history.select("timestamp", "operation").collect()
     vacuums = [commit.timestamp for commit in recent if commit.operation == "VACUUM END"]
@@ -141,13 +141,13 @@ def _vacuum_is_due(table: LakeTable) -> bool:
 
 
 def _file_sizes(spark: SparkSession, path: str) -> list[int]:
-    """Return the sizes of the files that the newest version consists of."""
+    """Return the sizes of the files of the newest version."""
     files = _delta_log(spark, path).unsafeVolatileSnapshot().allFiles().toDF()
     return [row["size"] for row in DataFrame(files, spark).select("size").collect()]
 
 
 def _delta_log(spark: SparkSession, path: str) -> Any:  # noqa: ANN401 - a Java object
-    """Return Delta's log of a table, up to date."""
+    """Return the updated Delta log of a table."""
     jvm: Any = spark._jvm  # noqa: SLF001 - no other way to Delta's log
     log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, path)  # noqa: SLF001
     log.update(False, jvm.scala.Option.empty(), jvm.scala.Option.empty())  # noqa: FBT003 - a Java method
@@ -155,7 +155,7 @@ def _delta_log(spark: SparkSession, path: str) -> Any:  # noqa: ANN401 - a Java 
 
 
 def _content(spark: SparkSession, path: str) -> tuple[int, int]:
-    """Return how many files are below a folder, and their bytes."""
+    """Return the number of files below a folder, and their total bytes."""
     jvm: Any = spark._jvm  # noqa: SLF001 - the only way to Hadoop's file systems
     folder = jvm.org.apache.hadoop.fs.Path(path)
     summary = folder.getFileSystem(spark._jsc.hadoopConfiguration()).getContentSummary(folder)  # noqa: SLF001

@@ -1,1 +1,1 @@
-"""The quality check's Spark job: stored records beside a replay of the events."""
+"""The Spark job of the quality check: compares stored records with a replay of the events."""

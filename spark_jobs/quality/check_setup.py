@@ -1,4 +1,4 @@
-"""Opening what a check reads, once the tables hold the version that is live."""
+"""Opens the stores that a check reads, once the tables contain the live version."""
 
 import logging
 import time
@@ -17,25 +17,25 @@ from spark_jobs.quality.stores.factory import store_of
 
 LOG = logging.getLogger("foldlake.quality")
 POLL_S = 1.0
-# The lake's promotion waits for a running compaction, and is retried where it fails.
+# The promotion in the lake waits for a running compaction, and is retried after a failure.
 LAKE_FOLLOWS_WITHIN_S = 1800.0
 
 
 @dataclass(frozen=True)
 class OpenedCheck:
-    """What is checked, and the stores that are read for it."""
+    """The target of a check, and its open stores."""
 
     target: Target
     stores: Sequence[Store]
 
     @property
     def agrees(self) -> bool:
-        """Whether every table holds the version that is checked."""
+        """Whether every table contains the version to check."""
         number = self.target.version.number
         return all(store.version == number for store in self.stores if isinstance(store, DeltaStore))
 
     def close(self) -> None:
-        """Free what opening and reading took."""
+        """Release the resources of the stores and the cached frames."""
         for store in self.stores:
             store.close()
         self.target.frames.release()
@@ -44,29 +44,29 @@ class OpenedCheck:
 def open_check(spark: SparkSession, settings: Settings, request: CheckRequest) -> OpenedCheck:
     """Open the stores of a check.
 
-    A promotion is one record in the version registry, and the lake follows with a commit of its own. Where a table holds
-    another version than the live one, both are read again until they agree. After the wait it is a fault.
+    A promotion is one record in the version registry; the lake follows with a separate commit. While a table contains
+    another version than the live one, both are reloaded until they agree. A difference that outlasts the wait is a fault.
     """
-    began, began_s = datetime.now(UTC), time.monotonic()
+    started, started_s = datetime.now(UTC), time.monotonic()
     while True:
         check = _open(spark, settings, request)
-        waited_s = time.monotonic() - began_s
-        if check.agrees or request.version is not None or waited_s > _wait_limit_s(check, settings, began):
+        waited_s = time.monotonic() - started_s
+        if check.agrees or request.version is not None or waited_s > _wait_limit_s(check, settings, started):
             return check
         LOG.info(
-            "version %d is live and the lake holds another one: reading both again",
+            "version %d is live, but the lake contains another one: reloading both",
             check.target.version.number,
         )
         check.close()
         time.sleep(POLL_S)
 
 
-def _wait_limit_s(check: OpenedCheck, settings: Settings, began: datetime) -> float:
-    """Return for how long after the beginning a table may hold another version than the live one."""
+def _wait_limit_s(check: OpenedCheck, settings: Settings, started: datetime) -> float:
+    """Return for how long after the start a table may contain another version than the live one."""
     since = check.target.version.live_since
     if not since:
         return settings.quality.wait_s
-    left_s = LAKE_FOLLOWS_WITHIN_S - (began - datetime.fromisoformat(since)).total_seconds()
+    left_s = LAKE_FOLLOWS_WITHIN_S - (started - datetime.fromisoformat(since)).total_seconds()
     return max(settings.quality.wait_s, min(left_s, LAKE_FOLLOWS_WITHIN_S))
 
 

@@ -1,4 +1,4 @@
-"""What a check is about: the version, its fold, and the cut, the end offsets of the source when the check begins."""
+"""The target of a check: the version, its fold, and the cut, which is the end offsets of the source when the check starts."""
 
 from pyspark.sql import SparkSession
 
@@ -16,9 +16,9 @@ from spark_jobs.quality.stores.base import Target
 
 
 def target_of(spark: SparkSession, settings: Settings, request: CheckRequest) -> Target:
-    """Return what is to be checked.
+    """Return the target of a check.
 
-    Raises QualityError when there is no such version, UnknownReadModelError, KafkaUnavailableError.
+    Raises QualityError when the version does not exist, UnknownReadModelError, KafkaUnavailableError.
     """
     model = read_model(request.read_model, settings.read_models_dir)
     version = _version(settings, request)
@@ -36,7 +36,7 @@ def target_of(spark: SparkSession, settings: Settings, request: CheckRequest) ->
 
 
 def lost_events(target: Target) -> dict[int, int]:
-    """Return source partition -> first offset still there, where the log has lost its beginning."""
+    """Return source partition -> first offset still in the log, for partitions that have lost their first events."""
     consumer = log_consumer(target.settings.kafka.bootstrap_servers)
     try:
         return lost_partitions(consumer, target.model.source_topic, len(target.cut))
@@ -48,9 +48,7 @@ def _version(settings: Settings, request: CheckRequest) -> Version:
     with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
         record = registry.read().get(request.read_model)
     if record is None:
-        message = (
-            f"The version registry has no {request.read_model!r}: has the stream ever run on this Kafka?"
-        )
+        message = f"The version registry has no {request.read_model!r}: start the stream driver on this Kafka first."
         raise UnknownReadModelError(message)
     if request.version is None:
         found = record.live
@@ -58,6 +56,8 @@ def _version(settings: Settings, request: CheckRequest) -> Version:
         found = next((v for v in record.versions if v.number == request.version), None)
     if found is None:
         wanted = "live version" if request.version is None else f"version {request.version}"
-        message = f"{request.read_model} has no {wanted}: it has {[v.number for v in record.versions]}."
+        message = (
+            f"{request.read_model} has no {wanted}. Its versions: {[v.number for v in record.versions]}."
+        )
         raise QualityError(message)
     return found

@@ -1,4 +1,4 @@
-"""What a check has read and compared, before the expectations are evaluated."""
+"""The records that a check has read and compared, as input for the expectations."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,24 +13,24 @@ from spark_jobs.quality.stores.base import Reading, Store, Target
 
 @dataclass(frozen=True)
 class StoreReading:
-    """A store and what was read of it; its records are cached, so that they are the same whenever they are looked at."""
+    """A store and its reading; the records are cached, so that every evaluation sees the same ones."""
 
     store: Store
     reading: Reading
 
     @property
     def replica_names(self) -> list[str]:
-        """The names of its replicas."""
+        """The names of the store's replicas."""
         return [replica.name for replica in self.reading.replicas]
 
 
 @dataclass(frozen=True)
 class CheckedRecords:
-    """All that an expectation can be evaluated over.
+    """The input of the expectations.
 
-    readings: one for each store of the request, in its order.
+    readings: one for each store of the request, in the same order.
     comparison: see `comparison.compare`; with `failed`, the names of the expectations that a row fails.
-    lost_events: source partition -> first offset still there, where the log has lost its beginning.
+    lost_events: source partition -> first offset still in the log, for partitions that have lost their first events.
     """
 
     target: Target

@@ -1,6 +1,6 @@
-"""Stored records beside the replay of the log: for each, the fold of exactly the events at or below its position.
+"""Compares each stored record with a replay of the log: the fold of exactly the events at or below its position.
 
-One pass over the events yields what each stored record must be, how far each key must be, and which keys there must be.
+One pass over the events computes what each stored record must be, how far each key must have got, and which keys must exist.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from spark_jobs.quality.stores.base import Sample, StoreReplica, Target
 
 STORED, REPLAYED = "stored", "replayed"
 LOWEST_PARTITION = "lowest_partition"
-# So many of the keys with events in several partitions are named.
+# Number of keys with events in several partitions that the error names.
 NAMED_KEYS = 5
 
 
@@ -29,9 +29,9 @@ NAMED_KEYS = 5
 class Replay:
     """The events of the log, folded for a set of stored positions.
 
-    keys: one row a key of the log: `key`, `last` and `count` (arrays by cut: the offset of its newest event below the
-        cut, null where there is none, and how many there are), `partition` of its events, `newest` (its state record as
-        of the highest position wanted, or of all its events where none was).
+    keys: one row per key of the log: `key`, `last` and `count` (arrays by cut: the offset of the key's newest event below
+        the cut, null if there is none, and the number of such events), `partition` of its events, `newest` (its state
+        record as of the highest requested position, or of all its events if none was requested).
     records: `key`, `position`, `record`: the fold of the key's events at or below the position.
     """
 
@@ -47,10 +47,10 @@ def replay_fold(
     until: Offsets,
     only: DataFrame | None = None,
 ) -> Replay:
-    """Fold the log for every (key, position) in `positions`: all of its keys, or `only` those of a frame.
+    """Fold the log for every (key, position) in `positions`: for all keys of the log, or for those in `only`.
 
-    `positions`: one row a key with `positions`, an array of source offsets in ascending order.
-    Raises UncheckableError where the read model's key collects events of several source partitions.
+    `positions`: one row per key with `positions`, an array of source offsets in ascending order.
+    Raises UncheckableError if a key of the read model has events in several source partitions.
     """
     spark, model = target.spark, target.model
     with session_settings(spark, DECODE_ONCE):
@@ -61,7 +61,7 @@ def replay_fold(
             events = events.join(keys, "model_key", "left_semi")
         wanted = positions.select(col("key").alias("model_key"), "positions")
         reached = F.filter(col("positions"), lambda position: position >= col("offset"))
-        # An event counts for each position at or above it; once, without a position, where there is none.
+        # An event counts for each position at or above it, or once without a position if there is none.
         each = events.join(wanted, "model_key", "left").select(
             "*", F.posexplode_outer(reached).alias("nth", "position")
         )
@@ -92,9 +92,10 @@ def replay_fold(
 
 
 def keys_by_replica(target: Target, replicas: Sequence[StoreReplica], replay: Replay) -> DataFrame:
-    """Return what each replica must hold: place (its name), key, partition, newest, required_offset, required_count.
+    """Return the keys that each replica must have: place (its name), key, partition, newest, required_offset, required_count.
 
-    A row for every key of the log that belongs there; required_offset is null where its events lie beyond the cut.
+    One row for every key of the log that belongs to the replica; required_offset is null if all of its events are beyond
+    the cut.
     """
     cuts = distinct_cuts(replicas)
     rows = [(r.name, cuts.index(r.cut), r.key_partition) for r in replicas]
@@ -103,8 +104,8 @@ def keys_by_replica(target: Target, replicas: Sequence[StoreReplica], replay: Re
     found = everywhere
     if any(replica.key_partition is not None for replica in replicas):
         keyed = replay.keys.withColumn("key_partition", partition_of_key("key", len(target.cut)))
-        there = keyed.join(frame.where(col("key_partition").isNotNull()), "key_partition")
-        found = everywhere.unionByName(there.select(everywhere.columns))
+        partitioned = keyed.join(frame.where(col("key_partition").isNotNull()), "key_partition")
+        found = everywhere.unionByName(partitioned.select(everywhere.columns))
     return found.select(
         "place",
         "key",
@@ -120,9 +121,9 @@ def compare(
 ) -> DataFrame:
     """Return one row for each replica and key that is stored there or must be.
 
-    Columns: place (the replica's name), key, partition, stored and replayed (structs of text by field; null where there is
-    no such record), stored_offset, stored_count, required_offset and required_count (of the key's events below the replica's
-    cut; null: none), copy (1 for a key's record, 2 and so on where it has further ones in the same replica).
+    Columns: place (the replica's name), key, partition, stored and replayed (structs of text by field; null if there is no
+    such record), stored_offset, stored_count, required_offset and required_count (of the key's events below the replica's
+    cut; null if there are none), copy (1 for a key's first record, 2 and so on for further ones in the same replica).
     """
     required = sample.of(keys_by_replica(target, replicas, replay))
     known = required.where(col("required_offset").isNotNull())
@@ -154,12 +155,12 @@ def compare(
 
 
 def positions_of(stored: DataFrame) -> DataFrame:
-    """Return the positions at which each stored key's events are to be folded."""
+    """Return the positions up to which each stored key's events must be folded."""
     return stored.groupBy("key").agg(F.sort_array(F.collect_set("source_offset")).alias("positions"))
 
 
 def distinct_cuts(replicas: Sequence[StoreReplica]) -> list[Offsets]:
-    """Return the different cuts of these replicas."""
+    """Return the distinct cuts of these replicas."""
     found: list[Offsets] = []
     for replica in replicas:
         if replica.cut not in found:
@@ -168,15 +169,16 @@ def distinct_cuts(replicas: Sequence[StoreReplica]) -> list[Offsets]:
 
 
 def _is_mixed() -> Column:
-    """Return whether the read model's key collects a group's events from several partitions.
+    """Return whether the read model's key groups events of several partitions.
 
-    Not where a producer has put events of the record key itself into several: that is a fault, and the check finds it.
+    False if it is the record key itself, whose events a producer has written to several partitions: the check reports that
+    as a fault.
     """
     return ~col("is_source_key") & (col(LOWEST_PARTITION) != col(SOURCE_PARTITION.name))
 
 
 def _uncheckable(target: Target, grouped: DataFrame, events: DataFrame) -> UncheckableError:
-    """Return the error that names the keys with events in several partitions; reads the log again for a few of them."""
+    """Return the error that names keys with events in several partitions; reads the log again for the named ones."""
     mixed = grouped.where(_is_mixed()).select("key").distinct()
     named = mixed.orderBy("key").limit(NAMED_KEYS).withColumnRenamed("key", "model_key")
     partitions = (
@@ -211,12 +213,12 @@ def _position(target: Target) -> list[Column]:
 
 
 def compared_fields(target: Target) -> tuple[str, ...]:
-    """Return the fields of a state record, in their order."""
+    """Return the fields of a state record in order."""
     return (*(field.name for field in target.state_type), *POSITION_COLUMNS)
 
 
 def _texts(target: Target, record: Column) -> Column:
-    """Return a record as text, field by field; null as the word `null`, since null would equal nothing."""
+    """Return a record with each field as text; null becomes the text `null`, because null equals nothing."""
     names = {f.name: record["state"][f.name] for f in target.state_type}
     names |= {name: record[name] for name in POSITION_COLUMNS}
     texts = (F.coalesce(value.cast("string"), lit("null")).alias(name) for name, value in names.items())

@@ -1,4 +1,4 @@
-"""From the comparison to the results: the expectations evaluated, the failing keys listed, the findings put into words."""
+"""Turns the comparison into results: evaluates the expectations, lists the failing keys and describes the findings."""
 
 from collections.abc import Mapping, Sequence
 
@@ -15,7 +15,7 @@ from spark_jobs.quality.validation import validate
 
 
 def with_failures(comparison: DataFrame, expectations: Sequence[Expectation]) -> DataFrame:
-    """Return the comparison with the expectations' own columns, and `failed`: the names of those that a row fails."""
+    """Return the comparison with the expectations' own columns, and `failed`: the names of the expectations that a row fails."""
     columns = {name: column for one in expectations for name, column in one.columns.items()}
     rows = comparison.select("*", *(column.alias(name) for name, column in columns.items()))
     failed = (F.when(one.rule.fails(), one.name) for one in expectations)
@@ -23,9 +23,9 @@ def with_failures(comparison: DataFrame, expectations: Sequence[Expectation]) ->
 
 
 def evaluate(check: CheckedRecords, expectations: Sequence[Expectation]) -> list[ExpectationResult]:
-    """Return the results of what is expected of each key and of the stores, in the order of the stores.
+    """Return the results of the expectations of keys and of stores, in the order of the stores.
 
-    expectations: those that the comparison's column `failed` was made with.
+    expectations: those from which the comparison's column `failed` was computed.
     """
     results = [*_key_results(check, expectations), *store_results(check)]
     order = {store: number for number, store in enumerate(check.request.stores)}
@@ -34,7 +34,7 @@ def evaluate(check: CheckedRecords, expectations: Sequence[Expectation]) -> list
 
 def _key_results(check: CheckedRecords, expectations: Sequence[Expectation]) -> list[ExpectationResult]:
     index = ("place", "key")
-    # Over all stores at once; by store only where an expectation is not met everywhere.
+    # First over all stores at once; then per store, for the expectations that are not met everywhere.
     overall = validate(check.readings[0].store.name, check.comparison, expectations, index)
     met = {result.expectation for result in overall if result.passed}
     unmet = [one for one in expectations if one.name not in met]
@@ -53,7 +53,7 @@ def _key_results(check: CheckedRecords, expectations: Sequence[Expectation]) -> 
 def failing_keys(
     readings: Sequence[StoreReading], comparison: DataFrame
 ) -> tuple[tuple[FailingKey, ...], int]:
-    """Return the first failing keys, both sides of each, and how many there are in all."""
+    """Return the first failing keys with both records of each, and the total number of failing keys."""
     store_of_replica = {name: read.store.name for read in readings for name in read.replica_names}
     failing = comparison.where(F.size("failed") > 0)
     total = failing.count()
@@ -73,21 +73,21 @@ def failing_keys(
 
 
 def faults(readings: Sequence[StoreReading]) -> list[str]:
-    """Return why stores cannot be right as a whole."""
+    """Return the reasons why a whole store cannot be right."""
     return [fault for read in readings for fault in read.reading.faults]
 
 
 def describe_lost_events(target: Target, lost: Mapping[int, int]) -> list[str]:
-    """Return a line for each partition of the log that has lost its beginning."""
+    """Return a line for each partition of the log that has lost its first events."""
     return [
-        f"the log is not whole: {target.model.source_topic}/{partition} begins at offset {offset}, so nothing can be "
-        "proved"
+        f"the log is not whole: {target.model.source_topic}/{partition} starts at offset {offset}, so nothing can be "
+        "verified"
         for partition, offset in lost.items()
     ]
 
 
 def describe_lag(readings: Sequence[StoreReading], comparison: DataFrame) -> list[str]:
-    """Return a line for each store that is behind its cut, with the events that its furthest replica behind lacks."""
+    """Return a line for each store that lags its cut, with the number of events that its slowest replica lacks."""
     missing = F.coalesce(col("required_count") - F.coalesce(col("stored_count"), F.lit(0)), F.lit(0))
     late = comparison.where((col("stored_offset") < col("required_offset")) | col("stored").isNull())
     counted = late.groupBy("place").agg(F.sum(F.greatest(missing, F.lit(0))).alias("events")).collect()

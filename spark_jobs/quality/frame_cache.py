@@ -1,23 +1,23 @@
-"""The frames that a check uses more than once, cached until it is over."""
+"""Caches the frames that a check uses more than once, until the check ends."""
 
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 
 
 class FrameCache:
-    """The cached frames of one check. The session would otherwise hold them, and search them, until it ends."""
+    """The cached frames of one check. Unless released, they would stay cached until the session ends."""
 
     def __init__(self) -> None:
         self._frames: list[DataFrame] = []
 
     def keep(self, frame: DataFrame) -> DataFrame:
-        """Cache a frame, in memory as far as there is any and on disk beyond; returns it."""
+        """Cache a frame, in memory as far as it fits and otherwise on disk; returns the frame."""
         frame.persist(StorageLevel.MEMORY_AND_DISK)
         self._frames.append(frame)
         return frame
 
     def release(self) -> None:
-        """Free all of them."""
+        """Release all frames."""
         for frame in self._frames:
             frame.unpersist()
         self._frames.clear()

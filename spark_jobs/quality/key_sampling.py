@@ -1,4 +1,4 @@
-"""The keys of a sample, and the number of all keys: a key lost outside of the sample is missed in the count."""
+"""Samples keys, and counts all keys: a key lost outside of the sample shows in the count."""
 
 import time
 import zlib
@@ -17,7 +17,7 @@ POLL_S = 0.5
 
 
 class Sampling:
-    """The sample of one check: about as many keys as the setting says, other ones in each run."""
+    """The sample of one check: about as many keys as set by quality.sample_keys, different ones in each run."""
 
     def __init__(self, target: Target, request: CheckRequest, stores: Sequence[Store]) -> None:
         self._target = target
@@ -36,10 +36,10 @@ class Sampling:
         return Sample(zlib.crc32(run_id.encode()) % buckets, buckets)
 
     def key_differences(self, store: Store, replicas: Sequence[StoreReplica], replay: Replay) -> pd.DataFrame:
-        """Return place, difference: by how many keys each replica has too few, or too many.
+        """Return place, difference: how many keys each replica lacks, or has too many.
 
-        Too few: fewer than have events below the cut. Keys that may be on their way are waited for. Too many: more than the
-        log had when it was replayed, which was after they were counted.
+        It lacks keys if it has fewer than have events below the cut; keys that may still arrive are awaited first. It has too
+        many if it had more than the log had at the replay, which came after the count.
         """
         counted = keys_by_replica(self._target, replicas, replay).groupBy("place")
         rows = counted.agg(count("required_offset").alias("required"), count(lit(1)).alias("known")).where(

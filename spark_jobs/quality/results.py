@@ -1,4 +1,4 @@
-"""The results of all checks: the Delta table `lake/_quality`, one row an expectation and run."""
+"""The results of all checks: the Delta table `lake/_quality`, one row per run and expectation."""
 
 import json
 from typing import Any
@@ -15,12 +15,12 @@ COLUMNS = (
     "run_id string, read_model string, version int, store string, mode string, expectation string, passed boolean, "
     "checked bigint, failed bigint, sample string, finding string, duration_s double, report string"
 )
-# Each check appends one small file.
+# Each check appends one small file, so the table is compacted at this interval.
 MAINTENANCE_COMMITS = 50
 
 
 def record(spark: SparkSession, settings: Settings, result: CheckResult) -> None:
-    """Write a check's rows in one commit, in place of those of an earlier try of its run; every 50 commits, compact the table."""
+    """Write a check's rows in one commit, replacing those of an earlier attempt of its run; compact the table every 50 commits."""
     request = result.request
     rows: list[tuple[Any, ...]] = [
         (
@@ -47,13 +47,13 @@ def record(spark: SparkSession, settings: Settings, result: CheckResult) -> None
     if _has(spark, path, earlier):
         writer.mode("overwrite").option("replaceWhere", earlier).save(path)
     else:
-        # Nothing is read for it, so it conflicts with no other check.
+        # An append reads nothing, so it cannot conflict with another check.
         writer.mode("append").save(path)
     _maintain(spark, settings, path)
 
 
 def _rows_of(run_id: str) -> str:
-    """Return the condition that a run's rows meet, in SQL."""
+    """Return the SQL condition that selects a run's rows."""
     escaped = run_id.replace("\\", "\\\\").replace("'", "\\'")
     return f"run_id = '{escaped}'"
 

@@ -1,7 +1,7 @@
-"""The rules that an expectation can state over columns. Each is stated once and yields both sides that a check needs.
+"""The rules over columns that an expectation can use. Each is defined once and yields both forms that a check needs.
 
-`fails` marks the failing rows in Spark, for the list of failing keys; `statement` is the same for Great Expectations, which
-counts them and samples them for the report.
+`fails` marks the failing rows in Spark, for the list of failing keys; `statement` is the same rule for Great Expectations,
+which counts and samples the failing rows for the report.
 """
 
 from collections.abc import Mapping
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
 
 
 class Rule(Protocol):
-    """What must hold in every row of a frame."""
+    """A condition that must hold in every row of a frame."""
 
     def fails(self) -> Column:
         """Return a column that is true where a row breaks the rule; false or null where it does not."""
 
     def statement(self) -> "Statement":
-        """Return the rule as Great Expectations states it."""
+        """Return the rule as an expectation of Great Expectations."""
 
 
 @dataclass(frozen=True)
 class Expectation:
     """A rule and its name in reports and in `lake/_quality`.
 
-    columns: those that the rule needs beside the comparison's (spark_jobs/quality/comparison.py), by name. Of all
-        expectations together, no two have the same name.
+    columns: further columns that the rule needs in addition to those of the comparison (spark_jobs/quality/comparison.py), by
+        name. The names must be unique across all expectations.
     """
 
     name: str
@@ -42,7 +42,7 @@ class Expectation:
 
 @dataclass(frozen=True)
 class Equal:
-    """Two columns are equal; two nulls are."""
+    """Two columns are equal; two nulls are equal."""
 
     left: str
     right: str
@@ -78,7 +78,7 @@ class NotNull:
 
 @dataclass(frozen=True)
 class AtLeastColumn:
-    """A column is not below another one, where both have a value."""
+    """A column is not less than another one, if both have a value."""
 
     column: str
     least: str
@@ -100,7 +100,7 @@ class AtLeastColumn:
 
 @dataclass(frozen=True)
 class AtMost:
-    """A column is not above a value; with `below`, it is below. Null is neither."""
+    """A column is at most a value; with `below`, less than it. Null passes."""
 
     column: str
     most: float
@@ -118,6 +118,6 @@ class AtMost:
 
 
 def _statement(expectation: str, **arguments: object) -> "Statement":
-    """Return one of Great Expectations' own expectations, by the name of its class."""
+    """Return an expectation of Great Expectations by the name of its class."""
     statement: Statement = getattr(great_expectations().expectations, expectation)(**arguments)
     return statement

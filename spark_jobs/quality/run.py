@@ -1,11 +1,11 @@
-"""A check from its beginning to its verdict.
+"""Runs a check.
 
-1. The cut: the end offsets of the source now. The stores are opened, once the lake holds the live version.
-2. Each store is read. A record is compared as of its own position, so that nothing has to be stopped meanwhile.
-3. The log is replayed up to each stored position.
-4. Keys of a live store that are behind the cut are read again until they have reached it or the wait is over: an event on
-   its way is no fault.
-5. The expectations are evaluated, and what failed is listed.
+1. Determine the cut, the current end offsets of the source. Open the stores once the lake contains the live version.
+2. Read each store. A record is compared as of its own position, so nothing has to be stopped for the check.
+3. Replay the log up to each stored position.
+4. Read keys of a live store that are behind the cut again, until they reach it or the wait ends: an event in flight is not a
+   fault.
+5. Evaluate the expectations, and list the failures.
 """
 
 import logging
@@ -49,16 +49,16 @@ POLL_S = 0.5
 
 
 def run_check(spark: SparkSession, settings: Settings, request: CheckRequest) -> CheckResult:
-    """Check, and return what was found; nothing is written.
+    """Run a check and return the result; writes nothing.
 
-    Raises FoldlakeError when the check cannot be made: QualityError, KafkaUnavailableError, RegistryUnavailableError; and
-    UncheckableError when it never can.
+    Raises FoldlakeError when the check cannot complete: QualityError, KafkaUnavailableError, RegistryUnavailableError; and
+    UncheckableError when the read model cannot be checked at all.
     """
-    began_s, started_at = time.monotonic(), datetime.now(UTC).isoformat(timespec="seconds")
+    started_s, started_at = time.monotonic(), datetime.now(UTC).isoformat(timespec="seconds")
     check = open_check(spark, settings, request)
     target = check.target
     LOG.info(
-        "%s v%d, %s: %s, up to offsets %s",
+        "checking %s v%d, %s: %s, up to offsets %s",
         target.model.name,
         target.version.number,
         request.mode,
@@ -66,13 +66,13 @@ def run_check(spark: SparkSession, settings: Settings, request: CheckRequest) ->
         dict(target.cut),
     )
     try:
-        return _check(target, request, check.stores, began_s, started_at)
+        return _check(target, request, check.stores, started_s, started_at)
     finally:
         check.close()
 
 
 def _check(
-    target: Target, request: CheckRequest, stores: Sequence[Store], began_s: float, started_at: str
+    target: Target, request: CheckRequest, stores: Sequence[Store], started_s: float, started_at: str
 ) -> CheckResult:
     lost = lost_events(target)
     sampling = Sampling(target, request, stores)
@@ -81,7 +81,7 @@ def _check(
     expectations = key_expectations(compared_fields(target))
     comparison = target.frames.keep(with_failures(compared, expectations))
     keys = comparison.count()
-    LOG.info("%s records compared, %s events replayed; evaluating", f"{keys:,}", f"{replay.events:,}")
+    LOG.info("compared %s records with %s replayed events; evaluating", f"{keys:,}", f"{replay.events:,}")
     check = CheckedRecords(target, request, readings, comparison, replay, sampling, lost)
     results = evaluate(check, expectations)
     failing, total = failing_keys(readings, comparison)
@@ -90,7 +90,7 @@ def _check(
         version=target.version.number,
         fold_revision=target.version.fold_revision,
         started_at=started_at,
-        duration_s=time.monotonic() - began_s,
+        duration_s=time.monotonic() - started_s,
         events=replay.events,
         keys=keys,
         expectations=tuple(results),
@@ -106,15 +106,15 @@ def _check(
 
 
 def _read(target: Target, store: Store, sample: Sample) -> StoreReading:
-    began_s = time.monotonic()
+    started_s = time.monotonic()
     reading = store.read(sample)
     count = target.frames.keep(reading.records).count()
-    LOG.info("%s: %s records read in %.1f s", store.name, f"{count:,}", time.monotonic() - began_s)
+    LOG.info("%s: read %s records in %.1f s", store.name, f"{count:,}", time.monotonic() - started_s)
     return StoreReading(store, reading)
 
 
 class _Comparison:
-    """The comparison of all stores with the log, and a second one of those keys that were behind."""
+    """Compares all stores with the log, and the keys that were behind once more."""
 
     def __init__(self, target: Target, readings: Sequence[StoreReading], sample: Sample) -> None:
         self._target = target
@@ -123,7 +123,7 @@ class _Comparison:
         self._replicas = [replica for read in readings for replica in read.reading.replicas]
 
     def run(self) -> tuple[DataFrame, Replay]:
-        """Return the comparison (see `comparison.compare`), and the replay that it is made with."""
+        """Return the comparison (see `comparison.compare`) and its replay."""
         records = _union([read.reading.records for read in self._readings])
         first, replay = self._compare(records, self._sample)
         self._target.frames.keep(first)
@@ -140,11 +140,11 @@ class _Comparison:
     def _compare(
         self, records: DataFrame, sample: Sample, only: DataFrame | None = None
     ) -> tuple[DataFrame, Replay]:
-        target, began_s = self._target, time.monotonic()
-        # Beyond every stored position: they were read before.
+        target, started_s = self._target, time.monotonic()
+        # These ends are beyond every stored position, because the stores were read before.
         until = source_ends(target.settings, target.model.source_topic)
         replay = replay_fold(target, positions_of(records), distinct_cuts(self._replicas), until, only)
-        LOG.info("%s events replayed in %.1f s", f"{replay.events:,}", time.monotonic() - began_s)
+        LOG.info("replayed %s events in %.1f s", f"{replay.events:,}", time.monotonic() - started_s)
         return compare(target, self._replicas, records, replay, sample), replay
 
     @property
@@ -152,7 +152,7 @@ class _Comparison:
         return [read for read in self._readings if read.store.may_catch_up]
 
     def _late(self, comparison: DataFrame) -> DataFrame:
-        """Return place, key, required_offset of the records that are behind the cut, and may catch up."""
+        """Return place, key, required_offset of the records that are behind the cut and may catch up."""
         replicas = [name for read in self._live for name in read.replica_names]
         behind = col("stored").isNull() | (col("stored_offset") < col("required_offset"))
         late = comparison.where(
@@ -161,7 +161,7 @@ class _Comparison:
         return self._target.frames.keep(late)
 
     def _reread(self, late: DataFrame, count: int) -> DataFrame:
-        """Return the records of these keys once all of them have caught up, or as they are when the wait is over."""
+        """Return the records of these keys once all of them have caught up, or when the wait ends."""
         deadline_s = time.monotonic() + self._target.settings.quality.wait_s
         while True:
             fresh = self._target.frames.keep(_union([read.store.reread(late) for read in self._live]))

@@ -1,6 +1,6 @@
-"""Great Expectations over a frame of a check: which expectations its rows meet, how many do not, and some of those.
+"""Validates the frames of a check with Great Expectations: which expectations are met, and how many and which rows fail.
 
-Its import takes seconds, so that it is imported with the first validation.
+Great Expectations takes seconds to import, so the first validation imports it.
 """
 
 import logging
@@ -18,7 +18,7 @@ from include.quality.check import ExpectationResult, QualityError, StoreName
 if TYPE_CHECKING:
     from spark_jobs.quality.rules import Expectation
 
-# So many failing rows of an expectation are in its result.
+# Number of failing rows in the result of an expectation.
 MAX_SAMPLE = 20
 
 
@@ -31,23 +31,23 @@ def validate(
     """Return the result of each expectation over the rows of a frame.
 
     Args:
-        store: whose rows they are.
-        frame: the rows; on a pandas frame no Spark job is run.
-        expectations: what is expected of every row.
+        store: the store that the rows belong to.
+        frame: the rows; a pandas frame needs no Spark job.
+        expectations: the expectations of every row.
         index: the columns that identify a row in the result's sample.
 
     Raises:
-        QualityError: Great Expectations gave no verdict, e.g. since a column is missing.
+        QualityError: Great Expectations gave no verdict, for example because a column is missing.
     """
     batch = _batch(frame)
     checked = len(frame) if isinstance(frame, pd.DataFrame) else frame.count()
-    began_s = time.monotonic()
-    # First whether each is met: one Spark job for all of them.
+    started_s = time.monotonic()
+    # First determine whether each expectation is met: one Spark job for all of them.
     outcomes = _outcomes(batch, expectations, {"result_format": "BOOLEAN_ONLY"})
-    duration_s = (time.monotonic() - began_s) / len(expectations)
+    duration_s = (time.monotonic() - started_s) / len(expectations)
     failed = [one for one, outcome in zip(expectations, outcomes, strict=True) if not outcome.success]
-    # Then, of those that are not, how often and where. Not COMPLETE: that would fetch every failing row, and a store may
-    # have lost all of its keys.
+    # Then count and sample the failing rows. The format COMPLETE would fetch every failing row, and a store may have lost
+    # all of its keys.
     in_detail = {
         "result_format": "SUMMARY",
         "unexpected_index_column_names": list(index),
@@ -82,7 +82,7 @@ def _outcomes(
     expectations: "Sequence[Expectation]",
     result_format: dict[str, Any],
 ) -> list[Any]:
-    """Return Great Expectations' outcome of each expectation, in their order; raises QualityError where there is none."""
+    """Return Great Expectations' outcome of each expectation, in order; raises QualityError if one is missing."""
     if not expectations:
         return []
     suite = great_expectations().ExpectationSuite(name="suite")
@@ -112,19 +112,19 @@ def _failure(
     found = outcome.result
     failed = int(found.get("unexpected_count") or 0)
     if failed == 0:
-        raise QualityError(f"Great Expectations gave no number of rows that fail {name!r}: {found}")
+        raise QualityError(f"Great Expectations did not count the rows that fail {name!r}: {found}")
     rows = found.get("partial_unexpected_index_list") or ()
     sample = tuple({column: str(row[column]) for column in index} for row in rows[:MAX_SAMPLE])
     return ExpectationResult(store, name, checked, failed, duration_s, sample)
 
 
 def great_expectations() -> Any:  # noqa: ANN401 - the module
-    """Return Great Expectations, with its analytics off and its log quiet."""
+    """Return the module of Great Expectations, with analytics off and only warnings logged."""
     os.environ["GX_ANALYTICS_ENABLED"] = "false"
     logging.getLogger("great_expectations").setLevel(logging.WARNING)
     with warnings.catch_warnings():
-        # Deprecations in what it imports are its own affair.
+        # Ignore deprecations in the modules that it imports.
         warnings.simplefilter("ignore")
-        import great_expectations  # noqa: PLC0415 - seconds
+        import great_expectations  # noqa: PLC0415 - the import takes seconds
 
     return great_expectations

@@ -1,1 +1,1 @@
-"""What all applications share: session, logging, and access to checkpoints on Hadoop's file systems."""
+"""Shared by all applications: the Spark session, logging, and access to checkpoints through Hadoop's file systems."""

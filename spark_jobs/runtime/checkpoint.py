@@ -1,4 +1,4 @@
-"""Reads a query's checkpoint: the offsets up to which its source is processed.
+"""Reads the checkpoint of a query: the offsets up to which it has processed its source.
 
 Spark writes `offsets/<batch>` when it plans a batch (third line: the end offsets of the source, as JSON) and
 `commits/<batch>` when the batch is done.
@@ -22,12 +22,12 @@ def offsets_json(spark: SparkSession, checkpoint: str) -> str | None:
 
 
 def batch_offsets(spark: SparkSession, checkpoint: str, batch: int, topic: str) -> Offsets:
-    """Return partition -> end offset of a planned batch: of the first record that is in neither it nor an earlier one."""
+    """Return partition -> end offset of a planned batch: the offset of the first record after it."""
     return _of_topic(_offsets_of(spark, checkpoint, batch), topic)
 
 
 def continues_from(spark: SparkSession, checkpoint: str, topic: str, offsets: Mapping[int, int]) -> bool:
-    """Return whether the last planned batch is committed, and ended at exactly these offsets of a topic."""
+    """Return whether the last planned batch is committed and ends at exactly these offsets of a topic."""
     batches = [int(name) for name in child_names(spark, f"{checkpoint}/offsets") if name.isdigit()]
     commits = child_names(spark, f"{checkpoint}/commits")
     if not batches or str(max(batches)) not in commits:
@@ -43,7 +43,7 @@ def remove_checkpoint(spark: SparkSession, checkpoint: str) -> None:
 
 
 def child_names(spark: SparkSession, location: str) -> list[str]:
-    """Return the names in a folder; an empty list when it does not exist."""
+    """Return the names of a folder's entries; an empty list when the folder does not exist."""
     path, file_system = _path(spark, location)
     if not file_system.exists(path):
         return []
@@ -51,10 +51,11 @@ def child_names(spark: SparkSession, location: str) -> list[str]:
 
 
 def remove_uncommitted(spark: SparkSession, checkpoint: str) -> bool:
-    """Remove a checkpoint that has no committed batch; returns whether there was one.
+    """Remove a checkpoint without a committed batch; returns whether there was one.
 
-    A query that was killed before its first commit leaves state from which Spark does not start (batch 0 needs an empty
-    folder). Nothing is lost with it: such a query starts at the first event again. Call it with the checkpoint's lock held.
+    A query that was killed before its first commit leaves state from which Spark cannot start (batch 0 needs an empty
+    folder). Removing it loses nothing, because such a query starts at the first event again. The caller must hold the
+    checkpoint's lock.
     """
     if offsets_json(spark, checkpoint) is not None:
         return False
@@ -64,7 +65,7 @@ def remove_uncommitted(spark: SparkSession, checkpoint: str) -> bool:
 
 
 def read_text(spark: SparkSession, location: str) -> str | None:
-    """Return the text of a small file, or None where there is none."""
+    """Return the text of a small file, or None if it does not exist."""
     path, file_system = _path(spark, location)
     if not file_system.exists(path):
         return None
@@ -73,7 +74,7 @@ def read_text(spark: SparkSession, location: str) -> str | None:
 
 
 def write_text(spark: SparkSession, location: str, text: str) -> None:
-    """Write a small file; replaces an existing one."""
+    """Write a small file, replacing an existing one."""
     path, file_system = _path(spark, location)
     overwrite = True
     stream = file_system.create(path, overwrite)
@@ -89,7 +90,7 @@ def _path(spark: SparkSession, location: str) -> tuple[Any, Any]:
 
 
 def committed_offsets(spark: SparkSession, checkpoint: str, topic: str) -> Offsets:
-    """Return partition -> offset of the first record that is not processed; empty before the first committed batch."""
+    """Return partition -> offset of the first unprocessed record; empty before the first committed batch."""
     text = offsets_json(spark, checkpoint)
     return Offsets() if text is None else _of_topic(text, topic)
 

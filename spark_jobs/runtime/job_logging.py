@@ -1,4 +1,4 @@
-"""Logging of every Spark application: one line a message, with the time in UTC."""
+"""Logging for every Spark application: one line per message, with the time in UTC."""
 
 import logging
 import time
@@ -11,9 +11,9 @@ LOG_FILES = 3
 
 
 def configure_logging(path: Path | None = None) -> None:
-    """Log to standard error, and to a file where a path is given.
+    """Log to standard error, and also to a file if a path is given.
 
-    Under Airflow, standard error is the task's log, in which Spark's own messages stand too; the file has only ours.
+    Under Airflow, standard error goes to the task's log, together with Spark's own messages; the file has only ours.
     """
     logging.Formatter.converter = time.gmtime
     handlers: list[logging.Handler] = [logging.StreamHandler()]

@@ -1,4 +1,4 @@
-"""Runs a Spark application on the lake: it logs, ends with its launcher, and stops its session."""
+"""Runs a Spark application on the lake: sets up logging, ends it with its launcher, and stops the session."""
 
 import logging
 import sys

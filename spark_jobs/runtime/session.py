@@ -1,4 +1,4 @@
-"""The Spark session of the stream driver and of the jobs on the lake."""
+"""The Spark session of the stream driver and of the lake jobs."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -9,9 +9,9 @@ from pyspark.sql import SparkSession
 def spark_session(
     app_name: str, config: Mapping[str, str], master: str = "", jars: Sequence[Path] = ()
 ) -> SparkSession:
-    """Return the session.
+    """Return the Spark session.
 
-    `master` and `jars` are for a process that starts its own JVM; spark-submit sets both itself.
+    Set `master` and `jars` in a process that starts its own JVM; under spark-submit both are set already.
     """
     builder = SparkSession.builder.appName(app_name)
     if master:

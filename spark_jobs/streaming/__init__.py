@@ -1,1 +1,1 @@
-"""The stream driver: discovers query specifications and runs one supervised query for each."""
+"""The stream driver: discovers query specifications and runs a supervised query for each."""

@@ -1,4 +1,4 @@
-"""The progress of the driver's queries: one JSON record for each on the compacted topic `stream-progress`."""
+"""Publishes the progress of the driver's queries: one JSON record per query on the compacted topic `stream-progress`."""
 
 import json
 import os
@@ -90,7 +90,7 @@ def add_progress_listener(spark: SparkSession) -> ProgressListener:
 
 
 class ProgressPublisher:
-    """Publishes the progress of every query every two seconds. It never waits for a broker."""
+    """Publishes the progress of every query every two seconds, without ever waiting for a broker."""
 
     def __init__(self, bootstrap_servers: str, master: str, listener: ProgressListener) -> None:
         self._producer = Producer(
@@ -106,7 +106,7 @@ class ProgressPublisher:
         self._next_s = 0.0
 
     def publish(self, queries: Iterable[SupervisedQuery], *, now: bool = False) -> None:
-        """Publish, unless the last time is less than two seconds ago and `now` is not set."""
+        """Publish if the last time was at least two seconds ago, or if `now` is set."""
         self._producer.poll(0)
         if not now and time.monotonic() < self._next_s:
             return

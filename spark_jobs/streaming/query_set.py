@@ -1,4 +1,4 @@
-"""The queries of a stream driver: one for each specification, as far as there are task slots."""
+"""The queries of a stream driver: one for each specification, within the available task slots."""
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
@@ -13,7 +13,7 @@ from spark_jobs.streaming.supervised_query import Phase, SupervisedQuery
 LOG = logging.getLogger(__name__)
 CAUGHT_UP = {Phase.REAL_TIME, Phase.REFUSED, Phase.STOPPED}
 NO_SLOTS = (
-    "there are no task slots left for it: retire a previous version (`./foldlake versions` lists them), or raise "
+    "no task slots are free: retire a previous version (`./foldlake versions` lists them), or raise "
     "FOLDLAKE_STREAM_SPARE_QUERIES and run `./foldlake up`"
 )
 
@@ -21,7 +21,7 @@ NO_SLOTS = (
 class QuerySet:
     """Keeps the running queries in step with the specifications.
 
-    specs: returns the specifications that should run now. task_slots: how many the driver has.
+    specs: returns the specifications that should run now. task_slots: number of slots that the driver has.
     """
 
     def __init__(
@@ -43,14 +43,14 @@ class QuerySet:
         return iter(self._queries.values())
 
     def reconcile(self) -> None:
-        """Add queries for new specifications, stop those whose specification is gone, and share out the task slots.
+        """Add queries for new specifications, stop queries without one, and assign the task slots.
 
-        A query keeps the specification that it was made with. Only whether it is essential may change.
+        A query keeps its original specification; only `is_essential` may change.
         """
         wanted = {spec.name: spec for spec in self._specs()}
         running = {name for name, query in self._queries.items() if query.phase is not Phase.REFUSED}
         for name in self._queries.keys() - wanted.keys():
-            LOG.info("query %s is no longer wanted: stopping it", name)
+            LOG.info("query %s no longer has a specification: stopping it", name)
             self._queries[name].stop()
         self._queries = {
             name: self._queries.get(name) or SupervisedQuery(self._spark, spec, self._consumer)
@@ -58,15 +58,15 @@ class QuerySet:
         }
         for name, spec in wanted.items():
             self._queries[name].is_essential = spec.is_essential
-        self._share_slots(wanted, running)
+        self._assign_slots(wanted, running)
 
     def poll(self) -> None:
-        """Poll the queries that have task slots; raises QueryFailedError when an essential one has failed for good."""
+        """Poll the queries that have task slots; raises QueryFailedError when an essential one has failed too often."""
         for query in self.due():
             query.poll()
 
     def due(self) -> list[SupervisedQuery]:
-        """Return the queries to poll. Those that wait for others are due once no other is catching up."""
+        """Return the queries to poll. Queries that wait for others are due once no other query is catching up."""
         queries = [query for query in self._queries.values() if query.name in self._with_slots]
         first = [query for query in queries if not query.spec.waits_for_others]
         waiting = [query for query in queries if query.spec.waits_for_others]
@@ -78,7 +78,7 @@ class QuerySet:
         for query in self._queries.values():
             query.stop()
 
-    def _share_slots(self, wanted: dict[str, QuerySpec], running: set[str]) -> None:
+    def _assign_slots(self, wanted: dict[str, QuerySpec], running: set[str]) -> None:
         claims = {name: spec.slot_claim for name, spec in wanted.items()}
         self._with_slots = queries_with_slots(claims, running, self._task_slots)
         for name, query in self._queries.items():
@@ -87,5 +87,5 @@ class QuerySet:
 
 
 def _is_caught_up(query: SupervisedQuery) -> bool:
-    # Waiting for one that readers do not depend on could take for ever.
+    # Do not wait for a failing query that is not essential: it may never recover.
     return query.phase in CAUGHT_UP or (query.phase is Phase.FAILED and not query.is_essential)

@@ -1,4 +1,4 @@
-"""A streaming query as data: what it reads, computes and writes, and how it is run."""
+"""The specification of a streaming query: what it reads, computes and writes, and how it runs."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -14,7 +14,7 @@ from spark_jobs.folding.schema_cache import KnownSchemas
 
 
 class StartRefusedError(FoldlakeError):
-    """A query must not start for now; the message is the reason that `./foldlake status` shows."""
+    """A query must not start for now; `./foldlake status` shows the message as the reason."""
 
 
 @dataclass(frozen=True)
@@ -30,12 +30,12 @@ class QueryEndpoints:
 
 @dataclass(frozen=True)
 class TriggerSettings:
-    """When a query reads in batches, and when in real-time mode.
+    """When a query runs in batches, and when in real-time mode.
 
-    catch_up_threshold_events: with a greater lag than this, a query starts by catching up in batches.
-    catch_up_batch_events: events in one such batch; bounds memory and sets how often progress is reported.
+    catch_up_threshold_events: a query with a greater lag catches up in batches first.
+    catch_up_batch_events: events per batch; bounds memory and determines how often progress is reported.
     real_time_interval_s: how often real-time mode commits its checkpoint.
-    stop_when_caught_up: never enter real-time mode; stop once the lag is not above the threshold.
+    stop_when_caught_up: never enter real-time mode; stop once the lag is at or below the threshold.
     """
 
     catch_up_threshold_events: int
@@ -61,18 +61,18 @@ class QuerySpec:
 
     name: unique in the driver; the query's name in the logs, in `./foldlake status` and in Spark.
     schemas: the schema ids of the source topic.
-    records: returns the sink's records for the source's. Its input has the columns of Spark's Kafka source, its output those
-        of the Kafka sink: `value`, and where wanted `key`, `partition`, `headers`. Called at each start, with the schema ids
-        that are known by then. Columns only: real-time mode runs no Python functions.
-    is_essential: whether the driver ends when this query fails again and again. One that readers do not depend on is retried
-        for as long as the driver runs.
-    prepare: called before the first start until it succeeds, and every few seconds while the query is refused: creates
-        topics, registers schemas, checks whether the query may start. Raises StartRefusedError where it may not.
-    guard: returns a context that is entered before the first start and left when the query is stopped: the lock that keeps
+    records: maps the source's records to the sink's. Its input has the columns of Spark's Kafka source, its output those of
+        the Kafka sink: `value` and optionally `key`, `partition`, `headers`. Called at each start with the schema ids known
+        at that time. It must use native columns only, because real-time mode runs no Python functions.
+    is_essential: whether the driver exits after repeated failures of this query. Any other query is retried for as long as
+        the driver runs.
+    prepare: called before the first start until it succeeds, and every few seconds while the query is refused. Creates
+        topics, registers schemas, and checks whether the query may start; raises StartRefusedError if it may not.
+    guard: returns a context that is entered before the first start and exited when the query is stopped: the lock that keeps
         other writers off the checkpoint.
-    waits_for_others: start only once no other query of the driver is catching up.
-    shuffle_partitions: tasks behind the query's shuffle; 0 for a query without one.
-    slot_rank: who gets task slots first where there are too few: the lower rank, then the lower number.
+    waits_for_others: whether the query starts only once no other query of the driver is catching up.
+    shuffle_partitions: number of tasks after the query's shuffle; 0 for a query without a shuffle.
+    slot_rank: priority when task slots are scarce: the lower rank first, then the lower number.
     """
 
     name: str
@@ -89,5 +89,5 @@ class QuerySpec:
 
     @property
     def slot_claim(self) -> SlotClaim:
-        """The task slots that the query holds in real-time mode: one for each task."""
+        """The task slots that the query occupies in real-time mode: one per task."""
         return SlotClaim(self.endpoints.partitions + self.shuffle_partitions, *self.slot_rank)

@@ -1,4 +1,4 @@
-"""Starts Spark's query for a specification: in large batches while it is far behind, else in real-time mode."""
+"""Starts the Spark query of a specification: in large batches to catch up, or in real-time mode."""
 
 from typing import Any
 
@@ -16,13 +16,13 @@ REAL_TIME_PRODUCER = {"kafka.linger.ms": "0"}
 
 
 def start_catch_up(spark: SparkSession, spec: QuerySpec, schema_ids: SchemaIds) -> StreamingQuery:
-    """Read in batches up to the end that the source topic has now; the query ends there by itself."""
+    """Start reading in batches; the query ends when it reaches the current end of the source topic."""
     batch = (("maxOffsetsPerTrigger", str(spec.triggers.catch_up_batch_events)),)
     return _writer(spark, spec, schema_ids, batch, CATCH_UP_PRODUCER).trigger(availableNow=True).start()
 
 
 def start_real_time(spark: SparkSession, spec: QuerySpec, schema_ids: SchemaIds) -> StreamingQuery:
-    """Read in real-time mode; the query runs until it fails or is stopped."""
+    """Start reading in real-time mode; the query runs until it fails or is stopped."""
     # Types are checked against the lake's PySpark, which does not have this trigger yet.
     trigger: Any = _writer(spark, spec, schema_ids, (), REAL_TIME_PRODUCER).trigger
     query: StreamingQuery = trigger(realTime=f"{spec.triggers.real_time_interval_s} seconds").start()
@@ -38,7 +38,7 @@ def _writer(
 ) -> DataStreamWriter:
     endpoints = spec.endpoints
     if spec.shuffle_partitions:
-        # A query takes the setting over when it starts; its checkpoint keeps the number that it began with.
+        # A query reads this setting when it starts; afterwards its checkpoint fixes the number.
         spark.conf.set("spark.sql.shuffle.partitions", str(spec.shuffle_partitions))
     source = KafkaSource(endpoints.bootstrap_servers, endpoints.source_topic, source_options)
     return (

@@ -1,4 +1,4 @@
-"""What the read models need before their first query: topics, event schemas, and a first version of each."""
+"""Creates what the read models need before their first query: topics, event schemas, and a first version of each."""
 
 import logging
 
@@ -12,10 +12,10 @@ LOG = logging.getLogger(__name__)
 
 
 def set_up_read_models(context: StreamContext) -> None:
-    """Create the topics of every read model, register its event types, and create version 1 where there is no version.
+    """Create the topics of every read model, register its event types, and create version 1 if it has no version.
 
-    Raises SettingsError when a source topic has another number of partitions than the settings, KafkaUnavailableError,
-    RegistryUnavailableError. May be repeated.
+    Idempotent. Raises SettingsError when a source topic's number of partitions differs from the declared one,
+    KafkaUnavailableError, RegistryUnavailableError.
     """
     context.versions.ensure_topic()
     context.ensure_topics([changelog(PROGRESS_TOPIC, 1)])
@@ -38,7 +38,7 @@ def _ensure_source_topics(context: StreamContext, model: ReadModel) -> None:
         )
         message = (
             f"Topic {model.source_topic} has {found} partitions, but {declared} {wanted}: "
-            f"set it to {found}. A version's checkpoint and changelog keep the number that they started with."
+            f"set it to {found}. The number of partitions of a version's checkpoint and changelog cannot change."
         )
         raise SettingsError(message)
 
@@ -50,4 +50,4 @@ def _create_first_version(context: StreamContext, model: ReadModel) -> None:
     except RevisionConflictError:
         LOG.info("another process created the first version of %s", model.name)
         return
-    LOG.info("created version 1 of %s, live", model.name)
+    LOG.info("created version 1 of %s as the live version", model.name)

@@ -1,4 +1,4 @@
-"""Finds the modules of `spark_jobs/streaming/specs/` and asks each for its query specifications."""
+"""Discovers the modules of `spark_jobs/streaming/specs/` and collects their query specifications."""
 
 import importlib
 import logging
@@ -18,7 +18,7 @@ class QuerySpecError(FoldlakeError):
 
 
 def spec_modules(package: ModuleType = spark_jobs.streaming.specs) -> list[ModuleType]:
-    """Import the modules of a package in order of name; raises QuerySpecError for one without `query_specs`."""
+    """Import the modules of a package in the order of their names; raises QuerySpecError for one without `query_specs`."""
     modules = [
         importlib.import_module(f"{package.__name__}.{found.name}")
         for found in pkgutil.iter_modules(package.__path__)
@@ -31,7 +31,7 @@ def spec_modules(package: ModuleType = spark_jobs.streaming.specs) -> list[Modul
 
 
 class SpecDiscovery:
-    """The specifications of all modules, as they are now."""
+    """Collects the current specifications of all modules."""
 
     def __init__(self, context: StreamContext, modules: list[ModuleType]) -> None:
         self._context = context
@@ -41,18 +41,18 @@ class SpecDiscovery:
     def specs(self) -> list[QuerySpec]:
         """Return the specifications of all modules.
 
-        Those of a module that cannot reach Kafka or the schema registry are as they were. Raises QuerySpecError when two
-        have the same name.
+        While a module cannot reach Kafka or the schema registry, its previous specifications remain. Raises QuerySpecError
+        when two specifications have the same name.
         """
         for module in self._modules:
             try:
                 self._specs[module.__name__] = list(module.query_specs(self._context))
             except (KafkaUnavailableError, RegistryUnavailableError) as error:
-                LOG.warning("the queries of %s stay as they are: %s", module.__name__, error)
+                LOG.warning("keeping the current queries of %s: %s", module.__name__, error)
         specs = [spec for module_specs in self._specs.values() for spec in module_specs]
         names = [spec.name for spec in specs]
-        twice = sorted({name for name in names if names.count(name) > 1})
-        if twice:
-            message = f"Two query specifications have the name {', '.join(twice)}: rename one of them."
+        duplicates = sorted({name for name in names if names.count(name) > 1})
+        if duplicates:
+            message = f"Two query specifications have the name {', '.join(duplicates)}: rename one of them."
             raise QuerySpecError(message)
         return specs

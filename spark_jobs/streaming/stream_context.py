@@ -1,4 +1,4 @@
-"""What query specifications are made from: settings, read models, Kafka, the schema registry and the version registry."""
+"""The context of query specifications: settings, read models, Kafka, the schema registry and the version registry."""
 
 import logging
 from collections.abc import Sequence
@@ -20,9 +20,9 @@ LOG = logging.getLogger(__name__)
 
 
 class StreamContext:
-    """One for each job; closes its connections at the end of its `with` block.
+    """The connections and read models of one job; closes the connections at the end of its `with` block.
 
-    models: the read models by name, as their modules were when last imported.
+    models: the read models by name, as of the last import of their modules.
     """
 
     def __init__(self, spark: SparkSession, settings: Settings, models: dict[str, ReadModel]) -> None:
@@ -37,11 +37,11 @@ class StreamContext:
         self._schemas: dict[str, RegistrySchemas] = {}
 
     def __enter__(self) -> Self:
-        """Return it."""
+        """Return the context."""
         return self
 
     def __exit__(self, *_error: object) -> None:
-        """Close its connections."""
+        """Close the connections."""
         self.versions.close()
         self.consumer.close()
 
@@ -52,7 +52,7 @@ class StreamContext:
         return self._schemas[topic]
 
     def endpoints(self, source_topic: str, sink_topic: str, checkpoint: str) -> QueryEndpoints:
-        """Return a query's endpoints; `checkpoint` is a path below the folder of all checkpoints."""
+        """Return a query's endpoints; `checkpoint` is a path relative to the folder of all checkpoints."""
         settings = self.settings
         return QueryEndpoints(
             settings.kafka.bootstrap_servers,
@@ -63,7 +63,7 @@ class StreamContext:
         )
 
     def _partitions(self, source_topic: str) -> int:
-        """Return the number of partitions of a source topic: what its read model declares, else the setting."""
+        """Return the number of partitions of a source topic: the one its read model declares, or else the setting."""
         declared = (
             m.partitions(self.settings.topics) for m in self.models.values() if m.source_topic == source_topic
         )
@@ -76,27 +76,27 @@ class StreamContext:
     def register_event_types(self, model: ReadModel) -> None:
         """Register the schemas of a read model's event types; raises RegistryUnavailableError.
 
-        A query that knows no id of any of its event types folds only nulls: Spark then drops its whole input without
-        reading it, and gives its state other column types, which the checkpoint would keep.
+        A query without a known id for any of its event types would fold only nulls: Spark would then drop its whole input
+        without reading it, and its state would have other column types, which the checkpoint would fix.
         """
         for schema in model.event_schemas:
             self.schema_registry.register(model.source_topic, schema)
 
     def reload_model(self, name: str) -> ReadModel:
-        """Import a read model's module again and return the model, or the present one where the module cannot be imported.
+        """Reload a read model's module and return the model, or the current model if the module cannot be imported.
 
-        Queries that run keep the model that they started with. Raises RegistryUnavailableError.
+        Running queries keep the model that they started with. Raises RegistryUnavailableError.
         """
         try:
             newest = read_model(name, self.settings.read_models_dir, reload=True)
             self.register_event_types(newest)
-            # A query that starts has to know the ids of all its event types.
+            # A query must know the ids of all of its event types when it starts.
             self.schemas(newest.source_topic).refresh()
         except (KafkaUnavailableError, RegistryUnavailableError):
             raise
         except Exception:
             # An edited module can raise anything; the queries of the other versions must continue.
-            LOG.exception("cannot import the module of %s again", name)
+            LOG.exception("cannot reload the module of %s: keeping the current one", name)
             return self.models[name]
         self.models[name] = newest
         return newest

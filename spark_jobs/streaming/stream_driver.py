@@ -23,7 +23,7 @@ SLOTS_POLL_S = 1.0
 
 
 class StreamDriver:
-    """Runs a set of queries until SIGTERM or SIGINT. Without a publisher, no progress is published."""
+    """Runs a set of queries until SIGTERM or SIGINT. Without a publisher, it publishes no progress."""
 
     def __init__(self, spark: SparkSession, queries: QuerySet, publisher: ProgressPublisher | None) -> None:
         self._spark = spark
@@ -32,9 +32,9 @@ class StreamDriver:
         self._stop_signal: int | None = None
 
     def request_stop(self, signal_number: int, _frame: FrameType | None) -> None:
-        """Handle a signal: leave the loop.
+        """Handle a signal: end the loop.
 
-        Uses no event and writes no log line, both of which take a lock: the interrupted thread may hold that very lock.
+        Does not use an event or the log: both take a lock, which the interrupted thread may be holding.
         """
         self._stop_signal = signal_number
 
@@ -46,7 +46,7 @@ class StreamDriver:
         try:
             self._loop()
         except Py4JError:
-            # A signal to the whole process group ends the JVM before the queries are stopped.
+            # A signal to the whole process group can end the JVM before the queries have stopped.
             if self._stop_signal is None:
                 raise
         finally:
@@ -75,13 +75,13 @@ class StreamDriver:
 
 
 def stop_on_signals(driver: StreamDriver) -> None:
-    """Have SIGTERM and SIGINT stop the driver in good order."""
+    """Make SIGTERM and SIGINT stop the driver gracefully."""
     signal.signal(signal.SIGTERM, driver.request_stop)
     signal.signal(signal.SIGINT, driver.request_stop)
 
 
 def wait_for_slots(spark: SparkSession, needed: int) -> None:
-    """Wait until the cluster has given this application its task slots: with fewer, a real-time query never starts.
+    """Wait until the cluster has allocated the task slots: with fewer, a real-time query never starts.
 
     Raises TimeoutError.
     """
@@ -97,7 +97,7 @@ def wait_for_slots(spark: SparkSession, needed: int) -> None:
         while_waiting=log_slots,
     ):
         message = (
-            f"The cluster gives {context.defaultParallelism} task slots, but {needed} are needed: add cores or "
+            f"The cluster has {context.defaultParallelism} task slots for the driver, which needs {needed}: add cores or "
             "workers, or lower FOLDLAKE_STREAM_SPARE_QUERIES or FOLDLAKE_STREAM_SHUFFLE_PARTITIONS."
         )
         raise TimeoutError(message)

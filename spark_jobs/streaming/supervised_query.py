@@ -1,4 +1,4 @@
-"""Runs one query specification: starts its query, watches it, and restarts it from its checkpoint after a failure."""
+"""Runs the query of one specification: starts it, monitors it, and restarts it from its checkpoint after a failure."""
 
 import logging
 import time
@@ -22,23 +22,23 @@ LOG = logging.getLogger(__name__)
 
 FIRST_BACKOFF_S = 1.0
 LONGEST_BACKOFF_S = 30.0
-# A query that ran this long had recovered: its next failure starts from the first backoff again.
+# A query that ran this long has recovered: the next failure starts with the first backoff again.
 RECOVERED_AFTER_S = 60.0
-# About two minutes of failing: more than a broker's restart takes. Then the driver ends, and Airflow decides.
+# About two minutes of failures, longer than a broker's restart. Then the driver exits, and Airflow relaunches it.
 MAX_FAILURES_IN_A_ROW = 8
-# How often a refused query is checked again: the missing fold may have been added.
+# Interval for checking a refused query again: the missing fold may have been added.
 REFUSED_RETRY_S = 5.0
-# How often a query is prepared again while Kafka or the schema registry is unavailable.
+# Interval for preparing a query again while Kafka or the schema registry is unavailable.
 UNAVAILABLE_RETRY_S = 2.0
 
 
 class Phase(StrEnum):
-    """What a query is doing."""
+    """The phase of a query."""
 
     STARTING = "starting"
     CATCHING_UP = "catching up"
     REAL_TIME = "real time"
-    FAILED = "failed"  # waiting for its next start
+    FAILED = "failed"  # waiting for the next attempt to start
     REFUSED = "refused"  # must not start for now; the last error is the reason
     STOPPED = "stopped"
 
@@ -48,10 +48,10 @@ class QueryFailedError(FoldlakeError):
 
 
 class SupervisedQuery:
-    """A streaming query that survives its failures. `poll` does all the work: call it about every second.
+    """A streaming query that restarts after failures. `poll` does all the work: call it about every second.
 
-    is_essential: as in the specification at first; the driver changes it when a version becomes live, or ceases to be.
-    committed_offsets: up to where the checkpoint covers the source; as of the last start.
+    is_essential: initially as in the specification; the driver updates it when a version becomes live or is replaced.
+    committed_offsets: the source offsets that the checkpoint covers, as of the last start.
     """
 
     def __init__(self, spark: SparkSession, spec: QuerySpec, consumer: Consumer) -> None:
@@ -77,7 +77,7 @@ class SupervisedQuery:
         return self.spec.name
 
     def poll(self) -> None:
-        """Start the query if it is due and not running; handle its end if it has ended.
+        """Start the query if it is due and not running; if it has ended, handle that.
 
         Raises QueryFailedError when the query is essential and has failed too often in a row.
         """
@@ -95,7 +95,7 @@ class SupervisedQuery:
                 self._recover(error)
 
     def stop(self) -> None:
-        """Stop for good and release the guard. The next run repeats what the checkpoint does not cover."""
+        """Stop permanently and release the guard. The next run repeats the events that the checkpoint does not cover."""
         self.phase = Phase.STOPPED
         if self._query is not None:
             self._query.stop()
@@ -105,7 +105,7 @@ class SupervisedQuery:
             self._guard = None
 
     def refuse(self, reason: str, *, retry_after_s: float = REFUSED_RETRY_S) -> None:
-        """Do not start for now: the next `poll` after `retry_after_s` checks again."""
+        """Keep the query from starting for now: the first `poll` after `retry_after_s` checks again."""
         if self.phase is not Phase.REFUSED or reason != self.last_error:
             LOG.error("query %s is refused: %s", self.name, reason)
         self.phase = Phase.REFUSED
@@ -113,7 +113,7 @@ class SupervisedQuery:
         self._not_before_s = time.monotonic() + retry_after_s
 
     def events_behind(self) -> int:
-        """Return the lag: how many events lie between the checkpoint and the end of the source topic."""
+        """Return the lag: the number of events between the checkpoint and the end of the source topic."""
         endpoints = self.spec.endpoints
         ends = Offsets.of_ends(end_offsets(self._consumer, endpoints.source_topic, endpoints.partitions))
         self.committed_offsets = committed_offsets(self._spark, endpoints.checkpoint, endpoints.source_topic)
@@ -125,7 +125,7 @@ class SupervisedQuery:
         self._started_with = self.spec.schemas.schema_ids
         try:
             self._query, self.phase = self._start()
-        except Exception as error:  # noqa: BLE001 - any error of Spark's: wait and try again
+        except Exception as error:  # noqa: BLE001 - any error of Spark: back off and retry
             self._back_off(error)
             return
         self._started_s = time.monotonic()
@@ -138,7 +138,7 @@ class SupervisedQuery:
         except StartRefusedError as refusal:
             self.refuse(str(refusal))
         except (KafkaUnavailableError, RegistryUnavailableError) as error:
-            # Not the query's failure: it is not counted, so an essential query does not end the driver.
+            # The query itself has not failed: this is not counted, so it never ends the driver.
             self._retry_later(error, UNAVAILABLE_RETRY_S)
         except Exception as error:  # noqa: BLE001 - one specification's error must not stop the other queries
             self._back_off(error)
@@ -150,12 +150,12 @@ class SupervisedQuery:
         spec = self.spec
         self._enter_guard()
         if remove_uncommitted(self._spark, spec.endpoints.checkpoint):
-            LOG.info("query %s starts at the first event: it was killed before its first commit", self.name)
+            LOG.info("query %s restarts at the first event: it was killed before its first commit", self.name)
         if spec.triggers.stop_when_caught_up:
             return start_catch_up(self._spark, spec, self._started_with), Phase.CATCHING_UP
-        behind = self.events_behind()
-        if behind > spec.triggers.catch_up_threshold_events:
-            LOG.info("query %s is %d events behind: catching up", self.name, behind)
+        lag = self.events_behind()
+        if lag > spec.triggers.catch_up_threshold_events:
+            LOG.info("query %s is %d events behind: catching up", self.name, lag)
             return start_catch_up(self._spark, spec, self._started_with), Phase.CATCHING_UP
         return start_real_time(self._spark, spec, self._started_with), Phase.REAL_TIME
 
@@ -166,7 +166,7 @@ class SupervisedQuery:
                 self._guard = entered.pop_all()
 
     def _handle_end_of_input(self) -> None:
-        LOG.info("query %s has read up to the end of the topic as of its start", self.name)
+        LOG.info("query %s has reached the end of the topic as of its start", self.name)
         triggers = self.spec.triggers
         if triggers.stop_when_caught_up and self.events_behind() <= triggers.catch_up_threshold_events:
             self.stop()
@@ -175,7 +175,7 @@ class SupervisedQuery:
         if time.monotonic() - self._started_s > RECOVERED_AFTER_S:
             self.failures_in_a_row = 0
         self.restarts += 1
-        # In real-time mode the first task to fail names the error, so its text does not always show the cause.
+        # In real-time mode the error is that of the first failed task, so its text does not always contain the cause.
         if UNKNOWN_SCHEMA_ID not in str(error) and self.phase is not Phase.REAL_TIME:
             self._back_off(error)
             return
@@ -185,11 +185,11 @@ class SupervisedQuery:
                 self._spark, endpoints.bootstrap_servers, endpoints.source_topic, endpoints.checkpoint
             )
             self.spec.schemas.learn(ahead)
-        except Exception as failure:  # noqa: BLE001 - registry or broker unavailable: try again later
+        except Exception as failure:  # noqa: BLE001 - registry or broker unavailable: retry later
             self._back_off(failure)
             return
         if self.spec.schemas.schema_ids != self._started_with:
-            LOG.info("query %s restarts with the schema ids that are new to it", self.name)
+            LOG.info("query %s restarts with newly found schema ids", self.name)
         else:
             self._back_off(error)
 
@@ -209,4 +209,4 @@ class SupervisedQuery:
     def _retry_later(self, error: Exception, retry_after_s: float) -> None:
         self._fail(error)
         self._not_before_s = time.monotonic() + retry_after_s
-        LOG.warning("query %s failed, next try in %.0f s: %s", self.name, retry_after_s, self.last_error)
+        LOG.warning("query %s failed, retrying in %.0f s: %s", self.name, retry_after_s, self.last_error)

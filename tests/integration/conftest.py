@@ -1,6 +1,6 @@
-"""The one real stack that all integration tests of a run share: Kafka and the schema registry.
+"""The stack that all integration tests of a run share: a real Kafka broker and schema registry.
 
-What else the tests of a folder need runs only for as long as they do, in a home of its own on these servers
+The other components that a folder's tests need run only during these tests, in a separate home that uses these servers
 (`sharing_servers`). The tests with Airflow come last and start the rest of this stack.
 """
 
@@ -13,13 +13,13 @@ from tests.support.temporary_stack import temporary_stack
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run the tests of the whole stack last, in whatever order the folders are named: what they start stays up."""
+    """Run the tests of the whole stack last, regardless of the order of the arguments: what they start stays up."""
     items.sort(key=lambda item: "whole_stack" in item.path.parts)
 
 
 @pytest.fixture(scope="session", autouse=True)
-def quick_java() -> Iterator[None]:
-    """Let JVMs use the quick compiler only: most live for seconds here, and the thorough one takes their cores."""
+def quick_jit() -> Iterator[None]:
+    """Limit JVMs to the C1 compiler: most run for only seconds here, and C2 would take their cores."""
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")
         yield
@@ -27,20 +27,20 @@ def quick_java() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def keep_home(request: pytest.FixtureRequest) -> Callable[[], bool]:
-    """Return a function: whether the home of a stack, with its logs, is worth keeping."""
+    """Return a function that decides whether to keep the home of a stack with its logs."""
     session = request.session
     return lambda: session.testsfailed > 0
 
 
 @pytest.fixture(scope="session")
 def servers(keep_home: Callable[[], bool]) -> Iterator[Settings]:
-    """Settings of a stack with Kafka and the schema registry up, on free ports, in a directory of its own."""
+    """Settings of a stack with Kafka and the schema registry up, on free ports, in a new directory."""
     with temporary_stack(
         ("kafka", "registry"),
         keep_home,
-        # No compaction but the tests' own.
+        # No scheduled compactions: only the tests run one.
         compaction_interval_s=0,
-        # No other load runs here, so a job of the lake needs no low priority.
+        # There is no other load, so lake jobs need no low priority.
         lake_niceness=0,
     ) as running:
         yield running
@@ -48,5 +48,5 @@ def servers(keep_home: Callable[[], bool]) -> Iterator[Settings]:
 
 @pytest.fixture(scope="session")
 def settings(servers: Settings) -> Settings:
-    """The settings of most tests: those of the shared stack, unless their folder or module has others."""
+    """The settings of most tests: those of the shared stack, unless their folder or module overrides this fixture."""
     return servers

@@ -9,9 +9,9 @@ from include.settings import Settings
 def test_topics_are_not_created_automatically(settings: Settings) -> None:
     admin = AdminClient({"bootstrap.servers": settings.kafka.bootstrap_servers})
 
-    topics = admin.list_topics("never-made", timeout=10).topics
+    topics = admin.list_topics("never-created", timeout=10).topics
 
-    assert topics["never-made"].error is not None
+    assert topics["never-created"].error is not None
 
 
 def test_backward_incompatible_schema_is_refused(settings: Settings) -> None:

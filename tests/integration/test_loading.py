@@ -1,4 +1,4 @@
-"""Loading appends each basket exactly once, also after an interrupted load."""
+"""Loading appends each basket exactly once, even after an interrupted load."""
 
 from collections.abc import Iterator
 
@@ -58,7 +58,7 @@ def test_a_second_load_appends_nothing(settings: Settings, topic: str, baskets: 
 def test_a_load_continues_where_an_interrupted_one_stopped(
     settings: Settings, topic: str, baskets: tuple[Basket, ...]
 ) -> None:
-    class Interruption(Exception):  # noqa: N818 - as a Ctrl-C is
+    class Interruption(Exception):  # noqa: N818 - stands in for KeyboardInterrupt
         pass
 
     calls = 0
@@ -82,13 +82,13 @@ def test_a_load_continues_where_an_interrupted_one_stopped(
     assert ledger.repeated == 0
 
 
-def test_rubbish_and_other_events_on_the_topic_do_not_stop_a_load(
+def test_invalid_records_on_the_topic_do_not_stop_a_load(
     settings: Settings, topic: str, baskets: tuple[Basket, ...]
 ) -> None:
     load(settings, topic, baskets[:10])
     producer = Producer({"bootstrap.servers": settings.kafka.bootstrap_servers, "log_level": 0})
-    for rubbish in (b"", b"\x00", b"\x00\x00\x0f\x42\x3fxyz", b"\xff" * 40, b"\x00\x00\x00\x00\x01\x02"):
-        producer.produce(topic, rubbish, b"key")
+    for invalid in (b"", b"\x00", b"\x00\x00\x0f\x42\x3fxyz", b"\xff" * 40, b"\x00\x00\x00\x00\x01\x02"):
+        producer.produce(topic, invalid, b"key")
     producer.produce(topic, None, b"key")
     assert producer.flush(30) == 0
 

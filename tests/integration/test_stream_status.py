@@ -1,4 +1,4 @@
-"""The stream's lag, measured on its topics: also where the newest record is far from a changelog's end."""
+"""The stream's lag is measured on its topics, even if the newest record is far from the changelog's end."""
 
 from decimal import Decimal
 
@@ -25,18 +25,18 @@ EVENTS = TAIL_RECORDS + 200
 
 @pytest.fixture(scope="module")
 def measured(settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> Settings:
-    """Settings with one more read model, whose topics are this test's own."""
+    """Settings with an additional read model, whose topics only this test uses."""
     folder = tmp_path_factory.mktemp("read_models")
     (folder / "status_test.py").write_text(MODULE, encoding="utf-8")
     return settings.changed(read_models_dir=folder)
 
 
-def behind(settings: Settings) -> int:
+def lag(settings: Settings) -> int:
     (version,) = (v for v in read_stream_status(settings).versions if v.read_model == MODEL)
     return version.events_behind
 
 
-def test_nothing_is_behind_when_older_records_were_written_last(measured: Settings) -> None:
+def test_lag_is_zero_when_older_records_were_written_last(measured: Settings) -> None:
     writer = ChangelogWriter(measured, model=read_model(MODEL, measured.read_models_dir))
     writer.make_topics()
     writer.register_live()
@@ -46,15 +46,15 @@ def test_nothing_is_behind_when_older_records_were_written_last(measured: Settin
     for _ in range(EVENTS):
         producer.produce(MODEL, b"the status does not decode events", CUSTOMER)
     assert producer.flush(30) == 0
-    assert behind(measured) == EVENTS
+    assert lag(measured) == EVENTS
 
     writer.write(CUSTOMER, Decimal("1.00"), source_offset=EVENTS - 51)
     writer.flush()
-    assert behind(measured) == 50
+    assert lag(measured) == 50
 
     for offset in [EVENTS - 1, *range(EVENTS - 1)]:
         writer.write(CUSTOMER, Decimal("1.00"), source_offset=offset)
     writer.flush()
-    assert behind(measured) in {0, 1}, "at once, the end of the changelog is all that is looked at"
-    wait_until(lambda: behind(measured) == 0, "the newest record is found", timeout_s=10 * QUIET_S)
+    assert lag(measured) in {0, 1}, "at first, only the end of the changelog is read"
+    wait_until(lambda: lag(measured) == 0, "the newest record is found", timeout_s=10 * QUIET_S)
     assert EVENTS < LONG_TAIL_RECORDS

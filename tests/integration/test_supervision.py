@@ -1,7 +1,7 @@
-"""Killed processes of the stack are restarted, and none is left behind, however a start or a stop ends.
+"""Killed processes of the stack are restarted, and no process is left behind, however a start or a stop ends.
 
-What depends on the supervisor alone is tested with servers that only listen; Kafka and the registry, which the other tests
-share, are killed once each.
+Tests of the supervisor alone use servers that only listen; Kafka and the registry, which other tests share, are killed once
+each.
 """
 
 import os
@@ -69,7 +69,7 @@ def is_replaced(settings: Settings, name: str, killed: int) -> bool:
 
 @pytest.fixture
 def new_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Settings]:
-    """Settings of a stack of dummy servers of which nothing runs yet."""
+    """Settings of a stack of dummy servers, none of which runs yet."""
     monkeypatch.setattr("stack.lifecycle.component_modules", dummy_servers.components)
     settings = temporary_settings(tmp_path / "home")
     with guarded(settings):
@@ -78,23 +78,24 @@ def new_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Settin
 
 @pytest.fixture
 def running(new_home: Settings) -> Settings:
-    """The same with both servers up."""
+    """The same stack with both servers up."""
     start(new_home, SERVERS)
     return new_home
 
 
 @pytest.fixture
 def half_started(new_home: Settings) -> Settings:
-    """The same after a start that was killed with -9 while it waited for the servers."""
+    """The same stack after a start that was killed with -9 while waiting for the servers."""
     dummy_servers.hold_back(new_home)
     with command_line(new_home, "up", "--only", "kafka,registry") as up:
         try:
             wait_until(
-                lambda: all(Supervisor(new_home).states()[name].is_running for name in SERVERS), "both run"
+                lambda: all(Supervisor(new_home).states()[name].is_running for name in SERVERS),
+                "both servers run",
             )
         finally:
             up.kill()
-    dummy_servers.let_go(new_home)
+    dummy_servers.release(new_home)
     return new_home
 
 
@@ -111,7 +112,7 @@ def test_a_killed_server_comes_back_and_its_restart_is_counted(running: Settings
 
     os.kill(killed, signal.SIGKILL)
 
-    wait_until(lambda: is_replaced(running, "kafka", killed), "another one is up")
+    wait_until(lambda: is_replaced(running, "kafka", killed), "another server is up")
     assert pid(running, "registry") == other
     assert (restarts(running, "kafka"), restarts(running, "registry")) == (1, 0)
 
@@ -196,7 +197,7 @@ def test_after_the_supervisor_was_killed_a_start_restarts_everything(running: Se
     assert all(ready(running, name) for name in SERVERS)
 
 
-def test_a_start_that_was_killed_half_way_leaves_nothing_that_a_stop_does_not_end(
+def test_a_stop_ends_every_process_of_a_start_that_was_killed_halfway(
     half_started: Settings,
 ) -> None:
     assert find_stray_processes(half_started.home) != []
@@ -228,11 +229,11 @@ def test_one_start_at_a_time(new_home: Settings) -> None:
 
 def test_a_taken_port_is_reported_with_its_holder_and_the_setting_that_changes_it(new_home: Settings) -> None:
     with socket.create_server(("127.0.0.1", new_home.kafka.port)), command_line(new_home, "up") as up:
-        said, _ = up.communicate()
+        output, _ = up.communicate()
 
     assert up.returncode == 1
-    assert f"Port {new_home.kafka.port}, needed by kafka, is in use by pid {os.getpid()}" in said
-    assert "set FOLDLAKE_KAFKA_PORT to a free port" in said
+    assert f"Port {new_home.kafka.port}, needed by kafka, is in use by pid {os.getpid()}" in output
+    assert "set FOLDLAKE_KAFKA_PORT to a free port" in output
     assert find_stray_processes(new_home.home) == []
 
 

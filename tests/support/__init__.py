@@ -1,1 +1,1 @@
-"""What only tests and benchmarks use: stacks of their own, writers, oracles, and waiting for a condition."""
+"""Support code for tests and benchmarks: temporary stacks, writers, oracles, and waiting for a condition."""

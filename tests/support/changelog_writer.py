@@ -1,4 +1,4 @@
-"""Writes state records to a changelog in place of the stream driver, to test its readers without one."""
+"""Writes state records to a changelog instead of the stream driver, to test the changelog's readers without a driver."""
 
 import io
 from dataclasses import dataclass
@@ -25,14 +25,14 @@ OCCURRED_ON = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 @dataclass
 class ChangelogWriter:
-    """The changelog of one version of a read model, its source topic and its registration."""
+    """Writes the changelog of one version of a read model; also creates its topics and registers it."""
 
     settings: Settings
     version: int = 1
     model: ReadModel = READ_MODEL
 
     def __post_init__(self) -> None:
-        """Connect."""
+        """Connect to Kafka."""
         self.topic = changelog_topic(self.model.name, self.version)
         self._admin = AdminClient({"bootstrap.servers": self.settings.kafka.bootstrap_servers})
         self._producer = Producer(
@@ -44,10 +44,10 @@ class ChangelogWriter:
             }
         )
         self._schema = fastavro.parse_schema(self.model.state_schema.parsed())
-        self._framing = b""
+        self._header = b""
 
     def make_topics(self) -> None:
-        """Make the source topic and the changelog."""
+        """Create the source topic and the changelog."""
         topics = [
             Topic(self.model.source_topic, self.settings.topics.partitions, FOREVER),
             Topic(self.topic, self.settings.topics.partitions, COMPACTED),
@@ -69,14 +69,14 @@ class ChangelogWriter:
     def value(
         self, customer: str, amount: Decimal, event_count: int, source_offset: int, **further: object
     ) -> bytes:
-        """Return the bytes of a state record; `further` are the state's fields beside `amount`."""
-        if not self._framing:
+        """Return the bytes of a state record; `further` are the state's fields other than `amount`."""
+        if not self._header:
             schema_id = SchemaRegistry(self.settings.registry.url).register(
                 self.topic, self.model.state_schema
             )
-            self._framing = header(schema_id)
+            self._header = header(schema_id)
         buffer = io.BytesIO()
-        buffer.write(self._framing)
+        buffer.write(self._header)
         record = {
             "amount": amount,
             "event_count": event_count,
@@ -96,11 +96,11 @@ class ChangelogWriter:
         source_offset: int = 0,
         **further: object,
     ) -> None:
-        """Append a state record; `flush` waits for it."""
+        """Append a state record; `flush` waits for the acknowledgement."""
         self.write_raw(customer.encode(), self.value(customer, amount, event_count, source_offset, **further))
 
     def write_raw(self, key: bytes | None, value: bytes | None) -> None:
-        """Append any bytes."""
+        """Append a record with arbitrary bytes."""
         while True:
             try:
                 self._producer.produce(self.topic, key=key, value=value)

@@ -1,4 +1,4 @@
-"""A read model for one test: events on its log, and its correct records, stored as they are or with a fault."""
+"""A read model for one test: the events on its log, and its correct records, stored unchanged or with a planted fault."""
 
 import io
 from collections.abc import Iterable
@@ -48,7 +48,7 @@ class Record:
     source_offset: int
 
     def plus(self, cents: int = 0, events: int = 0, offset: int = 0) -> "Record":
-        """Return it with more money, more events, or a later position."""
+        """Return the record with a larger amount, more events, or a later position."""
         return replace(
             self,
             amount=self.amount + Decimal(cents) / 100,
@@ -59,9 +59,9 @@ class Record:
 
 @dataclass
 class CheckedLedger:
-    """The events of some customers, and what they fold to.
+    """The events of some customers, and the correct records.
 
-    key: the read model's. history: key -> its right record after each of its events.
+    key: the read model's key expression. history: key -> its correct record after each of its events.
     """
 
     settings: Settings
@@ -70,7 +70,7 @@ class CheckedLedger:
     history: dict[str, list[Record]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Make the read model: its module, topics and first version."""
+        """Create the read model: its module, topics and first version."""
         folder = self.settings.home / f"models-of-{self.name}"
         folder.mkdir()
         (folder / f"{self.name.replace('-', '_')}.py").write_text(MODULE.format(name=self.name, key=self.key))
@@ -87,7 +87,7 @@ class CheckedLedger:
         self._next: dict[int, int] = {}
 
     def append(self, customers: int, events_each: int) -> None:
-        """Append events of 1.00, 2.00, ... for each customer, in turns."""
+        """Append events of 1.00, 2.00, ... for each customer, round-robin over the customers."""
         for number in range(events_each):
             for customer in range(customers):
                 self.add(f"customer {customer}/é", Decimal(number + 1))
@@ -100,17 +100,17 @@ class CheckedLedger:
         partition = murmur2(key.encode(), self.settings.topics.partitions)
         offset = self._next.get(partition, 0)
         self._next[partition] = offset + 1
-        held = self.history.setdefault(key, [])
-        before = held[-1] if held else Record(key, Decimal("0.00"), 0, partition, -1)
-        held.append(Record(key, before.amount + event.amount, before.event_count + 1, partition, offset))
+        records = self.history.setdefault(key, [])
+        before = records[-1] if records else Record(key, Decimal("0.00"), 0, partition, -1)
+        records.append(Record(key, before.amount + event.amount, before.event_count + 1, partition, offset))
 
     @property
     def records(self) -> dict[str, Record]:
-        """The right record of each key now."""
+        """The current correct record of each key."""
         return {key: records[-1] for key, records in self.history.items()}
 
-    def promote_another(self) -> None:
-        """Make version 2 live in the registry, and nothing else."""
+    def promote_version_2(self) -> None:
+        """Make version 2 live in the registry, and change nothing else."""
         versions = VersionRegistry(self.settings.kafka.bootstrap_servers)
         record = versions.read()[self.name]
         (old,) = record.versions
@@ -136,7 +136,7 @@ class CheckedLedger:
 
     @staticmethod
     def fields(record: Record) -> dict[str, object]:
-        """Return a record's fields but its key and time."""
+        """Return a record's fields except its key and time."""
         return {
             "amount": record.amount,
             "event_count": record.event_count,
@@ -152,7 +152,7 @@ class CheckedLedger:
         version: int = 1,
         complete_up_to: Offsets | None = None,
     ) -> None:
-        """Replace the rows of the lake's or the staging's table; `complete_up_to` None is the end of the source."""
+        """Replace the rows of the lake's or the staging table; `complete_up_to` defaults to the end of the source."""
         path = table_path(self.settings, self.name)
         if store is StoreName.STAGING:
             path = staging_path(self.settings, self.name, version)
@@ -177,10 +177,10 @@ class CheckedLedger:
 
 
 def failed(result: CheckResult) -> dict[str, int]:
-    """Return the expectations that failed, and how often."""
+    """Return expectation -> number of failures, for the failed expectations."""
     return {e.expectation: e.failed for e in result.expectations if not e.passed}
 
 
 def named(result: CheckResult) -> dict[str, tuple[str, ...]]:
-    """Return the failing keys, with the expectations that each fails."""
+    """Return failing key -> the expectations that it fails."""
     return {key.key: key.expectations for key in result.failing_keys}

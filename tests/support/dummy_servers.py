@@ -1,6 +1,6 @@
-"""Servers that only listen, in place of Kafka and the schema registry, for tests of the supervisor.
+"""Servers that only listen, instead of Kafka and the schema registry, for tests of the supervisor.
 
-Run as a program, it is the command line with these servers: `python -m tests.support.dummy_servers up`.
+The module also runs as a program, which is the command line with these servers: `python -m tests.support.dummy_servers up`.
 """
 
 import socket
@@ -28,8 +28,8 @@ CONNECT_TIMEOUT_S = 1.0
 class DummyServer:
     """A component of the stack with one process, which listens on a port and does nothing else.
 
-    name: of the component and its process. port: finds its port in the settings. heap_mb: finds the one setting on which
-    its command depends.
+    name: of the component and its process. port: returns its port from the settings. heap_mb: returns the only setting on
+    which its command depends.
     """
 
     name: str
@@ -37,10 +37,10 @@ class DummyServer:
     heap_mb: Callable[[Settings], int] = lambda _: 0
 
     def prepare(self, _settings: Settings) -> None:
-        """Do nothing: it has no files."""
+        """Do nothing: the server has no files."""
 
     def processes(self, settings: Settings) -> list[Process]:
-        """Return its process; never ready while the home has the file that `hold_back` makes."""
+        """Return the server's process; it is not ready while the home contains the file that `hold_back` creates."""
         port = self.port(settings)
         python = str(Tools(settings).main_python)
         return [
@@ -48,7 +48,7 @@ class DummyServer:
                 name=self.name,
                 command=(python, "-I", "-S", "-c", LISTEN, str(port), f"-Xmx{self.heap_mb(settings)}m"),
                 start_order=10,
-                is_ready=lambda: not _gate(settings).exists() and listens(port),
+                is_ready=lambda: not _hold_file(settings).exists() and listens(port),
                 port=port,
                 port_setting=f"FOLDLAKE_{self.name.upper()}_PORT",
                 reads_settings=False,
@@ -68,14 +68,14 @@ def components() -> dict[str, DummyServer]:
 
 
 def hold_back(settings: Settings) -> None:
-    """Keep the servers of this home from becoming ready: a start waits for them."""
-    _gate(settings).parent.mkdir(parents=True, exist_ok=True)
-    _gate(settings).touch()
+    """Keep the servers of this home from becoming ready, so that a start waits for them."""
+    _hold_file(settings).parent.mkdir(parents=True, exist_ok=True)
+    _hold_file(settings).touch()
 
 
-def let_go(settings: Settings) -> None:
+def release(settings: Settings) -> None:
     """Undo `hold_back`."""
-    _gate(settings).unlink()
+    _hold_file(settings).unlink()
 
 
 def listens(port: int) -> bool:
@@ -86,11 +86,11 @@ def listens(port: int) -> bool:
 
 
 def install() -> None:
-    """Have this process start dummies instead of real servers."""
+    """Make this process start dummies instead of real servers."""
     lifecycle.component_modules = components  # type: ignore[assignment]  # the same functions, not in a module
 
 
-def _gate(settings: Settings) -> Path:
+def _hold_file(settings: Settings) -> Path:
     return settings.home / "held-back"
 
 

@@ -1,4 +1,4 @@
-"""A read model for one test whose changelog the test writes, and the rows that its table should hold."""
+"""A read model for one test, which writes its changelog, and the rows that its table should contain."""
 
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -17,7 +17,7 @@ from tests.support.changelog_writer import ChangelogWriter
 
 @dataclass
 class LakeLedger:
-    """A read model like `balance` under another name, so that tests share Kafka and nothing else.
+    """A read model like `balance` under another name, so that tests share only Kafka.
 
     expected: key -> (amount, event_count) of the newest records that were appended.
     """
@@ -28,7 +28,7 @@ class LakeLedger:
     expected: dict[str, tuple[Decimal, int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Begin with version 1, live."""
+        """Register version 1 as live."""
         self.model = replace(self.model, name=self.name)
         self.versions = VersionRegistry(self.settings.kafka.bootstrap_servers)
         self.versions.ensure_topic()
@@ -37,7 +37,7 @@ class LakeLedger:
 
     @property
     def table(self) -> str:
-        """Where its table is."""
+        """The path of the read model's table."""
         return table_path(self.settings, self.name)
 
     def put(self, key: str, cents: int, event_count: int, **further: object) -> None:
@@ -47,7 +47,7 @@ class LakeLedger:
         self.expected[key] = (amount, event_count)
 
     def put_old(self, key: str, cents: int, event_count: int) -> None:
-        """Append an older record after a newer one of the key, as a restarted driver does."""
+        """Append an older record of the key after a newer one, like a restarted driver."""
         self.writer.write(key, Decimal(cents) / 100, event_count, event_count - 1)
 
     def delete(self, key: str) -> None:
@@ -59,8 +59,8 @@ class LakeLedger:
         """Wait until the broker has acknowledged every record."""
         self.writer.flush()
 
-    def begin_version(self, number: int, fold_revision: int = 1) -> None:
-        """Make another version live, with an empty changelog; the live one becomes the previous."""
+    def make_new_version_live(self, number: int, fold_revision: int = 1) -> None:
+        """Make a new version live, with an empty changelog; the live one becomes the previous one."""
         record = self.versions.read()[self.name]
         topic = changelog_topic(self.name, number)
         created = Version(number, Stage.LIVE, fold_revision, topic, "test", "")
@@ -68,20 +68,20 @@ class LakeLedger:
         self.writer = self._writer(number)
         self.expected = {}
 
-    def make_changelog_anew(self) -> None:
-        """Delete the live version's topic and create it again, empty."""
+    def recreate_changelog(self) -> None:
+        """Delete the live version's changelog topic and create an empty one."""
         self.writer.delete_topic()
         self.writer = self._writer(self.writer.version)
         self.expected = {}
 
-    def go_back_to(self, number: int) -> None:
+    def roll_back_to(self, number: int) -> None:
         """Make an earlier version live again."""
         record = self.versions.read()[self.name]
         self._set(record, number, record.versions)
         self.writer = self._writer(number)
 
     def rows(self, spark: SparkSession) -> dict[str, tuple[Decimal, int]]:
-        """Return what the table holds, as `expected` has it; fails when a key is there twice."""
+        """Return the content of the table in the form of `expected`; fails if a key has two rows."""
         rows = spark.read.format("delta").load(self.table).collect()
         found = {row.key: (row.amount, row.event_count) for row in rows}
         assert len(found) == len(rows)

@@ -1,4 +1,4 @@
-"""Two query nodes over a changelog that the tests write themselves: what the tests of the query nodes share."""
+"""Two query nodes over a changelog that the tests write themselves, for the tests of the query nodes."""
 
 import os
 import signal
@@ -28,7 +28,7 @@ REQUEST_TIMEOUT_S = 6.0
 class NodeStack:
     """Running nodes, what was written to their changelog, and how to query them.
 
-    servers: settings of the stack that supervises Kafka, where that is another one than the nodes'.
+    servers: settings of the stack that supervises Kafka, if it is not the stack of the nodes.
     """
 
     settings: Settings
@@ -39,7 +39,7 @@ class NodeStack:
 
     @property
     def ports(self) -> tuple[int, ...]:
-        """Ports of the nodes."""
+        """The ports of the nodes."""
         return self.settings.query_ports
 
     def put(self, customer: str, amount: Decimal) -> None:
@@ -59,11 +59,11 @@ class NodeStack:
         return requests.get(url, params={"customerId": customer}, timeout=REQUEST_TIMEOUT_S)
 
     def is_exact(self) -> bool:
-        """Whether every node answers every customer with exactly what was written; stops at the first wrong answer."""
+        """Whether every node returns exactly the written balance of every customer; stops at the first wrong answer."""
         return next(self._wrong_answers(self.ports), None) is None
 
     def wrong(self, ports: tuple[int, ...] = ()) -> list[str]:
-        """Return what is not answered as it was written."""
+        """Return the answers that differ from the written balances."""
         return list(self._wrong_answers(ports or self.ports))
 
     def _wrong_answers(self, ports: tuple[int, ...]) -> Iterator[str]:
@@ -79,7 +79,7 @@ class NodeStack:
                         yield f"{port} {customer}: {answer.status_code} {answer.text}, not {amount}"
 
     def wait_until_exact(self) -> None:
-        """Wait until every node answers every customer exactly."""
+        """Wait until every node returns the exact balance of every customer."""
         try:
             wait_until(self.is_exact, "all balances are exact on all nodes")
         except AssertionError:
@@ -94,10 +94,10 @@ class NodeStack:
             return False
 
     def is_settled(self) -> bool:
-        """Whether both nodes are ready, agree that each owns partitions, and every owner answers for its own.
+        """Whether both nodes are ready, agree that each owns partitions, and every owner reports its own partitions.
 
-        A node is ready, and answers, while the group still hands partitions out: after a broker's restart one node may
-        have none, or a partition no owner, for some seconds.
+        A node can be ready while the consumer group still assigns partitions: after a broker restart, a node may have no
+        partition, or a partition no owner, for some seconds.
         """
         urls = {f"http://127.0.0.1:{port}" for port in self.ports}
         try:
@@ -113,11 +113,11 @@ class NodeStack:
     def pid(self, process: str) -> int:
         """Return the pid of a supervised process."""
         pid = self._states()[process].pid
-        assert pid is not None, f"{process} does not run"
+        assert pid is not None, f"{process} is not running"
         return pid
 
     def kill(self, *processes: str) -> None:
-        """Kill -9 supervised processes at once, and wait until the supervisor has replaced them."""
+        """Kill supervised processes simultaneously with -9, and wait until the supervisor has replaced them."""
         killed = {name: self.pid(name) for name in processes}
         for pid in killed.values():
             os.kill(pid, signal.SIGKILL)
@@ -137,18 +137,18 @@ class NodeStack:
 
     @contextmanager
     def continuous_lookups(self, ports: tuple[int, ...] = ()) -> Iterator[list[str]]:
-        """Look up all customers on the nodes continuously; gives the list of wrong and missing answers."""
+        """Look up all customers on the nodes continuously; yields the list of wrong and missing answers."""
         failures: list[str] = []
         stopping = threading.Event()
 
-        def ask() -> None:
+        def look_up() -> None:
             while not stopping.is_set():
                 try:
                     failures.extend(self.wrong(ports))
                 except requests.RequestException as error:
                     failures.append(repr(error))
 
-        thread = threading.Thread(target=ask)
+        thread = threading.Thread(target=look_up)
         thread.start()
         try:
             yield failures
@@ -158,7 +158,7 @@ class NodeStack:
 
 
 class ExtraNode:
-    """A node beside those of the stack, without a supervisor: a killed process is not restarted."""
+    """A node in addition to those of the stack, without a supervisor: a killed process is not restarted."""
 
     def __init__(self, settings: Settings, name: str, port: int) -> None:
         self.port = port
@@ -184,13 +184,13 @@ class ExtraNode:
         log.close()
 
     def kill(self) -> None:
-        """Kill -9 both processes; the server's workers die with it."""
+        """Kill both processes with -9; the server's workers exit with it."""
         for process in self._processes:
             process.kill()
         self._wait()
 
     def stop(self) -> None:
-        """End both as an operator would."""
+        """Stop both processes gracefully with SIGTERM."""
         for process in self._processes:
             process.terminate()
         try:

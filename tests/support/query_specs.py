@@ -1,4 +1,4 @@
-"""Query specifications for tests that start no Spark: the guard is the last step before Spark, and fails."""
+"""Query specifications for tests without Spark: the guard, which is the last step before Spark starts, fails."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -10,7 +10,7 @@ from spark_jobs.folding.schema_cache import FixedSchemas
 from spark_jobs.streaming.query_spec import QueryEndpoints, QuerySpec, TriggerSettings
 from spark_jobs.streaming.supervised_query import SupervisedQuery
 
-# Never reached: such a query ends in its guard.
+# Never used: such a query fails in its guard.
 NO_SPARK: Any = None
 NO_CONSUMER: Any = None
 ENDPOINTS = QueryEndpoints("127.0.0.1:1", "events", "states", 2, "checkpoint")
@@ -19,14 +19,14 @@ TRIGGERS = TriggerSettings(1_000, 1_000, 300)
 
 @dataclass
 class Attempts:
-    """Counts what a query does before Spark starts it; `prepare_error` is raised by its next preparations."""
+    """Counts the steps of a query before Spark starts it; `prepare` raises `prepare_error` if it is set."""
 
     prepared: int = 0
     started: int = 0
     prepare_error: Exception | None = None
 
     def prepare(self) -> None:
-        """Count, and fail if so asked."""
+        """Count, and raise `prepare_error` if it is set."""
         self.prepared += 1
         if self.prepare_error is not None:
             raise self.prepare_error
@@ -62,5 +62,5 @@ def spec(
 
 
 def query(attempts: Attempts, *, essential: bool = True) -> SupervisedQuery:
-    """Return a query of such a specification."""
+    """Return a query with such a specification."""
     return SupervisedQuery(NO_SPARK, spec(attempts=attempts, essential=essential), NO_CONSUMER)

@@ -1,4 +1,4 @@
-"""Readers that query every node continuously while versions change, and record every wrong answer."""
+"""Readers that query every node continuously while versions change and record every wrong answer."""
 
 import itertools
 import json
@@ -16,22 +16,22 @@ DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 class Readers:
-    """One thread for each node, which queries one key after the other from the beginning of the block to its end.
+    """One thread per node, which queries one key after the other for the duration of the block.
 
-    faults: failed lookups, amounts that do not belong to their event_count, event counts that went backwards under one
-    version. versions: version -> answers.
+    faults: failed lookups, amounts that do not match their event_count, event counts that decreased within a version.
+    versions: version -> number of answers.
     """
 
     def __init__(
-        self, ports: Sequence[int], read_model: str, keys: Sequence[str], cents_an_event: int
+        self, ports: Sequence[int], read_model: str, keys: Sequence[str], cents_per_event: int
     ) -> None:
         self.faults: list[str] = []
         self.versions: Counter[int] = Counter()
         self._read_model = read_model
         self._keys = keys
-        self._cents_an_event = cents_an_event
-        self._over = threading.Event()
-        self._threads = [threading.Thread(target=self._ask, args=(port,), daemon=True) for port in ports]
+        self._cents_per_event = cents_per_event
+        self._stopping = threading.Event()
+        self._threads = [threading.Thread(target=self._query, args=(port,), daemon=True) for port in ports]
 
     def __enter__(self) -> Self:
         """Start the threads."""
@@ -43,14 +43,14 @@ class Readers:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Stop the threads."""
-        self._over.set()
+        self._stopping.set()
         for thread in self._threads:
             thread.join(TIMEOUT_S * 2)
 
-    def _ask(self, port: int) -> None:
+    def _query(self, port: int) -> None:
         newest: dict[tuple[str, int], int] = {}
         for key in itertools.cycle(self._keys):
-            if self._over.wait(PAUSE_S):
+            if self._stopping.wait(PAUSE_S):
                 return
             url = f"http://127.0.0.1:{port}/api/read-models/{self._read_model}/records/{key}"
             try:
@@ -60,17 +60,17 @@ class Readers:
                 body = error.read() if isinstance(error, urllib.error.HTTPError) else b""
                 self.faults.append(f"{url}: {error} {body!r}")
                 continue
-            self._judge(answer, newest)
+            self._check(answer, newest)
 
-    def _judge(self, answer: dict[str, object], newest: dict[tuple[str, int], int]) -> None:
+    def _check(self, answer: dict[str, object], newest: dict[tuple[str, int], int]) -> None:
         version, count = int(str(answer["version"])), int(str(answer["event_count"]))
-        place = (str(answer["key"]), version)
+        key_in_version = (str(answer["key"]), version)
         self.versions[version] += 1
-        if count < newest.get(place, 0):
-            self.faults.append(f"{place}: event_count {count} after {newest[place]}")
-        newest[place] = max(count, newest.get(place, 0))
-        cents = count * self._cents_an_event
+        if count < newest.get(key_in_version, 0):
+            self.faults.append(f"{key_in_version}: event_count {count} after {newest[key_in_version]}")
+        newest[key_in_version] = max(count, newest.get(key_in_version, 0))
+        cents = count * self._cents_per_event
         state = answer["state"]
         assert isinstance(state, dict)
         if state["amount"] != f"{cents // 100}.{cents % 100:02d}":
-            self.faults.append(f"{place}: {state} after {count} events")
+            self.faults.append(f"{key_in_version}: {state} after {count} events")

@@ -1,4 +1,4 @@
-"""`python -m tests.support.run_stage STAGE ...`: the action of one stage, without Airflow. What the kill tests run."""
+"""`python -m tests.support.run_stage STAGE ...`: runs the action of one stage without Airflow, for the kill tests."""
 
 import argparse
 import logging
@@ -22,13 +22,13 @@ ACTIONS: dict[str, PlanStage] = {
 
 
 def main() -> int:
-    """Execute one action; returns the exit status."""
+    """Run one action; returns the exit status."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
     parser = argparse.ArgumentParser(prog="python -m tests.support.run_stage", description=__doc__)
     parser.add_argument("stage", choices=sorted(ACTIONS))
     parser.add_argument("--read-model", required=True)
     parser.add_argument("--version", type=int, help="the version; not for register_candidate")
-    parser.add_argument("--run-id", default="by hand", help="for register_candidate")
+    parser.add_argument("--run-id", default="manual", help="for register_candidate")
     parser.add_argument("--reason", help="for register_candidate")
     parser.add_argument("--fold-revision", type=int, help="for register_candidate; default: the newest")
     parser.add_argument("--grace-hours", type=float, help="for promote")
@@ -59,7 +59,7 @@ def _stage_run(settings: Settings, arguments: argparse.Namespace) -> StageRun:
     results = {
         "register_candidate": {"version": arguments.version, "grace_h": grace_h},
         "choose_version": arguments.version,
-        # What `retire` retires.
+        # The version that `retire` retires.
         "promote": arguments.version,
     }
     run_id = _run_id(settings, arguments) if arguments.stage == "abandon" else arguments.run_id
@@ -68,7 +68,7 @@ def _stage_run(settings: Settings, arguments: argparse.Namespace) -> StageRun:
 
 
 def _run_id(settings: Settings, arguments: argparse.Namespace) -> str:
-    """Return the run that registered the version: `abandon` goes by it."""
+    """Return the run that registered the version, by which `abandon` finds it."""
     with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
         version = registry.read()[arguments.read_model].version(arguments.version)
     assert version is not None

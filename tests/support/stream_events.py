@@ -1,4 +1,4 @@
-"""Random events for the tests of the stream, and the oracle of what they fold to."""
+"""Random events for the tests of the stream, and an oracle for their fold."""
 
 import json
 import random
@@ -27,51 +27,51 @@ def random_event(customers: int = 500) -> FundsAdded:
 
 
 class Ledger:
-    """What was appended so far: the oracle that every balance is compared with.
+    """The expected balances after all events appended so far.
 
-    `settings` makes it start from what earlier tests on the same Kafka have left.
+    With `settings`, it starts from the records that earlier tests on the same Kafka have left.
     """
 
     def __init__(self, settings: Settings | None = None) -> None:
-        held = {} if settings is None else states(settings, BALANCE, CHANGELOG)
-        self.amounts: dict[str, Decimal] = {key: record.state["amount"] for key, record in held.items()}
-        self.counts = Counter({key: record.event_count for key, record in held.items()})
+        existing = {} if settings is None else states(settings, BALANCE, CHANGELOG)
+        self.amounts: dict[str, Decimal] = {key: record.state["amount"] for key, record in existing.items()}
+        self.counts = Counter({key: record.event_count for key, record in existing.items()})
         self._progress: dict[str, ChangelogProgress] = {}
 
-    def note(self, event: FundsAdded) -> FundsAdded:
-        """Enter an event."""
+    def add(self, event: FundsAdded) -> FundsAdded:
+        """Add an event to the expected balances; returns the event."""
         sign = -1 if isinstance(event, FundsWithdrawn) else 1
         self.amounts[event.customerId] = self.amounts.get(event.customerId, Decimal(0)) + sign * event.amount
         self.counts[event.customerId] += 1
         return event
 
     def random_events(self, number: int) -> list[FundsAdded]:
-        """Return new events, entered."""
-        return [self.note(random_event()) for _ in range(number)]
+        """Return new random events, already added."""
+        return [self.add(random_event()) for _ in range(number)]
 
     @property
     def events(self) -> int:
-        """How many events there are in all."""
+        """The total number of events."""
         return self.counts.total()
 
     def folded(self, settings: Settings, changelog_topic: str = CHANGELOG) -> int:
-        """Return how many events the changelog holds by now; quick, to be polled."""
+        """Return the number of events that the changelog contains so far; cheap enough to poll."""
         if changelog_topic not in self._progress:
             self._progress[changelog_topic] = ChangelogProgress(settings, BALANCE, changelog_topic)
         return self._progress[changelog_topic].event_count()
 
     def is_folded(self, settings: Settings, changelog_topic: str = CHANGELOG) -> bool:
-        """Whether the changelog holds as many events as were entered."""
+        """Whether the changelog contains as many events as were added."""
         return self.folded(settings, changelog_topic) == self.events
 
     def assert_exact(self, settings: Settings, changelog_topic: str = CHANGELOG) -> None:
-        """Every balance and every event count equals the ledger's: the whole changelog is read for it."""
+        """Assert that every balance and event count equals the ledger's; reads the whole changelog."""
         found = states(settings, BALANCE, changelog_topic)
         assert {key: record.state["amount"] for key, record in found.items()} == self.amounts
         assert {key: record.event_count for key, record in found.items()} == dict(self.counts)
 
     def is_answered(self, settings: Settings) -> bool:
-        """Whether every query node answers each customer's balance as it was entered; stops at the first that does not."""
+        """Whether every query node returns each customer's expected balance; stops at the first that does not."""
         with requests.Session() as session:
             for port in settings.query_ports:
                 url = f"http://127.0.0.1:{port}/api/customers.getBalance"

@@ -1,4 +1,4 @@
-"""What the tests of the stream append, what they find in the changelog, and how they kill the driver in between."""
+"""For the tests of the stream: appends events, reads the changelog, and kills the driver."""
 
 import subprocess
 from collections.abc import Iterable
@@ -20,7 +20,7 @@ READ_TIMEOUT_S = 10.0
 
 
 def kill_jvm(settings: Settings, process: subprocess.Popen[bytes]) -> None:
-    """Kill the driver's JVM with -9 and wait until all of the driver is gone."""
+    """Kill the driver's JVM with -9 and wait until the whole driver has exited."""
     wait_until(lambda: running(settings) is not None, "the driver holds its lock")
     driver = running(settings)
     assert driver is not None
@@ -29,7 +29,7 @@ def kill_jvm(settings: Settings, process: subprocess.Popen[bytes]) -> None:
 
 
 def make_topics(settings: Settings, source_topic: str) -> None:
-    """Make a source topic and its dead-letter topic."""
+    """Create a source topic and its dead-letter topic."""
     admin = AdminClient({"bootstrap.servers": settings.kafka.bootstrap_servers})
     ensure_topics(
         admin, source_topics(source_topic, settings.topics.partitions), settings.topics.replication_factor
@@ -37,7 +37,7 @@ def make_topics(settings: Settings, source_topic: str) -> None:
 
 
 class EventSource:
-    """Appends events and rubbish to a source topic, as any Kafka client might."""
+    """Appends events and invalid records to a source topic, as any Kafka client might."""
 
     def __init__(self, settings: Settings, topic: str) -> None:
         self.topic = topic
@@ -53,13 +53,13 @@ class EventSource:
         )
 
     def append(self, events: Iterable[Event]) -> None:
-        """Append events and wait until the broker has them."""
+        """Append events and wait until the broker has acknowledged them."""
         for event in events:
             self.append_raw(event_key(event), self.serializer.serialize(event))
         self.flush()
 
     def append_raw(self, key: bytes | None, value: bytes | None) -> None:
-        """Append a record as it is."""
+        """Append a record unchanged."""
         self._producer.produce(self.topic, key=key, value=value)
         self._producer.poll(0)
 
@@ -81,7 +81,7 @@ def records_of(settings: Settings, topic: str) -> list[Message]:
 def states(
     settings: Settings, model: ReadModel, changelog_topic: str, fold_revision: int | None = None
 ) -> dict[str, StateRecord]:
-    """Return the state of each key as a reader of the changelog knows it: a lower event_count never replaces a higher."""
+    """Return the state of each key as a reader of the changelog sees it: a lower event_count never replaces a higher one."""
     schema = model.state_schema_of(fold_revision or model.newest_fold_revision)
     newest: dict[str, StateRecord] = {}
     for message in records_of(settings, changelog_topic):
@@ -89,16 +89,16 @@ def states(
         assert isinstance(key, bytes)
         assert value is not None
         record = decode_state_record(value, lambda _id: schema)
-        held = newest.get(key.decode())
-        if held is None or record.event_count >= held.event_count:
+        current = newest.get(key.decode())
+        if current is None or record.event_count >= current.event_count:
             newest[key.decode()] = record
     return newest
 
 
 class ChangelogProgress:
-    """How many events a changelog holds, for tests that poll it: each call reads only the records since the one before.
+    """Counts the events that a changelog contains, for tests that poll it: each call reads only the records since the last call.
 
-    The records are of the newest fold revision; a key counts with its highest event_count.
+    The records must be of the newest fold revision; a key counts with its highest event_count.
     """
 
     def __init__(self, settings: Settings, model: ReadModel, changelog_topic: str) -> None:
@@ -111,7 +111,7 @@ class ChangelogProgress:
         self._counts: dict[str | bytes | None, int] = {}
 
     def event_count(self) -> int:
-        """Return the sum of all keys' event_count; 0 where there is no topic yet.
+        """Return the sum of all keys' event_count; 0 if the topic does not exist yet.
 
         Raises KafkaUnavailableError when no broker answers in time.
         """
@@ -130,13 +130,13 @@ class ChangelogProgress:
                 break
             error = message.error()
             if error is None:
-                self._note(message)
+                self._count(message)
                 self._next[partition] = (message.offset() or 0) + 1
             elif error.name() == "_PARTITION_EOF":
-                # The last offsets of a partition may have no record.
+                # The last offsets of a partition may have no records.
                 self._next[partition] = end
         self._consumer.unassign()
 
-    def _note(self, message: Message) -> None:
+    def _count(self, message: Message) -> None:
         record = decode_state_record(message.value() or b"", lambda _id: self._schema)
         self._counts[message.key()] = max(record.event_count, self._counts.get(message.key(), 0))

@@ -1,4 +1,4 @@
-"""Stacks and homes that last as long as a block of code, on free ports: what integration tests run against."""
+"""Stacks and homes that exist for the duration of a block, on free ports, for integration tests."""
 
 import logging
 import random
@@ -17,12 +17,12 @@ from stack.lifecycle import start
 from stack.stack_guard import guarded
 from tests.support.waiting import wait_until
 
-# Below the ports that Linux gives to outgoing connections (32768 and up): those come and go unseen.
+# Below the ports that Linux assigns to outgoing connections (32768 and up), which may be taken at any time.
 FIRST_PORT, LAST_PORT = 23000, 31999
 
 
 def free_ports(count: int) -> list[int]:
-    """Return that many ports on which no process listens now."""
+    """Return this number of ports on which no process currently listens."""
     ports: list[int] = []
     for port in random.sample(range(FIRST_PORT, LAST_PORT + 1), LAST_PORT - FIRST_PORT + 1):
         if _is_free(port):
@@ -33,7 +33,7 @@ def free_ports(count: int) -> list[int]:
 
 
 def temporary_settings(home: Path, **overrides: object) -> Settings:
-    """Return settings with free ports and this home, without those of a `.env` file."""
+    """Return settings with free ports and this home, ignoring any `.env` file."""
     kafka, controller, registry, airflow, first_node, second_node = free_ports(6)
     values: dict[str, object] = {
         "home": home,
@@ -51,12 +51,12 @@ def temporary_settings(home: Path, **overrides: object) -> Settings:
 def temporary_stack(
     only: Sequence[str] = (), keep_home: Callable[[], bool] = lambda: False, **overrides: object
 ) -> Iterator[Settings]:
-    """Run a stack in a new directory; it stops when the block ends, or this process does.
+    """Run a stack in a new directory; it stops when the block or this process ends.
 
     Args:
-        only: components to start at once, as for `stack.lifecycle.start`; the others can be started later.
-        keep_home: called at the end: whether its directory, with the logs, stays.
-        overrides: settings by variable, such as `kafka_port`.
+        only: components to start now, as for `stack.lifecycle.start`; the others can be started later.
+        keep_home: called at the end; returns whether to keep the directory with the logs.
+        overrides: settings by variable, for example `kafka_port`.
     """
     with _temporary_home(keep_home) as home:
         settings = temporary_settings(home, **overrides)
@@ -69,14 +69,14 @@ def temporary_stack(
 def sharing_servers(
     servers: Settings, keep_home: Callable[[], bool] = lambda: False, **overrides: object
 ) -> Iterator[Settings]:
-    """Give a new home on the Kafka and the schema registry of another stack; no process of its own runs yet.
+    """Yield settings of a new home that uses the Kafka and schema registry of another stack; no other process runs yet.
 
-    The broker has no topic when the block begins, and none after it: what one block folds is not there for the next.
+    All topics are deleted before and after the block, so blocks do not see each other's events.
 
     Args:
         servers: settings of the stack that runs Kafka and the schema registry.
-        keep_home: called at the end: whether the home, with the logs, stays.
-        overrides: settings by variable, such as `quality_wait_s`.
+        keep_home: called at the end; returns whether to keep the home with the logs.
+        overrides: settings by variable, for example `quality_wait_s`.
     """
     external = {
         "kafka_bootstrap": servers.kafka.bootstrap_servers,
@@ -91,7 +91,7 @@ def sharing_servers(
 
 
 def delete_topics(settings: Settings) -> None:
-    """Delete every topic but Kafka's own, and wait until the broker lists none; it may be restarting meanwhile."""
+    """Delete every topic except Kafka's own, and wait until the broker lists none; tolerates a broker restart."""
     admin = AdminClient({"bootstrap.servers": settings.kafka.bootstrap_servers})
 
     def are_deleted() -> bool:
@@ -111,9 +111,9 @@ def delete_topics(settings: Settings) -> None:
 def _temporary_home(keep: Callable[[], bool]) -> Iterator[Path]:
     home = Path(tempfile.mkdtemp(prefix="foldlake-"))
     yield home
-    # Not reached when the block raised: the logs are worth keeping then.
+    # Not reached if the block raises an exception: the logs are then kept.
     if keep():
-        logging.getLogger(__name__).warning("The logs are kept in %s", home / "logs")
+        logging.getLogger(__name__).warning("Kept the logs in %s", home / "logs")
     else:
         shutil.rmtree(home, ignore_errors=True)
 

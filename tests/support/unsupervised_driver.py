@@ -1,4 +1,4 @@
-"""The stream driver without Airflow, launched by the same wrapper: for tests and benchmarks that need one of their own."""
+"""Runs the stream driver without Airflow, with the same launch wrapper, for tests and benchmarks."""
 
 import os
 import subprocess
@@ -39,7 +39,7 @@ def launch(settings: Settings) -> subprocess.Popen[bytes]:
 
 @contextmanager
 def stream_driver(settings: Settings) -> Iterator[subprocess.Popen[bytes]]:
-    """Run the driver for as long as the block does, then stop it gracefully."""
+    """Run the driver for the duration of the block, then stop it gracefully."""
     process = launch(settings)
     try:
         yield process
@@ -48,7 +48,7 @@ def stream_driver(settings: Settings) -> Iterator[subprocess.Popen[bytes]]:
 
 
 class SharedDriver:
-    """A driver for several tests, one after the other, because a start takes half a minute; a test may kill it."""
+    """A driver that several tests share, because a start takes half a minute; a test may kill it."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -56,39 +56,39 @@ class SharedDriver:
 
     @property
     def process(self) -> subprocess.Popen[bytes]:
-        """Its process, which is the JVM; it has been started."""
+        """The driver's process, which is the JVM; the driver must have been started."""
         assert self._process is not None
         return self._process
 
     def ensure_running(self, **overrides: object) -> None:
-        """Start it with these settings by variable, unless it runs; does not wait until it folds."""
+        """Start the driver with these settings by variable, unless it runs; does not wait until it folds."""
         if self._process is None or self._process.poll() is not None:
             self._process = launch(self._settings.changed(**overrides))
 
     def kill(self) -> None:
-        """Kill its JVM with -9."""
+        """Kill the driver's JVM with -9."""
         kill_jvm(self._settings, self.process)
 
     def stop(self) -> None:
-        """Stop it gracefully, if it runs."""
+        """Stop the driver gracefully if it runs."""
         if self._process is not None:
             _end(self._settings, self._process)
 
     def __enter__(self) -> Self:
-        """Return it; nothing runs yet."""
+        """Return the shared driver, which is not running yet."""
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Stop it."""
+        """Stop the driver."""
         self.stop()
 
 
 def _end(settings: Settings, process: subprocess.Popen[bytes]) -> None:
     driver = running(settings)
     if driver is None or driver.pid != process.pid:
-        # It has ended, or it waits for the lock and has written nothing.
+        # The driver has ended, or is waiting for the lock and has written nothing.
         process.kill()
     else:
         stop(settings, timeout_s=STOP_TIMEOUT_S)

@@ -1,4 +1,4 @@
-"""How tests wait: for a condition, with a deadline."""
+"""Waits for a condition with a deadline, for tests."""
 
 from collections.abc import Callable
 
@@ -9,17 +9,17 @@ from include.errors import FoldlakeError
 from include.waiting import wait_for
 
 POLL_INTERVAL_S = 0.1
-# Raised while a server is away or busy, and by a process that has just ended.
+# Raised while a server is unavailable or busy, and for a process that has just exited.
 NOT_YET = (FoldlakeError, requests.RequestException, psutil.NoSuchProcess, KeyError)
 
 
 def wait_until(
     condition: Callable[[], object], what: str, timeout_s: float = 240.0, poll_s: float = POLL_INTERVAL_S
 ) -> None:
-    """Return once the condition holds; fail the test with `what` when it does not in time.
+    """Return once the condition holds; fail the test with `what` if it does not hold in time.
 
-    A condition that raises because a server is away or slow does not hold yet. `poll_s` is longer for a condition that
-    costs the server as much as the work it waits for.
+    A condition that raises because a server is unavailable or slow does not hold yet. Increase `poll_s` for a condition that
+    loads the server as much as the work it waits for.
     """
     last: list[Exception] = []
 

@@ -1,11 +1,11 @@
-"""What is expected of stored records: one module for each expectation. A new module here is a new expectation.
+"""The expectations of stored records, one module each. A new module here adds an expectation.
 
 A module defines one of these functions:
 
-- `of_each_key(fields)` returns `Expectation`s, rules over the rows of the comparison: each row is a key in one replica of a
-  store, with the stored and the replayed record (columns: spark_jobs/quality/comparison.py). `fields` are those of a state
-  record. A row that breaks the rule makes its key a failing key of the report.
-- `of_stores(check)` returns `ExpectationResult`s of the stores as a whole, none for a store that it does not concern.
+- `of_each_key(fields)` returns `Expectation`s, rules over the rows of the comparison. Each row is a key in one replica of a
+  store, with the stored and the replayed record (columns: spark_jobs/quality/comparison.py). `fields` are the fields of a
+  state record. A row that breaks the rule makes its key a failing key in the report.
+- `of_stores(check)` returns `ExpectationResult`s for whole stores; none for a store to which the expectation does not apply.
 """
 
 import importlib
@@ -25,7 +25,7 @@ OfStores = Callable[[CheckedRecords], list[ExpectationResult]]
 
 
 def key_expectations(fields: Sequence[str]) -> list[Expectation]:
-    """Return what is expected of each key, whose state record has these fields. Needs a Spark session."""
+    """Return the expectations of each key, for state records with these fields. Needs a Spark session."""
     found: list[Expectation] = []
     for module in _modules():
         of_each_key: OfEachKey | None = getattr(module, OF_EACH_KEY, None)
@@ -35,7 +35,7 @@ def key_expectations(fields: Sequence[str]) -> list[Expectation]:
 
 
 def store_results(check: CheckedRecords) -> list[ExpectationResult]:
-    """Return the results of what is expected of the stores as a whole."""
+    """Return the results of the expectations of whole stores."""
     found: list[ExpectationResult] = []
     for module in _modules():
         of_stores: OfStores | None = getattr(module, OF_STORES, None)
@@ -46,12 +46,12 @@ def store_results(check: CheckedRecords) -> list[ExpectationResult]:
 
 @cache
 def _modules() -> tuple[ModuleType, ...]:
-    """Return the modules of this package, by name; raises FoldlakeError where one states no expectation."""
+    """Return the modules of this package in the order of their names; raises FoldlakeError if one defines no expectation."""
     names = sorted(info.name for info in pkgutil.iter_modules(__path__))
     modules = tuple(importlib.import_module(f"{__name__}.{name}") for name in names)
     for module in modules:
         if not (hasattr(module, OF_EACH_KEY) or hasattr(module, OF_STORES)):
             raise FoldlakeError(
-                f"{module.__name__} states no expectation: define {OF_EACH_KEY}(fields) or {OF_STORES}(check) in it."
+                f"{module.__name__} states no expectation: add a function {OF_EACH_KEY}(fields) or {OF_STORES}(check)."
             )
     return modules

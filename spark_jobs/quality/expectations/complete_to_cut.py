@@ -1,4 +1,4 @@
-"""A record contains its key's events below the cut."""
+"""A record contains all of its key's events below the cut."""
 
 from collections.abc import Sequence
 

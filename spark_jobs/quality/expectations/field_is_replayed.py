@@ -1,4 +1,4 @@
-"""Each field of a stored record is what the events fold to."""
+"""Each field of a stored record equals the fold of the events."""
 
 from collections.abc import Sequence
 
@@ -9,14 +9,14 @@ from spark_jobs.quality.rules import Equal, Expectation
 
 
 def folds_to(field: str) -> str:
-    """Return the name of the expectation for a field."""
+    """Return the name of a field's expectation."""
     return f"{field} is what the events fold to"
 
 
 def of_each_key(fields: Sequence[str]) -> list[Expectation]:
-    """Stored and replayed text of each field are equal.
+    """The stored and the replayed text of each field are equal.
 
-    Where one record is absent no field is compared: that the key is missing, or has no events, says all of it.
+    If either record is absent, no field is compared: other expectations report a missing or extra key.
     """
     both = col("stored").isNotNull() & col("replayed").isNotNull()
     return [

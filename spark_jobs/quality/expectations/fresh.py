@@ -1,4 +1,4 @@
-"""The lake follows the log closely enough."""
+"""The lake does not lag too far behind the log."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ FRESH = "fresh"
 
 
 def of_stores(check: CheckedRecords) -> list[ExpectationResult]:
-    """Return a result for the lake: the oldest event that it lacks is not older than the setting allows."""
+    """Return a result for the lake: the oldest event that it lacks must not be older than the setting allows."""
     lakes = [read for read in check.readings if read.store.name is StoreName.LAKE]
     expectation = fresh_within(check.target.settings.quality.max_lake_age_s)
     return [
@@ -25,7 +25,7 @@ def of_stores(check: CheckedRecords) -> list[ExpectationResult]:
 
 
 def fresh_within(max_lag_s: float) -> Expectation:
-    """Return the expectation for a greatest lag, in seconds."""
+    """Return the expectation for a maximum lag in seconds."""
     return Expectation(FRESH, AtMost("lag_s", max_lag_s))
 
 

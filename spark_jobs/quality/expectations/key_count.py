@@ -1,4 +1,4 @@
-"""In a sample: a replica has as many keys in all as the log, those outside of the sample included."""
+"""For a sample: a replica has as many keys in total as the log, including those outside of the sample."""
 
 from include.quality.check import ExpectationResult, Mode
 from spark_jobs.quality.checked_records import CheckedRecords
@@ -10,7 +10,7 @@ EXPECTATION = Expectation(KEY_COUNT, AtMost("difference", 0))
 
 
 def of_stores(check: CheckedRecords) -> list[ExpectationResult]:
-    """Return a result for each store of a sample; none in full, where every key is compared."""
+    """Return a result for each store if the check is of a sample; none for a full check, which compares every key."""
     if check.request.mode is not Mode.SAMPLE:
         return []
     results = []

@@ -1,4 +1,4 @@
-"""A key has one record in each replica."""
+"""A key has only one record in each replica."""
 
 from collections.abc import Sequence
 
@@ -8,5 +8,5 @@ ONCE = "each key stands once"
 
 
 def of_each_key(_fields: Sequence[str]) -> list[Expectation]:
-    """A row is its key's first."""
+    """Each row is the first record of its key."""
     return [Expectation(ONCE, AtMost("copy", 1))]

@@ -1,4 +1,4 @@
-"""A record is of a key that has events."""
+"""The key of every record has events."""
 
 from collections.abc import Sequence
 
@@ -11,8 +11,8 @@ NO_EXTRA_KEY = "no key without events"
 
 
 def of_each_key(_fields: Sequence[str]) -> list[Expectation]:
-    """A stored record has a replayed one beside it."""
-    # Not "there is a replayed record": a missing key has one, for the report to show.
+    """Each stored record has a replayed one."""
+    # Not simply "a replayed record exists": a missing key has one too, for the report.
     is_extra = col("stored").isNotNull() & col("replayed").isNull()
     return [
         Expectation(NO_EXTRA_KEY, NotNull("replayed_key"), {"replayed_key": F.when(~is_extra, col("key"))})

@@ -1,4 +1,4 @@
-"""A key with events below the cut has a record."""
+"""Every key with events below the cut has a record."""
 
 from collections.abc import Sequence
 
@@ -11,6 +11,6 @@ NO_MISSING_KEY = "no key is missing"
 
 
 def of_each_key(_fields: Sequence[str]) -> list[Expectation]:
-    """There is a stored record."""
+    """A stored record exists."""
     stored_key = F.when(col("stored").isNotNull(), col("key"))
     return [Expectation(NO_MISSING_KEY, NotNull("stored_key"), {"stored_key": stored_key})]

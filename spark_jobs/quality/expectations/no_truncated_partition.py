@@ -1,4 +1,4 @@
-"""No partition of a replica has lost a piece of itself."""
+"""No partition of a replica has lost a large share of its keys."""
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -10,7 +10,7 @@ from spark_jobs.quality.rules import AtMost, Expectation
 from spark_jobs.quality.validation import validate
 
 WHOLE_PARTITIONS = "no partition is truncated"
-# A partition that lacks this share of its keys, and more than one, has lost a piece of itself, not some keys.
+# A partition that lacks this share of its keys, and more than one key, counts as truncated.
 TRUNCATED_SHARE = 0.1
 EXPECTATION = Expectation(WHOLE_PARTITIONS, AtMost("missing_share", TRUNCATED_SHARE, below=True))
 
@@ -26,7 +26,7 @@ def of_stores(check: CheckedRecords) -> list[ExpectationResult]:
 
 
 def missing_shares(comparison: DataFrame) -> DataFrame:
-    """Return place, partition, keys (that there must be), missing, missing_share (0 where only one is missing)."""
+    """Return place, partition, keys (the required number), missing, missing_share (0 if only one is missing)."""
     required = comparison.where(col("required_offset").isNotNull())
     counted = required.groupBy("place", col("partition").cast("string").alias("partition")).agg(
         F.count("*").alias("keys"), F.count_if(col("stored").isNull()).alias("missing")

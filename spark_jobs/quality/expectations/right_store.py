@@ -1,4 +1,4 @@
-"""A store holds the version that is checked, and all of it could be read."""
+"""A store contains the version that is checked, and could be read completely."""
 
 from include.quality.check import ExpectationResult
 from spark_jobs.quality.checked_records import CheckedRecords
@@ -7,7 +7,7 @@ RIGHT_STORE = "the store is of this version, and answers"
 
 
 def of_stores(check: CheckedRecords) -> list[ExpectationResult]:
-    """Return a result for each store: the faults found while it was read."""
+    """Return a result for each store: the faults found while reading it."""
     return [
         ExpectationResult(
             read.store.name,

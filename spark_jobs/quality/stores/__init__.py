@@ -1,1 +1,1 @@
-"""The stores that can be checked, each as a frame of records by replica and key."""
+"""The stores that a check can read, each as a frame of records by replica and key."""

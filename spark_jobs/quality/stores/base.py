@@ -1,4 +1,4 @@
-"""What a store is to the check: replicas that must hold keys, and the records that they hold."""
+"""The interface of a store in a check: its replicas, the keys that they must have, and their records."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,11 +20,11 @@ from spark_jobs.quality.frame_cache import FrameCache
 
 @dataclass(frozen=True)
 class StoreReplica:
-    """Something that must hold every key, or every key of one changelog partition.
+    """A replica that must have every key, or every key of one changelog partition.
 
-    cut: source partition -> offset; what lies below it must be in the records.
-    key_partition: the changelog partition whose keys it holds; None: all keys.
-    lag_s: age of the oldest event that it lacks, at most; 0 when it lacks none.
+    cut: source partition -> offset; the records must contain every event below it.
+    key_partition: the changelog partition whose keys the replica has; None: all keys.
+    lag_s: upper bound of the age of the oldest event that the replica lacks; 0 if it lacks none.
     """
 
     name: str
@@ -35,10 +35,10 @@ class StoreReplica:
 
 @dataclass(frozen=True)
 class Sample(KeySample):
-    """A sample of keys, taken from frames."""
+    """A sample of keys that can be taken from a frame."""
 
     def of(self, frame: DataFrame) -> DataFrame:
-        """Keep the sample's rows of a frame with a column `key`."""
+        """Return the rows of the sample from a frame with a column `key`."""
         if self.buckets == 1:
             return frame
         return frame.where(crc32(col("key").cast("binary")) % lit(self.buckets) == lit(self.bucket))
@@ -46,12 +46,12 @@ class Sample(KeySample):
 
 @dataclass(frozen=True)
 class Target:
-    """What is checked: one version of a read model, on this Kafka.
+    """The target of a check: one version of a read model on this Kafka.
 
-    cut: the source's end offsets when the check began.
-    is_folded_live: whether the stream driver folds it in real time, so that what is not there yet is on its way.
-    state_type: the Spark type of the state record's own fields, position_type that of its position.
-    frames: those that this check caches.
+    cut: the source's end offsets at the start of the check.
+    is_folded_live: whether the stream driver folds the version in real time, so that missing events may still arrive.
+    state_type: the Spark type of the state record's own fields. position_type: that of its position fields.
+    frames: the cache of frames of this check.
     """
 
     spark: SparkSession
@@ -67,11 +67,11 @@ class Target:
 
 @dataclass(frozen=True)
 class Reading:
-    """What was read of a store.
+    """The result of reading a store.
 
     records: place (the replica's name), key, state (a struct of the state's own fields), then the position's columns. One
-        row a record.
-    faults: why the store cannot be right as a whole. notes: how it was read, for the report.
+        row per record.
+    faults: reasons why the whole store cannot be right. notes: how it was read, for the report.
     """
 
     replicas: tuple[StoreReplica, ...]
@@ -87,23 +87,23 @@ class Store(Protocol):
 
     @property
     def may_catch_up(self) -> bool:
-        """Whether what is not there yet may come while the check waits."""
+        """Whether missing events may still arrive while the check waits."""
 
     def key_counts(self) -> Mapping[str, int]:
-        """Return replica -> number of keys that it holds now, in the sample or not."""
+        """Return replica -> its current number of keys, in the sample or not."""
 
     def read(self, sample: Sample) -> Reading:
-        """Return its replicas and their records; raises QualityError when it cannot be read."""
+        """Return the replicas and their records; raises QualityError when the store cannot be read."""
 
     def reread(self, keys: DataFrame) -> DataFrame:
-        """Return the records of these (place, key) as they are now, where they may catch up."""
+        """Return the current records of these (place, key) pairs, if the store may catch up."""
 
     def close(self) -> None:
-        """Free what reading took."""
+        """Release the resources of the store."""
 
 
 def state_records(target: Target, replica: Column, rows: DataFrame) -> DataFrame:
-    """Return rows of a table's columns as records of a replica: see `Reading.records`."""
+    """Return rows with a table's columns as records of a replica: see `Reading.records`."""
     state = struct(*(col(field.name).cast(field.dataType).alias(field.name) for field in target.state_type))
     return rows.select(
         replica.alias("place"),

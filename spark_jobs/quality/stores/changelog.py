@@ -1,4 +1,4 @@
-"""The changelog as a store: the newest state record of each key, read from the topic in one go."""
+"""The changelog as a store: the newest state record of each key, read from the topic in one batch."""
 
 from pyspark.sql import DataFrame
 from pyspark.sql.functions import lit
@@ -16,8 +16,8 @@ from spark_jobs.runtime.checkpoint import committed_offsets
 class ChangelogStore:
     """A version's changelog.
 
-    Of a version that the driver folds, everything up to the source's end must be there, or come while the check waits.
-    Of one that is being built, what its checkpoint has committed.
+    For a version that the driver folds, it must contain every event up to the source's end, at once or within the check's
+    wait; for a version that is being built, every event up to the offsets committed in its checkpoint.
     """
 
     name = StoreName.CHANGELOG
@@ -33,22 +33,22 @@ class ChangelogStore:
         if not offsets:
             message = (
                 f"Version {target.version.number} of {target.model.name} has no committed batch in {checkpoint}: "
-                "nothing of it has been folded yet."
+                "wait until its catch-up has committed one."
             )
             raise QualityError(message)
         return offsets
 
     @property
     def may_catch_up(self) -> bool:
-        """Whether the driver folds the version; while it is being built, it does not."""
+        """Whether the stream driver folds the version, which it does not while the version is being built."""
         return self._target.is_folded_live
 
     def key_counts(self) -> dict[str, int]:
-        """Return the number of keys that are not deleted."""
+        """Return the number of keys without deleted ones."""
         return {str(self.name): self._newest().count()}
 
     def read(self, sample: Sample) -> Reading:
-        """Return the newest record of each key up to where the topic ends now."""
+        """Return the newest record of each key up to the topic's current end."""
         replica = StoreReplica(str(self.name), self._cut)
         return Reading((replica,), sample.of(self._newest()))
 
@@ -57,7 +57,7 @@ class ChangelogStore:
         return self._newest().join(keys.select("place", "key"), ["place", "key"], "left_semi")
 
     def close(self) -> None:
-        """Do nothing: nothing is held."""
+        """Do nothing: the store has no resources."""
 
     def _newest(self) -> DataFrame:
         target = self._target

@@ -1,4 +1,4 @@
-"""A Delta table as a store: one version of the table is read, and its newest commit's tag has the cut."""
+"""A Delta table as a store: reads one version of the table; the tag of its newest tagged commit has the cut."""
 
 from typing import Any
 
@@ -22,14 +22,14 @@ class DeltaStore:
         self.name = name
         self._target = target
         self._path = path
-        # One version of the table and its tag for the whole check, while compaction and promotion continue.
+        # The whole check uses one version of the table and its tag, while compaction and promotion continue.
         self._version, self._tag = self._newest()
 
     def _newest(self) -> tuple[int, CommitTag]:
-        """Return the newest version, and the newest tag at or below it."""
+        """Return the newest version of the table, and the newest tag up to it."""
         spark = self._target.spark
         if not DeltaTable.isDeltaTable(spark, self._path):
-            message = f"There is no table {self._path}: has the {self.name} of this read model been built?"
+            message = f"Table {self._path} does not exist: build the {self.name} of this read model first."
             raise QualityError(message)
         table = DeltaTable.forPath(spark, self._path)
         for limit in (NEWEST_COMMITS, None):
@@ -43,17 +43,17 @@ class DeltaStore:
                 tag = CommitTag.from_json(commit.userMetadata)
                 if tag is not None:
                     return int(commits[0].version), tag
-        message = f"No commit of {self._path} has a tag: was it written by something else than Foldlake?"
+        message = f"No commit of {self._path} has a tag of Foldlake: find out which program wrote the table."
         raise QualityError(message)
 
     @property
     def version(self) -> int:
-        """The version of the read model that is in the table, by its tag."""
+        """The version of the read model in the table, according to its tag."""
         return self._tag.version
 
     @property
     def may_catch_up(self) -> bool:
-        """False: the version of the table that is checked stays as it is."""
+        """False: the check reads a fixed version of the table."""
         return False
 
     def key_counts(self) -> dict[str, int]:
@@ -61,7 +61,7 @@ class DeltaStore:
         return {str(self.name): self._table().count()}
 
     def read(self, sample: Sample) -> Reading:
-        """Return the table's rows as the records of one replica, complete up to what its tag says."""
+        """Return the table's rows as the records of one replica, whose cut is in its tag."""
         target, tag = self._target, self._tag
         rows = self._table()
         replica = StoreReplica(str(self.name), tag.complete_up_to, lag_s=self._lag_s(rows))
@@ -74,24 +74,24 @@ class DeltaStore:
         return Reading((replica,), sample.of(records), faults, notes)
 
     def reread(self, keys: DataFrame) -> DataFrame:
-        """Return the records of these keys, which are what they were."""
+        """Return the records of these keys, which are unchanged."""
         return self.read(Sample()).records.join(keys.select("place", "key"), ["place", "key"], "left_semi")
 
     def close(self) -> None:
-        """Do nothing: nothing is held."""
+        """Do nothing: the store has no resources."""
 
     def _table(self) -> DataFrame:
         reader = self._target.spark.read.format("delta").option("versionAsOf", self._version)
         return reader.load(self._path)
 
     def _lag_s(self, rows: DataFrame) -> float:
-        """Return how long ago the oldest event was appended that is not in the table.
+        """Return how long ago the oldest event that is missing in the table was appended.
 
-        At most everything beyond the tag is missing: the tag has what the stream had committed, which it does at intervals,
-        and not when it is stopped. So the rows decide where that would be too long ago.
+        The tag gives an upper bound: it has the offsets that the stream had committed, which may trail the rows, because the
+        stream commits at intervals and not when it is stopped. If that bound is too old, the rows are searched instead.
         """
         if self.name is not StoreName.LAKE:
-            return 0.0  # a staging does not follow the log
+            return 0.0  # a staging table does not follow the log
         target, since = self._target, self._tag.complete_up_to
         topic, cut = target.model.source_topic, target.cut
         consumer = log_consumer(target.settings.kafka.bootstrap_servers)

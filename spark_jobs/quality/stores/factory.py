@@ -1,4 +1,4 @@
-"""The store of a name."""
+"""Creates the store for a name."""
 
 from include.lake.tables import staging_path, table_path
 from include.quality.check import StoreName
@@ -9,7 +9,7 @@ from spark_jobs.quality.stores.nodes import NodesStore
 
 
 def store_of(name: StoreName, target: Target) -> Store:
-    """Return a store of what is checked; raises QualityError when there is none."""
+    """Return the named store of the target; raises QualityError when it does not exist."""
     settings, model = target.settings, target.model.name
     match name:
         case StoreName.LAKE:

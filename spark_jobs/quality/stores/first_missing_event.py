@@ -1,4 +1,4 @@
-"""The first event that is missing in a table. Its rows may be further than what its newest commit is known to contain."""
+"""Finds the first events that a table lacks. Its rows may contain more events than its newest tag guarantees."""
 
 from confluent_kafka import Consumer
 from pyspark.sql import DataFrame
@@ -15,24 +15,24 @@ from spark_jobs.quality.stores.base import Target
 
 
 def first_missing(target: Target, consumer: Consumer, rows: DataFrame, since: Offsets) -> Offsets:
-    """Return the offset of the first event of the check in each partition that is in none of these rows, where there is one.
+    """Return, for each partition with missing events, the offset of the first event that is in none of these rows.
 
     Args:
-        target: what is checked; the events below its cut are looked at.
-        consumer: reads where the log begins.
-        rows: a table's, with key and source_offset: a row has the events of its key up to there.
-        since: everything below is known to be in the rows.
+        target: the target of the check; only events below its cut are considered.
+        consumer: reads the beginning offsets of the log.
+        rows: rows of a table with key and source_offset; a row contains its key's events up to that offset.
+        since: offsets below which all events are known to be in the rows.
     """
     spark, model = target.spark, target.model
     lost = lost_partitions(consumer, model.source_topic, len(target.cut))
     since = Offsets({p: max(since.of(p), lost.get(p, 0)) for p in target.cut})
-    held = rows.select(col(KEY_COLUMN).alias("held_key"), col("source_offset").alias("held_offset"))
+    stored = rows.select(col(KEY_COLUMN).alias("stored_key"), col("source_offset").alias("stored_offset"))
     with session_settings(spark, DECODE_ONCE):
         events = replayed_events(spark, target.settings, model, target.cut, since)
         found = (
             events.select(model.key().cast("string").alias("model_key"), "partition", "offset")
-            .join(held, col("model_key") == col("held_key"), "left")
-            .where(col("held_offset").isNull() | (col("held_offset") < col("offset")))
+            .join(stored, col("model_key") == col("stored_key"), "left")
+            .where(col("stored_offset").isNull() | (col("stored_offset") < col("offset")))
             .groupBy("partition")
             .agg(F.min("offset").alias("first"))
             .collect()

@@ -1,7 +1,7 @@
-"""The stores behind the query nodes, read through their API: each partition on each node that holds it is a replica.
+"""The stores of the query nodes, read through their API: each copy of a partition on a node is a replica.
 
-Pages of one partition are read one after the other while its records change. A record is compared as of its own position; a
-key that appears behind the cursor, or changes after it was read, is read again by itself.
+The pages of a partition are read one after the other while its records change. A record is compared as of its own position; a
+key that appears behind the cursor, or changes after it was read, is read again individually.
 """
 
 import json
@@ -21,17 +21,17 @@ from include.quality.check import QualityError, StoreName
 from include.quality.scratch_dir import spool_dir
 from spark_jobs.quality.stores.base import Reading, Sample, StoreReplica, Target
 
-# Few: the nodes have lookups to answer.
+# Few, because the nodes also serve lookups.
 READERS = 4
-# Up to so many keys are read again one by one; with more, the partitions are listed again.
+# Up to this many keys are read again one by one; for more, the partitions are listed again.
 SINGLE_KEYS = 1_000
-# A record that cannot be read must not look like one that is not there.
+# An unreadable record must not look like a missing one.
 FAILFAST = {"mode": "FAILFAST"}
 FILE_NAME = r"(\d+)\.ndjson"
 
 
 class NodesStore:
-    """Every partition of the version on every node that holds it, owner or standby."""
+    """Every partition of the version on every node that stores it, as owner or standby."""
 
     name = StoreName.NODES
 
@@ -42,16 +42,17 @@ class NodesStore:
         self._replicas = self._client.replicas(settings.quality.wait_s)
         if not self._replicas.ready:
             reason = (
-                "; ".join(self._replicas.unreachable) or "`./foldlake status` shows whether the nodes run"
+                "; ".join(self._replicas.unreachable)
+                or "run `./foldlake status` to see whether the nodes run"
             )
-            message = f"No query node holds {model.name} v{target.version.number} ready: {reason}."
+            message = f"No query node is ready to serve {model.name} v{target.version.number}: {reason}."
             raise QualityError(message)
         self._spool = spool_dir()
         self._listings = 0
 
     @property
     def may_catch_up(self) -> bool:
-        """True: nodes follow a changelog that grows."""
+        """True: nodes follow a growing changelog."""
         return True
 
     def key_counts(self) -> dict[str, int]:
@@ -64,11 +65,11 @@ class NodesStore:
         found = self._replicas
         records, faults = self._list(found.ready, sample)
         replicas = tuple(StoreReplica(r.name, self._target.cut, r.partition) for r in found.ready)
-        faults += [f"partition {partition} has no owner that is ready" for partition in found.unowned]
+        faults += [f"partition {partition} has no ready owner" for partition in found.unowned]
         return Reading(replicas, records, (*faults, *found.unreachable))
 
     def reread(self, keys: DataFrame) -> DataFrame:
-        """Read the records of these keys by themselves, or list their replicas again where they are many."""
+        """Read the records of these keys one by one, or list their replicas again if there are many keys."""
         by_name = {replica.name: replica for replica in self._replicas.ready}
         mine = keys.where(col("place").isin(list(by_name))).select("place", "key")
         rows = mine.limit(SINGLE_KEYS + 1).collect()
@@ -78,27 +79,27 @@ class NodesStore:
             return records.join(mine, ["place", "key"], "left_semi")
         deadline_s = self._deadline_s()
 
-        def ask(row: Sequence[str]) -> str:
+        def read_record(row: Sequence[str]) -> str:
             try:
                 record = self._client.record(by_name[row[0]], row[1], deadline_s)
             except ReplicaUnavailableError:
-                record = None  # it was missing or behind before, and stays so
+                record = None  # it was missing or behind before, and remains so
             return f'{{"place":{json.dumps(row[0])},"records":[{record or ""}]}}'
 
         with ThreadPoolExecutor(READERS) as readers:
-            lines = list(readers.map(ask, rows))
+            lines = list(readers.map(read_record, rows))
         spark = self._target.spark
         texts = spark.createDataFrame([(line,) for line in lines], "value string")
         parsed = texts.select(from_json("value", self._type(with_replica=True), FAILFAST).alias("page"))
         return self._columns(parsed.select(col("page.place").alias("place"), "page.records"))
 
     def close(self) -> None:
-        """Remove what was read."""
+        """Close the client and remove the spooled pages."""
         self._client.close()
         shutil.rmtree(self._spool, ignore_errors=True)
 
     def _list(self, replicas: Sequence[PartitionReplica], sample: Sample) -> tuple[DataFrame, list[str]]:
-        """Return the records of some replicas, and what could not be read."""
+        """Return the records of some replicas, and a fault for each replica that could not be read."""
         self._listings += 1
         folder = self._spool / str(self._listings)
         folder.mkdir(parents=True)
@@ -124,7 +125,7 @@ class NodesStore:
         return self._columns(pages.join(names, "number").select("place", "page.records")), faults
 
     def _spool_pages(self, path: Path, replica: PartitionReplica, sample: Sample) -> None:
-        """Write the pages of a partition to a file, one a line."""
+        """Write the pages of a partition to a file, one per line."""
         with path.open("w", encoding="utf-8") as file:
             for page in self._client.pages(replica, sample, self._target.settings.quality.wait_s):
                 file.write(page + "\n")

@@ -1,7 +1,7 @@
-"""The dead letters: one query for each source topic, which writes what cannot be decoded to `<topic>.dead-letter`, each record once.
+"""Dead letters: one query per source topic writes every record that cannot be decoded to `<topic>.dead-letter`, exactly once.
 
-It is as native and as fast as the folds, and independent of them. Dead letters of source partition p go to partition p in
-order of offset, so the last one there says up to which offset they are written; a restart repeats none of them.
+The query uses native columns, like the folds, and is independent of them. Dead letters of source partition p go to partition
+p in the order of their offsets, so the newest one there shows how far they are written, and a restart repeats none of them.
 """
 
 import logging
@@ -24,7 +24,7 @@ SOURCE_OFFSET_HEADER = "source_offset"
 
 
 def query_specs(context: StreamContext) -> list[QuerySpec]:
-    """Return one query for each source topic, with the event types of all its read models."""
+    """Return one query per source topic, with the event types of all of its read models."""
     models = list(context.models.values())
     specs = []
     for topic in dict.fromkeys(model.source_topic for model in models):
@@ -58,7 +58,7 @@ def dead_letter_spec(
 
     def records(source: DataFrame, schema_ids: SchemaIds) -> DataFrame:
         newest = newest_offsets(consumer, endpoints.sink_topic, endpoints.partitions)
-        LOG.info("dead letters of %s are written up to offsets %s", endpoints.source_topic, newest)
+        LOG.info("newest dead letters of %s, by partition: offsets %s", endpoints.source_topic, newest)
         bad = undecodable(EventDecoder(readers, schema_ids).decode(source))
         return dead_letter_records(endpoints.source_topic, bad.where(_is_new(newest)))
 
@@ -68,14 +68,14 @@ def dead_letter_spec(
         schemas=schemas,
         records=records,
         triggers=triggers,
-        # It would only slow down a fold that catches up.
+        # It would only slow down the catch-up of a fold.
         waits_for_others=True,
         slot_rank=(SlotRank.SERVING, 0),
     )
 
 
 def dead_letter_records(source_topic: str, records: DataFrame) -> DataFrame:
-    """Return bad records as Kafka records: key and value unchanged, the reason and the origin as headers of text."""
+    """Return bad records as Kafka records: key and value unchanged, with the reason and the origin as text headers."""
     headers = {
         "reason": col("reason"),
         "source_topic": lit(source_topic),
@@ -89,7 +89,7 @@ def dead_letter_records(source_topic: str, records: DataFrame) -> DataFrame:
 
 
 def newest_offsets(consumer: Consumer, topic: str, partitions: int) -> dict[int, int]:
-    """Return source partition -> source offset of its newest dead letter; partitions without one are missing."""
+    """Return source partition -> source offset of its newest dead letter; omits partitions without one."""
     newest: dict[int, int] = {}
     for partition in range(partitions):
         for message in read_tail(consumer, topic, partition, records=1):

@@ -1,4 +1,4 @@
-"""The folds: one query for each active version of a read model, from its events to the state records on its changelog."""
+"""Folds: one query per active version of a read model, from its events to the state records on its changelog."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +18,7 @@ from spark_jobs.folding.fold_query import changelog_stream
 from spark_jobs.streaming.query_spec import QuerySpec, StartRefusedError
 from spark_jobs.streaming.stream_context import StreamContext
 
-# A writer that hands a version over ends within seconds; a query that does not get the lock is retried later.
+# The previous writer of a version exits within seconds of its handover; a query that cannot get the lock is retried.
 LOCK_WAIT_S = 2.0
 SLOT_RANKS = {
     Stage.LIVE: SlotRank.SERVING,
@@ -39,7 +39,7 @@ def query_specs(context: StreamContext) -> list[QuerySpec]:
 
 
 def fold_spec(context: StreamContext, model: ReadModel, version: Version) -> QuerySpec:
-    """Return the fold of a version. Only a live version is essential."""
+    """Return the fold of a version. Only the fold of a live version is essential."""
     name = query_name(model.name, version.number)
     fold = VersionFold(context, model, version)
     return QuerySpec(
@@ -52,20 +52,20 @@ def fold_spec(context: StreamContext, model: ReadModel, version: Version) -> Que
         prepare=fold.prepare,
         guard=fold.guard,
         shuffle_partitions=shuffle_partitions(context.settings, model.partitions(context.settings.topics)),
-        # Of two previous versions, the one replaced last comes first.
+        # Of several previous versions, the most recently replaced one comes first.
         slot_rank=(SLOT_RANKS.get(version.stage, SlotRank.CANDIDATE), -version.replaced_in),
     )
 
 
 def catch_up_spec(context: StreamContext, model: ReadModel, version: Version, batch_events: int) -> QuerySpec:
-    """Return the fold of a version as a rebuild runs it: in batches of `batch_events`, until it has caught up."""
+    """Return the fold of a version for a rebuild: it runs in batches of `batch_events` until it has caught up."""
     spec = fold_spec(context, model, version)
     triggers = replace(spec.triggers, catch_up_batch_events=batch_events, stop_when_caught_up=True)
     return replace(spec, triggers=triggers, is_essential=True)
 
 
 class VersionFold:
-    """What a version's query computes. `prepare` decides on the read model's fold; from then on it does not change."""
+    """The computation of a version's query. `prepare` selects the read model's fold, which does not change afterwards."""
 
     def __init__(self, context: StreamContext, model: ReadModel, version: Version) -> None:
         self._context = context
@@ -76,8 +76,8 @@ class VersionFold:
     def prepare(self) -> None:
         """Create the changelog and register the state schema, if the read model has the fold that the version was built with.
 
-        Otherwise imports the module again, which may have it by now. Raises StartRefusedError where it does not: nothing is
-        created then.
+        Otherwise reloads the module, to which the fold may have been added. Raises StartRefusedError, and creates nothing,
+        if the module still lacks it.
         """
         context, version = self._context, self._version
         self._model = self._compatible_model()
@@ -96,7 +96,7 @@ class VersionFold:
 
     @contextmanager
     def guard(self) -> Iterator[None]:
-        """Hold the version's lock, and note beside the checkpoint what its state is folded with."""
+        """Hold the version's lock, and store the fold's fingerprint beside the checkpoint."""
         model, version = self._model, self._version
         with version_lock(self._context.settings, model.name, version.number, wait_s=LOCK_WAIT_S):
             store_fingerprint(self._context.spark, self._checkpoint, model, version.fold_revision)

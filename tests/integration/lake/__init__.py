@@ -1,1 +1,1 @@
-"""Tests of the lake's tables, jobs and checks."""
+"""Tests of lake tables, lake jobs and quality checks."""

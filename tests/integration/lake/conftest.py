@@ -1,4 +1,4 @@
-"""A home for tests that declare read models of their own, and a Spark session of the lake for the jobs' functions."""
+"""A home for tests that declare their own read models, and a Spark session for the functions of the lake jobs."""
 
 from collections.abc import Callable, Iterator
 
@@ -16,22 +16,22 @@ from tests.support.temporary_stack import sharing_servers
 @pytest.fixture(scope="package")
 def settings(servers: Settings, keep_home: Callable[[], bool]) -> Iterator[Settings]:
     """Settings of a home on the shared Kafka and schema registry that no stream driver reads."""
-    # The tables have some hundred rows: half of the default's tasks, and still more than one.
+    # The tables have a few hundred rows: half as many tasks as by default, but still more than one.
     with sharing_servers(servers, keep_home, lake_shuffle_partitions=2) as home:
         yield home
 
 
 @pytest.fixture(scope="package")
 def lake_spark(settings: Settings) -> Iterator[SparkSession]:
-    """One Spark session of the lake in the tests' own process: the jobs' functions are called with it."""
+    """A Spark session of the lake in the test process, with which the tests call the jobs' functions."""
     tools = Tools(settings)
     with pytest.MonkeyPatch.context() as environment:
-        # Spark finds its own Java and itself here, not another installation of the user's.
+        # Use the prepared Java and Spark, not another installation on the machine.
         environment.setenv("JAVA_HOME", str(tools.java_home))
         environment.delenv("SPARK_HOME", raising=False)
         environment.setenv("SPARK_LOCAL_DIRS", str(settings.home / "spark"))
         environment.setenv("SPARK_LOCAL_IP", "127.0.0.1")
-        # This JVM lives long enough for the thorough compiler to pay.
+        # This JVM runs long enough to benefit from the C2 compiler.
         environment.delenv("JDK_JAVA_OPTIONS")
         spark = spark_session(
             "foldlake-tests", lake_config(settings), master="local[2]", jars=tools.jars("lake")
@@ -42,7 +42,7 @@ def lake_spark(settings: Settings) -> Iterator[SparkSession]:
 
 
 def end_jvm() -> None:
-    """End the JVM: a stopped session would leave it running until this process ends."""
+    """Stop the JVM: after `stop`, a session leaves it running until this process ends."""
     gateway = SparkContext._gateway
     assert gateway is not None
     SparkContext._gateway = SparkContext._jvm = None

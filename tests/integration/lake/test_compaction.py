@@ -1,4 +1,4 @@
-"""Compaction: the lake holds exactly the newest record of each key, whatever the changelog has and wherever a run was killed."""
+"""After a compaction, the lake contains exactly the newest record of each key, even after a killed run."""
 
 import json
 import shutil
@@ -37,8 +37,8 @@ def tags(spark: SparkSession, ledger: LakeLedger) -> list[CommitTag]:
     return [tag for commit in history if (tag := CommitTag.from_json(commit.userMetadata))]
 
 
-def pretend_folded(ledger: LakeLedger, batch: int, offsets: dict[str, int]) -> None:
-    """Write what the checkpoint of the stream's query holds after a batch."""
+def write_stream_checkpoint(ledger: LakeLedger, batch: int, offsets: dict[str, int]) -> None:
+    """Write the files that the checkpoint of the stream's query contains after a batch."""
     checkpoint = Path(checkpoint_path(ledger.settings, ledger.name, 1))
     source = json.dumps({ledger.model.source_topic: offsets})
     for folder, text in (("offsets", f"v1\n{{}}\n{source}"), ("commits", "v1\n{}")):
@@ -48,7 +48,7 @@ def pretend_folded(ledger: LakeLedger, batch: int, offsets: dict[str, int]) -> N
 
 @dataclass(frozen=True)
 class Round:
-    """One compaction: what it did, what the table held afterwards, and what it should have held."""
+    """One compaction: its result, the table's rows afterwards, and the expected rows."""
 
     done: Compaction
     rows: dict[str, tuple[Decimal, int]]
@@ -76,7 +76,7 @@ def rounds(settings: Settings, lake_spark: SparkSession) -> list[Round]:
     ledger.delete("key 0")
     ledger.delete("key 1")
     ledger.put("key 1", 1, 1)
-    # A killed driver repeats these once it runs again.
+    # A killed driver repeats these after its restart.
     ledger.put_old("repeated 1", 300, 3)
     ledger.put_old("repeated 1", 400, 4)
     ledger.put_old("repeated 2", 600, 6)
@@ -115,22 +115,22 @@ def test_the_table_names_the_offsets_up_to_which_it_is_complete(
     ledger = LakeLedger(settings, "compacted-complete")
     ledger.put("a", 1, 1)
     assert compacted(ledger, lake_spark).tag.complete_up_to == {}
-    pretend_folded(ledger, 0, {"0": 5, "1": 6})
+    write_stream_checkpoint(ledger, 0, {"0": 5, "1": 6})
     ledger.put("a", 2, 2)
     assert compacted(ledger, lake_spark).tag.complete_up_to == {0: 5, 1: 6}
-    pretend_folded(ledger, 1, {"0": 7, "1": 6})
+    write_stream_checkpoint(ledger, 1, {"0": 7, "1": 6})
     before = set(Path(ledger.table).glob("*.parquet"))
 
     done = compacted(ledger, lake_spark)
 
-    # Only dead letters and events without a state came: the commit has a new tag and no files.
+    # Only dead letters and events without a state have been appended: the commit has a new tag and no files.
     assert (done.commits, done.tag.complete_up_to) == (1, {0: 7, 1: 6})
     assert set(Path(ledger.table).glob("*.parquet")) == before
     assert tags(lake_spark, ledger)[-1] == done.tag
 
-    # Without its checkpoint the stream begins at the first event again: the table keeps what it has.
+    # Without its checkpoint the stream starts at the first event again: the table keeps its offsets.
     shutil.rmtree(checkpoint_path(settings, ledger.name, 1))
-    pretend_folded(ledger, 0, {"0": 3, "1": 9})
+    write_stream_checkpoint(ledger, 0, {"0": 3, "1": 9})
     assert compacted(ledger, lake_spark).tag.complete_up_to == {0: 7, 1: 9}
 
 
@@ -139,7 +139,7 @@ def test_a_recreated_changelog_is_read_from_its_beginning(
 ) -> None:
     ledger = LakeLedger(settings, "compacted-replaced")
     with monkeypatch.context() as earlier:
-        # A release before tags had topic ids.
+        # Simulates an earlier release, whose tags had no topic ids.
         earlier.setattr(live_lake, "CommitTag", lambda *fields: CommitTag(*fields[:-1]))
         earlier.setattr(live_lake, "replace", lambda tag, **_: tag)
         ledger.put("a", 1, 1)
@@ -149,9 +149,9 @@ def test_a_recreated_changelog_is_read_from_its_beginning(
     first = compacted(ledger, lake_spark)
     assert first.counts.records == 1
     assert first.tag.topic_id
-    pretend_folded(ledger, 0, {"0": 7})
+    write_stream_checkpoint(ledger, 0, {"0": 7})
 
-    ledger.make_changelog_anew()
+    ledger.recreate_changelog()
     for number in range(100):
         ledger.put(f"key {number}", number, 1)
     ledger.put("a", 1, 1)
@@ -166,7 +166,7 @@ def test_a_recreated_changelog_is_read_from_its_beginning(
 def test_after_a_lost_checkpoint_compaction_continues_at_the_offsets_of_the_table(
     settings: Settings, lake_spark: SparkSession
 ) -> None:
-    ledger = LakeLedger(settings, "compacted-anew")
+    ledger = LakeLedger(settings, "compacted-lost-checkpoint")
     ledger.put("a", 1, 1)
     compacted(ledger, lake_spark)
     ledger.put("a", 2, 2)
@@ -191,13 +191,13 @@ def test_after_a_promotion_and_a_rollback_compaction_continues_at_the_overwrite(
     ledger.put("a", 2, 2)
     compacted(ledger, lake_spark)
     first = dict(ledger.expected)
-    ledger.begin_version(2)
+    ledger.make_new_version_live(2)
     ledger.put("b", 1, 1)
     compacted(ledger, lake_spark)
     ledger.put("b", 2, 2)
     compacted(ledger, lake_spark)
 
-    ledger.go_back_to(1)
+    ledger.roll_back_to(1)
     ledger.expected = first
     ledger.put("c", 3, 3)
     compacted(ledger, lake_spark)
@@ -256,14 +256,14 @@ def test_large_changelogs_are_merged_in_batches(
     monkeypatch.setattr(compaction, "BATCH_RECORDS", 40)
     ledger = LakeLedger(settings, "compacted-in-batches")
     compacted(ledger, lake_spark)
-    pretend_folded(ledger, 0, {"0": 9})
+    write_stream_checkpoint(ledger, 0, {"0": 9})
     for number in range(100):
         ledger.put(f"key {number % 30}", number, 1 + number // 30)
 
     done = compacted(ledger, lake_spark)
 
     assert (done.counts.records, done.commits) == (100, 3)
-    # Only the last one is complete.
+    # Only the last batch reaches the changelog's end, and so the new offsets.
     assert [tag.complete_up_to for tag in tags(lake_spark, ledger)[-3:]] == [{}, {}, {0: 9}]
 
 

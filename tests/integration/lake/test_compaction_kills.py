@@ -19,21 +19,21 @@ from dataclasses import replace
 from include.read_models.balance.model import READ_MODEL as BALANCE
 READ_MODEL = replace(BALANCE, name="killed")
 """
-# What a run has just done when it is killed: it has added a file with this name to its table or its checkpoint.
+# When a run is killed: just after it has added a file with this name to its table or its checkpoint.
 MOMENTS = (
-    ("table", "*.parquet"),  # writes the promotion
+    ("table", "*.parquet"),  # writing the promotion
     ("table", "_delta_log/*.json"),  # promoted
-    ("checkpoint", "*/offsets/*"),  # fixed a batch's end
-    ("table", "*.parquet"),  # writes a merge
-    ("table", "_delta_log/*.json"),  # committed it, not yet its checkpoint
+    ("checkpoint", "*/offsets/*"),  # planned a batch
+    ("table", "*.parquet"),  # writing a merge
+    ("table", "_delta_log/*.json"),  # committed the merge, but not the checkpoint
 )
 
-# Of a whole run; a busy machine takes minutes instead of 20 s.
+# For a whole run, which takes 20 s, but minutes on a busy machine.
 JOB_TIMEOUT_S = 600.0
 
 
 def kill(process: subprocess.Popen[bytes]) -> None:
-    """Kill the JVM; its Python process ends with it."""
+    """Kill the JVM; its Python process exits with it."""
     children = psutil.Process(process.pid).children(recursive=True)
     process.kill()
     process.wait(30)
@@ -42,7 +42,7 @@ def kill(process: subprocess.Popen[bytes]) -> None:
 
 @pytest.mark.endurance
 @pytest.mark.timeout(3600)
-def test_killed_at_every_step_and_repeated_it_is_exact(
+def test_table_is_exact_after_a_kill_at_every_step(
     settings: Settings, lake_spark: SparkSession, tmp_path: Path
 ) -> None:
     (tmp_path / "models").mkdir()
@@ -71,6 +71,6 @@ def test_killed_at_every_step_and_repeated_it_is_exact(
 
     assert ledger.rows(lake_spark) == ledger.expected
     offsets = [sum(tag.changelog_offsets.values()) for tag in tags(lake_spark, ledger)]
-    # Each commit starts where the one before ended, and the last one reaches the end: 300 records and a tombstone a round.
+    # Each commit starts where the one before ended, and the last one reaches the end: 300 records and a tombstone per round.
     assert offsets == sorted(set(offsets))
     assert offsets[-1] == len(MOMENTS) * 301

@@ -1,4 +1,4 @@
-"""An expectation's one rule marks the failing keys and makes Great Expectations count the same ones."""
+"""The rule of an expectation marks the same failing keys that Great Expectations counts."""
 
 from pyspark.sql import SparkSession
 
@@ -16,7 +16,7 @@ FIELDS = ("amount", "event_count")
 RECORD = "struct<amount:string, event_count:string>"
 COLUMNS = f"place string, key string, stored {RECORD}, replayed {RECORD}, stored_offset long, required_offset long, copy int"
 ONE = ("1.00", "1")
-# key -> the rest of its row, and what it fails.
+# key -> the rest of its row, and the expectations that it fails.
 ROWS = {
     "right": ((ONE, ONE, 5, 5, 1), set()),
     "beyond the cut": ((ONE, ONE, 5, None, 1), set()),
@@ -29,7 +29,7 @@ ROWS = {
 }
 
 
-def test_both_sides_of_a_rule_agree(lake_spark: SparkSession) -> None:
+def test_both_forms_of_a_rule_agree(lake_spark: SparkSession) -> None:
     rows = [("lake", key, *row) for key, (row, _) in ROWS.items()]
     expectations = key_expectations(FIELDS)
     comparison = with_failures(lake_spark.createDataFrame(rows, COLUMNS), expectations).persist()

@@ -1,4 +1,4 @@
-"""Which columns a read model's key is made of, and that a key without its events' entity is refused before it is folded."""
+"""The columns of a read model's key are found, and a key without its events' entity is refused before it is folded."""
 
 from collections.abc import Callable
 from dataclasses import replace

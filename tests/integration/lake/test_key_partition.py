@@ -1,4 +1,4 @@
-"""Spark finds the partition of a key where Kafka's clients put it."""
+"""Spark computes the same partition for a key as Kafka's clients."""
 
 import random
 
@@ -9,8 +9,8 @@ from spark_jobs.folding.key_partition import partition_of_key
 
 
 def test_spark_computes_the_partition_of_kafkas_clients(lake_spark: SparkSession) -> None:
-    letters = random.Random(1)
-    keys = ["".join(letters.choices("aé漢/9 z", k=length)) for length in range(1, 60)]
+    generator = random.Random(1)
+    keys = ["".join(generator.choices("aé漢/9 z", k=length)) for length in range(1, 60)]
     frame = lake_spark.createDataFrame([(key,) for key in keys], "key string")
 
     found = frame.select("key", partition_of_key("key", 7).alias("partition")).collect()

@@ -1,4 +1,4 @@
-"""`lake/<model>` holds the live version: promotion copies it from the changelog in one commit."""
+"""Promotion copies the live version from the changelog to `lake/<model>` in one commit."""
 
 from dataclasses import replace
 from decimal import Decimal
@@ -41,7 +41,7 @@ def test_the_first_promotion_takes_the_newest_record_of_each_key(
     ledger.put_old("key 1/é", 110, 2)
     ledger.delete("key 2/é")
     ledger.delete("key 3/é")
-    ledger.put("key 3/é", 5, 1)  # after its deletion a key starts at event 1
+    ledger.put("key 3/é", 5, 1)  # after its deletion, a key starts at event 1 again
     ledger.writer.write_raw(b"rubbish", b"not a state record")
     ledger.flush()
 
@@ -57,8 +57,8 @@ def test_the_first_promotion_takes_the_newest_record_of_each_key(
     assert sum(newest.tag.changelog_offsets.values()) == 106
 
 
-def unborn(settings: Settings, name: str) -> tuple[LakeLedger, Path]:
-    """Return a read model with a key, and the log of its table as a kill -9 left it just before the first commit."""
+def with_interrupted_creation(settings: Settings, name: str) -> tuple[LakeLedger, Path]:
+    """Return a read model with one key, and its table's log as left by a kill -9 just before the first commit."""
     ledger = LakeLedger(settings, name)
     ledger.put("key", 1, 1)
     ledger.flush()
@@ -72,7 +72,7 @@ def unborn(settings: Settings, name: str) -> tuple[LakeLedger, Path]:
 def test_a_table_whose_creation_was_killed_is_created_again(
     settings: Settings, lake_spark: SparkSession
 ) -> None:
-    ledger, _ = unborn(settings, "promoted-unborn")
+    ledger, _ = with_interrupted_creation(settings, "promoted-interrupted")
 
     assert promote(lake_spark, settings, ledger.model) is not None
 
@@ -80,7 +80,7 @@ def test_a_table_whose_creation_was_killed_is_created_again(
 
 
 def test_an_unknown_table_log_is_left_alone(settings: Settings, lake_spark: SparkSession) -> None:
-    ledger, log = unborn(settings, "promoted-unknown")
+    ledger, log = with_interrupted_creation(settings, "promoted-unknown")
     (log / "00000000000000000007.json.kept").touch()
 
     with pytest.raises(AnalysisException, match="DELTA_TABLE_NOT_FOUND"):
@@ -132,8 +132,8 @@ def test_promotion_and_rollback_replace_the_whole_table_in_one_commit(
     ledger.flush()
     promote(lake_spark, settings, ledger.model)
     first, version_1 = commits(lake_spark, ledger.table), dict(ledger.expected)
-    ledger.begin_version(2)
-    ledger.put("a", 2, 2)  # fewer events: another version's count means nothing
+    ledger.make_new_version_live(2)
+    ledger.put("a", 2, 2)  # fewer events: counts of different versions are not comparable
     ledger.flush()
 
     promote(lake_spark, settings, ledger.model)
@@ -141,7 +141,7 @@ def test_promotion_and_rollback_replace_the_whole_table_in_one_commit(
     assert ledger.rows(lake_spark) == ledger.expected == {"a": (Decimal("0.02"), 2)}
     assert commits(lake_spark, ledger.table) == first + 1
 
-    ledger.go_back_to(1)
+    ledger.roll_back_to(1)
     promote(lake_spark, settings, ledger.model)
 
     assert ledger.rows(lake_spark) == version_1
@@ -174,13 +174,13 @@ def test_a_field_that_the_state_gains_becomes_a_column(settings: Settings, lake_
 
     promote(lake_spark, settings, ledger.model)
 
-    # Version 1 still has no such field.
+    # Version 1 still lacks the field.
     table = lake_spark.read.format("delta").load(ledger.table)
     assert table.columns[:4] == ["key", "amount", "deposits", "event_count"]
     assert table.schema["deposits"].metadata["comment"] == "Customer's deposits."
     assert [tuple(row)[:3] for row in table.collect()] == [("a", Decimal("0.01"), None)]
 
-    ledger.begin_version(2, fold_revision=2)
+    ledger.make_new_version_live(2, fold_revision=2)
     ledger.put("a", 1, 1, deposits=7)
     ledger.flush()
     promote(lake_spark, settings, ledger.model)

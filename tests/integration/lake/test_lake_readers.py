@@ -1,4 +1,4 @@
-"""Analysts' tools read `lake/<model>`: exact decimals in four engines, time travel, and every example of docs/lake.md."""
+"""Analysts' tools can read `lake/<model>`: exact decimals in four engines, time travel, and every example of docs/lake.md."""
 
 import os
 import re
@@ -26,7 +26,7 @@ EXAMPLES = re.findall(
     r"^```python\n(.*?)^```$", (CHECKOUT / "docs" / "lake.md").read_text(), re.MULTILINE | re.DOTALL
 )
 Reader = Callable[[str, SparkSession], dict[str, Decimal]]
-# More digits than a double has, cents, and less than nothing.
+# More digits than a double has, cents, and a negative amount.
 AMOUNTS = {
     "rich": Decimal("123456789012345678901234567890123456.78"),
     "cents": Decimal("0.01"),
@@ -37,7 +37,7 @@ AMOUNTS = {
 
 @pytest.fixture(scope="module")
 def ledger(settings: Settings, lake_spark: SparkSession) -> LakeLedger:
-    """Return a table that held version 1 for two weeks and was promoted to version 2 a moment ago."""
+    """Return a table that contained version 1 for two weeks and has just been promoted to version 2."""
     ledger = LakeLedger(settings, "analysed")
     for key in AMOUNTS:
         ledger.put(key, 100, 1)
@@ -46,7 +46,7 @@ def ledger(settings: Settings, lake_spark: SparkSession) -> LakeLedger:
     two_weeks_ago = (datetime.now(UTC) - timedelta(days=14)).timestamp()
     for commit in (Path(ledger.table) / "_delta_log").glob("*.json"):
         os.utime(commit, (two_weeks_ago, two_weeks_ago))
-    ledger.begin_version(2)
+    ledger.make_new_version_live(2)
     for key, amount in AMOUNTS.items():
         ledger.writer.write(key, amount, 2, 1)
     ledger.flush()
@@ -86,7 +86,7 @@ def test_the_examples_in_the_docs_run(ledger: LakeLedger, lake_spark: SparkSessi
     names: dict[str, object] = {"spark": lake_spark}
     assert DOCUMENTED_PATH in EXAMPLES[number]
 
-    exec(EXAMPLES[number].replace(DOCUMENTED_PATH, ledger.table), names)  # noqa: S102 - our own page
+    exec(EXAMPLES[number].replace(DOCUMENTED_PATH, ledger.table), names)  # noqa: S102 - code of our own docs
 
     if "top" in names:
         top = names["top"]
@@ -99,13 +99,13 @@ def test_the_examples_in_the_docs_run(ledger: LakeLedger, lake_spark: SparkSessi
         assert changed == {key: (Decimal("1.00"), amount) for key, amount in AMOUNTS.items()}
 
 
-def test_the_status_shows_what_the_table_holds(ledger: LakeLedger) -> None:
+def test_the_status_shows_the_content_of_the_table(ledger: LakeLedger) -> None:
     status = lake_status(ledger.settings, ledger.model, commits=5)
 
     assert status is not None
     assert (status.rows, status.version) == (len(AMOUNTS), 2)
     assert status.events_behind is not None
-    # The history looked two weeks old when it was compacted: VACUUM was due.
+    # The history seemed two weeks old at the compaction, so VACUUM was due.
     operations = [commit.tag.operation for commit in status.history if commit.tag]
     assert operations == ["vacuum", "vacuum", "promotion", "promotion"]
     text = "\n".join(to_lines(status))
@@ -114,7 +114,7 @@ def test_the_status_shows_what_the_table_holds(ledger: LakeLedger) -> None:
 
 
 def test_the_status_of_an_empty_table_is_complete(settings: Settings, lake_spark: SparkSession) -> None:
-    ledger = LakeLedger(settings, "only-just-made")
+    ledger = LakeLedger(settings, "just-created")
     LakeTable(lake_spark, ledger.model, ledger.table, settings.lake.retention_h).ensure()
 
     status = lake_status(settings, ledger.model, commits=5)
@@ -122,4 +122,4 @@ def test_the_status_of_an_empty_table_is_complete(settings: Settings, lake_spark
     assert status is not None
     assert (status.version, status.complete_up_to) == (None, {})
     assert status.events_behind is not None
-    assert "only-just-made: no version yet" in "\n".join(to_lines(status))
+    assert "just-created: no version yet" in "\n".join(to_lines(status))

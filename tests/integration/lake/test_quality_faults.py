@@ -32,16 +32,16 @@ from tests.support.checked_ledger import CheckedLedger, Record, failed, named
 KEY = "customer 7/é"
 CUSTOMERS, EVENTS_EACH = 40, 5
 RUN_ID = "manual__2026-01-01T00:00:00+00:00"
-# All records of this source partition are lost; the other faults are planted into keys of the other partitions.
+# All records of this source partition are lost; the other faults are planted in keys of other partitions.
 LOST_PARTITION = 2
 
 
 @dataclass(frozen=True)
 class Fault:
-    """What is wrong with one key.
+    """A fault planted in one key.
 
-    plant: from the right records after each of its events to what is stored. stored, replayed: the amounts that are named.
-    extra_key: the key that is named, where it is not the one that the fault was planted into.
+    plant: maps the key's correct records after each event to the stored records. stored, replayed: the reported amounts.
+    extra_key: the reported key, if it is not the key in which the fault was planted.
     """
 
     plant: Callable[[list[Record]], list[Record]]
@@ -63,11 +63,11 @@ FAULTS = {
     "newest event missing": Fault(lambda right: [right[-2]], frozenset({COMPLETE}), "10.00", "10.00"),
     "key missing": Fault(lambda _: [], frozenset({NO_MISSING_KEY}), None, "15.00"),
     "extra key": Fault(
-        lambda right: [right[-1], replace(right[-1], key="nobody")],
+        lambda right: [right[-1], replace(right[-1], key="unknown")],
         frozenset({NO_EXTRA_KEY}),
         "15.00",
         None,
-        extra_key="nobody",
+        extra_key="unknown",
     ),
     "key twice": Fault(lambda right: [right[-1]] * 2, frozenset({ONCE}), "15.00", "15.00"),
 }
@@ -75,9 +75,9 @@ FAULTS = {
 
 @dataclass(frozen=True)
 class Checks:
-    """What the check of all keys and the check of a sample found in the same table.
+    """The results of a full check and of a sample of the same table.
 
-    keys: fault -> the key that must be named. lost: the keys of the lost partition.
+    keys: fault -> the key that must be reported. lost: the keys of the lost partition.
     """
 
     full: CheckResult
@@ -88,7 +88,7 @@ class Checks:
 
 @pytest.fixture(scope="module")
 def ledger(settings: Settings) -> CheckedLedger:
-    """Some customers with some events each."""
+    """Some customers with several events each."""
     ledger = CheckedLedger(settings.changed(quality_sample_keys=10), "faulty")
     ledger.append(CUSTOMERS, EVENTS_EACH)
     ledger.write_changelog(ledger.records.values())
@@ -97,10 +97,10 @@ def ledger(settings: Settings) -> CheckedLedger:
 
 @pytest.fixture(scope="module")
 def right(ledger: CheckedLedger, lake_spark: SparkSession) -> Checks:
-    """Check right records; then a sample of them, with no age allowed and a tag that is far behind the rows."""
+    """Check correct records; then a sample of them, with no lag allowed and a tag that is far behind the rows."""
     ledger.write_lake(lake_spark, ledger.records.values())
     full = ledger.check(lake_spark, StoreName.LAKE, StoreName.CHANGELOG, run_id=RUN_ID)
-    # As after a stream that stopped before it committed its offsets.
+    # As after a stream that stopped before committing its offsets.
     ledger.write_lake(lake_spark, ledger.records.values(), complete_up_to=Offsets())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ledger, "settings", ledger.settings.changed(quality_max_lake_age_s=1e-6))
@@ -110,22 +110,22 @@ def right(ledger: CheckedLedger, lake_spark: SparkSession) -> Checks:
 
 @pytest.fixture(scope="module")
 def faulty(ledger: CheckedLedger, right: Checks, lake_spark: SparkSession) -> Checks:
-    """Check once after all faults were planted, each into a key of its own; the run is the one that found `right`."""
+    """Check once after all faults are planted, each in a separate key, with the same run id as `right`."""
     assert right.full.request.run_id == RUN_ID
     partitions = ledger.settings.topics.partitions
     lost = {key for key in ledger.history if murmur2(key.encode(), partitions) == LOST_PARTITION}
-    spoilt = dict(zip(FAULTS, (key for key in ledger.history if key not in lost), strict=False))
-    stored = [record for key, record in ledger.records.items() if key not in lost | set(spoilt.values())]
-    for name, key in spoilt.items():
+    faulty_keys = dict(zip(FAULTS, (key for key in ledger.history if key not in lost), strict=False))
+    stored = [record for key, record in ledger.records.items() if key not in lost | set(faulty_keys.values())]
+    for name, key in faulty_keys.items():
         stored += FAULTS[name].plant(ledger.history[key])
     ledger.write_lake(lake_spark, stored)
     full = ledger.check(lake_spark, StoreName.LAKE, run_id=RUN_ID)
     sample = ledger.check(lake_spark, StoreName.LAKE, mode=Mode.SAMPLE)
-    named_keys = {name: FAULTS[name].extra_key or key for name, key in spoilt.items()}
+    named_keys = {name: FAULTS[name].extra_key or key for name, key in faulty_keys.items()}
     return Checks(full, sample, named_keys, frozenset(lost))
 
 
-def test_right_records_pass(right: Checks) -> None:
+def test_correct_records_pass(right: Checks) -> None:
     result = right.full
 
     assert (failed(result), named(result)) == ({}, {})
@@ -162,14 +162,14 @@ def test_nothing_but_the_planted_faults_is_found(faulty: Checks) -> None:
 
 @pytest.fixture(scope="module")
 def outdated(ledger: CheckedLedger, right: Checks, lake_spark: SparkSession) -> CheckResult:
-    """Check a table of another version that lacks one event."""
+    """Check a table that contains another version and lacks one event."""
     assert right.full.passed
     others = [record for record in ledger.records.values() if record.key != KEY]
-    lacking = [*others, ledger.history[KEY][-2]]
-    ledger.write_lake(lake_spark, lacking, version=2, complete_up_to=Offsets())
+    stored = [*others, ledger.history[KEY][-2]]
+    ledger.write_lake(lake_spark, stored, version=2, complete_up_to=Offsets())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ledger, "settings", ledger.settings.changed(quality_max_lake_age_s=1e-6))
-        # As if version 1 had been live for a long time: after a promotion the lake has half an hour to follow.
+        # As if version 1 had been live for a long time: the lake has half an hour to follow a promotion.
         patch.setattr("spark_jobs.quality.check_setup.LAKE_FOLLOWS_WITHIN_S", 0.0)
         return ledger.check(lake_spark, StoreName.LAKE)
 
@@ -184,23 +184,23 @@ def test_a_table_is_as_old_as_the_first_event_that_it_lacks(right: Checks, outda
     assert failed(outdated)[FRESH] == 1
 
 
-def test_a_promotion_on_its_way_to_the_lake_is_waited_for(
+def test_the_check_waits_for_a_promotion_to_reach_the_lake(
     settings: Settings, lake_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ledger = CheckedLedger(settings, "promoted-meanwhile")
     ledger.settings = ledger.settings.changed(quality_wait_s=60.0)
     ledger.append(3, 2)
     ledger.write_lake(lake_spark, ledger.records.values(), version=2)
-    looks = itertools.count(1)
+    attempts = itertools.count(1)
 
-    def promoted_before_the_second_look(
+    def promoted_before_the_second_attempt(
         spark: SparkSession, settings: Settings, request: CheckRequest
     ) -> Target:
-        if next(looks) == 2:
-            ledger.promote_another()
+        if next(attempts) == 2:
+            ledger.promote_version_2()
         return target_of(spark, settings, request)
 
-    monkeypatch.setattr("spark_jobs.quality.check_setup.target_of", promoted_before_the_second_look)
+    monkeypatch.setattr("spark_jobs.quality.check_setup.target_of", promoted_before_the_second_attempt)
 
     result = ledger.check(lake_spark, StoreName.LAKE)
 
@@ -210,7 +210,7 @@ def test_a_promotion_on_its_way_to_the_lake_is_waited_for(
 
 @pytest.fixture(scope="module")
 def stopped(settings: Settings) -> CheckedLedger:
-    """A changelog whose newest record of each key is after the second of three events."""
+    """A changelog whose newest record of each key contains two of three events."""
     ledger = CheckedLedger(settings, "stopped")
     ledger.append(10, 3)
     ledger.write_changelog(history[1] for history in ledger.history.values())
@@ -222,24 +222,24 @@ def after_the_stop(stopped: CheckedLedger, lake_spark: SparkSession) -> CheckRes
     return stopped.check(lake_spark, StoreName.CHANGELOG)
 
 
-def test_a_stream_that_stopped_is_reported_as_behind(after_the_stop: CheckResult) -> None:
+def test_a_stopped_stream_is_reported_as_behind(after_the_stop: CheckResult) -> None:
     assert failed(after_the_stop) == {COMPLETE: 10}
     assert "not complete: changelog is behind by 10 events" in after_the_stop.verdict
 
 
 @pytest.mark.usefixtures("after_the_stop")
-def test_an_event_on_its_way_is_waited_for(
+def test_the_check_waits_for_an_event_in_flight(
     stopped: CheckedLedger, lake_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stopped, "settings", stopped.settings.changed(quality_wait_s=60.0))
-    reread, looks = ChangelogStore.reread, itertools.count(1)
+    reread, attempts = ChangelogStore.reread, itertools.count(1)
 
-    def written_before_the_second_look(store: ChangelogStore, wanted: DataFrame) -> DataFrame:
-        if next(looks) == 2:
+    def written_before_the_second_attempt(store: ChangelogStore, wanted: DataFrame) -> DataFrame:
+        if next(attempts) == 2:
             stopped.write_changelog(stopped.records.values())
         return reread(store, wanted)
 
-    monkeypatch.setattr(ChangelogStore, "reread", written_before_the_second_look)
+    monkeypatch.setattr(ChangelogStore, "reread", written_before_the_second_attempt)
 
     result = stopped.check(lake_spark, StoreName.CHANGELOG)
 
@@ -265,7 +265,7 @@ def test_the_report_shows_both_values(faulty: Checks) -> None:
 def test_a_repeated_run_replaces_its_results(
     ledger: CheckedLedger, right: Checks, faulty: Checks, lake_spark: SparkSession
 ) -> None:
-    # As when the first try of a run was killed before its verdict.
+    # As if the first attempt of the run had been killed before its verdict.
     assert right.full.request.run_id == faulty.full.request.run_id
 
     table = lake_spark.read.format("delta").load(quality_path(ledger.settings))
@@ -275,7 +275,7 @@ def test_a_repeated_run_replaces_its_results(
     assert {name for name, row in rows.items() if not row.passed} == failed(faulty.full).keys()
     wrong = rows[ONCE]
     assert (wrong.read_model, wrong.version, wrong.store, wrong.mode) == ("faulty", 1, "lake", "full")
-    # Beside a row for each key that there must be, one for the second copy and one for the extra key.
+    # One row for each required key, one for the second copy and one for the extra key.
     assert (wrong.checked, wrong.failed) == (CUSTOMERS + 2, 1)
     assert json.loads(wrong.sample) == [{"place": "lake", "key": faulty.keys["key twice"]}]
     assert wrong.report == faulty.full.report

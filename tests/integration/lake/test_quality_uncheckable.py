@@ -1,4 +1,4 @@
-"""A read model whose key collects events of several partitions cannot be checked: keys, partitions and remedy are named."""
+"""A read model whose key has events in several partitions cannot be checked: the error names keys, partitions and the remedy."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Under load the check raises no false alarm; it finds faults in a single node's store."""
+"""The check raises no false alarm under load, and finds faults in a single node's store."""
 
 import os
 import threading
@@ -32,7 +32,7 @@ PARTITION = 1
 
 @pytest.fixture(scope="module")
 def nodes(servers: Settings, keep_home: Callable[[], bool]) -> Iterator[Settings]:
-    """Both query nodes and a stream driver that folds some events, in a home of their own."""
+    """Both query nodes and a stream driver that has folded some events, in a separate home."""
     with sharing_servers(
         servers,
         keep_home,
@@ -51,7 +51,7 @@ def nodes(servers: Settings, keep_home: Callable[[], bool]) -> Iterator[Settings
 
 @contextmanager
 def load(settings: Settings) -> Iterator[None]:
-    """Append about three hundred events a second, of old and new customers."""
+    """Append about three hundred events per second, of existing and new customers."""
     stopping = threading.Event()
     source = EventSource(settings, BALANCE.source_topic)
 
@@ -90,9 +90,9 @@ def test_no_false_alarm_under_load(nodes: Settings, lake_spark: SparkSession) ->
 
 
 class NodeStore:
-    """The first node's store of one partition, written to without its materializer.
+    """The first node's store of one partition, opened for writing beside its materializer.
 
-    right: what is put back in the end.
+    right: the records to restore in the end.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -107,13 +107,13 @@ class NodeStore:
         with self._environment.begin(db=self._records) as transaction:
             self.right = dict(transaction.cursor())
 
-    def held(self, key: bytes) -> bytes:
-        """Return what is stored under a key."""
+    def stored(self, key: bytes) -> bytes:
+        """Return the stored bytes of a key."""
         with self._environment.begin(db=self._records) as transaction:
             return bytes(transaction.get(key) or b"")
 
     def put(self, key: bytes, stored: bytes) -> None:
-        """Store any bytes under a key."""
+        """Store arbitrary bytes for a key."""
         with self._environment.begin(write=True, db=self._records) as transaction:
             transaction.put(key, stored)
 
@@ -124,7 +124,7 @@ class NodeStore:
                 transaction.delete(key)
 
     def restore(self) -> None:
-        """Put back what was there."""
+        """Restore the original records."""
         with self._environment.begin(write=True, db=self._records) as transaction:
             for key in [k for k, _ in transaction.cursor()]:
                 transaction.delete(key)
@@ -135,7 +135,7 @@ class NodeStore:
 
 @dataclass(frozen=True)
 class FaultyNode:
-    """What was done to the first node's store, and what the check found afterwards."""
+    """The faults planted in the first node's store, and the result of the check."""
 
     stale: str
     lost: frozenset[str]
@@ -143,14 +143,14 @@ class FaultyNode:
 
     @property
     def place(self) -> str:
-        """The one place with failing keys."""
+        """The only place with failing keys."""
         (place,) = {failing.place for failing in self.result.failing_keys}
         return place
 
 
 @pytest.fixture(scope="module")
 def faulty_node(nodes: Settings, lake_spark: SparkSession) -> Iterator[FaultyNode]:
-    """Check once after two faults: one key's newest event is undone, and half of its partition is deleted."""
+    """Check once after planting two faults: one key's newest event is undone, and half of its partition is deleted."""
     store = NodeStore(nodes)
     try:
         keys = sorted(store.right)
@@ -160,12 +160,12 @@ def faulty_node(nodes: Settings, lake_spark: SparkSession) -> Iterator[FaultyNod
         EventSource(nodes, BALANCE.source_topic).append([newer])
         before = run(lake_spark, nodes, StoreName.NODES)
         assert before.passed, before.verdict
-        old, store.right[stale] = store.right[stale], store.held(stale)
+        old, store.right[stale] = store.right[stale], store.stored(stale)
         assert old != store.right[stale]
         store.put(stale, old)
         store.delete(lost)
-        impatient = nodes.changed(quality_wait_s=1.0)
-        result = run(lake_spark, impatient, StoreName.NODES)
+        short_wait = nodes.changed(quality_wait_s=1.0)
+        result = run(lake_spark, short_wait, StoreName.NODES)
         yield FaultyNode(stale.decode(), frozenset(key.decode() for key in lost), result)
     finally:
         store.restore()

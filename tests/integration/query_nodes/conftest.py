@@ -1,4 +1,4 @@
-"""Two query nodes for all tests of this folder, without Airflow and Spark."""
+"""Two query nodes for all tests of this folder, without Airflow or Spark."""
 
 from collections.abc import Callable, Iterator
 from decimal import Decimal
@@ -17,7 +17,7 @@ CUSTOMERS = 200
 
 @pytest.fixture(scope="package")
 def running_nodes(servers: Settings, keep_home: Callable[[], bool]) -> Iterator[NodeStack]:
-    """Two nodes that hold the balances of some customers; they start before there is anything to consume."""
+    """Two nodes with the balances of some customers; they start before there is anything to consume."""
     with sharing_servers(servers, keep_home) as home:
         start(home, ("query_nodes",))
         stack = NodeStack(home, ChangelogWriter(home), servers=servers)
@@ -32,6 +32,6 @@ def running_nodes(servers: Settings, keep_home: Callable[[], bool]) -> Iterator[
 
 @pytest.fixture
 def nodes(running_nodes: NodeStack) -> NodeStack:
-    """The same nodes, both ready, each an owner of some partitions."""
+    """The same nodes, once both are ready and own partitions."""
     wait_until(running_nodes.is_settled, "both are ready and own partitions")
     return running_nodes

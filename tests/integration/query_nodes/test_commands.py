@@ -1,4 +1,4 @@
-"""A command is written and acknowledged, or refused with a reason and nothing written."""
+"""A command is either written and acknowledged, or refused with a reason and not written."""
 
 import io
 import os
@@ -79,7 +79,7 @@ def test_client_may_choose_the_id(nodes: NodeStack) -> None:
     ("body", "status", "slug"),
     [
         (b"", 400, "not-json"),
-        (b"rubbish", 400, "not-json"),
+        (b"garbage", 400, "not-json"),
         (b"\xff", 400, "not-json"),
         (b"[]", 400, "not-json"),
         (b'{"customerId": "1"}', 400, "invalid-command"),
@@ -105,19 +105,20 @@ def test_without_a_broker_a_command_is_refused_in_time_and_lookups_succeed(nodes
     broker = nodes.pid("kafka")
     os.kill(broker, signal.SIGSTOP)
     try:
-        began = time.monotonic()
+        started = time.monotonic()
         answer = post(nodes, ADD, {"customerId": "1", "amount": "1.00"})
-        took_s = time.monotonic() - began
+        duration_s = time.monotonic() - started
         assert nodes.balance(nodes.ports[0], "customer 1/é").status_code == 200
         assert nodes.balance(nodes.ports[1], "customer 1/é").status_code == 200
     finally:
         os.kill(broker, signal.SIGCONT)
 
     assert (answer.status_code, answer.json()["type"]) == (503, "urn:foldlake:problem:log-unavailable")
-    assert took_s < 10, "far from the minutes that a producer would wait by default"
+    assert duration_s < 10, "far less than the minutes that a producer would wait by default"
     assert "Retry-After" in answer.headers
     wait_until(
-        lambda: post(nodes, ADD, {"customerId": "1", "amount": "1.00"}).status_code == 202, "it is back"
+        lambda: post(nodes, ADD, {"customerId": "1", "amount": "1.00"}).status_code == 202,
+        "the broker is back",
     )
 
 
@@ -125,7 +126,8 @@ def test_killed_broker_comes_back_and_nothing_is_lost(nodes: NodeStack) -> None:
     nodes.kill("kafka")
 
     wait_until(
-        lambda: post(nodes, ADD, {"customerId": "1", "amount": "1.00"}).status_code == 202, "it is back"
+        lambda: post(nodes, ADD, {"customerId": "1", "amount": "1.00"}).status_code == 202,
+        "the broker is back",
     )
     nodes.put("customer 1/é", Decimal("123.45"))
     nodes.writer.flush()

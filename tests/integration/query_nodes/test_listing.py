@@ -1,4 +1,4 @@
-"""A node lists the records of its own store, as owner and as standby, exactly and page by page."""
+"""A node lists the exact records of its own store page by page, as owner and as standby."""
 
 from decimal import Decimal
 from functools import partial
@@ -39,8 +39,8 @@ def test_every_node_lists_every_record_that_it_stores(nodes: NodeStack) -> None:
         return {record["key"]: str(record["state"]["amount"]) for record in records} == expected
 
     for port in nodes.ports:
-        # A standby may lag the owner for a moment; other tests waited for the owner only.
-        wait_until(partial(is_exact, port), f"{port} lists what was written", 60)
+        # A standby may briefly lag the owner; other tests wait only for the owner.
+        wait_until(partial(is_exact, port), f"{port} lists all written records", 60)
 
 
 def test_pages_are_in_the_order_of_keys(nodes: NodeStack) -> None:
@@ -54,7 +54,7 @@ def test_one_node_lists_as_owner_and_the_other_as_standby(nodes: NodeStack) -> N
     def roles() -> list[str]:
         return sorted(nodes.get(port, f"{PATH}?partition=1").json()["role"] for port in nodes.ports)
 
-    # Each node reports its own role, a moment before or after the routing table has it.
+    # Each node reports its own role, which the routing table may show slightly earlier or later.
     wait_until(lambda: roles() == ["owner", "standby"], "one is the owner", 60)
 
 

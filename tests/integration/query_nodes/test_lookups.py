@@ -1,4 +1,4 @@
-"""Every node answers a balance exactly, with its position and role; a refused lookup gives the reason."""
+"""Every node returns the exact balance with its position and role; a refused lookup returns the reason."""
 
 from decimal import Decimal
 from typing import Any
@@ -24,7 +24,7 @@ def test_both_nodes_own_partitions_and_stand_by_for_each_other(nodes: NodeStack)
         reports: list[dict[str, Any]] = nodes.get(nodes.ports[0], "/api/partitions").json()
         return reports
 
-    wait_until(lambda: all(report["lag_records"] == 0 for report in partitions()), "nothing lags")
+    wait_until(lambda: all(report["lag_records"] == 0 for report in partitions()), "no partition lags")
     reports = partitions()
     assert {report["owner"] for report in reports} == urls
     assert all({report["owner"], *report["standbys"]} == urls for report in reports)
@@ -36,13 +36,15 @@ def test_answer_has_version_position_node_and_role(nodes: NodeStack) -> None:
     answers: list[requests.Response] = []
 
     def owner_answers() -> bool:
-        # When the owner takes longer than half a second, the standby answers.
+        # If the owner takes longer than half a second, the standby answers.
         answers[:] = [nodes.balance(port, CUSTOMER) for port in nodes.ports]
         return {answer.headers["Foldlake-Role"] for answer in answers} == {"owner"}
 
-    wait_until(owner_answers, "both have it from the owner")
+    wait_until(owner_answers, "the owner answers on both nodes")
     assert {answer.headers["Foldlake-Version"] for answer in answers} == {"1"}
-    assert len({answer.headers["Foldlake-Node"] for answer in answers}) == 1, "both have it from the owner"
+    assert len({answer.headers["Foldlake-Node"] for answer in answers}) == 1, (
+        "the owner answers on both nodes"
+    )
     assert {answer.headers["Foldlake-Position"].partition(", ")[2] for answer in answers} == {
         "offset=1, event_count=1"
     }
@@ -63,7 +65,7 @@ def test_whole_record_is_typed_json(nodes: NodeStack) -> None:
 @pytest.mark.parametrize(
     ("path", "status", "slug"),
     [
-        ("/api/customers.getBalance?customerId=nobody", 404, "unknown-key"),
+        ("/api/customers.getBalance?customerId=unknown", 404, "unknown-key"),
         ("/api/customers.getBalance", 400, "missing-customer-id"),
         ("/api/customers.getBalance?customerId=", 400, "missing-customer-id"),
         ("/api/customers.getBalance?customerId=%ff", 400, "invalid-query"),
@@ -110,7 +112,7 @@ def test_write_is_read_back_with_its_bound(nodes: NodeStack) -> None:
         path = f"/api/customers.getBalance?customerId=bound&minOffset={bound}"
         for port in nodes.ports:
             answer = nodes.get(port, path)
-            while answer.status_code == 503:  # a second was not enough: "Retry-After: 1"
+            while answer.status_code == 503:  # not there within a second: "Retry-After: 1"
                 assert answer.json()["type"] == "urn:foldlake:problem:not-up-to-bound"
                 answer = nodes.get(port, path)
 

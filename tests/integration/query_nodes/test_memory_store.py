@@ -1,4 +1,4 @@
-"""Two nodes with their stores in memory: the same answers, and all of the changelog read again at each start."""
+"""Two nodes with in-memory stores: they give the same answers, and read the whole changelog again at each start."""
 
 import os
 import shutil
@@ -24,7 +24,7 @@ CUSTOMERS = 100
 
 @pytest.fixture(scope="module")
 def running(request: pytest.FixtureRequest) -> Iterator[NodeStack]:
-    """Two nodes that hold the balances of some customers in memory."""
+    """Two nodes with the balances of some customers in memory."""
     session = request.session
     components = ("kafka", "registry", "query_nodes")
     with temporary_stack(
@@ -42,21 +42,21 @@ def running(request: pytest.FixtureRequest) -> Iterator[NodeStack]:
 
 @pytest.fixture
 def nodes(running: NodeStack) -> NodeStack:
-    """The same nodes, both ready, each an owner of some partitions."""
+    """The same nodes, once both are ready and own partitions."""
     wait_until(running.is_settled, "both are ready and own partitions")
     return running
 
 
 @contextmanager
 def readiness(port: int) -> Iterator[list[bool]]:
-    """Ask a node again and again whether its own partitions are ready; gives the answers."""
+    """Query a node continuously whether its own partitions are ready; yields the answers."""
     answers: list[bool] = []
     stopping = threading.Event()
 
-    def ask() -> None:
+    def query() -> None:
         while not stopping.wait(0.02):
             try:
-                # With the header the node leaves out what other nodes report.
+                # With this header, the node omits the reports of other nodes.
                 response = requests.get(
                     f"http://127.0.0.1:{port}/api/partitions", headers={HOP_HEADER: HOP_ANY}, timeout=5
                 )
@@ -64,7 +64,7 @@ def readiness(port: int) -> Iterator[list[bool]]:
                 continue
             answers.extend(report["is_ready"] for report in response.json())
 
-    thread = threading.Thread(target=ask)
+    thread = threading.Thread(target=query)
     thread.start()
     try:
         yield answers
@@ -74,11 +74,11 @@ def readiness(port: int) -> Iterator[list[bool]]:
 
 
 def unknown(failures: list[str]) -> list[str]:
-    """Return the lookups whose answer was that there is no such customer."""
+    """Return the lookups that were answered with 404."""
     return [failure for failure in failures if ": 404 " in failure]
 
 
-def test_records_are_looked_up_and_listed_and_none_is_on_the_disk(nodes: NodeStack) -> None:
+def test_records_are_looked_up_and_listed_and_none_is_on_disk(nodes: NodeStack) -> None:
     nodes.wait_until_exact()
     listed: set[str] = set()
     for partition in range(nodes.settings.topics.partitions):
@@ -117,15 +117,17 @@ def test_both_killed_at_once_lose_nothing(nodes: NodeStack) -> None:
         wait_until(nodes.is_settled, "both are ready again")
 
     nodes.wait_until_exact()
-    assert unknown(failures) == [], "a node that has nothing yet says that it is not ready"
+    assert unknown(failures) == [], "a node without records reports that it is not ready"
 
 
 def test_store_deleted_under_a_running_node_is_rebuilt(nodes: NodeStack) -> None:
     socket = nodes.store("node-2") / SOCKET_FILE
-    made_at = socket.stat().st_mtime_ns
+    created_at = socket.stat().st_mtime_ns
     with nodes.continuous_lookups() as failures:
         shutil.rmtree(nodes.store("node-2"))
-        wait_until(lambda: socket.exists() and socket.stat().st_mtime_ns != made_at, "there is another one")
+        wait_until(
+            lambda: socket.exists() and socket.stat().st_mtime_ns != created_at, "the store was created again"
+        )
 
     nodes.wait_until_exact()
     assert unknown(failures) == []

@@ -1,4 +1,4 @@
-"""A node recovers from damage to its store and kills of its writer without an operator; balances are exact again."""
+"""A node recovers without an operator from damage to its store and from kills of its writer; balances are exact again."""
 
 import os
 import shutil
@@ -27,7 +27,7 @@ def truncate(store: Path) -> None:
 def overwrite(store: Path) -> None:
     size = (store / "data.mdb").stat().st_size
     with (store / "data.mdb").open("r+b") as file:
-        file.seek(2 * PAGE_BYTES)  # both meta pages stay whole: it opens, and its trees are rubbish
+        file.seek(2 * PAGE_BYTES)  # both meta pages stay intact: the store opens, but its trees are corrupt
         file.write(os.urandom(size - 2 * PAGE_BYTES))
 
 
@@ -44,7 +44,7 @@ def scratch(store: Path, customer: str) -> None:
 
 
 def unknown_key_answers(failures: list[str]) -> list[str]:
-    """Return the lookups that were answered with 404, leaving out other failures while a node was down."""
+    """Return the lookups that were answered with 404, without other failures while a node was down."""
     return [failure for failure in failures if ": 404 " in failure]
 
 
@@ -52,16 +52,16 @@ def unknown_key_answers(failures: list[str]) -> list[str]:
 def is_rebuilt(nodes: NodeStack, node: str) -> Iterator[None]:
     """Wait at the end until a node has replaced its store."""
     path = nodes.store(node) / "data.mdb"
-    with path.open("rb") as before:  # as long as it is open, no other file is given its inode
+    with path.open("rb") as before:  # while it is open, no other file can get its inode
 
-        def is_another_one() -> bool:
+        def is_replaced() -> bool:
             try:
                 return not os.path.samestat(path.stat(), os.fstat(before.fileno()))
             except FileNotFoundError:
                 return False
 
         yield
-        wait_until(is_another_one, "the store is another one")
+        wait_until(is_replaced, "the store is replaced")
 
 
 def test_killed_materializer_resumes_from_its_stored_offsets(nodes: NodeStack) -> None:
@@ -72,7 +72,7 @@ def test_killed_materializer_resumes_from_its_stored_offsets(nodes: NodeStack) -
     nodes.writer.flush()
 
     nodes.wait_until_exact()
-    assert (nodes.store("node-1") / "data.mdb").stat().st_ino == inode, "the store was carried on"
+    assert (nodes.store("node-1") / "data.mdb").stat().st_ino == inode, "the store was kept"
 
 
 def test_materializer_killed_repeatedly_under_writes_is_exact(nodes: NodeStack) -> None:
@@ -105,7 +105,8 @@ def test_store_deleted_under_a_running_node_is_rebuilt(nodes: NodeStack) -> None
 
 def test_record_damaged_under_a_running_node_is_never_answered(nodes: NodeStack) -> None:
     wait_until(
-        lambda: nodes.balance(nodes.ports[0], "customer 7/é").headers["Foldlake-Role"] == "owner", "the owner"
+        lambda: nodes.balance(nodes.ports[0], "customer 7/é").headers["Foldlake-Role"] == "owner",
+        "the owner answers",
     )
     owner = nodes.balance(nodes.ports[0], "customer 7/é").headers["Foldlake-Node"]
 
@@ -113,7 +114,7 @@ def test_record_damaged_under_a_running_node_is_never_answered(nodes: NodeStack)
         scratch(nodes.store(owner), "customer 7/é")
         answers = {nodes.balance(port, "customer 7/é").text for port in nodes.ports}
 
-        assert answers == {f'{{"amount":{nodes.expected["customer 7/é"]}}}'}, "the standby has answered"
+        assert answers == {f'{{"amount":{nodes.expected["customer 7/é"]}}}'}, "the standby answers"
     nodes.wait_until_exact()
 
 
@@ -124,7 +125,7 @@ def test_record_with_fewer_events_is_ignored(nodes: NodeStack) -> None:
     nodes.put("after replayed", Decimal("9.00"))
     nodes.writer.flush()
 
-    wait_until(lambda: _lag(nodes) == 0, "all is read")
+    wait_until(lambda: _lag(nodes) == 0, "the changelog is read to its end")
     nodes.wait_until_exact()
     assert nodes.balance(nodes.ports[0], "replayed").text == '{"amount":2.00}'
 
@@ -132,13 +133,13 @@ def test_record_with_fewer_events_is_ignored(nodes: NodeStack) -> None:
 def test_deleted_key_is_unknown(nodes: NodeStack) -> None:
     nodes.writer.write("short-lived", Decimal("1.00"))
     nodes.writer.flush()
-    wait_until(lambda: nodes.balance(nodes.ports[0], "short-lived").status_code == 200, "it is there")
+    wait_until(lambda: nodes.balance(nodes.ports[0], "short-lived").status_code == 200, "the key exists")
 
     nodes.writer.write_raw(b"short-lived", None)
     nodes.writer.flush()
 
     wait_until(
-        lambda: {nodes.balance(p, "short-lived").status_code for p in nodes.ports} == {404}, "it is gone"
+        lambda: {nodes.balance(p, "short-lived").status_code for p in nodes.ports} == {404}, "the key is gone"
     )
 
 
@@ -146,7 +147,7 @@ def test_bad_changelog_records_are_skipped_and_counted(nodes: NodeStack) -> None
     good = nodes.writer.value("x", Decimal("1.00"), 1, 1)
     bad: list[tuple[bytes, bytes]] = [
         (b"bad", b""),
-        (b"bad", b"\x07rubbish"),
+        (b"bad", b"\x07garbage"),
         (b"bad", b"\x00\x00\x0f\xff\xff" + good[5:]),
         (b"bad", good[:9]),
         (b"k" * 512, good),

@@ -1,4 +1,4 @@
-"""Readers get a promoted version as a whole; a retired one is removed from the disk."""
+"""Readers switch to a promoted version as a whole; a retired version is removed from disk."""
 
 from dataclasses import replace
 from decimal import Decimal
@@ -21,10 +21,10 @@ def test_version_is_hydrated_promoted_and_the_old_one_retired(nodes: NodeStack) 
     candidate.flush()
 
     _append(registry, Version(2, Stage.CANDIDATE, 1, candidate.topic, "test", "now"))
-    wait_until(lambda: all(_is_hydrated(nodes, p, 2) for p in nodes.ports), "the candidate is held")
+    wait_until(lambda: all(_is_hydrated(nodes, p, 2) for p in nodes.ports), "the candidate is hydrated")
     answer = nodes.get(nodes.ports[0], "/api/read-models/balance/records/customer%207%2F%C3%A9?version=2")
     assert answer.json()["version"] == 2
-    assert nodes.wrong() == [], "the live version is still what readers get"
+    assert nodes.wrong() == [], "readers still get the live version"
 
     _set_stages(registry, {1: Stage.PREVIOUS, 2: Stage.LIVE})
     nodes.expected.clear()
@@ -38,7 +38,7 @@ def test_version_is_hydrated_promoted_and_the_old_one_retired(nodes: NodeStack) 
         lambda: not any(store.exists() for store in old_stores), "the retired version's stores are gone"
     )
     assert nodes.wrong() == []
-    wait_until(lambda: not _still_open(nodes, "balance.v1"), "their place on the disk is given back")
+    wait_until(lambda: not _still_open(nodes, "balance.v1"), "their disk space is released")
 
 
 def _still_open(nodes: NodeStack, store: str) -> list[str]:

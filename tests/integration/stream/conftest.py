@@ -1,4 +1,4 @@
-"""A home for tests that run stream drivers of their own."""
+"""A home for tests that run their own stream drivers."""
 
 from collections.abc import Callable, Iterator
 
@@ -11,7 +11,7 @@ from tests.support.temporary_stack import sharing_servers
 
 @pytest.fixture(scope="package")
 def stream_stack(servers: Settings, keep_home: Callable[[], bool]) -> Iterator[Settings]:
-    """A home on the shared Kafka and schema registry, for tests that run stream drivers of their own, one at a time."""
+    """A home on the shared Kafka and schema registry, for tests that run their own stream drivers, one at a time."""
     with sharing_servers(
         servers,
         keep_home,

@@ -77,14 +77,16 @@ def test_new_revision_needs_no_restart_and_an_edited_one_is_refused(
     source = EventSource(settings, MODEL)
 
     def append(count: int) -> None:
-        source.append(FundsAdded(customerId="you", amount=Decimal("10.00")) for _ in range(count))
+        source.append(FundsAdded(customerId="saver", amount=Decimal("10.00")) for _ in range(count))
 
     with stream_driver(settings):
         wait_until(lambda: phase(settings, 1) == "real time", "version 1 is folded")
         append(3)
-        wait_until(lambda: amounts(settings, 1) == {"you": Decimal("30.00")}, "as revision 1 has it")
-        begin = partial(register, run_id="test", reason="bonus", fold_revision=2, now=datetime.now(UTC))
-        change(registry, MODEL, begin)
+        wait_until(lambda: amounts(settings, 1) == {"saver": Decimal("30.00")}, "revision 1 is folded")
+        registration = partial(
+            register, run_id="test", reason="bonus", fold_revision=2, now=datetime.now(UTC)
+        )
+        change(registry, MODEL, registration)
         change(registry, MODEL, partial(hand_over, number=2))
         wait_until(lambda: phase(settings, 2) == "refused", "the module has no revision 2 yet")
         status = query_status(settings, MODEL, 2)
@@ -93,27 +95,30 @@ def test_new_revision_needs_no_restart_and_an_edited_one_is_refused(
         write_module(tmp_path, bonus=True)
         wait_until(lambda: phase(settings, 2) == "real time", "revision 2 is loaded")
         append(1)
-        wait_until(lambda: amounts(settings, 2) == {"you": Decimal("40.40")}, "as revision 2 has it")
-        wait_until(lambda: amounts(settings, 1) == {"you": Decimal("40.00")}, "version 1 is folded as before")
+        wait_until(lambda: amounts(settings, 2) == {"saver": Decimal("40.40")}, "revision 2 is folded")
+        wait_until(
+            lambda: amounts(settings, 1) == {"saver": Decimal("40.00")}, "version 1 is folded as before"
+        )
 
-    def why_refused(number: int) -> str:
+    def refusal_reason(number: int) -> str:
         status = query_status(settings, MODEL, number)
         return status.last_error if status is not None and status.phase == "refused" else ""
 
-    write_module(tmp_path, bonus=True, plain="nobody()")
+    write_module(tmp_path, bonus=True, plain="undefined()")
     with stream_driver(settings):
         wait_until(lambda: phase(settings, 2) == "real time", "version 2 is resumed")
         append(1)
-        wait_until(lambda: amounts(settings, 2) == {"you": Decimal("50.50")}, "version 2 is folded")
-        assert "cannot be built (NameError: name 'nobody' is not defined)" in why_refused(1)
+        wait_until(lambda: amounts(settings, 2) == {"saver": Decimal("50.50")}, "version 2 is folded")
+        assert "cannot be built (NameError: name 'undefined' is not defined)" in refusal_reason(1)
         write_module(tmp_path, bonus=True, plain='F.col("amount") * 2')
         wait_until(
-            lambda: "undo the edit, and add the new fold as a new revision" in why_refused(1), "still refused"
+            lambda: "undo the edit, and add the new fold as a new revision" in refusal_reason(1),
+            "still refused",
         )
-        assert amounts(settings, 1) == {"you": Decimal("40.00")}, "no new code on old state"
+        assert amounts(settings, 1) == {"saver": Decimal("40.00")}, "new code never continues old state"
         write_module(tmp_path, bonus=True)
         wait_until(
-            lambda: amounts(settings, 1) == {"you": Decimal("50.00")},
+            lambda: amounts(settings, 1) == {"saver": Decimal("50.00")},
             "version 1 is resumed with its own fold",
         )
     registry.close()

@@ -1,4 +1,4 @@
-"""A driver killed in real-time mode before its first commit leaves a checkpoint with which another one catches up."""
+"""A driver killed in real-time mode before its first commit leaves a checkpoint from which another driver can catch up."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The same stream job on a Spark standalone cluster with two workers, by a setting alone."""
+"""The same stream job runs on a Spark standalone cluster with two workers; only a setting differs."""
 
 import os
 import subprocess
@@ -23,7 +23,7 @@ CORES_PER_WORKER = 6
 
 @contextmanager
 def daemon(settings: Settings, class_name: str, *arguments: str, log: Path) -> Iterator[None]:
-    """Run one of Spark's own daemons from the wheel that the stream driver runs on."""
+    """Run a Spark daemon from the stream driver's PySpark installation."""
     home = spark_home(Tools(settings).stream_python)
     environment = {
         **os.environ,
@@ -44,7 +44,7 @@ def daemon(settings: Settings, class_name: str, *arguments: str, log: Path) -> I
 
 @pytest.fixture
 def cluster(stream_stack: Settings, tmp_path: Path) -> Iterator[str]:
-    """A master and two workers on loopback; gives the master's URL."""
+    """A master and two workers on loopback; yields the master's URL."""
     port, *ui_ports = free_ports(4)
     url = f"spark://{LOOPBACK}:{port}"
     log = tmp_path / "cluster.log"

@@ -1,4 +1,4 @@
-"""`./foldlake stream`: the stream driver alone, with any broker and without a registry; it stops on SIGTERM."""
+"""`./foldlake stream` runs a standalone stream driver, with any broker and without a registry, until SIGTERM."""
 
 import os
 import signal
@@ -24,7 +24,7 @@ SCHEMA_IDS = {"FundsAdded": 41, "FundsWithdrawn": 42}
 
 
 def launch(stream_stack: Settings, tmp_path: Path) -> subprocess.Popen[bytes]:
-    """Start the driver alone on the topic `alone`, in a process group of its own."""
+    """Start a standalone driver on the topic `alone`, in a new process group."""
     admin = AdminClient({"bootstrap.servers": stream_stack.kafka.bootstrap_servers})
     ensure_topics(admin, [Topic("alone", 3)], 1)
     schemas = [f"--schema={number}={SCHEMAS / name}.avsc" for name, number in SCHEMA_IDS.items()]
@@ -41,7 +41,7 @@ def launch(stream_stack: Settings, tmp_path: Path) -> subprocess.Popen[bytes]:
 
 @pytest.fixture
 def alone(stream_stack: Settings, tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """The driver alone; it ends with its test."""
+    """A standalone driver that runs until the end of the test."""
     process = launch(stream_stack, tmp_path)
     yield process
     if process.poll() is None:
@@ -60,7 +60,7 @@ def test_alone_folds_without_registry_and_stops_on_sigterm(
     source.append_raw(b"customer-1", header(43) + b"no such schema")
     source.flush()
 
-    wait_until(lambda: ledger.is_folded(stream_stack, "alone.out"), "all folded")
+    wait_until(lambda: ledger.is_folded(stream_stack, "alone.out"), "all events are folded")
     ledger.assert_exact(stream_stack, "alone.out")
     wait_until(
         lambda: len(records_of(stream_stack, "alone.dead-letter")) == 1, "the unknown id is a dead letter"
@@ -73,7 +73,7 @@ def test_alone_folds_without_registry_and_stops_on_sigterm(
     alone.send_signal(signal.SIGTERM)
     assert alone.wait(30) == 0
 
-    # As if the module's fold had been another one then.
+    # As if the state had been folded with another fold.
     rule = tmp_path / "state" / "checkpoint.fold"
     rule.with_name(f".{rule.name}.crc").unlink()
     rule.write_text(rule.read_text().replace("sum(", "max("))

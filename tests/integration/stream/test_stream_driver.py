@@ -1,4 +1,6 @@
-"""The stream driver on real input: rubbish, new schemas, a second read model, kills; every balance exact, each bad record accounted for."""
+"""The stream driver on realistic input: bad records, new schemas, a second read model, kills. Every balance is exact, and each bad
+record becomes one dead letter.
+"""
 
 import json
 from collections import Counter
@@ -25,14 +27,14 @@ from tests.support.stream_process import EventSource, records_of, states
 from tests.support.unsupervised_driver import SharedDriver
 from tests.support.waiting import wait_until
 
-LETTERS = f"{BALANCE.source_topic}.dead-letter"
+DEAD_LETTERS = f"{BALANCE.source_topic}.dead-letter"
 READ_MODELS = Path(__file__).parents[2] / "support" / "read_models"
 DEPOSITS_CHANGELOG = "deposits-per-day.v1.changelog"
 
 
 @pytest.fixture(scope="module")
 def settings(stream_stack: Settings) -> Settings:
-    """Settings with a second read model, which is one new file in a folder."""
+    """Settings with a second read model, which is a single file."""
     return stream_stack.changed(read_models_dir=READ_MODELS)
 
 
@@ -44,7 +46,7 @@ def shared_driver(settings: Settings) -> Iterator[SharedDriver]:
 
 @pytest.fixture
 def driver(shared_driver: SharedDriver) -> SharedDriver:
-    """The one driver of these tests, restarted if an earlier test has killed it."""
+    """The shared driver of these tests, restarted if an earlier test has killed it."""
     shared_driver.ensure_running()
     return shared_driver
 
@@ -65,10 +67,10 @@ def position_of(letter: Message) -> tuple[object, object]:
     return headers["source_partition"], headers["source_offset"]
 
 
-def rubbish(source: EventSource) -> list[tuple[str, bytes | None, bytes | None]]:
-    """Return 100 bad records, as (reason expected, key, value)."""
+def bad_records(source: EventSource) -> list[tuple[str, bytes | None, bytes | None]]:
+    """Return 100 bad records as (expected reason, key, value)."""
     good = source.serializer.serialize(random_event())
-    other = source.serializer.serialize(FundsAdded(customerId="somebody-else", amount=Decimal("1.00")))
+    other = source.serializer.serialize(FundsAdded(customerId="another-customer", amount=Decimal("1.00")))
     kinds: list[tuple[str, bytes | None, bytes | None]] = [
         ("null_key", None, good),
         ("null_value", b"customer-1", None),
@@ -84,13 +86,13 @@ def rubbish(source: EventSource) -> list[tuple[str, bytes | None, bytes | None]]
     return [*kinds * 9, *[("invalid_key", b"customer-1", other)] * 10]
 
 
-def test_good_events_are_folded_and_rubbish_becomes_dead_letters_once(
+def test_good_events_are_folded_and_each_bad_record_becomes_one_dead_letter(
     settings: Settings, shared_driver: SharedDriver, source: EventSource, ledger: Ledger
 ) -> None:
-    # So that it catches up with the events in batches.
+    # Stopped, so that it catches up with the events in batches.
     shared_driver.stop()
-    earlier = {position_of(letter) for letter in records_of(settings, LETTERS)}
-    bad = rubbish(source)
+    earlier = {position_of(letter) for letter in records_of(settings, DEAD_LETTERS)}
+    bad = bad_records(source)
     records: list[tuple[bytes | None, bytes | None]] = [(key, value) for _, key, value in bad]
     good = ledger.random_events(10_000 - len(bad))
     records += [(event.customerId.encode(), source.serializer.serialize(event)) for event in good]
@@ -104,11 +106,13 @@ def test_good_events_are_folded_and_rubbish_becomes_dead_letters_once(
 
     wait_until(lambda: ledger.is_folded(settings), "all good events are folded")
     wait_until(
-        lambda: len(records_of(settings, LETTERS)) >= len(earlier) + len(bad),
+        lambda: len(records_of(settings, DEAD_LETTERS)) >= len(earlier) + len(bad),
         "all bad records are dead letters",
     )
-    letters = [letter for letter in records_of(settings, LETTERS) if position_of(letter) not in earlier]
-    found = [dict(letter.headers() or []) for letter in letters]
+    dead_letters = [
+        letter for letter in records_of(settings, DEAD_LETTERS) if position_of(letter) not in earlier
+    ]
+    found = [dict(letter.headers() or []) for letter in dead_letters]
     assert Counter(str(headers["reason"], "utf-8") for headers in found) == expected  # type: ignore[arg-type]  # bytes
     positions = {(h["source_partition"], h["source_offset"]) for h in found}
     assert len(positions) == len(bad)
@@ -130,14 +134,14 @@ def test_first_start_creates_version_one_live(settings: Settings) -> None:
 
 
 @pytest.mark.usefixtures("driver")
-def test_read_model_of_one_new_file_is_folded_beside_the_first(
+def test_second_read_model_in_one_new_file_is_folded_beside_the_first(
     settings: Settings, source: EventSource, ledger: Ledger
 ) -> None:
     source.append(ledger.random_events(2_000))
-    mine = [FundsAdded(customerId="diarist", amount=Decimal(cents) / 100) for cents in (500, 1_250, 75)]
-    source.append([ledger.note(event) for event in mine])
+    deposited = [FundsAdded(customerId="diarist", amount=Decimal(cents) / 100) for cents in (500, 1_250, 75)]
+    source.append([ledger.add(event) for event in deposited])
     model = read_model("deposits-per-day", READ_MODELS)
-    days = Counter(f"diarist/{event.occurredOn:%Y-%m-%d}" for event in mine)
+    days = Counter(f"diarist/{event.occurredOn:%Y-%m-%d}" for event in deposited)
 
     def deposits() -> dict[str, int]:
         found = states(settings, model, DEPOSITS_CHANGELOG)
@@ -152,18 +156,18 @@ def test_read_model_of_one_new_file_is_folded_beside_the_first(
     assert registered >= {"balance", "deposits-per-day"}
 
 
-def test_event_of_a_new_schema_version_flows_without_a_restart_by_hand(
+def test_event_of_a_new_schema_version_is_folded_without_a_manual_restart(
     settings: Settings, driver: SharedDriver, source: EventSource, ledger: Ledger
 ) -> None:
     schema = event_schema("FundsAdded").parsed()
     schema["fields"].append({"name": "channel", "type": "string", "default": "till"})
     newer = RecordSchema.parse(json.dumps(schema), "FundsAdded with a channel")
     source.append(ledger.random_events(200))
-    wait_until(lambda: ledger.is_folded(settings), "the old ones are folded")
+    wait_until(lambda: ledger.is_folded(settings), "the events of the old schema are folded")
     process = driver.process
     newer_id = source.registry.register(BALANCE.source_topic, newer)
     for number in range(300):
-        event = ledger.note(FundsAdded(customerId=f"customer-{number % 50}", amount=Decimal("1.25")))
+        event = ledger.add(FundsAdded(customerId=f"customer-{number % 50}", amount=Decimal("1.25")))
         value = source.serializer.serialize(event)
         source.append_raw(event.customerId.encode(), header(newer_id) + value[5:] + b"\x06web")
     source.append(ledger.random_events(200))
@@ -175,20 +179,22 @@ def test_event_of_a_new_schema_version_flows_without_a_restart_by_hand(
 def test_killed_driver_is_exact_after_its_restart_and_writes_no_dead_letter_twice(
     settings: Settings, driver: SharedDriver, source: EventSource, ledger: Ledger
 ) -> None:
-    before = len(records_of(settings, LETTERS))
+    before = len(records_of(settings, DEAD_LETTERS))
     for _ in range(2):
         driver.ensure_running()
         source.append(ledger.random_events(1_500))
-        wait_until(lambda: ledger.folded(settings) >= ledger.events - 1_000, "some are folded")
-        source.append_raw(None, b"rubbish")
+        wait_until(lambda: ledger.folded(settings) >= ledger.events - 1_000, "some events are folded")
+        source.append_raw(None, b"garbage")
         source.append(ledger.random_events(500))
         driver.kill()
     driver.ensure_running()
     source.append(ledger.random_events(500))
-    wait_until(lambda: ledger.is_folded(settings), "all are folded again")
+    wait_until(lambda: ledger.is_folded(settings), "all events are folded again")
     ledger.assert_exact(settings)
-    wait_until(lambda: len(records_of(settings, LETTERS)) >= before + 2, "both bad records are dead letters")
-    assert len(records_of(settings, LETTERS)) == before + 2
+    wait_until(
+        lambda: len(records_of(settings, DEAD_LETTERS)) >= before + 2, "both bad records are dead letters"
+    )
+    assert len(records_of(settings, DEAD_LETTERS)) == before + 2
 
 
 def test_driver_killed_in_real_time_mode_after_a_commit_can_catch_up_in_batches(

@@ -1,4 +1,4 @@
-"""Concurrent changes of the version registry: one of two promotions fails with an error; other changes are decided again."""
+"""Concurrent changes of the version registry: one of two promotions fails with an error; other changes are retried."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -35,8 +35,8 @@ def registry(stream_stack: Settings, request: pytest.FixtureRequest) -> Iterator
         record = register(record, run_id=f"r{number}", reason="", fold_revision=1, now=NOW)
         record = promote(hand_over(record, number), number, now=NOW, retire_live_after=LATER)
     registry.compare_and_set(record, expected_revision=0)
-    # The broker answers a commit before its readers see it.
-    wait_until(lambda: name in registry.read(), "the record is there")
+    # The broker acknowledges a commit before readers see it.
+    wait_until(lambda: name in registry.read(), "the record is visible")
     yield registry
     registry.close()
 
@@ -45,35 +45,35 @@ def test_the_later_of_two_concurrent_rollbacks_loses(
     registry: VersionRegistry, stream_stack: Settings, request: pytest.FixtureRequest
 ) -> None:
     name, other = request.node.name, VersionRegistry(stream_stack.kafka.bootstrap_servers)
-    first_try: list[ReadModelVersions] = []
+    attempts: list[ReadModelVersions] = []
 
-    def meanwhile(record: ReadModelVersions) -> ReadModelVersions:
-        if not first_try:
-            first_try.append(record)
+    def with_concurrent_change(record: ReadModelVersions) -> ReadModelVersions:
+        if not attempts:
+            attempts.append(record)
             change_live(other, name, partial(roll_back, number=1, now=NOW, retire_live_after=LATER))
         return roll_back(record, 2, now=NOW, retire_live_after=LATER)
 
     with pytest.raises(PromotionLostError, match=r"v1 of .* became live in the place of v3 meanwhile"):
-        change_live(registry, name, meanwhile)
+        change_live(registry, name, with_concurrent_change)
     live = registry.read()[name].live
     other.close()
     assert live is not None
     assert live.number == 1
 
 
-def test_promotion_is_decided_again_when_something_else_changed(
+def test_promotion_is_retried_after_an_unrelated_change(
     registry: VersionRegistry, stream_stack: Settings, request: pytest.FixtureRequest
 ) -> None:
     name, other = request.node.name, VersionRegistry(stream_stack.kafka.bootstrap_servers)
-    first_try: list[ReadModelVersions] = []
+    attempts: list[ReadModelVersions] = []
 
-    def meanwhile(record: ReadModelVersions) -> ReadModelVersions:
-        if not first_try:
-            first_try.append(record)
+    def with_concurrent_change(record: ReadModelVersions) -> ReadModelVersions:
+        if not attempts:
+            attempts.append(record)
             change(other, name, partial(retire, number=1))
         return roll_back(record, 2, now=NOW, retire_live_after=LATER)
 
-    record = change_live(registry, name, meanwhile)
+    record = change_live(registry, name, with_concurrent_change)
     other.close()
     assert [(v.number, v.stage.value) for v in record.versions] == [
         (1, "retired"),

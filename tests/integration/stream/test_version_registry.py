@@ -1,4 +1,4 @@
-"""Of two concurrent writers of the version registry one succeeds; the other gets an error."""
+"""Of two concurrent writers of the version registry, one succeeds and the other gets an error."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor

@@ -1,1 +1,1 @@
-"""Tests with Airflow and the query nodes up."""
+"""Tests of the whole stack, including Airflow and the query nodes."""

@@ -1,4 +1,4 @@
-"""The shared stack with everything up. These tests come last: what is started here stays up to the end of the run."""
+"""The shared stack with all components up. These tests run last: what they start stays up until the end of the run."""
 
 import pytest
 
@@ -8,6 +8,6 @@ from stack.lifecycle import start
 
 @pytest.fixture(scope="session")
 def full_stack(servers: Settings) -> Settings:
-    """The shared stack with both query nodes and Airflow, and so the stream driver, up."""
+    """The shared stack with both query nodes and Airflow up, and therefore the stream driver."""
     start(servers, only=("query_nodes", "airflow"))
     return servers

@@ -1,4 +1,4 @@
-"""`./foldlake demo`, run as a user runs it: real input through the whole stack."""
+"""`./foldlake demo` as run by a user: real input through the whole stack."""
 
 import os
 import subprocess

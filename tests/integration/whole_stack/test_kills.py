@@ -1,6 +1,6 @@
-"""kill -9 of a server while events arrive: every balance is exact again on both nodes, without an operator.
+"""After a kill -9 of a server while events arrive, every balance is exact again on both nodes, without an operator.
 
-Of Airflow's processes and the stream driver the same is tested in `test_airflow_supervision.py`.
+`test_airflow_supervision.py` tests the same for Airflow's processes and the stream driver.
 """
 
 import os
@@ -32,14 +32,14 @@ def ledger(full_stack: Settings) -> Ledger:
 
 
 def pids(settings: Settings, server: str) -> list[int]:
-    """Return the process ids of a server and its children, itself first."""
+    """Return the process ids of a server and its children, the server's first."""
     pid = Supervisor(settings).states()[server].pid
     assert pid is not None, server
     return [pid, *(child.pid for child in psutil.Process(pid).children(recursive=True))]
 
 
 def kill(pid: int) -> None:
-    """Kill with -9 a process that may have ended with its parent already."""
+    """Kill a process with -9; it may already have ended with its parent."""
     try:
         os.kill(pid, signal.SIGKILL)
     except ProcessLookupError:
@@ -59,5 +59,8 @@ def test_balances_are_exact_after_a_kill(
     source.append(ledger.random_events(300))
 
     wait_until(
-        lambda: ledger.is_answered(full_stack), f"exact after {server}", RECOVERY_TIMEOUT_S, poll_s=0.5
+        lambda: ledger.is_answered(full_stack),
+        f"balances are exact after a kill of {server}",
+        RECOVERY_TIMEOUT_S,
+        poll_s=0.5,
     )

@@ -1,4 +1,4 @@
-"""Each stage of a rebuild is killed five times: readers see the old version or the new one, never a mixture, and nothing is left."""
+"""Each stage of a rebuild is killed five times: readers see either the old or the new version, and nothing is left behind."""
 
 import os
 import subprocess
@@ -30,8 +30,8 @@ pytestmark = [pytest.mark.endurance, pytest.mark.timeout(3600)]
 MODEL = "balance"
 KEYS = [f"rebuilt-{number}" for number in range(20)]
 CENTS = 125
-PATIENCE_S = 240.0
-# Python's start takes half a second; what follows is over within two.
+TIMEOUT_S = 240.0
+# Python takes half a second to start; the rest of a stage finishes within two seconds.
 QUICK_KILLS_S = (0.2, 0.8, 1.1, 1.4, 2.0)
 # Spark's session is up after about ten seconds.
 SPARK_KILLS_S = (2.0, 9.0, 12.0, 15.0, 18.0)
@@ -50,7 +50,7 @@ def stage_of(settings: Settings, number: int) -> Stage | None:
 
 
 class Stages:
-    """Starts a stage's action as a process of its own, as Airflow would."""
+    """Starts the action of a stage in a separate process, as Airflow does."""
 
     def __init__(self, settings: Settings, log: BinaryIO) -> None:
         self._settings = settings
@@ -68,14 +68,14 @@ class Stages:
         )
 
     def stream_job(self, job: str, *arguments: str) -> subprocess.Popen[bytes]:
-        """Start a job of the stream's Spark."""
+        """Start a job with the stream's Spark."""
         settings = self._settings
         return self._submit(
             "spark-submit-catch-up", stream_master(settings), stream_config(settings), job, *arguments
         )
 
     def lake_job(self, job: str, *arguments: str) -> subprocess.Popen[bytes]:
-        """Start a job of the lake's Spark."""
+        """Start a job with the lake's Spark."""
         settings = self._settings
         return self._submit("spark-submit-lake", settings.lake.master, lake_config(settings), job, *arguments)
 
@@ -96,8 +96,8 @@ class Stages:
             command, cwd=CHECKOUT, env=self._environment, stdout=self._log, stderr=self._log
         )
 
-    def killed_then_done(self, kind: str, name: str, *arguments: str, kills_s: tuple[float, ...]) -> None:
-        """Start a stage and kill it after each of these times, in seconds; then start it once more and let it finish."""
+    def kill_then_finish(self, kind: str, name: str, *arguments: str, kills_s: tuple[float, ...]) -> None:
+        """Start a stage and kill it after each of these times; then start it once more and let it finish."""
         start = getattr(self, kind)
         for after_s in kills_s:
             process: subprocess.Popen[bytes] = start(name, *arguments)
@@ -105,29 +105,29 @@ class Stages:
                 process.wait(after_s)
             process.kill()
             process.wait(30)
-        assert start(name, *arguments).wait(PATIENCE_S) == 0, f"{name}: see {self._log.name}"
+        assert start(name, *arguments).wait(TIMEOUT_S) == 0, f"{name}: see {self._log.name}"
 
 
 @pytest.fixture
 def stages(full_stack: Settings) -> Iterator[Stages]:
-    """The stages of a rebuild, all with one log."""
+    """The stages of a rebuild, with a shared log."""
     with (full_stack.home / "logs" / "killed-stages.log").open("ab") as log:
         yield Stages(full_stack, log)
 
 
 @pytest.fixture(scope="module")
 def source(full_stack: Settings) -> Iterator[EventSource]:
-    """Append events to some keys continuously, with the retirement DAG paused: it would abandon a version without a run."""
+    """Append events to some keys continuously, with the retirement DAG paused, which would abandon a version without a run."""
     source = EventSource(full_stack, MODEL)
     wait_until(
-        lambda: MODEL in VersionRegistry(full_stack.kafka.bootstrap_servers).read(), "version 1", PATIENCE_S
+        lambda: MODEL in VersionRegistry(full_stack.kafka.bootstrap_servers).read(), "version 1", TIMEOUT_S
     )
     api = airflow_api(full_stack)
     api.set_paused(RETIREMENT_DAG, paused=True)
-    over = threading.Event()
+    stopping = threading.Event()
 
     def produce() -> None:
-        while not over.wait(0.1):
+        while not stopping.wait(0.1):
             source.append(FundsAdded(customerId=key, amount=Decimal(CENTS) / 100) for key in KEYS)
 
     thread = threading.Thread(target=produce, daemon=True)
@@ -135,7 +135,7 @@ def source(full_stack: Settings) -> Iterator[EventSource]:
     try:
         yield source
     finally:
-        over.set()
+        stopping.set()
         thread.join(30)
         api.set_paused(RETIREMENT_DAG, paused=False)
 
@@ -143,10 +143,10 @@ def source(full_stack: Settings) -> Iterator[EventSource]:
 @contextmanager
 def readers(settings: Settings) -> Iterator[Readers]:
     """Query both nodes continuously; fail at the end if any answer was wrong."""
-    with Readers(settings.query_ports, MODEL, KEYS, CENTS) as asking:
-        wait_until(lambda: asking.versions or asking.faults, "the first answers")
-        yield asking
-    assert asking.faults == []
+    with Readers(settings.query_ports, MODEL, KEYS, CENTS) as active_readers:
+        wait_until(lambda: active_readers.versions or active_readers.faults, "the first answers")
+        yield active_readers
+    assert active_readers.faults == []
 
 
 def next_number(settings: Settings) -> int:
@@ -157,11 +157,14 @@ def wait_for_keys(settings: Settings) -> None:
     """Wait until each key has its first record."""
 
     def answered() -> bool:
-        with Readers(settings.query_ports, MODEL, KEYS, CENTS) as asking:
-            wait_until(lambda: sum(asking.versions.values()) + len(asking.faults) > 2 * len(KEYS), "a round")
-        return not asking.faults
+        with Readers(settings.query_ports, MODEL, KEYS, CENTS) as active_readers:
+            wait_until(
+                lambda: sum(active_readers.versions.values()) + len(active_readers.faults) > 2 * len(KEYS),
+                "every key is read",
+            )
+        return not active_readers.faults
 
-    wait_until(answered, "all keys are folded", PATIENCE_S)
+    wait_until(answered, "all keys are folded", TIMEOUT_S)
 
 
 def test_rebuild_with_every_stage_killed_is_promoted_and_rolled_back(
@@ -174,28 +177,30 @@ def test_rebuild_with_every_stage_killed_is_promoted_and_rolled_back(
     assert live is not None
     version = ("--version", str(number))
     check = ("--stores", "changelog,staging", "--mode", "full", "--run-id", f"killed-v{number}")
-    with readers(full_stack) as asking:
-        stages.killed_then_done(
+    with readers(full_stack) as active_readers:
+        stages.kill_then_finish(
             "action",
             "register_candidate",
             *("--run-id", f"killed-{number}", "--reason", "to be killed"),
             kills_s=QUICK_KILLS_S,
         )
-        assert next_number(full_stack) == number + 1, "one version was registered, however often it was tried"
-        stages.killed_then_done("stream_job", "catch_up", *version, kills_s=SPARK_KILLS_S)
-        stages.killed_then_done("lake_job", "build_staging", *version, kills_s=SPARK_KILLS_S)
-        stages.killed_then_done("lake_job", "quality_check", *version, *check, kills_s=SPARK_KILLS_S)
-        stages.killed_then_done("action", "hand_over", *version, kills_s=QUICK_KILLS_S)
-        stages.killed_then_done("action", "hydrate", *version, kills_s=QUICK_KILLS_S)
-        assert set(asking.versions) == {live.number}, "no reader has seen the candidate"
-        stages.killed_then_done("action", "promote", *version, "--grace-hours", "1", kills_s=QUICK_KILLS_S)
-        wait_until(lambda: asking.versions[number] > 0, "readers get the new version", timeout_s=10)
-        stages.killed_then_done("lake_job", "promote_lake", kills_s=SPARK_KILLS_S)
-        stages.killed_then_done("action", "roll_back", "--version", str(live.number), kills_s=QUICK_KILLS_S)
-        before = asking.versions[live.number]
-        wait_until(lambda: asking.versions[live.number] > before + 50, "readers get the old version back", 20)
-        stages.killed_then_done("action", "retire", *version, kills_s=QUICK_KILLS_S)
-        assert set(asking.versions) == {live.number, number}
+        assert next_number(full_stack) == number + 1, "repeated attempts register only one version"
+        stages.kill_then_finish("stream_job", "catch_up", *version, kills_s=SPARK_KILLS_S)
+        stages.kill_then_finish("lake_job", "build_staging", *version, kills_s=SPARK_KILLS_S)
+        stages.kill_then_finish("lake_job", "quality_check", *version, *check, kills_s=SPARK_KILLS_S)
+        stages.kill_then_finish("action", "hand_over", *version, kills_s=QUICK_KILLS_S)
+        stages.kill_then_finish("action", "hydrate", *version, kills_s=QUICK_KILLS_S)
+        assert set(active_readers.versions) == {live.number}, "no reader has seen the candidate"
+        stages.kill_then_finish("action", "promote", *version, "--grace-hours", "1", kills_s=QUICK_KILLS_S)
+        wait_until(lambda: active_readers.versions[number] > 0, "readers get the new version", timeout_s=10)
+        stages.kill_then_finish("lake_job", "promote_lake", kills_s=SPARK_KILLS_S)
+        stages.kill_then_finish("action", "roll_back", "--version", str(live.number), kills_s=QUICK_KILLS_S)
+        before = active_readers.versions[live.number]
+        wait_until(
+            lambda: active_readers.versions[live.number] > before + 50, "readers get the old version back", 20
+        )
+        stages.kill_then_finish("action", "retire", *version, kills_s=QUICK_KILLS_S)
+        assert set(active_readers.versions) == {live.number, number}
     assert stage_of(full_stack, number) is Stage.RETIRED
     assert_nothing_left(full_stack, number)
 
@@ -206,16 +211,18 @@ def test_abandoned_rebuild_leaves_nothing_however_often_the_cleanup_is_killed(
     assert source.topic == MODEL
     number = next_number(full_stack)
     version = ("--version", str(number))
-    with readers(full_stack) as asking:
-        registering = stages.action(
-            "register_candidate", "--run-id", f"given-up-{number}", "--reason", "given up"
+    with readers(full_stack) as active_readers:
+        registration = stages.action(
+            "register_candidate", "--run-id", f"abandoned-{number}", "--reason", "to be abandoned"
         )
-        assert registering.wait(PATIENCE_S) == 0
-        # There is no catch-up: the stream driver folds it from the first event.
-        assert stages.action("hand_over", *version).wait(PATIENCE_S) == 0
-        stages.killed_then_done("action", "abandon", *version, kills_s=QUICK_KILLS_S)
-        assert stages.action("promote", *version).wait(PATIENCE_S) == 1, "what was abandoned is not promoted"
-        assert number not in asking.versions
+        assert registration.wait(TIMEOUT_S) == 0
+        # Without a catch-up, the stream driver folds the version from the first event.
+        assert stages.action("hand_over", *version).wait(TIMEOUT_S) == 0
+        stages.kill_then_finish("action", "abandon", *version, kills_s=QUICK_KILLS_S)
+        assert stages.action("promote", *version).wait(TIMEOUT_S) == 1, (
+            "an abandoned version cannot be promoted"
+        )
+        assert number not in active_readers.versions
     assert stage_of(full_stack, number) is Stage.ABANDONED
     assert_nothing_left(full_stack, number)
 

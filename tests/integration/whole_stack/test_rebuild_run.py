@@ -1,4 +1,4 @@
-"""A rebuild as an operator starts it: over REST, under load, to its promotion; a second one is refused; a rollback."""
+"""A rebuild started over REST under load: it is promoted, a second one is refused, and a rollback restores the old version."""
 
 import math
 import threading
@@ -23,55 +23,57 @@ from tests.support.rebuild_readers import Readers
 from tests.support.stream_process import EventSource
 from tests.support.waiting import wait_until
 
-# A rebuild is five Spark jobs one after the other, here on a machine that has other things to do.
+# A rebuild runs five Spark jobs in sequence, here on a machine with other load.
 pytestmark = pytest.mark.timeout(2400)
 
 MODEL = "balance"
 KEYS = [f"under-load-{number}" for number in range(50)]
 CENTS = 125
-EVENTS_A_SECOND = 500
+EVENTS_PER_S = 500
 TICK_S = 0.1
-PATIENCE_S = 900.0
-# Each look takes Airflow tens of milliseconds of the two cores that its tasks need.
-LOOK_S = 1.0
-THINKING_S = 3.0
+TIMEOUT_S = 900.0
+# Each poll costs Airflow tens of milliseconds on the two cores that its tasks need.
+POLL_S = 1.0
+ANSWER_DELAY_S = 3.0
 
 
 @pytest.fixture(scope="module")
 def stack(full_stack: Settings) -> Settings:
     """The whole stack with version 1."""
     wait_until(
-        lambda: MODEL in VersionRegistry(full_stack.kafka.bootstrap_servers).read(), "version 1", PATIENCE_S
+        lambda: MODEL in VersionRegistry(full_stack.kafka.bootstrap_servers).read(), "version 1", TIMEOUT_S
     )
     return full_stack
 
 
 @pytest.fixture
 def under_load(stack: Settings) -> Iterator[Settings]:
-    """The same while events arrive."""
+    """The same stack while events arrive."""
     source = EventSource(stack, MODEL)
     events = [FundsAdded(customerId=key, amount=Decimal(CENTS) / 100) for key in KEYS]
     values = [(event_key(event), source.serializer.serialize(event)) for event in events]
-    over = threading.Event()
+    stopping = threading.Event()
 
     def produce() -> None:
-        while not over.wait(TICK_S):
-            for number in range(int(EVENTS_A_SECOND * TICK_S)):
+        while not stopping.wait(TICK_S):
+            for number in range(int(EVENTS_PER_S * TICK_S)):
                 source.append_raw(*values[number % len(values)])
 
     thread = threading.Thread(target=produce, daemon=True)
     thread.start()
 
     def answered() -> bool:
-        with Readers(stack.query_ports, MODEL, KEYS, CENTS) as asking:
-            wait_until(lambda: asking.versions.total() + len(asking.faults) > 2 * len(KEYS), "a round")
-        return not asking.faults
+        with Readers(stack.query_ports, MODEL, KEYS, CENTS) as readers:
+            wait_until(
+                lambda: readers.versions.total() + len(readers.faults) > 2 * len(KEYS), "every key is read"
+            )
+        return not readers.faults
 
     try:
-        wait_until(answered, "all keys are folded", PATIENCE_S)
+        wait_until(answered, "all keys are folded", TIMEOUT_S)
         yield stack
     finally:
-        over.set()
+        stopping.set()
         thread.join(30)
 
 
@@ -92,32 +94,29 @@ def states(api: AirflowApi, dag_id: str, run_id: str) -> dict[str, str | None]:
 
 
 def wait_for(api: AirflowApi, dag_id: str, run_id: str, task_id: str, state: str) -> None:
-    """Wait for a task's state; fail at once when the run has failed."""
+    """Wait for a task's state; fail immediately if the run has failed."""
 
     def reached() -> bool:
         now = states(api, dag_id, run_id)
         assert now.get(task_id) == state or api.run_state(dag_id, run_id) != "failed", now
         return now.get(task_id) == state
 
-    wait_until(reached, f"{task_id} is {state}", PATIENCE_S, LOOK_S)
+    wait_until(reached, f"{task_id} is {state}", TIMEOUT_S, POLL_S)
 
 
-def said(api: AirflowApi, run_id: str, task_id: str) -> str:
+def task_log(api: AirflowApi, run_id: str, task_id: str) -> str:
     return "\n".join(api.task_log(REBUILD_DAG, run_id, task_id, 1))
 
 
 def checks(api: AirflowApi) -> dict[str, str]:
-    """Return the quality check's runs that an event of the lake's asset triggered, and their states."""
+    """Return the runs of the quality check that the lake's asset triggered, and their states."""
     runs = api.runs(QUALITY_DAG, limit=50)
     return {run_id: state for run_id, state in runs.items() if run_id.startswith("asset_triggered")}
 
 
 def answer(api: AirflowApi, run_id: str, option: str, state: str) -> None:
-    """Answer the question as a person would: not within the second in which it is asked, and again when it is repeated.
-
-    See OptionalApproval.
-    """
-    # When the answer may be given; infinite while the question is not asked.
+    """Answer the approval like a person: after a delay, and again if the task asks again. See OptionalApproval."""
+    # When to answer; infinite while the task is not waiting for an answer.
     answer_at_s = math.inf
 
     def answered() -> bool:
@@ -126,14 +125,14 @@ def answer(api: AirflowApi, run_id: str, option: str, state: str) -> None:
         if now != "awaiting_input":
             answer_at_s = math.inf
         elif answer_at_s == math.inf:
-            answer_at_s = time.monotonic() + THINKING_S
+            answer_at_s = time.monotonic() + ANSWER_DELAY_S
         elif time.monotonic() >= answer_at_s:
             answer_at_s = math.inf
-            with suppress(AirflowUnavailableError):  # it has been answered meanwhile
+            with suppress(AirflowUnavailableError):  # already answered
                 api.answer(REBUILD_DAG, run_id, "approve", option)
         return now == state
 
-    wait_until(answered, f"approve is {state}", PATIENCE_S, LOOK_S)
+    wait_until(answered, f"approve is {state}", TIMEOUT_S, POLL_S)
 
 
 def test_rebuild_under_load_is_approved_promoted_and_rolled_back(
@@ -142,35 +141,35 @@ def test_rebuild_under_load_is_approved_promoted_and_rolled_back(
     before = record(under_load)
     assert before.live is not None
     old, number = before.live.number, max(v.number for v in before.versions) + 1
-    with Readers(under_load.query_ports, MODEL, KEYS, CENTS) as asking:
+    with Readers(under_load.query_ports, MODEL, KEYS, CENTS) as readers:
         conf = {"read_model": MODEL, "reason": "under load", "approve": True, "grace_hours": 1}
         run_id = api.trigger(REBUILD_DAG, conf)
         wait_for(api, REBUILD_DAG, run_id, "register_candidate", "success")
         second = api.trigger(REBUILD_DAG, conf | {"reason": "at the same time"})
         wait_until(
-            lambda: api.run_state(REBUILD_DAG, second) == "failed", "the second fails", PATIENCE_S, LOOK_S
+            lambda: api.run_state(REBUILD_DAG, second) == "failed", "the second run fails", TIMEOUT_S, POLL_S
         )
-        assert f"The rebuild {run_id} is building v{number} of balance" in said(
+        assert f"The rebuild {run_id} is building v{number} of balance" in task_log(
             api, second, "register_candidate"
         )
         assert states(api, REBUILD_DAG, second)["abandon"] == "skipped"
         wait_for(api, REBUILD_DAG, run_id, "approve", "awaiting_input")
-        assert set(asking.versions) == {old}
+        assert set(readers.versions) == {old}
         answer(api, run_id, "Approve", "success")
         wait_for(api, REBUILD_DAG, run_id, "promote", "success")
-        wait_until(lambda: asking.versions[number] > 0, "readers get the new version")
+        wait_until(lambda: readers.versions[number] > 0, "readers get the new version")
         wait_for(api, REBUILD_DAG, run_id, "retire", "deferred")
         after = record(under_load)
         assert [v.stage for v in after.versions if v.number in (old, number)] == [Stage.PREVIOUS, Stage.LIVE]
 
         rollback = api.trigger(ROLLBACK_DAG, {"read_model": MODEL, "reason": "back"})
         wait_until(
-            lambda: api.run_state(ROLLBACK_DAG, rollback) == "success", "rolled back", PATIENCE_S, LOOK_S
+            lambda: api.run_state(ROLLBACK_DAG, rollback) == "success", "rolled back", TIMEOUT_S, POLL_S
         )
         live = record(under_load).live
         assert live is not None
         assert live.number == old
-    assert asking.faults == []
+    assert readers.faults == []
     retire_version(under_load, MODEL, number)
     assert find_leftovers(under_load, MODEL, number) == []
 
@@ -180,14 +179,14 @@ def test_a_quality_check_follows_the_promotion_in_the_lake(stack: Settings, api:
     wait_until(
         lambda: "success" in checks(api).values(),
         "a check after the promotion has passed",
-        PATIENCE_S,
-        LOOK_S,
+        TIMEOUT_S,
+        POLL_S,
     )
-    assert "failed" not in checks(api).values(), "no false alarm while the lake follows"
+    assert "failed" not in checks(api).values(), "no false alarm before the lake has followed the promotion"
 
 
 def skip(api: AirflowApi, run_id: str, task_id: str) -> None:
-    """Mark a task as successful, as an operator can in Airflow's page."""
+    """Mark a task as successful, as an operator can in the Airflow UI."""
     api._call(
         "PATCH", f"dags/{REBUILD_DAG}/dagRuns/{run_id}/taskInstances/{task_id}", json={"new_state": "success"}
     )
@@ -197,13 +196,13 @@ def test_rejected_rebuild_is_abandoned(stack: Settings, api: AirflowApi) -> None
     conf = {"read_model": MODEL, "reason": "to be rejected", "approve": True}
     run_id = api.trigger(REBUILD_DAG, conf)
     wait_for(api, REBUILD_DAG, run_id, "register_candidate", "success")
-    # The stream driver then folds the candidate from the first event: what will be rejected needs no proof.
+    # The stream driver then folds the candidate from the first event; a rebuild to be rejected needs no verification.
     for task_id in ("catch_up", "build_staging", "verify"):
         skip(api, run_id, task_id)
     wait_for(api, REBUILD_DAG, run_id, "approve", "awaiting_input")
     number = record(stack).versions[-1].number
     answer(api, run_id, "Reject", "failed")
-    wait_until(lambda: api.run_state(REBUILD_DAG, run_id) == "failed", "the run ends", PATIENCE_S, LOOK_S)
+    wait_until(lambda: api.run_state(REBUILD_DAG, run_id) == "failed", "the run ends", TIMEOUT_S, POLL_S)
     now = states(api, REBUILD_DAG, run_id)
     assert (now["approve"], now["promote"], now["abandon"]) == ("failed", "upstream_failed", "success")
     version = record(stack).version(number)
@@ -215,6 +214,6 @@ def test_rejected_rebuild_is_abandoned(stack: Settings, api: AirflowApi) -> None
 def test_misspelt_field_is_refused_before_the_rebuild_starts(stack: Settings, api: AirflowApi) -> None:
     before = record(stack)
     run_id = api.trigger(REBUILD_DAG, {"read_model": MODEL, "reason": "x", "aprove": False})
-    wait_until(lambda: api.run_state(REBUILD_DAG, run_id) == "failed", "it fails", PATIENCE_S, LOOK_S)
-    assert "Unknown field: aprove" in said(api, run_id, "register_candidate")
+    wait_until(lambda: api.run_state(REBUILD_DAG, run_id) == "failed", "the run fails", TIMEOUT_S, POLL_S)
+    assert "Unknown field: aprove" in task_log(api, run_id, "register_candidate")
     assert record(stack) == before

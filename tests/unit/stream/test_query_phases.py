@@ -1,6 +1,6 @@
-"""A query catches up, runs in real time, and keeps its guard until it is stopped; a rebuild's stops when it has caught up.
+"""A query catches up, runs in real time, and keeps its guard until it is stopped; the query of a rebuild stops once caught up.
 
-Spark's query is replaced by one that a test ends, the topic and the checkpoint by a number of events.
+A fake that the test ends replaces Spark's query; a number of events replaces the topic and the checkpoint.
 """
 
 from collections.abc import Callable, Iterator
@@ -16,31 +16,31 @@ from spark_jobs.streaming.query_spec import QuerySpec
 from spark_jobs.streaming.supervised_query import Phase, SupervisedQuery
 from tests.support.query_specs import NO_CONSUMER, NO_SPARK, TRIGGERS, spec
 
-FAR = TRIGGERS.catch_up_threshold_events + 1
+LARGE_LAG = TRIGGERS.catch_up_threshold_events + 1
 
 
 class EndableQuery:
-    """In place of Spark's query: active until a test ends it."""
+    """Replaces Spark's query: active until a test ends it."""
 
     def __init__(self) -> None:
         self.isActive = True
         self.error: Exception | None = None
 
     def exception(self) -> Exception | None:
-        """Return what it ended with."""
+        """Return the error that ended the query, if any."""
         return self.error
 
     def stop(self) -> None:
-        """End it."""
+        """End the query."""
         self.isActive = False
 
 
 class Spark:
-    """The started queries, oldest first, and how far the checkpoint is behind the topic."""
+    """The started queries, oldest first, and the lag of the checkpoint behind the topic."""
 
     def __init__(self) -> None:
         self.started: list[EndableQuery] = []
-        self.behind = 0
+        self.lag = 0
         self.guards = 0
 
     def start(self, *_arguments: object) -> EndableQuery:
@@ -55,7 +55,7 @@ class Spark:
 
     @contextmanager
     def guard(self) -> Iterator[None]:
-        """Count the guards that are held."""
+        """Count the active guards."""
         self.guards += 1
         yield
         self.guards -= 1
@@ -69,7 +69,7 @@ def spark(monkeypatch: pytest.MonkeyPatch) -> Spark:
         "start_real_time": spark.start,
         "remove_uncommitted": lambda *_: False,
         "committed_offsets": lambda *_: Offsets(),
-        "end_offsets": lambda *_: (spark.behind,),
+        "end_offsets": lambda *_: (spark.lag,),
         "headers_ahead": lambda *_: set(),
     }
     for name, replacement in replacements.items():
@@ -83,15 +83,15 @@ def polled(spark: Spark, query_spec: QuerySpec) -> SupervisedQuery:
     return query
 
 
-def test_query_far_behind_catches_up_before_it_runs_in_real_time(spark: Spark) -> None:
-    spark.behind = FAR
+def test_query_with_a_large_lag_catches_up_before_it_runs_in_real_time(spark: Spark) -> None:
+    spark.lag = LARGE_LAG
     query = polled(spark, spec())
     assert query.phase is Phase.CATCHING_UP
 
-    spark.behind = 0
+    spark.lag = 0
     spark.end()
     query.poll()
-    assert query.phase is Phase.CATCHING_UP, "its end is noticed"
+    assert query.phase is Phase.CATCHING_UP, "this poll only handles the end of the batch query"
     query.poll()
     assert (query.phase, query.restarts) == (Phase.REAL_TIME, 0)
 
@@ -111,18 +111,18 @@ def test_guard_is_held_over_a_restart_until_the_query_is_stopped(
     assert (spark.started[-1].isActive, spark.guards) == (False, 0)
 
 
-def test_catch_up_of_a_rebuild_reads_until_it_is_near_the_end_and_stops(spark: Spark) -> None:
+def test_catch_up_of_a_rebuild_reads_until_its_lag_is_small_and_stops(spark: Spark) -> None:
     catch_up = replace(spec(), triggers=replace(TRIGGERS, stop_when_caught_up=True))
     query = polled(spark, catch_up)
-    assert query.phase is Phase.CATCHING_UP, "in batches, however near the end it is"
+    assert query.phase is Phase.CATCHING_UP, "in batches, however small the lag"
 
-    spark.behind = FAR
+    spark.lag = LARGE_LAG
     spark.end()
     query.poll()
     query.poll()
     assert (query.phase, len(spark.started)) == (Phase.CATCHING_UP, 2)
 
-    spark.behind = FAR - 1
+    spark.lag = LARGE_LAG - 1
     spark.end()
     query.poll()
     assert (query.phase, spark.guards) == (Phase.STOPPED, 0)

@@ -1,4 +1,4 @@
-"""The driver's queries follow the specifications, get task slots by rank, and leave the dead letters for last."""
+"""The driver's queries follow the specifications, get task slots by rank, and start the dead letters last."""
 
 from include.stream.slot_planning import SlotRank
 from spark_jobs.streaming.query_set import NO_SLOTS, QuerySet
@@ -7,12 +7,12 @@ from spark_jobs.streaming.supervised_query import Phase, SupervisedQuery
 from tests.support.query_specs import NO_CONSUMER, NO_SPARK, spec
 
 LIVE = spec("balance/v1", rank=SlotRank.SERVING)
-LETTERS = spec("balance.dead-letter", waits=True, rank=SlotRank.SERVING)
+DEAD_LETTERS = spec("balance.dead-letter", waits=True, rank=SlotRank.SERVING)
 CANDIDATE = spec("balance/v2", essential=False, rank=SlotRank.CANDIDATE)
 
 
 class Driver:
-    """A query set with specifications that a test changes."""
+    """A query set whose specifications a test changes."""
 
     def __init__(self, *specs: QuerySpec, task_slots: int = 100) -> None:
         self.specs = list(specs)
@@ -26,7 +26,7 @@ class Driver:
 
     @property
     def due(self) -> list[str]:
-        """The names of the queries that are polled now."""
+        """The names of the queries that are due."""
         return [query.name for query in self.queries.due()]
 
 
@@ -43,7 +43,7 @@ def test_query_lives_as_long_as_its_specification() -> None:
 
 
 def test_dead_letters_start_when_no_fold_is_catching_up() -> None:
-    driver = Driver(LETTERS, LIVE)
+    driver = Driver(DEAD_LETTERS, LIVE)
     assert driver.due == ["balance/v1"]
 
     driver.by_name["balance/v1"].phase = Phase.CATCHING_UP
@@ -53,21 +53,21 @@ def test_dead_letters_start_when_no_fold_is_catching_up() -> None:
 
     driver.by_name["balance.dead-letter"].phase = Phase.REAL_TIME
     driver.by_name["balance/v1"].phase = Phase.CATCHING_UP
-    assert driver.due == ["balance/v1", "balance.dead-letter"], "they run on"
+    assert driver.due == ["balance/v1", "balance.dead-letter"], "the query is not stopped"
 
 
 def test_dead_letters_do_not_wait_for_a_failing_candidate() -> None:
-    driver = Driver(LETTERS, CANDIDATE)
+    driver = Driver(DEAD_LETTERS, CANDIDATE)
     driver.by_name["balance/v2"].phase = Phase.FAILED
     assert driver.due == ["balance/v2", "balance.dead-letter"]
 
 
-def test_query_without_slots_is_refused_until_there_are_some() -> None:
-    driver = Driver(CANDIDATE, LIVE, LETTERS, task_slots=4)
+def test_query_without_slots_is_refused_until_slots_are_free() -> None:
+    driver = Driver(CANDIDATE, LIVE, DEAD_LETTERS, task_slots=4)
     candidate = driver.by_name["balance/v2"]
     assert (candidate.phase, candidate.last_error) == (Phase.REFUSED, NO_SLOTS)
     assert "balance/v2" not in driver.due
 
-    driver.specs = [CANDIDATE, LETTERS]
+    driver.specs = [CANDIDATE, DEAD_LETTERS]
     driver.queries.reconcile()
     assert "balance/v2" in driver.due

@@ -33,26 +33,30 @@ def test_shuffle_partitions_follow_the_source_unless_set() -> None:
     assert shuffle_partitions(Settings.of(stream_shuffle_partitions=3), 6) == 3
 
 
-EACH = 8
-KEPT = {
-    "v1": SlotClaim(EACH, SlotRank.PREVIOUS, -9),
-    "v2": SlotClaim(EACH, SlotRank.PREVIOUS, -5),
-    "v3": SlotClaim(EACH, SlotRank.SERVING),
-    "v4": SlotClaim(EACH, SlotRank.CANDIDATE),
+SLOTS_PER_QUERY = 8
+CLAIMS = {
+    "v1": SlotClaim(SLOTS_PER_QUERY, SlotRank.PREVIOUS, -9),
+    "v2": SlotClaim(SLOTS_PER_QUERY, SlotRank.PREVIOUS, -5),
+    "v3": SlotClaim(SLOTS_PER_QUERY, SlotRank.SERVING),
+    "v4": SlotClaim(SLOTS_PER_QUERY, SlotRank.CANDIDATE),
 }
 
 
 def test_live_version_has_slots_before_all_others() -> None:
-    assert queries_with_slots(KEPT, (), EACH) == {"v3"}
-    assert queries_with_slots(KEPT, (), 2 * EACH) == {"v3", "v4"}
-    assert queries_with_slots(KEPT, (), 3 * EACH) == {"v3", "v4", "v1"}
-    assert queries_with_slots(KEPT, (), 9 * EACH) == set(KEPT)
+    assert queries_with_slots(CLAIMS, (), SLOTS_PER_QUERY) == {"v3"}
+    assert queries_with_slots(CLAIMS, (), 2 * SLOTS_PER_QUERY) == {"v3", "v4"}
+    assert queries_with_slots(CLAIMS, (), 3 * SLOTS_PER_QUERY) == {"v3", "v4", "v1"}
+    assert queries_with_slots(CLAIMS, (), 9 * SLOTS_PER_QUERY) == set(CLAIMS)
 
 
-def test_query_that_runs_keeps_its_slots() -> None:
-    assert queries_with_slots(KEPT, ("v2", "v3"), 2 * EACH) == {"v2", "v3"}
+def test_running_query_keeps_its_slots() -> None:
+    assert queries_with_slots(CLAIMS, ("v2", "v3"), 2 * SLOTS_PER_QUERY) == {"v2", "v3"}
 
 
 def test_query_without_a_shuffle_fits_where_a_fold_does_not() -> None:
-    claims = {**KEPT, "route": SlotClaim(EACH // 2, SlotRank.OTHER)}
-    assert queries_with_slots(claims, ("v1", "v3"), 2 * EACH + EACH // 2) == {"v1", "v3", "route"}
+    claims = {**CLAIMS, "route": SlotClaim(SLOTS_PER_QUERY // 2, SlotRank.OTHER)}
+    assert queries_with_slots(claims, ("v1", "v3"), 2 * SLOTS_PER_QUERY + SLOTS_PER_QUERY // 2) == {
+        "v1",
+        "v3",
+        "route",
+    }

@@ -1,4 +1,4 @@
-"""A file in the folder of specifications is all that a new query takes."""
+"""A new query needs only a new file in the folder of specifications."""
 
 import importlib
 import sys

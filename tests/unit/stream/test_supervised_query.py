@@ -1,4 +1,4 @@
-"""A query that fails, cannot be prepared or must not start: what is retried, what is refused, and what ends the driver."""
+"""A query that fails, cannot be prepared or must not start is retried, refused, or ends the driver."""
 
 from itertools import count
 
@@ -10,46 +10,46 @@ from spark_jobs.streaming.query_spec import StartRefusedError
 from spark_jobs.streaming.supervised_query import Phase, QueryFailedError, SupervisedQuery
 from tests.support.query_specs import Attempts, query
 
-TRIES = supervised_query.MAX_FAILURES_IN_A_ROW + 5
+POLLS = supervised_query.MAX_FAILURES_IN_A_ROW + 5
 
 
 @pytest.fixture(autouse=True)
 def clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a thousand seconds pass at each look at the clock: every retry is due."""
+    """Advance the clock by a thousand seconds at each reading, so that every retry is due."""
     seconds = count(0, 1_000)
     monkeypatch.setattr("spark_jobs.streaming.supervised_query.time.monotonic", lambda: float(next(seconds)))
 
 
-def poll_often(failing: SupervisedQuery) -> None:
-    for _ in range(TRIES):
+def poll_repeatedly(failing: SupervisedQuery) -> None:
+    for _ in range(POLLS):
         failing.poll()
 
 
 def test_query_that_readers_depend_on_ends_the_driver() -> None:
     message = "balance/v2 failed 9 times in a row, last with: the fold gives null"
     with pytest.raises(QueryFailedError, match=message):
-        poll_often(query(Attempts()))
+        poll_repeatedly(query(Attempts()))
 
 
-def test_any_other_query_is_retried_without_end() -> None:
+def test_any_other_query_is_retried_indefinitely() -> None:
     attempts = Attempts()
     failing = query(attempts, essential=False)
-    poll_often(failing)
+    poll_repeatedly(failing)
 
-    assert (attempts.prepared, attempts.started) == (1, TRIES)
+    assert (attempts.prepared, attempts.started) == (1, POLLS)
     assert (failing.phase, failing.last_error) == (Phase.FAILED, "the fold gives null")
 
 
-def test_unavailable_server_is_no_failure_of_an_essential_query() -> None:
+def test_unavailable_server_does_not_count_as_a_failure_of_an_essential_query() -> None:
     attempts = Attempts(prepare_error=KafkaUnavailableError("no broker"))
     waiting = query(attempts)
-    poll_often(waiting)
+    poll_repeatedly(waiting)
 
-    assert (attempts.prepared, attempts.started) == (TRIES, 0)
+    assert (attempts.prepared, attempts.started) == (POLLS, 0)
     assert (waiting.phase, waiting.last_error, waiting.failures_in_a_row) == (Phase.FAILED, "no broker", 0)
 
 
-def test_refused_query_is_checked_again_and_starts_when_its_reason_is_gone() -> None:
+def test_refused_query_is_checked_again_and_starts_once_the_reason_is_gone() -> None:
     attempts = Attempts(prepare_error=StartRefusedError("revision 2 is missing"))
     refused = query(attempts, essential=False)
     refused.poll()
@@ -64,7 +64,7 @@ def test_refused_query_is_checked_again_and_starts_when_its_reason_is_gone() -> 
     assert (attempts.prepared, attempts.started) == (3, 1)
 
 
-def test_stopped_query_starts_no_more() -> None:
+def test_stopped_query_never_starts_again() -> None:
     attempts = Attempts()
     stopped = query(attempts)
     stopped.stop()
