@@ -17,10 +17,10 @@ commit stores the changelog offsets up to which it has read. OPTIMIZE and VACUUM
 harmless: the next one continues from the offsets in the table. Each successful run emits an event of the asset `lake/<model>`,
 which starts the quality check.
 
-The DAG runs every `FOLDLAKE_COMPACTION_INTERVAL_S` seconds (0: only by hand). Missed runs are not made up: one run merges
+The DAG runs every `FOLDLAKE_COMPACTION_INTERVAL_S` seconds (0: only manually). Missed runs are not repeated: one run merges
 everything new. While the DAG is **paused**, the tables stay as they are.
 
-**By hand**: press **Trigger**, or `./foldlake compact`. `./foldlake lake` shows the tables and their lag. The tables are
+**Manually**: press **Trigger**, or run `./foldlake compact`. `./foldlake lake` shows the tables and their lag. The tables are
 described in `docs/lake.md`.
 """
 TASK_DOCS = """

@@ -22,12 +22,12 @@ It runs
 * **after each compaction, promotion and rollback**, on a sample of the keys (a different one each time); it counts all of them.
   After a compaction it is skipped within nine times the duration of the last check;
 * **every day at 03:00 UTC**, on all keys;
-* **by hand**: press **Trigger** and choose what to check.
+* **manually**: press **Trigger** and choose what to check.
 
 | task | meaning | what to do |
 |---|---|---|
-| failed | records differ from the log; a retry would find the same | open the task's **Report**: it names the keys, with stored and replayed values. `docs/quality.md` |
-| up for retry | Kafka, the schema registry or a query node did not answer | `./foldlake status` shows which |
+| failed | records differ from the log; a retry would fail again | open the task's **Report**: it names the keys, with stored and replayed values. `docs/quality.md` |
+| up for retry | Kafka, the schema registry or a query node did not respond | `./foldlake status` shows which |
 | skipped | nothing to check, or the read model cannot be checked | the task's log names the reason |
 
 A failed check is posted to the webhook `FOLDLAKE_ALERT_WEBHOOK_URL`, if set.
@@ -42,7 +42,7 @@ FORM = {
         "full",
         enum=["full", "sample"],
         title="Mode",
-        description="full: every key. sample: about FOLDLAKE_QUALITY_SAMPLE_KEYS of them, and the number of all.",
+        description="full: every key. sample: about FOLDLAKE_QUALITY_SAMPLE_KEYS keys, and the total number of keys.",
     ),
     "stores": Param(
         ["lake", "nodes"],
@@ -51,7 +51,7 @@ FORM = {
         examples=["lake", "nodes", "changelog", "staging"],
         minItems=1,
         title="Stores",
-        description="lake: the analysts' table. nodes: the store of each query node. changelog, staging: of a version being built.",
+        description="lake: the analysts' table. nodes: the store of each query node. changelog, staging: those of a version being built.",
     ),
 }
 

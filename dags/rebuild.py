@@ -18,7 +18,7 @@ fold, equals what the log yields. The replaced version is kept for a rollback du
 
 {failure_table(REBUILD)}
 
-Whenever this run is killed, readers get the old version or the new one, never a mix. See `docs/rebuild.md`.
+If this run is killed at any point, readers get the old version or the new one, never a mix. See `docs/rebuild.md`.
 """
 
 MODELS = load_read_models(Settings().read_models_dir)
@@ -31,7 +31,7 @@ FORM = {
         minLength=1,
         maxLength=MAX_REASON_CHARACTERS,
         title="Reason",
-        description="Stays with the version, and becomes this run's note.",
+        description="Stored with the version and as this run's note.",
     ),
     "fold_revision": Param(
         None,
@@ -43,7 +43,7 @@ FORM = {
     "approve": Param(
         True,  # noqa: FBT003 - the form's default
         type="boolean",
-        title="Approve by hand",
+        title="Approve manually",
         description="On: the verified candidate waits for approval (task approve, under Required Actions). Off: it is promoted.",
     ),
     "grace_hours": Param(
@@ -63,7 +63,7 @@ with DAG(
     doc_md=DOCS,
     params=FORM,
     is_paused_upon_creation=False,
-    # The registry refuses a second rebuild of the same read model, with a reason; it does not wait in Airflow's queue.
+    # The registry rejects a second rebuild of the same read model with a reason: it must not wait in Airflow's queue.
     **dag_arguments("rebuild", "spark", max_active_runs=16),
 ):
     plan_tasks(REBUILD)

@@ -1,4 +1,4 @@
-"""The DAG that retires versions that are due and cleans up after rebuilds that could not."""
+"""The DAG that retires versions that are due, and removes what ended rebuilds left behind."""
 
 from datetime import timedelta
 from typing import Any

@@ -12,10 +12,10 @@ from include.settings import Settings
 DOCS = f"""
 ### Makes a previous version live again
 
-A replaced version is folded and kept loaded for its grace time. A rollback is one record in the version registry, which the
-query nodes follow within a second, then one commit for the lake's table. The version that was live becomes the previous one,
-so a second rollback undoes the first. A rollback that names no version does nothing if another version became live after it
-was requested.
+During its grace time, a replaced version is still folded and stays loaded on the query nodes. A rollback is one record in the
+version registry, which the query nodes follow within a second, then one commit for the lake's table. The version that was live
+becomes the previous one, so a second rollback undoes the first. A rollback that names no version does nothing if another
+version became live after it was requested.
 
 Press **Trigger**, then choose the read model and state the reason. `./foldlake versions` lists the versions. A retired
 version cannot come back: rebuild with its fold revision instead.
@@ -40,7 +40,7 @@ FORM = {
         minLength=1,
         maxLength=MAX_REASON_CHARACTERS,
         title="Reason",
-        description="Becomes this run's note.",
+        description="Stored as this run's note.",
     ),
 }
 

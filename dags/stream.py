@@ -11,8 +11,8 @@ from include.spark.stream_config import stream_config
 DOCS = """
 ### Keeps the stream driver running
 
-One long-lived Spark application folds the events of every read model into its changelog. This DAG launches it, and launches it
-again when it ends for any reason: with `@continuous`, a new run starts as soon as the last one has ended.
+One long-lived Spark application folds the events of every read model into its changelog. This DAG launches it and relaunches
+it whenever it ends: with `@continuous`, a new run starts as soon as the last one has ended.
 
 * **Stop**: pause this DAG, then mark its run as failed. `./foldlake down` does both in order.
 * **Restart**: mark the run as failed, or clear its task.

@@ -1,1 +1,1 @@
-"""What the Spark jobs, the query API, the DAGs and the command line share."""
+"""Code that the Spark jobs, the query API, the DAGs and the command line share."""

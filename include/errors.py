@@ -1,12 +1,12 @@
-"""The root of every error that Foldlake raises on purpose."""
+"""The base class of Foldlake's errors, and the errors that several packages raise."""
 
 
 class FoldlakeError(Exception):
-    """Something that Foldlake decided not to do; the message says what, why and what to do next."""
+    """An expected failure; the message states what failed, why, and the next step."""
 
 
 class SettingsError(FoldlakeError):
-    """A setting has a value that cannot work."""
+    """A setting has an invalid value."""
 
 
 class ReadModelError(FoldlakeError):
@@ -14,19 +14,19 @@ class ReadModelError(FoldlakeError):
 
 
 class SchemaError(FoldlakeError):
-    """An Avro schema is missing, unreadable or does not fit its use."""
+    """An Avro schema is missing, unreadable or unsuitable."""
 
 
 class RegistryUnavailableError(FoldlakeError):
-    """The schema registry does not answer, so nothing can be decided about a schema id."""
+    """The schema registry does not respond, so a schema id can be neither resolved nor rejected."""
 
 
 class KafkaUnavailableError(FoldlakeError):
-    """The brokers do not answer within the time allowed."""
+    """The brokers do not respond within the timeout."""
 
 
 class RevisionConflictError(FoldlakeError):
-    """Somebody else changed the version registry's record first: read it again, then decide again."""
+    """Another process changed the version registry's record first: read the record again, then retry."""
 
 
 class UnknownReadModelError(FoldlakeError):

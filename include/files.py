@@ -1,4 +1,4 @@
-"""Files that several processes share: replaced as a whole, and locked by one process at a time. Standard library only."""
+"""Atomic replacement and locks for files that several processes share. Standard library only."""
 
 import fcntl
 import os
@@ -12,9 +12,10 @@ POLL_INTERVAL_S = 0.2
 
 
 def write_atomically(path: Path, content: bytes | str) -> None:
-    """Replace a file, and create its folder where there is none: readers see the old content or the new one, whole.
+    """Replace a file atomically, and create its folder if necessary: readers see the old content or the new content.
 
-    The content survives a killed process. It is not flushed to the disk, so a machine that goes down may leave the old one.
+    The new content survives if the process is killed. It is not flushed to disk: after a machine crash, the file may have the old
+    content.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     new = path.with_name(f".{path.name}.{os.getpid()}.new")
@@ -28,7 +29,7 @@ def write_atomically(path: Path, content: bytes | str) -> None:
 
 
 class FileLockedError(Exception):
-    """Another process holds the lock; `holder` is what it wrote into the file, in most cases its process id."""
+    """Another process holds the lock; `holder` is the note in the file, usually the holder's process id."""
 
     def __init__(self, path: Path, holder: str) -> None:
         super().__init__(f"{path} is locked by {holder or 'another process'}")
@@ -37,15 +38,15 @@ class FileLockedError(Exception):
 
 
 class FileLock:
-    """An exclusive lock on a file. The kernel releases it when its holder ends, however that happens.
+    """An exclusive lock on a file. The kernel releases it when its holder ends, even if it is killed.
 
-    `flock(2)`, and not the library `filelock`: some holders become another program by `exec` and keep the lock, and
-    the launcher locks before any library is installed.
+    This class uses `flock(2)` instead of the library `filelock`, because some holders `exec` another program and keep the
+    lock, and because the launcher takes a lock before any library is installed.
 
     Args:
-        path: the file, which stays when the lock is released. Its content names the holder.
-        survives_exec: whether a program that this process becomes by `exec`, or starts with inherited file
-            descriptors, holds the lock too. It is then released when the last of these processes ends.
+        path: the lock file, which is not deleted on release. Its content names the holder.
+        survives_exec: whether programs that this process executes (`exec`), or starts with inherited file
+            descriptors, inherit the lock. It is then released when the last of these processes ends.
     """
 
     def __init__(self, path: Path, *, survives_exec: bool = False) -> None:
@@ -59,7 +60,7 @@ class FileLock:
         return self._descriptor is not None
 
     def try_acquire(self, note: str = "") -> bool:
-        """Take the lock unless another process holds it; writes `note` (by default the process id) into the file."""
+        """Take the lock if it is free, and write `note` (by default the process id) into the file; do not wait."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
@@ -93,7 +94,7 @@ class FileLock:
 
 
 def holder_of(path: Path) -> str:
-    """Return what the holder of a lock wrote into its file; empty when nothing can be read."""
+    """Return the holder's note from a lock file; empty when the file cannot be read."""
     try:
         return path.read_text(encoding="utf-8").strip()
     except OSError:
@@ -101,7 +102,7 @@ def holder_of(path: Path) -> str:
 
 
 def is_locked(path: Path) -> bool:
-    """Whether any process holds the lock of a file; False where there is no such file."""
+    """Return whether any process holds the lock of a file; False if the file does not exist."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -126,8 +127,8 @@ def file_lock(
 ) -> Iterator[None]:
     """Hold the lock of a file for a block of code.
 
-    Raises FileLockedError, or what `error` makes of it, when another process holds the lock for all of `wait_s`.
-    `while_waiting` is called with the seconds waited so far, every few seconds, for a log line.
+    Raises FileLockedError, or the exception that `error` returns for it, when the lock is not released within `wait_s` seconds.
+    Calls `while_waiting` every few seconds with the seconds waited so far, for a log line.
     """
     lock = FileLock(path)
     try:

@@ -16,7 +16,7 @@ POLL_INTERVAL_S = 0.5
 def die_with_parent(parent_pid: int | None = None) -> None:
     """Have this process killed with SIGKILL as soon as its parent ends.
 
-    On Linux the kernel does it, even after an `exec`. Elsewhere a thread watches the parent, until an `exec`.
+    On Linux the kernel does this, even after an `exec`. On other systems a thread polls the parent, but an `exec` ends it.
 
     Args:
         parent_pid: the expected parent, by default the current one. When it has already ended, this process ends at
@@ -25,7 +25,7 @@ def die_with_parent(parent_pid: int | None = None) -> None:
     expected = os.getppid() if parent_pid is None else parent_pid
     if sys.platform == "linux":
         if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL)) != 0:
-            raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG) was refused")
+            raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG) failed")
     else:
         threading.Thread(target=_watch, args=(expected,), name="parent-death", daemon=True).start()
     # The parent may have ended before the call above took effect, which sends no signal.

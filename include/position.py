@@ -1,7 +1,7 @@
-"""Up to where something has read its source: one key's record (`Position`), or everything that reads a topic (`Offsets`).
+"""How far a source has been read: for one key's record (`Position`), or for all partitions of a topic (`Offsets`).
 
-The one place for the names, the order and the text form of a position. State records (Avro), Spark columns, HTTP, the
-lake's tags and the quality check's cut are made from it. docs/decisions/0006 says why a position is one offset.
+The names, the order and the text form of a position are defined only here. State records (Avro), Spark columns, HTTP, the
+lake's tags and the quality check's cut use them. docs/decisions/0006 explains why a position is a single offset.
 """
 
 import json
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, Self
 
-# 19 digits hold every offset that Kafka has.
+# Every Kafka offset fits into 19 digits.
 OFFSET_TEXT = re.compile(r"[0-9]{1,19}")
 
 
@@ -19,7 +19,7 @@ OFFSET_TEXT = re.compile(r"[0-9]{1,19}")
 class PositionField:
     """One field of a state record's position: its name, Avro type and meaning.
 
-    maximum_of: the event column whose maximum it is; None: it counts the events. The events of a key stand in one
+    maximum_of: the event column whose maximum it is, or None if it counts the events. The events of a key are in one
         partition, in order, so the maxima are the values of the newest event.
     """
 
@@ -40,20 +40,20 @@ OCCURRED_ON = PositionField(
     "Newest occurredOn among the events folded in.",
     "occurredOn",
 )
-# In the order in which every state record, table and report has them, behind the state's own fields.
+# In the order of every state record, table and report, after the state's own fields.
 POSITION_RECORD_FIELDS = (EVENT_COUNT, SOURCE_PARTITION, SOURCE_OFFSET, OCCURRED_ON)
 POSITION_COLUMNS = tuple(field.name for field in POSITION_RECORD_FIELDS)
-# (event_count, source_partition, source_offset) of a decoded record; KeyError where one is absent.
+# (event_count, source_partition, source_offset) of a decoded record; raises KeyError if one is absent.
 position_values = itemgetter(EVENT_COUNT.name, SOURCE_PARTITION.name, SOURCE_OFFSET.name)
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Up to which event of its key a record is folded.
+    """How far the events of a key are folded into its record.
 
     partition, offset: of the newest event folded in.
-    event_count: how many events of the key that makes; 0 for the position of a single event on the log.
-    topic: the source topic; empty where the read model gives it, as in a state record.
+    event_count: number of the key's events folded in; 0 for the position of a single event in the log.
+    topic: the source topic; empty where the read model determines it, as in a state record.
     """
 
     partition: int
@@ -63,7 +63,7 @@ class Position:
 
     @classmethod
     def take_from(cls, fields: dict[str, Any], topic: str = "") -> Self:
-        """Remove the position's fields from a decoded state record and return them; KeyError where one is absent."""
+        """Remove the position's fields from a decoded state record and return them; raises KeyError if one is absent."""
         return cls(
             partition=fields.pop(SOURCE_PARTITION.name),
             offset=fields.pop(SOURCE_OFFSET.name),
@@ -72,7 +72,7 @@ class Position:
         )
 
     def record_fields(self) -> dict[str, int]:
-        """Return the position as fields of a state record, in their order."""
+        """Return the position as fields of a state record, in the record's order."""
         return {
             EVENT_COUNT.name: self.event_count,
             SOURCE_PARTITION.name: self.partition,
@@ -80,13 +80,13 @@ class Position:
         }
 
     def covers(self, other: "Position") -> bool:
-        """Whether a record at this position contains the event at the other one; False for another partition or topic."""
+        """Return whether a record at this position contains the event at the other one; False for another partition or topic."""
         return self._is_comparable(other) and self.offset >= other.offset
 
     def merge(self, other: "Position") -> "Position":
-        """Return the further one of two positions of a key; raises ValueError where they are of different partitions."""
+        """Return the later of two positions of a key; raises ValueError if their partitions or topics differ."""
         if not self._is_comparable(other):
-            message = f"{self} and {other} are of different partitions: neither is further than the other."
+            message = f"{self} and {other} are in different partitions or topics and cannot be merged."
             raise ValueError(message)
         return other if other.offset > self.offset else self
 
@@ -95,7 +95,7 @@ class Position:
         return same_topic and self.partition == other.partition
 
     def __str__(self) -> str:
-        """Return the text form: `partition=3, offset=39928, event_count=50`, with `topic=...` in front where it is known."""
+        """Return the text form: `partition=3, offset=39928, event_count=50`, preceded by `topic=...` if known."""
         topic = f"topic={self.topic}, " if self.topic else ""
         if not self.event_count:
             return f"{topic}partition={self.partition}, offset={self.offset}"
@@ -117,7 +117,7 @@ class Position:
 
 
 def position_text(fields: Mapping[str, Any]) -> str:
-    """Return the text form of a decoded record's position. For each lookup, so without a `Position` in between."""
+    """Return the text form of a decoded record's position. Every lookup calls it, so it creates no `Position`."""
     event_count, partition, offset = position_values(fields)
     return _text(partition, offset, event_count)
 
@@ -139,24 +139,24 @@ def _not_a_position(text: str) -> str:
 
 
 class Offsets(dict[int, int]):
-    """Up to where a whole topic is read: partition -> offset of the first record that is not; 0 where none is given.
+    """How far a whole topic has been read: partition -> offset of the first unread record; 0 for a partition not given.
 
-    The end offsets of a topic, the cut of a check, what a table is complete up to. A value: make another one instead of
-    changing it. It is a dictionary, so that JSON, Spark and Delta's tags take it as it is.
+    Used for a topic's end offsets, a check's cut, and the offsets up to which a table is complete. A value object: create
+    another one instead of changing it. It is a dictionary so that JSON, Spark and Delta's tags accept it unconverted.
     """
 
     @classmethod
     def of_ends(cls, ends: Iterable[int]) -> Self:
-        """Return the end offsets of the partitions from 0 on."""
+        """Return the offsets for a sequence of end offsets, of partition 0, 1, and so on."""
         return cls(enumerate(ends))
 
     @classmethod
     def from_json(cls, by_partition: Mapping[str, int]) -> Self:
-        """Return offsets whose partitions are text, as JSON has them; raises ValueError, AttributeError."""
+        """Return the offsets of a JSON object, whose partitions are strings; raises ValueError or AttributeError."""
         return cls({int(partition): offset for partition, offset in by_partition.items()})
 
     def for_spark(self, topic: str) -> str:
-        """Return the offsets as Spark's Kafka source takes them: JSON by topic and partition."""
+        """Return the offsets in the format of Spark's Kafka source: JSON by topic and partition."""
         return json.dumps({topic: {str(partition): offset for partition, offset in self.items()}})
 
     def of(self, partition: int) -> int:
@@ -164,18 +164,18 @@ class Offsets(dict[int, int]):
         return self.get(partition, 0)
 
     def merge(self, other: Mapping[int, int]) -> "Offsets":
-        """Return the higher offset of each partition: what was once read stays read."""
+        """Return the higher offset of each partition."""
         partitions = sorted(self.keys() | other.keys())
         return Offsets({p: max(self.of(p), other.get(p, 0)) for p in partitions})
 
     def covers(self, ends: Mapping[int, int]) -> bool:
-        """Whether everything below these ends is read."""
+        """Return whether everything below these end offsets has been read."""
         return all(self.of(partition) >= end for partition, end in ends.items())
 
     def with_event(self, event: Position) -> "Offsets":
-        """Return the offsets once everything of a partition is read, up to and including the event at a position."""
+        """Return the offsets after the event's partition has been read up to and including this event."""
         return self.merge({event.partition: event.offset + 1})
 
     def events_until(self, ends: Mapping[int, int]) -> int:
-        """Return how many events lie between these offsets and the ends."""
+        """Return the number of events between these offsets and the end offsets."""
         return sum(max(0, end - self.of(partition)) for partition, end in ends.items())

@@ -1,4 +1,4 @@
-"""Waiting for a condition, and retrying a call: one loop each, with a deadline. Standard library only."""
+"""Waiting for a condition and retrying a call, each with a deadline. Standard library only."""
 
 import time
 from collections.abc import Callable
@@ -17,7 +17,7 @@ def wait_for(
     while_waiting: Callable[[float], None] | None = None,
     log_interval_s: float = LOG_INTERVAL_S,
 ) -> T | None:
-    """Call `look` until it returns something other than None or False, and return that; None after the timeout.
+    """Call `look` until it returns something other than None or False, and return that; return None after the timeout.
 
     Args:
         look: called at once, then every `poll_s` seconds, for the last time after the timeout. An exception that it

@@ -1,1 +1,1 @@
-"""What the DAGs and the command line share of Airflow: names, tasks, operators, and a client of its REST API."""
+"""Airflow code that the DAGs and the command line share: names, tasks, operators, and a client of its REST API."""

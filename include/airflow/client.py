@@ -19,7 +19,7 @@ LATE_ANSWER_S = 20.0
 LATE_ANSWER_POLL_S = 1.0
 MAX_NOTE_CHARACTERS = 1000
 
-# How a run can be ended from outside.
+# The states in which `mark_run` can end a run.
 RunState = Literal["success", "failed"]
 
 
@@ -32,7 +32,7 @@ class AirflowUnavailableError(FoldlakeError):
     def because(cls, call: str, reason: object, status: int | None = None) -> "AirflowUnavailableError":
         """Return the error of a failed call, such as "GET http://…"."""
         error = cls(
-            f"The call {call} of Airflow's API failed: {reason}. `./foldlake status` shows whether Airflow runs."
+            f"Airflow API call {call} failed: {reason}. `./foldlake status` shows whether Airflow runs."
         )
         error.status = status
         return error
@@ -40,7 +40,7 @@ class AirflowUnavailableError(FoldlakeError):
 
 @dataclass(frozen=True)
 class TaskState:
-    """A task of a run: Airflow's name of its state (None: not scheduled yet), number of its current try, how long that took."""
+    """A task of a run: Airflow's name of its state (None: not scheduled yet), and its current try's number and duration."""
 
     task_id: str
     state: str | None
@@ -49,7 +49,7 @@ class TaskState:
 
 
 class AirflowApi:
-    """One Airflow, as one user. Logs in at the first call that needs it, and again when the token has expired."""
+    """One user's session with one Airflow. Logs in at the first call that requires it, and again when the token has expired."""
 
     def __init__(self, base_url: str, user: str = "", password: str = "") -> None:
         self._base_url = base_url.rstrip("/")
@@ -58,7 +58,7 @@ class AirflowApi:
         self._http = httpx.Client(trust_env=False, timeout=REQUEST_TIMEOUT_S)
 
     def health(self) -> frozenset[str]:
-        """Return the components that are healthy: of metadatabase, scheduler, triggerer, dag_processor. Never raises."""
+        """Return the healthy components out of metadatabase, scheduler, triggerer and dag_processor. Never raises."""
         try:
             response = self._http.get(f"{self._base_url}/api/v2/monitor/health", timeout=HEALTH_TIMEOUT_S)
             components = response.json()
@@ -95,7 +95,7 @@ class AirflowApi:
         return run_id
 
     def _exists(self, dag_id: str, run_id: str) -> bool:
-        """Return whether a run appears within the time that a busy Airflow takes."""
+        """Return whether a run exists, waiting up to LATE_ANSWER_S for it to appear."""
 
         def look() -> bool:
             try:
@@ -106,7 +106,7 @@ class AirflowApi:
         return bool(wait_for(look, timeout_s=LATE_ANSWER_S, poll_s=LATE_ANSWER_POLL_S))
 
     def set_note(self, dag_id: str, run_id: str, note: str) -> None:
-        """Set a run's note, which Airflow shows in the list of runs; cut to the length that Airflow stores."""
+        """Set a run's note, which Airflow shows in the list of runs; truncated to the length that Airflow stores."""
         self._call(
             "PATCH", f"dags/{dag_id}/dagRuns/{quote(run_id)}", json={"note": note[:MAX_NOTE_CHARACTERS]}
         )
@@ -121,7 +121,7 @@ class AirflowApi:
             raise
 
     def tasks(self, dag_id: str, run_id: str) -> list[TaskState]:
-        """Return the tasks of a run, in no order."""
+        """Return the tasks of a run, in no particular order."""
         path = f"dags/{dag_id}/dagRuns/{quote(run_id)}/taskInstances"
         return [
             TaskState(str(task["task_id"]), task["state"], int(task["try_number"]), task["duration"])
@@ -173,7 +173,7 @@ class AirflowApi:
                 self._log_in()
                 response = self._http.request(method, url, **arguments)
         except httpx.HTTPError as error:
-            # A time-out of httpx has no text of its own.
+            # A timeout of httpx has an empty message.
             raise AirflowUnavailableError.because(
                 f"{method} {url}", str(error) or type(error).__name__
             ) from error

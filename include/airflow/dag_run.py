@@ -1,4 +1,4 @@
-"""One run of a DAG: started by a call of Airflow's API, and followed as a sequence of events."""
+"""A run of a DAG, triggered through Airflow's REST API and followed as a sequence of events."""
 
 import time
 from collections.abc import Collection, Iterator
@@ -24,7 +24,7 @@ class RunTimeoutError(FoldlakeError):
 
 @dataclass(frozen=True)
 class TaskChanged:
-    """A task entered another state, or another try."""
+    """A task changed its state or started another try."""
 
     task: TaskState
 
@@ -39,7 +39,7 @@ class TaskProgress:
 
 @dataclass(frozen=True)
 class TaskFailure:
-    """A task of a run that ended without success has failed; these are the last lines of its log."""
+    """A failed task of a run that did not succeed, with the last lines of its log."""
 
     task_id: str
     last_lines: tuple[str, ...]
@@ -47,7 +47,7 @@ class TaskFailure:
 
 @dataclass(frozen=True)
 class RunEnded:
-    """The last event. succeeded: whether the tasks that were waited for have succeeded."""
+    """The last event. succeeded: whether all awaited tasks succeeded."""
 
     succeeded: bool
 
@@ -76,15 +76,15 @@ class DagRun:
         return cls(api, dag_id, run_id, f"{settings.airflow.base_url}/dags/{dag_id}/runs/{run_id}")
 
     def follow(self, until: Collection[str], *, timeout_s: float = float("inf")) -> Iterator[RunEvent]:
-        """Yield what happens until the tasks `until` have succeeded, or the run has ended without that.
+        """Yield events until all tasks in `until` have succeeded, or the run has ended.
 
-        Raises AirflowUnavailableError when Airflow is down for minutes, RunTimeoutError after `timeout_s` seconds.
+        Raises AirflowUnavailableError when Airflow is down for OUTAGE_TIMEOUT_S, RunTimeoutError after `timeout_s` seconds.
         """
         began_s = answered_s = time.monotonic()
         while True:
             try:
                 tasks = self._api.tasks(self._dag_id, self.run_id)
-                yield from self._news(tasks)
+                yield from self._changes(tasks)
                 succeeded = {task.task_id for task in tasks if task.state == "success"}
                 if succeeded.issuperset(until):
                     yield RunEnded(succeeded=True)
@@ -104,10 +104,10 @@ class DagRun:
             time.sleep(POLL_INTERVAL_S)
 
     def has_succeeded(self, task_id: str) -> bool:
-        """Return whether a task had succeeded when the run was last looked at."""
+        """Return whether a task had succeeded at the last poll."""
         return self._seen.get(task_id, (None, 0))[0] == "success"
 
-    def _news(self, tasks: list[TaskState]) -> Iterator[RunEvent]:
+    def _changes(self, tasks: list[TaskState]) -> Iterator[RunEvent]:
         for task in sorted(tasks, key=lambda t: t.state not in ENDED):
             now = (task.state, task.try_number)
             if self._seen.get(task.task_id) != now:

@@ -15,18 +15,18 @@ def airflow_home(settings: Settings) -> Path:
 
 
 def passwords_path(settings: Settings) -> Path:
-    """Return the file in which Airflow's simple auth manager keeps the passwords: a JSON object, user -> password."""
+    """Return the file in which Airflow's simple auth manager stores the passwords: a JSON object, user -> password."""
     return airflow_home(settings) / "passwords.json"
 
 
 def password(settings: Settings) -> str:
     """Return the password of Airflow's user `admin`: the setting, or the one generated for this home.
 
-    Raises OSError, ValueError or KeyError when the file that keeps it is missing or unreadable.
+    Raises OSError, ValueError or KeyError when the file that stores it is missing or unreadable.
     """
     return settings.airflow.password or str(json.loads(passwords_path(settings).read_text())[USER])
 
 
 def airflow_api(settings: Settings) -> AirflowApi:
-    """Return a client of this Airflow, which logs in at its first call; raises what `password` raises."""
+    """Return a client of this Airflow, which logs in at its first call; raises the same errors as `password`."""
     return AirflowApi(settings.airflow.base_url, USER, password(settings))

@@ -1,11 +1,11 @@
-"""Names that DAGs, stack and command line share, and the arguments that all DAGs have in common. Imports no Airflow."""
+"""Names that DAGs, stack and command line share, and the arguments common to all DAGs. Does not import Airflow."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from include.rebuild.stage import Slot
 
-# Fixed and past: with `@continuous`, a start date that moves makes the scheduler skip every second run for ever.
+# Fixed and in the past: with `@continuous`, a changing start date makes the scheduler skip every second run.
 START_DATE = datetime(2024, 1, 1, tzinfo=UTC)
 OWNER = "foldlake"
 
@@ -20,7 +20,7 @@ SPARK_STREAM_CONNECTION = "stream_spark"
 # The same for the jobs that read and write the lake: AIRFLOW_CONN_LAKE_SPARK.
 SPARK_LAKE_CONNECTION = "lake_spark"
 
-# The alias under which a task emits an event of a lake asset, when its form determines which one.
+# The alias under which a task emits an event of the lake asset that the run's form determines.
 LAKE_ALIAS = "lake"
 
 # Pools: name -> (slots, description). `./foldlake up` creates them.
@@ -30,11 +30,11 @@ QUALITY_POOL = "quality"
 POOLS = {
     LAKE_POOL: (
         1,
-        "Writers of lake/<model>: one at a time, so that none builds on a table that another replaces",
+        "Jobs that write lake/<model>: one at a time, because a promotion replaces the table",
     ),
     REBUILD_POOL: (
         1,
-        "Catch-up, staging and verification of rebuilds: as many at once as the machine can run",
+        "Catch-up, staging and verification of rebuilds: as many in parallel as the machine can run",
     ),
     QUALITY_POOL: (1, "Quality checks"),
 }
@@ -56,7 +56,7 @@ def quality_asset(model: str) -> str:
 
 
 def dag_arguments(*tags: str, max_active_runs: int = 1) -> dict[str, Any]:
-    """Return the arguments that every DAG is made with."""
+    """Return the arguments common to all DAGs."""
     return {
         "start_date": START_DATE,
         "catchup": False,

@@ -35,9 +35,9 @@ class ReportLink(BaseOperatorLink):
 
 
 class CheckStores(SparkSubmitOperator):
-    """Runs spark_jobs/quality_check.py for one read model: as the form requests, a sample after a compaction, all keys daily.
+    """Runs spark_jobs/quality_check.py for one read model: as the form specifies, on a sample after a compaction, on all keys daily.
 
-    A failed check fails the task without retry. A check that could not be run is retried; one that never can be is skipped.
+    A failed check fails the task without retry. A check that could not run is retried; one that can never run is skipped.
     """
 
     operator_extra_links = (ReportLink(),)
@@ -67,7 +67,7 @@ class CheckStores(SparkSubmitOperator):
             left_s = pause_left_s(settings, self.read_model, time.time())
             if left_s:
                 raise AirflowSkipException(
-                    f"The last check of {self.read_model} took long: the next one that follows a compaction runs in {left_s:.0f} s at the earliest."
+                    f"The last check of {self.read_model} took long: the next check after a compaction runs in {left_s:.0f} s at the earliest."
                 )
         name = self.check_of(run.run_id)
         self.application_args = arguments(CheckRequest(self.read_model, stores, mode, name))
@@ -79,7 +79,7 @@ class CheckStores(SparkSubmitOperator):
 class VerifyVersion(SparkSubmitOperator):
     """Runs spark_jobs/quality_check.py for the candidate of a rebuild with the given arguments; `check` is the check's id.
 
-    An unverified candidate is not promoted: a failed check, and one that can never be run, fail the task without retry.
+    An unverified candidate is not promoted: a check that fails, or that can never run, fails the task without retry.
     """
 
     operator_extra_links = (ReportLink(),)
@@ -107,7 +107,7 @@ class VerifyVersion(SparkSubmitOperator):
 def run_check_job(settings: Settings, name: str, job: Callable[[], object]) -> str:
     """Run a check's job and return the URL of its report, if the check passed.
 
-    Raises AirflowFailException when the check failed, since a retry would find the same; AirflowSkipException when the read
+    Raises AirflowFailException when the check failed, since a retry would fail again; AirflowSkipException when the read
     model cannot be checked. Without a verdict, or when the job failed after the check had passed, raises the job's own error,
     which Airflow retries.
     """
@@ -117,10 +117,10 @@ def run_check_job(settings: Settings, name: str, job: Callable[[], object]) -> s
     except AirflowException as error:
         verdict = verdict_of(settings, name)
         match verdict:
-            case Verdict(Outcome.FAILED, words):
-                raise AirflowFailException(f"{words}. Report: {report_url(settings, name)}") from error
-            case Verdict(Outcome.UNCHECKABLE, words):
-                raise AirflowSkipException(words) from error
+            case Verdict(Outcome.FAILED, summary):
+                raise AirflowFailException(f"{summary}. Report: {report_url(settings, name)}") from error
+            case Verdict(Outcome.UNCHECKABLE, reason):
+                raise AirflowSkipException(reason) from error
             case _:
                 raise
     return report_url(settings, name)
@@ -129,7 +129,7 @@ def run_check_job(settings: Settings, name: str, job: Callable[[], object]) -> s
 def due_check(
     read_model: str, run_type: str, params: Mapping[str, Any], assets: Sequence[str]
 ) -> tuple[Mode, tuple[StoreName, ...]] | None:
-    """Return the mode and the stores of a run's check of a read model; None when the run does not check it."""
+    """Return the mode and the stores with which a run checks a read model; None when the run does not check it."""
     if run_type == ASSET_TRIGGERED:
         return (Mode.SAMPLE, BOTH) if lake_asset(read_model) in assets else None
     if run_type == MANUAL:
@@ -140,7 +140,7 @@ def due_check(
 
 
 def kind_of(run_type: object) -> str:
-    """Return the name of a run type, which Airflow gives as a member of an enumeration."""
+    """Return the name of a run type, which Airflow passes as an enum member."""
     return str(getattr(run_type, "value", run_type))
 
 

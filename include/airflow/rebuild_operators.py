@@ -1,4 +1,4 @@
-"""The Airflow operators of a plan's stages. Those that wait, for a person or for a time, hold no worker meanwhile."""
+"""The Airflow operators of a plan's stages. Those that wait, for approval or for a time, occupy no worker."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -16,7 +16,7 @@ RECHECK_INTERVAL = timedelta(minutes=15)
 
 
 class ActionOperator(BaseOperator):
-    """Executes a stage's action; its result is the task's XCom."""
+    """Executes a stage's action and returns its result, which becomes the task's XCom."""
 
     def __init__(self, *, action: Action, **arguments: Any) -> None:  # noqa: ANN401 - Airflow's
         super().__init__(**arguments)
@@ -40,7 +40,7 @@ class DelayedActionOperator(BaseOperator):
         self._execute_or_wait(context)
 
     def resume(self, context: Any, event: Any = None) -> None:  # noqa: ANN401, ARG002 - Airflow's
-        """Continue after a wait. The time may have changed meanwhile, or the action be needless."""
+        """Continue after a wait: the due time may have changed, or the action may no longer be needed."""
         self._execute_or_wait(context)
 
     def _execute_or_wait(self, context: Any) -> None:  # noqa: ANN401 - Airflow's
@@ -53,7 +53,7 @@ class DelayedActionOperator(BaseOperator):
         now = datetime.now(UTC)
         if due_at > now:
             self.log.info("due at %s", due_at)
-            # In steps: once the action has been done by hand, the run ends without waiting for its time.
+            # Wait in steps: if someone performs the action manually, the run ends without waiting for the due time.
             trigger = DateTimeTrigger(moment=min(due_at, now + RECHECK_INTERVAL))
             self.defer(trigger=trigger, method_name="resume")
         with fail_without_retry():
@@ -61,23 +61,23 @@ class DelayedActionOperator(BaseOperator):
 
 
 class OptionalApproval(ApprovalOperator):
-    """Waits for a person's yes if the form asks for it; a no fails the task without retry, so that the candidate is abandoned.
+    """Waits for approval if the form requires it; a rejection fails the task without retry, so that the candidate is abandoned.
 
-    Airflow's scheduler may lose an answer that arrives in the same second as the question; the task's next try asks again.
+    Airflow's scheduler may lose a response that arrives in the same second as the request; the next try requests approval again.
     """
 
     def __init__(self, **arguments: Any) -> None:  # noqa: ANN401 - Airflow's
         super().__init__(fail_on_reject=True, **arguments)
 
     def execute(self, context: Any) -> Any:  # noqa: ANN401 - Airflow's
-        """Ask, unless the form asks for no approval."""
+        """Request approval if the form requires it."""
         if not context["params"]["approve"]:
-            self.log.info("the form asks for no approval")
+            self.log.info("the form does not require approval")
             return None
         return super().execute(context)
 
     def execute_complete(self, context: Any, event: Any) -> Any:  # noqa: ANN401 - Airflow's
-        """Process the answer."""
+        """Process the response."""
         try:
             return super().execute_complete(context, event)
         except (HITLRejectException, HITLTimeoutError) as error:

@@ -1,4 +1,4 @@
-"""What the DAG `retirement` does: retire the version that its form names, or whatever is due."""
+"""The work of the DAG `retirement`: retires the version that its form names, or all versions that are due."""
 
 from include.airflow.login import airflow_api
 from include.airflow.names import REBUILD_DAG
@@ -9,7 +9,7 @@ from include.settings import Settings
 
 
 def retire_due_versions(read_model: str | None, version: int | None) -> list[str]:
-    """Retire the version that is named, or all that are due; returns a line for each version changed."""
+    """Retire the given version, or all that are due; return a line for each version changed."""
     settings = Settings()
     with fail_without_retry():
         if version is None:

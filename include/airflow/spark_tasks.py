@@ -26,16 +26,16 @@ def lake_task(
     operator_class: type[SparkSubmitOperator] = SparkSubmitOperator,
     **operator: Any,  # noqa: ANN401 - Airflow's
 ) -> SparkSubmitOperator:
-    """Return a task that runs `spark_jobs/<job>.py` with the lake's Spark; `arguments` may hold Jinja templates."""
+    """Return a task that runs `spark_jobs/<job>.py` with the lake's Spark configuration; `arguments` may contain Jinja templates."""
     config = lake_config(Settings())
     binary, connection = "spark-submit-lake", SPARK_LAKE_CONNECTION
     return _task(operator_class, task_id, job, arguments, binary, connection, config, operator)
 
 
 def announce_lake_change() -> dict[str, Any]:
-    """Return the arguments of a task that makes `lake/<model>` another table, for the read model in the run's form.
+    """Return the operator arguments of a task that replaces `lake/<model>`, for the read model in the run's form.
 
-    The task emits an event of the table's asset; the quality check follows it.
+    The task emits an event of the table's asset, which triggers the quality check.
     """
     alias = AssetAlias(LAKE_ALIAS)
 
@@ -46,9 +46,9 @@ def announce_lake_change() -> dict[str, Any]:
 
 
 def stream_task(task_id: str, job: str, arguments: list[str], **operator: Any) -> SparkSubmitOperator:  # noqa: ANN401 - Airflow's
-    """Return a task that runs `spark_jobs/<job>.py` with the stream driver's Spark, whose checkpoint format it shares.
+    """Return a task that runs `spark_jobs/<job>.py` with the stream driver's Spark configuration: both use one checkpoint format.
 
-    On a cluster it uses as many cores as the source with the most partitions has, in addition to those of the stream driver.
+    On a cluster it uses one core for each partition of the largest source, in addition to the stream driver's cores.
     """
     settings = Settings()
     config = stream_config(settings) | {"spark.cores.max": str(max(source_partitions(settings)))}
@@ -70,7 +70,7 @@ def skip_unless_requested(read_model: str, everything: str) -> Callable[[Context
     return skip
 
 
-def _task(  # noqa: PLR0913, PLR0917 - what a task is made of
+def _task(  # noqa: PLR0913, PLR0917 - the parts of a task
     operator_class: type[SparkSubmitOperator],
     task_id: str,
     job: str,

@@ -1,4 +1,4 @@
-"""Executes a stage's action within an Airflow task: what the action gets of the run, and what becomes of its errors."""
+"""Executes a stage's action within an Airflow task: builds its StageRun and maps its errors to Airflow's."""
 
 import logging
 from collections.abc import Iterator, Mapping
@@ -16,7 +16,7 @@ from include.settings import Settings
 from include.versions.version_lock import VersionLockedError
 
 LOG = logging.getLogger(__name__)
-# By the next try a server may be up again, and a lock free. Any other error of Foldlake's would be raised again.
+# A retry may succeed: the server may be up again, the lock released. Any other Foldlake error would recur.
 RETRYABLE_ERRORS = (
     KafkaUnavailableError,
     RegistryUnavailableError,
@@ -28,7 +28,7 @@ RETRYABLE_ERRORS = (
 
 @contextmanager
 def fail_without_retry() -> Iterator[None]:
-    """Turn errors into Airflow's: fail the task at once when a retry would end the same way, skip it when nothing is to be done."""
+    """Map errors to Airflow's: fail the task without retry when a retry cannot succeed, skip it when there is nothing to do."""
     try:
         yield
     except RETRYABLE_ERRORS:
@@ -41,7 +41,7 @@ def fail_without_retry() -> Iterator[None]:
 
 
 def stage_run(context: Any) -> StageRun:  # noqa: ANN401 - Airflow's
-    """Return what a stage's action gets of the run to which a task's context belongs."""
+    """Return the StageRun that a stage's action receives, from the task's context."""
     settings, dag_run, task_instance = Settings(), context["dag_run"], context["ti"]
 
     def set_note(text: str) -> None:
@@ -63,7 +63,7 @@ def stage_run(context: Any) -> StageRun:  # noqa: ANN401 - Airflow's
 
 
 class Results(Mapping[str, Any]):
-    """What the tasks of a run returned, by task id; None for one that returned nothing."""
+    """The results of a run's tasks, by task id; None for a task that returned nothing."""
 
     def __init__(self, task_instance: Any) -> None:  # noqa: ANN401 - Airflow's
         self._task_instance = task_instance

@@ -13,7 +13,7 @@ from include.rebuild.stage import Action, Approval, DelayedAction, Engine, PlanS
 
 
 def plan_tasks(plan: Plan) -> dict[str, BaseOperator]:
-    """Make a plan's tasks in the DAG at hand, and return them by task id."""
+    """Create a plan's tasks in the current DAG, and return them by task id."""
     tasks = {stage.name: stage_task(stage) for stage in plan.stages}
     for before, after in pairwise(plan.steps):
         for stage in before:

@@ -1,1 +1,1 @@
-"""What a read model declares (state, folds, topic, API), and how declarations are found."""
+"""Read-model declarations (state, folds, topic, API), and how they are found and loaded."""

@@ -1,6 +1,6 @@
-"""The HTTP API that a read model brings: its named lookups and its commands, as data.
+"""The HTTP API of a read model: its named lookups and commands, declared as data.
 
-Every module of a read model's package may assign `LOOKUPS` and `COMMANDS`, tuples of them; so may a read model's single file.
+Every module of a read model's package, or its single file, may assign tuples of them to `LOOKUPS` and `COMMANDS`.
 """
 
 import re
@@ -18,11 +18,11 @@ from include.declarations.read_model import POSITION_FIELDS, ReadModel, load_rea
 from include.errors import ReadModelError
 from include.kafka.record_schema import RecordSchema
 
-# The dot keeps these paths apart from those of every query node, such as /api/partitions.
+# The dot distinguishes these paths from the built-in ones, such as /api/partitions.
 PATH_PATTERN = re.compile(r"/api/[a-z][A-Za-z0-9-]*\.[a-z][A-Za-z0-9]*")
 PARAMETER_PATTERN = re.compile(r"[a-z][A-Za-z0-9]*")
 BOUND_PARAMETER = "minOffset"
-# Every event has these: an id that its command may choose, and when it happened.
+# Every event has an id, which a command may set, and the time at which it occurred.
 ID_FIELD = TextField("id", max_characters=128, optional=True)
 TIME_FIELD = "occurredOn"
 
@@ -31,10 +31,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class NamedLookup:
-    """A lookup by key under a path of its own: `GET <path>?<parameter>=<key>` answers a JSON object of some of the state's fields.
+    """A lookup by key with its own path: `GET <path>?<parameter>=<key>` returns a JSON object with some of the state's fields.
 
-    parameter: the query parameter that is the read model's key. fields: names of fields of the state record, in the answer's order.
-    max_key_bytes: keys with more bytes of UTF-8 are refused. example: a key, for the index page.
+    parameter: the query parameter that gives the read model's key. fields: names of fields of the state record, in the response's
+    order. max_key_bytes: keys with more bytes of UTF-8 are rejected. example: a key, for the index page.
     """
 
     path: str
@@ -43,22 +43,22 @@ class NamedLookup:
     max_key_bytes: int = 256
     example: str = "1"
 
-    def __post_init__(self) -> None:  # noqa: D105 - checks what the class says of its fields
+    def __post_init__(self) -> None:  # noqa: D105 - validates the fields
         _check_path(self.path)
         if not PARAMETER_PATTERN.fullmatch(self.parameter) or self.parameter == BOUND_PARAMETER:
             raise ReadModelError(
                 f"The parameter {self.parameter!r} of {self.path} is not valid: use letters and digits in camel case."
             )
         if not self.fields:
-            raise ReadModelError(f"The lookup {self.path} answers no field: give `fields` of the state.")
+            raise ReadModelError(f"The lookup {self.path} returns no fields: list state fields in `fields`.")
 
 
 @dataclass(frozen=True)
 class Command:
     """A command: `POST <path>` with a JSON object appends one event of `event_type` to the read model's source topic.
 
-    The event type needs a schema, in `schemas/` of any read model; the read model need not fold it. Each of `fields` gives
-    the event's field of that name. Every command may also give the event's `id`; `occurredOn` is the time of the command.
+    The event type needs a schema, in `schemas/` of any read model; the read model need not fold it. Each of `fields` sets
+    the event's field of that name. Every command may also set the event's `id`; `occurredOn` is the time of the command.
     example: a body, for the index page.
     """
 
@@ -67,12 +67,12 @@ class Command:
     fields: tuple[CommandField, ...]
     example: Mapping[str, object] = field(default_factory=dict, hash=False)
 
-    def __post_init__(self) -> None:  # noqa: D105 - checks what the class says of its fields
+    def __post_init__(self) -> None:  # noqa: D105 - validates the fields
         _check_path(self.path)
 
     @property
     def name(self) -> str:
-        """The part of the path behind the dot, such as `addFunds`."""
+        """The part of the path after the dot, such as `addFunds`."""
         return self.path.rpartition(".")[2]
 
     @cached_property
@@ -106,8 +106,8 @@ class ReadModelApi:
 def load_apis(extra_directory: Path | None = None) -> list[ReadModelApi]:
     """Return the API of every read model, those without lookups and commands included, ordered by name.
 
-    extra_directory: the folder of further read models (setting `read_models_dir`).
-    Raises ReadModelError or SchemaError when a declaration does not fit its read model or its event's schema.
+    extra_directory: the folder of additional read models (setting `read_models_dir`).
+    Raises ReadModelError or SchemaError when a declaration does not match its read model or its event's schema.
     """
     models = load_read_models(extra_directory)
     apis: list[ReadModelApi] = []
@@ -132,7 +132,7 @@ def _api_of(model: ReadModel, modules: Iterable[ModuleType], extra_directory: Pa
         unknown = sorted(set(lookup.fields) - {state.name for state in (*model.state, *POSITION_FIELDS)})
         if unknown:
             raise ReadModelError(
-                f"The lookup {lookup.path} answers {', '.join(unknown)}, which {model.name} does not have: name fields of its state."
+                f"The lookup {lookup.path} returns {', '.join(unknown)}, which {model.name} does not have: use fields of its state."
             )
     schemas = {command.path: event_schema(command.event_type, extra_directory) for command in commands}
     for command in commands:
@@ -141,7 +141,7 @@ def _api_of(model: ReadModel, modules: Iterable[ModuleType], extra_directory: Pa
 
 
 def _declared(module: ModuleType, name: str, kind: type[T], known: Iterable[T]) -> list[T]:
-    """Return what a module declares; what it imported from another module of the package counts once."""
+    """Return the values that a module declares, without those imported from another module of the package."""
     values = getattr(module, name, ())
     if not isinstance(values, tuple) or not all(isinstance(value, kind) for value in values):
         raise ReadModelError(f"{name} of {module.__name__} must be a tuple of {kind.__name__}.")
@@ -149,7 +149,7 @@ def _declared(module: ModuleType, name: str, kind: type[T], known: Iterable[T]) 
 
 
 def _check_command(command: Command, schema: RecordSchema) -> None:
-    """Raise ReadModelError unless every command that is accepted makes an event of the schema, with a key."""
+    """Raise ReadModelError unless every accepted command produces an event that matches the schema and has a key."""
     given = {name for name, one in command.body_fields.items() if one.is_required} | {
         ID_FIELD.name,
         TIME_FIELD,
@@ -158,15 +158,16 @@ def _check_command(command: Command, schema: RecordSchema) -> None:
     missing = sorted(needed - given)
     if missing:
         raise ReadModelError(
-            f"The command {command.path} does not give {', '.join(missing)} of {schema.full_name}: add the fields, or give "
+            f"The command {command.path} does not set {', '.join(missing)} of {schema.full_name}: add the fields, or give "
             "them defaults in the schema."
         )
     surplus = sorted((given | command.body_fields.keys()) - set(schema.fields))
     if surplus:
         raise ReadModelError(
-            f"{schema.full_name} lacks {', '.join(surplus)}, which the command {command.path} gives."
+            f"{schema.full_name} lacks {', '.join(surplus)}, which the command {command.path} sets: correct the names, or add the fields "
+            "to the schema."
         )
     if schema.key_field not in given:
         raise ReadModelError(
-            f"The command {command.path} gives no key: name one of its required fields as foldlake.key of {schema.full_name}."
+            f"The command {command.path} sets no key: name one of its required fields as foldlake.key of {schema.full_name}."
         )

@@ -1,4 +1,4 @@
-"""The fields of a command: what a value in its JSON must be, and what it becomes in the event."""
+"""The fields of a command: how a JSON value is validated and converted to the event's value."""
 
 import re
 from dataclasses import dataclass
@@ -9,37 +9,37 @@ INTEGER_PATTERN = re.compile(r"-?[0-9]{1,19}")
 
 
 class NumberText(str):
-    """A JSON number as it was written: its digits and its scale are not lost to a float."""
+    """A JSON number as written, so that no conversion to a float loses digits or scale."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True)
 class CommandField:
-    """A field of a command, named as the event's field that takes its value. Subclasses say what it may hold.
+    """A field of a command; the event's field of the same name gets its value. Subclasses define which values are valid.
 
-    is_required: whether the command must have it. The event's schema gives an optional one a default.
+    is_required: whether the command must have it. An optional field has a default in the event's schema.
     """
 
     name: str
 
     @property
     def is_required(self) -> bool:
-        """Whether a command without the field is refused."""
+        """Whether a command without the field is rejected."""
         return True
 
     def error(self, value: object) -> str | None:
-        """Return what is wrong with a value as JSON has it (numbers as NumberText), or None."""
+        """Return why a JSON value (numbers as NumberText) is invalid, or None."""
         raise NotImplementedError
 
     def event_value(self, value: object) -> object:
-        """Return what the event holds for a value that has no error."""
+        """Return the event's value for a valid JSON value."""
         return value
 
 
 @dataclass(frozen=True)
 class TextField(CommandField):
-    """A string that is not empty; `max_bytes` of UTF-8 or `max_characters`, where given."""
+    """A string that is not empty, limited to `max_bytes` of UTF-8 or `max_characters` if given."""
 
     max_bytes: int | None = None
     max_characters: int | None = None
@@ -47,11 +47,11 @@ class TextField(CommandField):
 
     @property
     def is_required(self) -> bool:
-        """Whether a command without the field is refused."""
+        """Whether a command without the field is rejected."""
         return not self.optional
 
     def error(self, value: object) -> str | None:
-        """Return what is wrong with a value, or None."""
+        """Return why a value is invalid, or None."""
         if not isinstance(value, str) or isinstance(value, NumberText):
             return "must be a string"
         if not value:
@@ -69,7 +69,7 @@ class TextField(CommandField):
 
 @dataclass(frozen=True)
 class DecimalField(CommandField):
-    """A decimal above zero, as a string or a JSON number of plain digits, as in 5, 5.0 or 5.00.
+    """A decimal above zero, as a string or a JSON number without an exponent, such as 5, 5.0 or 5.00.
 
     precision, scale: those of Avro's decimal in the event's schema.
     """
@@ -78,7 +78,7 @@ class DecimalField(CommandField):
     scale: int
 
     def error(self, value: object) -> str | None:
-        """Return what is wrong with a value, or None."""
+        """Return why a value is invalid, or None."""
         if not isinstance(value, str) or not DECIMAL_PATTERN.fullmatch(value):
             return 'must be a decimal number without an exponent, as a string or a JSON number, for example "5.00"'
         number, limit = Decimal(value), Decimal(10) ** (self.precision - self.scale)
@@ -91,7 +91,7 @@ class DecimalField(CommandField):
         return None
 
     def event_value(self, value: object) -> Decimal:
-        """Return the decimal with all its decimals."""
+        """Return the decimal with `scale` decimals."""
         return Decimal(str(value)).quantize(Decimal(1).scaleb(-self.scale))
 
 
@@ -103,7 +103,7 @@ class IntegerField(CommandField):
     maximum: int = 2**63 - 1
 
     def error(self, value: object) -> str | None:
-        """Return what is wrong with a value, or None."""
+        """Return why a value is invalid, or None."""
         if not isinstance(value, NumberText) or not INTEGER_PATTERN.fullmatch(value):
             return "must be a whole number"
         if not self.minimum <= int(value) <= self.maximum:

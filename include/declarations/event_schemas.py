@@ -1,4 +1,4 @@
-"""Finding the schema of an event type: each read model keeps the schemas of its events in a folder `schemas/`."""
+"""Finds the schema of an event type: each read model has the schemas of its events in a folder `schemas/`."""
 
 from pathlib import Path
 
@@ -10,9 +10,9 @@ SCHEMA_FOLDER = "schemas"
 
 
 def schema_files(extra_directory: Path | None = None) -> list[Path]:
-    """Return the schema files of all read models, and those in the folder of further read models, sorted.
+    """Return the schema files of all read models, those in the folder of additional read models included, sorted.
 
-    Those are `**/schemas/*.avsc`, and beside modules of the further folder also `*.avsc`.
+    These are `**/schemas/*.avsc` and, in the folder of additional read models, also `*.avsc` beside the modules.
     """
     found = set(READ_MODELS.glob(f"**/{SCHEMA_FOLDER}/*.avsc"))
     if extra_directory is not None:
@@ -21,17 +21,15 @@ def schema_files(extra_directory: Path | None = None) -> list[Path]:
 
 
 def event_schema(event_type: str, extra_directory: Path | None = None) -> RecordSchema:
-    """Return the schema of an event type: the file `<event_type>.avsc` of whichever read model has it.
+    """Return the schema of an event type: the file `<event_type>.avsc` in the folder of any read model.
 
-    Raises SchemaError when there is no such file, when its record has another name, or when two files differ.
+    Raises SchemaError when the file does not exist, its record has another name, or two such files differ.
     """
     files = [path for path in schema_files(extra_directory) if path.stem == event_type]
     if not files:
         where = f"a folder {SCHEMA_FOLDER}/ of a read model in {READ_MODELS}"
         where += f" or {extra_directory}" if extra_directory else ""
-        raise SchemaError(
-            f"There is no schema of event type {event_type}: write {event_type}.avsc to {where}."
-        )
+        raise SchemaError(f"There is no schema of event type {event_type}: add {event_type}.avsc to {where}.")
     schema, *others = [schema_file(path) for path in files]
     if any(other.parsed() != schema.parsed() for other in others):
         paths = " and ".join(map(str, files))

@@ -1,4 +1,4 @@
-"""Importing the modules of read models, which may lie in a folder outside the checkout."""
+"""Imports the modules of read models, some of which may be in a folder outside the checkout."""
 
 import importlib
 import importlib.util
@@ -11,25 +11,25 @@ from types import ModuleType
 from include.errors import ReadModelError
 
 PACKAGE = "include.read_models"
-# Not resolved: a module imported from here by its name has the same path.
+# Not resolved, so that it equals the path of a module imported by name.
 READ_MODELS = Path(__file__).parent.parent / "read_models"
 MODEL_MODULE = "model"
 
 
 def read_model_modules(extra_directory: Path | None = None) -> list[pkgutil.ModuleInfo]:
-    """Return every module and package of read models, in `include/read_models/` and in the folder of further ones.
+    """Return every module and package of read models, in `include/read_models/` and in the folder of additional ones.
 
-    Raises ReadModelError when that folder does not exist, a read model's folder is no package, or a name is taken twice.
+    Raises ReadModelError when that folder does not exist, a read model's folder is not a package, or two modules have the same name.
     """
     directories = [READ_MODELS, *([extra_directory] if extra_directory else [])]
     for directory in directories:
         if not directory.is_dir():
             raise ReadModelError(
-                f"There is no folder {directory} of read models: correct FOLDLAKE_READ_MODELS_DIR."
+                f"The folder {directory} of read models does not exist: correct FOLDLAKE_READ_MODELS_DIR."
             )
         for model in directory.glob(f"*/{MODEL_MODULE}.py"):
             if not model.with_name("__init__.py").is_file():
-                raise ReadModelError(f"{model.parent} is no package: add an empty file __init__.py.")
+                raise ReadModelError(f"{model.parent} is not a package: add an empty file __init__.py.")
     found: dict[str, pkgutil.ModuleInfo] = {}
     for directory in directories:
         for info in pkgutil.iter_modules([str(directory)]):
@@ -40,9 +40,9 @@ def read_model_modules(extra_directory: Path | None = None) -> list[pkgutil.Modu
 
 
 def import_model(info: pkgutil.ModuleInfo, *, reload: bool) -> ModuleType:
-    """Import what assigns a read model's `READ_MODEL`: the module itself, or `model.py` of its package.
+    """Import the module that assigns a read model's `READ_MODEL`: the module itself, or `model.py` of its package.
 
-    With `reload`, they are imported again as they are on disk now. If that fails, those imported before stay.
+    With `reload`, the modules are imported again from disk. If that fails, the previous import stays in effect.
     """
     name = f"{PACKAGE}.{info.name}"
     spec = info.module_finder.find_spec(name, None)
@@ -71,7 +71,7 @@ def import_model(info: pkgutil.ModuleInfo, *, reload: bool) -> ModuleType:
 
 
 def _imported(name: str) -> list[str]:
-    """Return the names of a module and those inside it that are imported."""
+    """Return the names of a module and of the modules inside it, if imported."""
     return [imported for imported in sys.modules if imported == name or imported.startswith(f"{name}.")]
 
 

@@ -1,4 +1,4 @@
-"""What a read model is: the value that each module or package of `include/read_models/` assigns to READ_MODEL."""
+"""The declaration of a read model: the value that each module or package of `include/read_models/` assigns to READ_MODEL."""
 
 import json
 import re
@@ -25,7 +25,7 @@ NAME_PATTERN = re.compile(r"[a-z][a-z0-9-]*")
 
 @dataclass(frozen=True)
 class StateField:
-    """One field of a read model's state: an Avro type, what it means, and the first fold revision that gives it."""
+    """One field of a read model's state: an Avro type, its meaning, and the first fold revision that produces it."""
 
     name: str
     avro_type: str | dict[str, Any]
@@ -52,14 +52,14 @@ class ReadModel:
     name: lower case, digits and dashes; names its topics and API paths.
     source_topic: the topic of its events.
     event_types: names of the event schemas that it folds, in `schemas/` of any read model; other record types on the topic
-        are passed over.
+        are ignored.
     key: builds the column of the read model's key (a string) from an event's columns.
     state: the fields that the fold produces.
-    folds: revision -> fold. A fold builds one aggregate column for each state field that its revision has. An old
-        revision stays for as long as a version built with it is not retired; the highest is what a new version gets.
+    folds: revision -> fold. A fold builds one aggregate column for each state field that its revision has. Keep an
+        old revision until every version built with it is retired. A new version uses the highest revision.
     key_doc: what the key is, for readers of the tables.
     topic: how the source topic is created, where it differs from the settings.
-    schemas_directory: the folder of further read models, where event schemas are looked for as well; set on loading.
+    schemas_directory: the folder of additional read models, which is also searched for event schemas; set on loading.
 
     An event's columns, for key and fold: `event_type` (the record's name), every field that all event types share,
     and `<EventType>.<field>` for each type's own (null where the event is of another type).
@@ -75,7 +75,7 @@ class ReadModel:
     topic: TopicOptions = field(default_factory=TopicOptions)
     schemas_directory: Path | None = field(default=None, repr=False, compare=False)
 
-    def __post_init__(self) -> None:  # noqa: D105 - checks what the class says of its fields
+    def __post_init__(self) -> None:  # noqa: D105 - validates the fields
         if not NAME_PATTERN.fullmatch(self.name):
             message = (
                 f"Read model name {self.name!r} is not valid: use lower-case letters, digits and dashes."
@@ -106,7 +106,7 @@ class ReadModel:
         )
 
     def changelog(self, name: str, settings: TopicSettings) -> Topic:
-        """Return the changelog topic of this name: a version's."""
+        """Return a version's changelog topic, with the given name."""
         return changelog(name, self.partitions(settings), self.topic.replication_factor)
 
     @cached_property
@@ -120,15 +120,15 @@ class ReadModel:
         return self.state_schema_of(self.newest_fold_revision)
 
     def state_fields(self, revision: int) -> tuple[StateField, ...]:
-        """Return the fields that a revision's fold gives."""
+        """Return the fields that a revision's fold produces."""
         return tuple(field for field in self.state if field.since <= revision)
 
     def state_schema_of(self, revision: int) -> RecordSchema:
         """Return the Avro schema of a revision's state record: its state fields, then the position's."""
-        words = "".join(word.capitalize() for word in self.name.split("-"))
+        record_name = "".join(part.capitalize() for part in self.name.split("-"))
         record = {
             "type": "record",
-            "name": words,
+            "name": record_name,
             "namespace": "foldlake.state",
             "doc": f"State record of the read model {self.name}.",
             "fields": [
@@ -142,8 +142,8 @@ class ReadModel:
 def load_read_models(extra_directory: Path | None = None, *, reload: bool = False) -> dict[str, ReadModel]:
     """Return every declared read model by name: the `READ_MODEL` of each module or package in `include/read_models/`.
 
-    `extra_directory` holds further ones of the same kind (setting `read_models_dir`). With `reload`, modules that this
-    process has imported are imported again, as they are on disk now; what was made from them before stays as it was.
+    `extra_directory` contains additional ones of the same kind (setting `read_models_dir`). With `reload`, modules that this
+    process has imported are imported again from disk; objects created from the previous import do not change.
     Raises ReadModelError when a module declares none, two declare the same name, or two declare one topic differently.
     """
     models: dict[str, ReadModel] = {}
@@ -160,7 +160,7 @@ def load_read_models(extra_directory: Path | None = None, *, reload: bool = Fals
 
 
 def _completed(model: ReadModel, models: Iterable[ReadModel], extra_directory: Path | None) -> ReadModel:
-    """Return the read model with its topic's options, whichever read model gives them, and where further schemas are."""
+    """Return the read model with the merged options of its topic and the folder of additional schemas."""
     shared = merge_options(
         model.source_topic, (other.topic for other in models if other.source_topic == model.source_topic)
     )
@@ -173,6 +173,6 @@ def read_model(name: str, extra_directory: Path | None = None, *, reload: bool =
     """Return one read model, imported again with `reload`; raises UnknownReadModelError when none has this name."""
     models = load_read_models(extra_directory, reload=reload)
     if name not in models:
-        message = f"There is no read model {name!r}: known are {', '.join(sorted(models))}."
+        message = f"There is no read model {name!r}. Known read models: {', '.join(sorted(models))}."
         raise UnknownReadModelError(message)
     return models[name]

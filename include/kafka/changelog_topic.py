@@ -16,7 +16,7 @@ UNKNOWN_TOPIC = "UNKNOWN_TOPIC_OR_PART"
 class ChangelogTopic:
     """A changelog topic.
 
-    topic_id: Kafka's id of the topic. A topic that was deleted and created again has another id, and other offsets.
+    topic_id: Kafka's id of the topic. A topic that was deleted and recreated has another id and other offsets.
     ends: partition -> offset of the next record.
     """
 
@@ -27,8 +27,8 @@ class ChangelogTopic:
 def changelog_now(bootstrap_servers: str, name: str) -> ChangelogTopic | None:
     """Return the topic of this name, or None when it does not exist yet; raises KafkaUnavailableError.
 
-    The id is read before the end offsets: when the topic is created again in between, the id is outdated, which the
-    next call reveals.
+    The id is read before the end offsets: if the topic is recreated in between, the id is outdated, which the next
+    call detects.
     """
     admin = admin_client(bootstrap_servers)
     futures = admin.describe_topics(TopicCollection([name]), request_timeout=ADMIN_TIMEOUT_S)

@@ -47,13 +47,13 @@ class DeadLetters:
 
     def by_reason(self) -> dict[str, int]:
         """Return reason -> number of records in `newest`, the most frequent reason first."""
-        return dict(Counter(letter.reason for letter in self.newest).most_common())
+        return dict(Counter(record.reason for record in self.newest).most_common())
 
 
 def read_dead_letters(bootstrap_servers: str, source_topic: str, limit: int) -> DeadLetters | None:
     """Return the newest `limit` dead letters of a source topic, or None when it has no dead-letter topic.
 
-    Raises KafkaUnavailableError when no broker answers.
+    Raises KafkaUnavailableError when no broker responds.
     """
     topic = dead_letter_topic(source_topic)
     admin = admin_client(bootstrap_servers)
@@ -62,14 +62,14 @@ def read_dead_letters(bootstrap_servers: str, source_topic: str, limit: int) -> 
         return None
     consumer = log_consumer(bootstrap_servers)
     try:
-        # The topic is kept for ever, and its writer uses no transactions: an end offset is a number of records.
+        # The writer uses no transactions, so an end offset is the number of records written.
         total = sum(end_offsets(consumer, topic, partitions))
-        letters = [
+        records = [
             DeadLetter.from_message(message)
             for partition in range(partitions)
             for message in read_tail(consumer, topic, partition, records=limit)
         ]
     finally:
         consumer.close()
-    letters.sort(key=lambda letter: (letter.written_at, letter.source_partition, letter.source_offset))
-    return DeadLetters(source_topic, total, tuple(letters[-limit:]))
+    records.sort(key=lambda record: (record.written_at, record.source_partition, record.source_offset))
+    return DeadLetters(source_topic, total, tuple(records[-limit:]))

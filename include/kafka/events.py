@@ -38,7 +38,7 @@ class GenericEvent:
 
 
 class TypedEvent:
-    """Base class of an event type as a frozen dataclass, which has the schema's name and fields.
+    """Base class of event types declared as frozen dataclasses with the name and the fields of their schema.
 
     class FundsAdded(TypedEvent, schemas=folder): the schema is in `folder/FundsAdded.avsc`.
     """
@@ -55,7 +55,7 @@ class TypedEvent:
 
 
 class EventSerializer:
-    """Turns events into Avro in Confluent's framing; registers each type's schema for the topic when first used.
+    """Serializes events as Avro in Confluent's wire format; registers each type's schema for the topic on first use.
 
     Raises RegistryUnavailableError or SchemaError from `serialize` when the schema cannot be registered.
     """
@@ -63,7 +63,7 @@ class EventSerializer:
     def __init__(self, registry: SchemaRegistry, topic: str) -> None:
         self._registry = registry
         self._topic = topic
-        self._writers: dict[str, tuple[bytes, object]] = {}  # by the schema's text
+        self._writers: dict[str, tuple[bytes, object]] = {}  # key: the schema's text
 
     def serialize(self, event: Event) -> bytes:
         """Return the value of the event's Kafka record."""

@@ -18,7 +18,7 @@ LEADER_ERRORS = {
 
 
 def log_consumer(bootstrap_servers: str) -> Consumer:
-    """Return a consumer outside of any group, which reads committed records only."""
+    """Return a consumer that joins no group and reads committed records only."""
     return Consumer(
         {
             "bootstrap.servers": bootstrap_servers,
@@ -36,7 +36,7 @@ def log_consumer(bootstrap_servers: str) -> Consumer:
 def end_offsets(consumer: Consumer, topic: str, partitions: int) -> tuple[int, ...]:
     """Return the end offset (that of the next record) of each partition.
 
-    Raises KafkaUnavailableError when the brokers do not answer in time.
+    Raises KafkaUnavailableError when the brokers do not respond in time.
     """
     return tuple(_watermarks(consumer, topic, partition)[1] for partition in range(partitions))
 
@@ -59,7 +59,7 @@ def _watermarks(consumer: Consumer, topic: str, partition: int) -> tuple[int, in
 
 
 def _is_without_leader(error: Exception) -> bool:
-    """Whether the partition has no leader, as for a moment after its topic is created or its broker restarts."""
+    """Return whether the partition has no leader, as it happens briefly after its topic is created or its broker restarts."""
     return isinstance(error, KafkaException) and error.args[0].name() in LEADER_ERRORS
 
 
@@ -68,7 +68,7 @@ def read_tail(
 ) -> Iterator[Message]:
     """Yield the last `records` records of a partition (all of them when None) up to its end at the time of the call.
 
-    Raises KafkaUnavailableError when the brokers stop answering meanwhile.
+    Raises KafkaUnavailableError when the brokers stop responding.
     """
     low, high = _watermarks(consumer, topic, partition)
     if high <= low:

@@ -14,7 +14,7 @@ KEY_PROPERTY = "foldlake.key"
 class RecordSchema:
     """An Avro record schema: its JSON text, its simple and full name, and its fields' names in order.
 
-    `key_field` is the schema's property `foldlake.key`: the field that the Kafka record's key repeats, where there is one.
+    `key_field` is the schema's property `foldlake.key`: the field whose value is also the Kafka record's key, if any.
     """
 
     text: str
@@ -25,7 +25,7 @@ class RecordSchema:
 
     @classmethod
     def parse(cls, text: str, origin: str) -> "RecordSchema":
-        """Read a record schema from JSON; `origin` names where it came from, for the error.
+        """Read a record schema from JSON; `origin` names the source of the text in error messages.
 
         Raises SchemaError when the text is not an Avro record.
         """
@@ -42,12 +42,12 @@ class RecordSchema:
         return cls(text, simple, full, fields, parsed.get(KEY_PROPERTY))
 
     def parsed(self) -> dict[str, Any]:
-        """Return the schema as the dictionary that fastavro wants."""
+        """Return the schema as the dictionary that fastavro expects."""
         schema: dict[str, Any] = json.loads(self.text)
         return schema
 
     def renamed_like(self, other: "RecordSchema") -> "RecordSchema":
-        """Return this schema under the other's full name, so that Avro resolves one against the other."""
+        """Return this schema with the other's full name, so that Avro can resolve one against the other."""
         renamed = self.parsed() | {
             "name": other.name,
             "namespace": other.full_name.rpartition(".")[0],

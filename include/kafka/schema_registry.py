@@ -1,4 +1,4 @@
-"""The schema registry: registering our schemas, fetching those of others by id."""
+"""The client of the schema registry: registers Foldlake's schemas and fetches schemas by id."""
 
 import warnings
 from functools import lru_cache
@@ -6,8 +6,8 @@ from functools import lru_cache
 from include.errors import RegistryUnavailableError, SchemaError
 from include.kafka.record_schema import RecordSchema
 
-# The client's optional OAuth support warns on import about a library that Foldlake does not use, and switches its
-# warning on again first: recorded, it is not shown.
+# On import, the client's optional OAuth support enables and emits a warning about a library that Foldlake does not use.
+# Recording the warning suppresses its output.
 with warnings.catch_warnings(record=True):
     from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
     from confluent_kafka.schema_registry.error import SchemaRegistryError
@@ -20,7 +20,7 @@ SERVER_ERRORS = 500
 class SchemaRegistry:
     """Schemas by id and subject, through Confluent's API.
 
-    A schema never changes under its id, so what was fetched is kept for ever.
+    The schema of an id never changes, so fetched schemas are cached without a limit.
     """
 
     def __init__(self, url: str, timeout_s: float = REQUEST_TIMEOUT_S) -> None:
@@ -31,27 +31,29 @@ class SchemaRegistry:
     def register(self, topic: str, schema: RecordSchema) -> int:
         """Register a schema for a topic (TopicRecordNameStrategy) and return its id; the same schema gives the same id.
 
-        Raises SchemaError when the registry finds it incompatible, RegistryUnavailableError when it does not answer.
+        Raises SchemaError when the registry rejects it as incompatible, RegistryUnavailableError when it does not respond.
         """
         subject = f"{topic}-{schema.full_name}"
         try:
             return int(self._client.register_schema(subject, Schema(schema.text, "AVRO")))
         except SchemaRegistryError as error:
             if error.http_status_code < SERVER_ERRORS:
-                message = f"The registry refuses the schema for subject {subject}: {error.error_message}"
+                message = (
+                    f"The schema registry rejects the schema for subject {subject}: {error.error_message}"
+                )
                 raise SchemaError(message) from error
             raise self._unavailable(error) from error
         except Exception as error:
             raise self._unavailable(error) from error
 
     def schema_by_id(self, schema_id: int) -> RecordSchema | None:
-        """Return the record schema with this id, or None when the registry says that there is none (or no record).
+        """Return the record schema with this id, or None when the registry has no schema with this id, or it is not a record.
 
-        Raises RegistryUnavailableError when the registry does not answer: nothing is known of the id then.
+        Raises RegistryUnavailableError when the registry does not respond: whether the id exists is then unknown.
         """
         schema = self._fetch_cached(schema_id)
         if schema is None:
-            self._fetch_cached.cache_clear()  # an id that is free today may be taken tomorrow
+            self._fetch_cached.cache_clear()  # an unused id may be assigned later
         return schema
 
     def _fetch(self, schema_id: int) -> RecordSchema | None:
@@ -71,7 +73,7 @@ class SchemaRegistry:
     def schema_ids(self, topic: str) -> dict[int, RecordSchema]:
         """Return every schema registered for a topic's records, by id.
 
-        Raises RegistryUnavailableError when the registry does not answer.
+        Raises RegistryUnavailableError when the registry does not respond.
         """
         prefix = f"{topic}-"
         found: dict[int, RecordSchema] = {}
@@ -92,5 +94,5 @@ class SchemaRegistry:
 
     def _unavailable(self, error: Exception) -> RegistryUnavailableError:
         return RegistryUnavailableError(
-            f"The schema registry at {self.url} does not answer ({error}): is it up, and the address right?"
+            f"The schema registry at {self.url} does not respond ({error}). Hint: check that it is up and its address is right."
         )

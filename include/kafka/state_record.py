@@ -1,4 +1,4 @@
-"""State records as the changelog carries them: Avro in Confluent's framing, decoded with the schema of their id."""
+"""Decodes the state records in a changelog: Avro in Confluent's wire format, with the schema of the given id."""
 
 import io
 import json
@@ -25,21 +25,21 @@ class StateRecord:
 
     @property
     def event_count(self) -> int:
-        """How many events are folded into the record."""
+        """The number of events folded into the record."""
         return self.position.event_count
 
 
 def decode_state_record(value: bytes, schema_of: Callable[[int], RecordSchema]) -> StateRecord:
-    """Decode a changelog value; `schema_of` gives the schema of an id.
+    """Decode a changelog value; `schema_of` returns the schema of an id.
 
-    Raises ValueError when the value is not framed or its payload does not fit the schema.
+    Raises ValueError when the value is not framed or its payload does not match the schema.
     """
     schema_id, payload = split(value)
     schema = schema_of(schema_id)
     try:
         fields: Any = fastavro.schemaless_reader(io.BytesIO(payload), _parsed(schema.text), None)
     except (EOFError, IndexError, OverflowError, UnicodeDecodeError) as error:
-        message = f"state record of {len(payload)} bytes does not fit its schema: {error!r}"
+        message = f"state record of {len(payload)} bytes does not match its schema: {error!r}"
         raise ValueError(message) from error
     position, occurred_on = Position.take_from(fields), fields.pop(OCCURRED_ON.name)
     return StateRecord(fields, position, occurred_on)

@@ -1,4 +1,4 @@
-"""Names and settings of the topics that Foldlake makes, and making them."""
+"""Names and settings of the topics that Foldlake creates, and their creation."""
 
 from dataclasses import dataclass, field
 
@@ -16,8 +16,8 @@ POLL_INTERVAL_S = 0.05
 ALREADY_EXISTS = "TOPIC_ALREADY_EXISTS"
 
 FOREVER = {"retention.ms": "-1", "retention.bytes": "-1", "cleanup.policy": "delete"}
-# A changelog is read from the start by every node that has lost its store: small segments and a low dirty ratio keep
-# it close to one record a key.
+# Every node that has lost its store reads a changelog from the start: small segments and a low dirty ratio keep it
+# close to one record per key.
 COMPACTED = {
     "cleanup.policy": "compact",
     "min.cleanable.dirty.ratio": "0.2",
@@ -27,9 +27,9 @@ COMPACTED = {
 
 @dataclass(frozen=True)
 class Topic:
-    """A topic to be made: name, number of partitions and its settings.
+    """A topic to be created: name, number of partitions and settings.
 
-    replication_factor: None for the cluster's, which `ensure_topics` is given.
+    replication_factor: None for the default that is passed to `ensure_topics`.
     """
 
     name: str
@@ -39,9 +39,9 @@ class Topic:
 
 
 def admin_client(bootstrap_servers: str, *, log_level: int = 3) -> AdminClient:
-    """Return a client that asks and changes what a cluster has; to ask whether a topic exists does not make it.
+    """Return an admin client that never creates a topic by requesting its metadata.
 
-    librdkafka's admin client is a producer, whose questions make topics where the brokers' `auto.create.topics.enable` is on.
+    librdkafka's admin client is a producer: its metadata requests create topics if the brokers' `auto.create.topics.enable` is on.
     """
     return AdminClient(
         {
@@ -58,14 +58,14 @@ def changelog_topic(model_name: str, version: int) -> str:
 
 
 def dead_letter_topic(source_topic: str) -> str:
-    """Return the topic that takes what cannot be decoded from a source topic."""
+    """Return the topic for records of a source topic that cannot be decoded."""
     return f"{source_topic}.dead-letter"
 
 
 def partition_count(admin: AdminClient, topic: str) -> int | None:
-    """Return how many partitions a topic has, or None when there is no such topic.
+    """Return the number of partitions of a topic, or None if it does not exist.
 
-    Raises KafkaUnavailableError when no broker answers.
+    Raises KafkaUnavailableError when no broker responds.
     """
     metadata = _metadata(admin, topic)
     return None if metadata is None else len(metadata.partitions)
@@ -81,12 +81,12 @@ def _metadata(admin: AdminClient, topic: str) -> TopicMetadata | None:
 
 
 def ensure_topics(admin: AdminClient, topics: list[Topic], replication_factor: int) -> None:
-    """Make those topics that do not exist yet; leave the others as they are. All can be used when this returns.
+    """Create the topics that do not exist yet, and leave the others unchanged. All are usable when this returns.
 
-    replication_factor: of the topics that do not name their own.
-    Raises KafkaUnavailableError when the broker does not do it in time.
+    replication_factor: for topics that do not have their own.
+    Raises KafkaUnavailableError when the brokers do not create them in time.
     """
-    made = {topic.name for topic in topics}
+    created = {topic.name for topic in topics}
     new = [
         NewTopic(t.name, t.partitions, t.replication_factor or replication_factor, config=t.config)
         for t in topics
@@ -98,16 +98,16 @@ def ensure_topics(admin: AdminClient, topics: list[Topic], replication_factor: i
             if error.args[0].name() != ALREADY_EXISTS:
                 message = f"Cannot create topic {name} ({error}). Hint: check the brokers' logs."
                 raise KafkaUnavailableError(message) from error
-            made.remove(name)
+            created.remove(name)
         except TimeoutError as error:
-            message = f"Cannot create topic {name}: the brokers do not answer in time."
+            message = f"Cannot create topic {name}: the brokers do not respond in time. Hint: check that they are up."
             raise KafkaUnavailableError(message) from error
     for topic in topics:
-        _wait_until_known(admin, topic.name, with_leaders=topic.name in made)
+        _wait_until_known(admin, topic.name, with_leaders=topic.name in created)
 
 
 def _wait_until_known(admin: AdminClient, topic: str, *, with_leaders: bool) -> None:
-    # The controller acknowledges a new topic; the brokers learn of it later, by seconds when they are throttled.
+    # The brokers receive the metadata of a new topic after the controller acknowledges it, seconds later if they are throttled.
     def is_known() -> bool:
         found = _metadata(admin, topic)
         return found is not None and not (
@@ -132,5 +132,5 @@ def source_topics(
 
 
 def changelog(name: str, partitions: int, replication_factor: int | None = None) -> Topic:
-    """Return a changelog topic: as many partitions as the source."""
+    """Return a changelog topic; `partitions` is the source topic's."""
     return Topic(name, partitions, COMPACTED, replication_factor)

@@ -11,7 +11,7 @@ _HEADER = struct.Struct(">bI")
 
 
 def header(schema_id: int) -> bytes:
-    """Return the 5 bytes in front of a payload written with this schema."""
+    """Return the 5 bytes that precede a payload written with this schema."""
     return _HEADER.pack(MAGIC, schema_id)
 
 

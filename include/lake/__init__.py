@@ -1,1 +1,1 @@
-"""The lake as values: where the tables are, the tags of their commits, how far a table is, the lock of its writer."""
+"""The lake's tables: their paths, the tags of their commits, their status, and the lock of their writer. Without Spark."""

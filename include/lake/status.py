@@ -1,4 +1,4 @@
-"""How the tables in the lake are: size, history, how far behind the events. Read with delta-rs, without a JVM."""
+"""The status of the lake's tables: size, history and lag behind the events. Read with delta-rs, without a JVM."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -19,7 +19,7 @@ from include.settings import Settings
 
 @dataclass(frozen=True)
 class LakeCommit:
-    """One commit of a table; `tag` is None where it is not ours."""
+    """One commit of a table; `tag` is None if Foldlake did not write it."""
 
     delta_version: int
     committed_at: datetime
@@ -29,12 +29,11 @@ class LakeCommit:
 
 @dataclass(frozen=True)
 class LakeStatus:
-    """One table.
+    """The status of one table.
 
-    version: of the read model, which the table holds; None before the first promotion.
-    events_behind: events of the source beyond what the table is known to be complete up to; None where Kafka does not
-        answer.
-    newest_age_s: how long ago the newest commit of ours was.
+    version: the read model's version that the table contains; None before the first promotion.
+    events_behind: events of the source after `complete_up_to`; None if Kafka does not respond.
+    newest_age_s: age of Foldlake's newest commit.
     history: newest first.
     """
 
@@ -52,7 +51,7 @@ class LakeStatus:
 
 
 def lake_status(settings: Settings, model: ReadModel, commits: int) -> LakeStatus | None:
-    """Return how a read model's table is, with its newest `commits` commits, or None when there is no table yet."""
+    """Return the status of a read model's table, with its newest `commits` commits, or None if it does not exist yet."""
     path = table_path(settings, model.name)
     try:
         table = DeltaTable(path)

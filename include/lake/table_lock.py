@@ -1,4 +1,4 @@
-"""The lock of `lake/<model>`: one writer at a time on this machine, launched by Airflow or not."""
+"""The lock of `lake/<model>`: one writer at a time on this machine, whether launched by Airflow or not."""
 
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -7,7 +7,7 @@ from include.errors import FoldlakeError
 from include.files import FileLockedError, file_lock
 from include.settings import Settings
 
-# A promotion of a large table takes minutes. A job that has waited this long fails, and Airflow retries it.
+# A promotion of a large table takes minutes. After this wait a job fails, and Airflow retries it.
 LOCK_WAIT_S = 120.0
 
 
@@ -23,16 +23,16 @@ def lock_path(settings: Settings, model: str) -> Path:
 def lake_lock(settings: Settings, model: str) -> AbstractContextManager[None]:
     """Hold the lock of `lake/<model>` for a block of code; the kernel releases it when this process ends.
 
-    Delta detects a second writer by itself, but only when it commits, after all of its work.
+    Delta also detects a second writer, but only at its commit, after all of its work.
 
     Raises:
-        LakeLockedError: another process held it for LOCK_WAIT_S seconds.
+        LakeLockedError: another process holds the lock for longer than LOCK_WAIT_S.
     """
 
     def locked(error: FileLockedError) -> LakeLockedError:
         return LakeLockedError(
             f"lake/{model} was still being written by another process (pid {error.holder or 'unknown'}) after "
-            f"{LOCK_WAIT_S:.0f} s, so nothing was changed. Hint: try again when it has ended; the lock is {error.path}."
+            f"{LOCK_WAIT_S:.0f} s, so nothing was changed. Hint: retry when that process has ended; the lock is {error.path}."
         )
 
     return file_lock(lock_path(settings, model), wait_s=LOCK_WAIT_S, error=locked)

@@ -1,6 +1,6 @@
-"""The paths of the Delta tables, their columns, and the tag that each commit of `lake/<model>` carries.
+"""The paths of the Delta tables, their columns, and the tag of each commit of `lake/<model>`.
 
-Without Spark: the command line and tests read the same tags as the jobs that write them.
+Without Spark, because the command line and the tests read the tags that the jobs write.
 """
 
 import json
@@ -30,7 +30,7 @@ def quality_path(settings: Settings) -> str:
 
 
 def table_fields(model: ReadModel) -> tuple[StateField, ...]:
-    """Return the columns of a read model's table: its key, every field any revision has, the position."""
+    """Return the columns of a read model's table: its key, every field of any fold revision, the position."""
     return (StateField(KEY_COLUMN, "string", model.key_doc), *model.state, *POSITION_FIELDS)
 
 
@@ -38,11 +38,11 @@ def table_fields(model: ReadModel) -> tuple[StateField, ...]:
 class CommitTag:
     """The tag of a commit of `lake/<model>`, as JSON in Delta's `userMetadata`.
 
-    version, fold_revision: of the read model; the table holds that version from this commit on.
+    version, fold_revision: of the read model; the table contains that version as of this commit.
     operation: compaction, promotion, optimize or vacuum.
-    changelog_offsets: partition of that version's changelog -> offset of the first record that is not in the table.
+    changelog_offsets: partition of that version's changelog -> offset of the first record that is not merged into the table.
     complete_up_to: partition of the source -> offset; every event below it that the version folds is in the table.
-    promotion_id: names the overwrite that the content continues from, and compaction's checkpoint.
+    promotion_id: identifies the overwrite on which the content is based, and compaction's checkpoint.
     topic_id: Kafka's id of the changelog topic of these offsets: a recreated topic of the same name has another one. Empty
         in tags of releases that did not write it.
     """
@@ -57,7 +57,7 @@ class CommitTag:
     topic_id: str = ""
 
     def to_json(self) -> str:
-        """Return the tag as Delta keeps it."""
+        """Return the tag as the JSON text for `userMetadata`."""
         return json.dumps(asdict(self), separators=(",", ":"))
 
     @classmethod

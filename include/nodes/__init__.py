@@ -1,1 +1,1 @@
-"""What query nodes and those who ask them share: routing table, partition reports, HTTP clients and headers."""
+"""Code that query nodes and their clients share: routing table, partition reports, HTTP clients and headers."""

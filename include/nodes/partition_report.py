@@ -1,4 +1,4 @@
-"""What a node reports of each partition under `/api/partitions`: who owns it, how far it is read, and its lag."""
+"""A node's report on each partition under `/api/partitions`: its owner, the offsets read, and the lag."""
 
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -11,9 +11,9 @@ class PartitionReport:
     """One partition of one version, as the node `reported_by` sees it.
 
     owner, standbys: URLs of the nodes. is_held: whether `reported_by` follows the partition.
-    position, end: changelog offsets of the next record to read and of the next to be appended; lag_records between.
-    folded: source partition -> newest source offset folded in. source_end: the source's end; events_behind between.
-    From `position` on, the fields are None (folded: empty) where the node does not hold the partition.
+    position, end: changelog offsets of the next record to read and of the next to be appended; lag_records: their difference.
+    folded: source partition -> newest source offset folded in. source_end: the source's end; events_behind: the difference.
+    `position` and the fields after it are None (folded: empty) if the node does not follow the partition.
     """
 
     read_model: str
@@ -35,7 +35,7 @@ class PartitionReport:
     events_behind: int | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """Return the report as JSON has it."""
+        """Return the report as a JSON object."""
         return asdict(self)
 
     @classmethod

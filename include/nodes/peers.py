@@ -1,7 +1,7 @@
-"""The HTTP client with which one query node asks another, on plain sockets with pooled connections.
+"""The HTTP client for lookups between query nodes, on plain sockets with pooled connections.
 
-Every proxied lookup goes through it, and a client library costs more than the lookup itself (decision 13). All it needs
-of HTTP is GET and Content-Length. For anything but lookups between nodes, use httpx.
+Every proxied lookup uses it, and a client library costs more than the lookup itself (decision 13). It supports only GET and
+Content-Length. For anything but lookups between nodes, use httpx.
 """
 
 import socket
@@ -10,16 +10,16 @@ import time
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-# A request that carries this header comes from another node or from a check, and is never proxied again. Its value says
-# which answer is wanted: the owner's only, or that of any node that holds the key.
+# A request that carries this header comes from another node or from a check, and is never proxied again. Its value states
+# which node may answer: only the owner, or any node that has the key.
 HOP_HEADER = "Foldlake-Hop"
 HOP_OWNER = "owner"
 HOP_ANY = "any"
-# Why a node has no answer: the name of one of the closed set of failure reasons.
+# Why a node cannot answer: one of the closed set of failure reasons.
 REASON_HEADER = "Foldlake-Reason"
 CONNECT_TIMEOUT_S = 0.25
 ANSWER_TIMEOUT_S = 0.5
-# A node that did not answer gets no request for this time: its standby answers meanwhile, without a failed try each time.
+# A node that did not respond gets no request for this time: its standby answers without a failed attempt for each lookup.
 DOWN_S = 0.5
 POOLED_CONNECTIONS = 256
 RECEIVE_BYTES = 65_536
@@ -28,7 +28,7 @@ END_OF_HEAD = b"\r\n\r\n"
 
 
 class PeerDownError(Exception):
-    """A node did not answer, or not in HTTP."""
+    """A node did not respond, or not in HTTP."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class PeerResponse:
 
 
 class Peer:
-    """One other node. Safe for use by several threads."""
+    """The client of one other node. Thread-safe."""
 
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
@@ -52,7 +52,7 @@ class Peer:
 
     @property
     def is_down(self) -> bool:
-        """Whether it did not answer a moment ago."""
+        """Whether the node failed to respond within the last DOWN_S seconds."""
         return time.monotonic() < self._down_until
 
     def get(self, target: str, hop: str, timeout_s: float = ANSWER_TIMEOUT_S) -> PeerResponse:
@@ -70,7 +70,7 @@ class Peer:
             except TimeoutError as error:
                 raise self._down(error) from error
             except OSError:
-                pass  # the node closed it while it was idle: a new connection shows whether the node is up
+                pass  # the node closed the idle connection: a new one shows whether the node is up
         try:
             connection = socket.create_connection(self._address, CONNECT_TIMEOUT_S)
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

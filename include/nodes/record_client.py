@@ -1,4 +1,4 @@
-"""Reads from each query node what that node's own store holds: its partitions, its records page by page, single records."""
+"""Reads the contents of each query node's own store: its partitions, its records page by page, single records."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -18,7 +18,7 @@ from include.nodes.routing_table import RoutingTable, routing_table
 from include.settings import Settings
 from include.waiting import wait_for
 
-# 500 small records are 70 kB and keep a node's worker busy for some 15 ms: a lookup hardly waits for it.
+# 500 small records are 70 kB and occupy a node's worker for about 15 ms, which hardly delays a lookup.
 PAGE_RECORDS = 500
 REQUEST_TIMEOUT_S = 10.0
 RETRY_S = 0.2
@@ -38,16 +38,16 @@ class PartitionReplica:
 
     @property
     def name(self) -> str:
-        """Its name in reports."""
+        """The replica's name in reports."""
         return f"{self.node} partition {self.partition} ({self.role})"
 
 
 @dataclass(frozen=True)
 class Replicas:
-    """Where a version is served from.
+    """The replicas that serve a version.
 
-    ready: the partitions that nodes hold ready. unowned: partitions whose owner does not.
-    unreachable: for each node that does not answer, a sentence that says so.
+    ready: the partitions that are ready on a node. unowned: partitions that are not ready on their owner.
+    unreachable: for each node that does not respond, a message with its URL and the error.
     """
 
     ready: tuple[PartitionReplica, ...]
@@ -56,16 +56,16 @@ class Replicas:
 
     @property
     def are_complete(self) -> bool:
-        """Whether every node answers and every partition's owner is ready."""
+        """Whether every node responds and every partition's owner is ready."""
         return bool(self.ready) and not self.unowned and not self.unreachable
 
 
 class ReplicaUnavailableError(FoldlakeError):
-    """A node refused a request for a partition, or did not answer it within the time allowed."""
+    """A node rejected a request for a partition, or did not respond within the timeout."""
 
 
 class NodeClient:
-    """The query nodes of this Kafka, for one version of a read model. Safe for use by several threads."""
+    """The client of all query nodes of this Kafka, for one version of a read model. Thread-safe."""
 
     def __init__(self, settings: Settings, model: str, version: int, source_topic: str) -> None:
         self._bootstrap_servers = settings.kafka.bootstrap_servers
@@ -73,7 +73,7 @@ class NodeClient:
         self._model = model
         self._version = version
         self._source_topic = source_topic
-        # Without the user's proxy (trust_env): it cannot reach nodes on this machine.
+        # `trust_env=False`: the user's proxy cannot reach nodes on this machine.
         self._http = httpx.Client(
             timeout=REQUEST_TIMEOUT_S, trust_env=False, headers={HOP_HEADER: HOP_ANY}, follow_redirects=True
         )
@@ -83,9 +83,9 @@ class NodeClient:
         self._http.close()
 
     def replicas(self, wait_s: float) -> Replicas:
-        """Return where the version is served from.
+        """Return the replicas that serve the version.
 
-        Waits until every node answers and every partition's owner is ready, but not longer than `wait_s`.
+        Waits until every node responds and every partition's owner is ready, but not longer than `wait_s`.
         Raises KafkaUnavailableError.
         """
         found = Replicas((), (), ())
@@ -101,8 +101,8 @@ class NodeClient:
     def pages(self, replica: PartitionReplica, sample: KeySample, wait_s: float) -> Iterator[str]:
         """Yield each page of a partition as JSON text.
 
-        Raises ReplicaUnavailableError when the node does not answer for one of the pages within `wait_s`: the time is
-        for each page, as their number depends on the partition.
+        Raises ReplicaUnavailableError when the node does not return a page within `wait_s`: the time applies to
+        each page, because the number of pages depends on the partition.
         """
         after: str | None = ""
         while after is not None:
@@ -119,7 +119,7 @@ class NodeClient:
             after = response.json()["next"]
 
     def key_count(self, replica: PartitionReplica, deadline_s: float) -> int:
-        """Return how many keys a partition has on this node; raises ReplicaUnavailableError.
+        """Return the number of keys of a partition on this node; raises ReplicaUnavailableError.
 
         deadline_s: when to give up, on the clock of time.monotonic().
         """
@@ -127,7 +127,7 @@ class NodeClient:
         return int(self._get(replica, self._records, parameters, deadline_s).json()["total"])
 
     def record(self, replica: PartitionReplica, key: str, deadline_s: float) -> str | None:
-        """Return a key's record on this node as JSON text, or None where it has none; raises ReplicaUnavailableError.
+        """Return a key's record on this node as JSON text, or None if it has none; raises ReplicaUnavailableError.
 
         deadline_s: when to give up, on the clock of time.monotonic().
         """
@@ -143,7 +143,7 @@ class NodeClient:
             try:
                 ready += self._replicas_on(url, name, routing)
             except (httpx.HTTPError, httpx.InvalidURL, ValueError, TypeError, KeyError) as error:
-                unreachable.append(f"{name} at {url} does not answer: {type(error).__name__}")
+                unreachable.append(f"{name} at {url} does not respond: {type(error).__name__}")
         partitions = {partition for topic, partition in routing.owners if topic == self._source_topic}
         owned = {replica.partition for replica in ready if replica.role == OWNER}
         return Replicas(tuple(ready), tuple(sorted(partitions - owned)), tuple(unreachable))
@@ -181,12 +181,12 @@ class NodeClient:
                 return response
             reason = f"{response.status_code} {response.text[:200]}"
             if response.status_code not in RETRIED:
-                raise ReplicaUnavailableError(f"{what} refused {path}: {reason}")
+                raise ReplicaUnavailableError(f"{what} rejected {path}: {reason}")
             return None
 
         response = wait_for(request, timeout_s=deadline_s - time.monotonic(), poll_s=RETRY_S)
         if response is None:
-            raise ReplicaUnavailableError(f"{what} does not answer for {path}: {reason}")
+            raise ReplicaUnavailableError(f"{what} does not respond to {path}: {reason}")
         return response
 
     def _routing(self) -> RoutingTable:

@@ -1,4 +1,4 @@
-"""The routing table: the members of the query nodes' consumer group and the partitions assigned to each, as Kafka shows them.
+"""The routing table: the members of the query nodes' consumer group and the partitions assigned to each, as reported by Kafka.
 
 It uses librdkafka's older request. The newer one, `describe_consumer_groups`, sometimes aborts the whole process when the
 group's coordinator goes away during the request (librdkafka issue 4605, open).
@@ -14,9 +14,9 @@ from confluent_kafka.admin import AdminClient
 
 # The consumer group of all query nodes on this Kafka; each member's client.id is the URL of its node.
 GROUP = "foldlake-query-nodes"
-# The broker makes a static member's id out of its group.instance.id, a dash and a UUID.
+# The broker composes a static member's id of its group.instance.id, a dash and a UUID.
 UUID_CHARACTERS = 36
-# Between two rebalances the group has no assignment to show.
+# The group's state in which every member has its assignment. During a rebalance, members have none.
 STABLE = "Stable"
 
 
@@ -49,8 +49,8 @@ def routing_table(admin: AdminClient, timeout_s: float) -> RoutingTable | None:
 def parse_assignment(assignment: bytes) -> list[tuple[str, int]]:
     """Return the (topic, partition) pairs of a member's assignment.
 
-    Source: Kafka's ConsumerProtocolAssignment.json: version, then an array of topic and array of partitions; what
-    follows is the assignor's own.
+    Source: Kafka's ConsumerProtocolAssignment.json: version, then an array of topic and array of partitions; the
+    rest belongs to the assignor.
     """
     if not assignment:
         return []

@@ -1,1 +1,1 @@
-"""The quality check: whether the stored records are what the events in the log fold to, key by key."""
+"""The quality check: whether each stored record equals the fold of its key's events in the log."""

@@ -1,4 +1,4 @@
-"""The alert on a failed check: always in the log, and by a webhook where one is set."""
+"""The alert on a failed check: always in the log, and to a webhook if one is set."""
 
 import logging
 
@@ -8,16 +8,16 @@ from include.quality.check import CheckResult
 from include.settings import Settings
 
 LOG = logging.getLogger(__name__)
-# At INFO it logs the URL of every request: that of a webhook is a secret.
+# At INFO, httpx logs the URL of every request, and a webhook's URL is a secret.
 logging.getLogger("httpx").setLevel(logging.WARNING)
 TIMEOUT_S = 10.0
 KEYS_IN_ALERT = 20
 
 
 def alert(settings: Settings, result: CheckResult) -> bool:
-    """Alert on a failed check; returns False where the webhook did not take it. Never raises.
+    """Alert on a failed check; return False if the webhook did not accept it. Never raises.
 
-    The webhook gets a POST of JSON: text (one line, as chat systems show it), read_model, version, run_id, report,
+    The webhook gets a POST of JSON: text (one line, as chat systems display it), read_model, version, run_id, report,
     expectations (those that failed: store, expectation, failed) and keys (some of those that failed: place, key).
     """
     LOG.error("%s", result.verdict)
@@ -41,7 +41,7 @@ def alert(settings: Settings, result: CheckResult) -> bool:
             settings.quality.alert_webhook_url, json=body, timeout=TIMEOUT_S, follow_redirects=True
         ).raise_for_status()
     except (httpx.HTTPError, httpx.InvalidURL) as error:
-        # The failure itself is in the log, in the table and in the task's state all the same.
+        # The failure itself is also in the log, in the table and in the task's state.
         LOG.error("the alert could not be delivered to FOLDLAKE_ALERT_WEBHOOK_URL: %s", error)  # noqa: TRY400
         return False
     return True

@@ -9,16 +9,16 @@ from typing import Any
 from include.declarations.key_rule import REKEY_REMEDY
 from include.errors import FoldlakeError
 
-# As many failing keys are listed; all are counted.
+# At most this many failing keys are listed; all are counted.
 LISTED_KEYS = 1_000
 
 
 class QualityError(FoldlakeError):
-    """A check that could not be made: nothing is known about the records."""
+    """A check that could not run: nothing is known about the records."""
 
 
 class UncheckableError(QualityError):
-    """A check that can never be made of this read model: another try would end the same way."""
+    """A check that can never run for this read model: a retry would fail in the same way."""
 
     @classmethod
     def of_several_partitions(
@@ -29,8 +29,8 @@ class UncheckableError(QualityError):
         Args:
             read_model: name of the read model.
             partitions: some of these keys, each with the partitions of its events.
-            mixed: how many such keys there are.
-            keys: how many keys the log has in all.
+            mixed: the number of such keys.
+            keys: the number of all keys in the log.
         """
         named = "; ".join(
             f"key {key!r} in partitions {', '.join(map(str, found))}" for key, found in partitions.items()
@@ -44,7 +44,7 @@ class UncheckableError(QualityError):
 
 
 class StoreName(StrEnum):
-    """What can be checked."""
+    """The stores that can be checked."""
 
     LAKE = "lake"
     NODES = "nodes"
@@ -53,7 +53,7 @@ class StoreName(StrEnum):
 
 
 class Mode(StrEnum):
-    """Every key, or a sample of them."""
+    """Whether every key is checked, or a sample."""
 
     FULL = "full"
     SAMPLE = "sample"
@@ -61,7 +61,7 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True)
 class CheckRequest:
-    """What to check; `version` None is the live one."""
+    """The read model, stores and mode to check; `version` None means the live version."""
 
     read_model: str
     stores: tuple[StoreName, ...]
@@ -72,10 +72,10 @@ class CheckRequest:
 
 @dataclass(frozen=True)
 class ExpectationResult:
-    """What one expectation found in one store.
+    """The result of one expectation in one store.
 
-    checked: the number of rows it was evaluated over (keys; or partitions, replicas). failed: how many did not meet it.
-    sample: some of those, each with its place. finding: what was found, where the numbers do not say it.
+    checked: the number of rows it was evaluated over (keys; or partitions, replicas). failed: the number of rows that did not meet it.
+    sample: some of those, each with its place. finding: an explanation, if the numbers are not enough.
     `place` names a replica: the lake's table, the changelog, or one partition on one query node.
     """
 
@@ -97,7 +97,7 @@ class ExpectationResult:
 class FailingKey:
     """One key that failed: which expectations, and the stored and the replayed record side by side, as text.
 
-    A side is empty where there is no record.
+    A side is empty if it has no record.
     """
 
     store: StoreName
@@ -110,10 +110,10 @@ class FailingKey:
 
 @dataclass(frozen=True)
 class CheckResult:
-    """The whole outcome.
+    """The result of a whole check.
 
     started_at: ISO 8601. report: path of the HTML page; report_url: where a query node serves it.
-    events: replayed. keys: compared, over all replicas. findings: what an operator should know beside the figures.
+    events: number replayed. keys: number compared, over all replicas. findings: further information for the operator.
     places: the replicas of each store, as text.
     """
 
@@ -147,11 +147,11 @@ class CheckResult:
         return f"quality check FAILED: {what}: {'; '.join([*self.findings, *failed])}"
 
     def to_json(self) -> str:
-        """Return all of it as JSON, for programs."""
+        """Return the result as JSON, for programs."""
         return json.dumps(asdict(self) | {"passed": self.passed, "verdict": self.verdict}, indent=1)
 
     @staticmethod
     def read(text: str) -> dict[str, Any]:
-        """Read what `to_json` wrote, as plain data."""
+        """Parse the output of `to_json` as plain data."""
         fields: dict[str, Any] = json.loads(text)
         return fields

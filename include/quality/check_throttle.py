@@ -1,4 +1,4 @@
-"""How often checks follow compactions: each reads the whole log, so that a long one is followed by a long pause."""
+"""Limits how often checks follow compactions: each reads the whole log, so a long check is followed by a long pause."""
 
 import json
 
@@ -6,17 +6,17 @@ from include.quality.check import CheckResult
 from include.quality.report import reports_directory
 from include.settings import Settings
 
-# Checks after compactions take a tenth of the time at most.
+# Checks after compactions run for at most a tenth of the time.
 PAUSE_FACTOR = 9.0
 
 
 def pause_left_s(settings: Settings, read_model: str, now_s: float) -> float:
-    """Return for how many more seconds no check of a read model follows a compaction; 0.0 when one may.
+    """Return the seconds until a check of a read model may follow a compaction again; 0.0 if it may now.
 
-    The newest check of the read model whose report still exists decides, whatever started it.
+    The read model's newest check whose report still exists determines the pause, regardless of what triggered it.
 
     Args:
-        settings: where the reports are.
+        settings: give the directory of the reports.
         read_model: name of the read model.
         now_s: the time (Unix s).
     """
@@ -28,7 +28,7 @@ def pause_left_s(settings: Settings, read_model: str, now_s: float) -> float:
                 continue
             pause_s = PAUSE_FACTOR * float(result["duration_s"])
         except (OSError, json.JSONDecodeError, KeyError, TypeError):
-            # Not a summary of this release.
+            # Unreadable, or written by another release.
             continue
         # A report from the future was written before the clock was set back.
         return max(0.0, ended_s + pause_s - now_s) if ended_s <= now_s else 0.0

@@ -24,7 +24,7 @@ COLUMNS = [
 
 @dataclass(frozen=True)
 class PastRun:
-    """One check. failed: the expectations that were not met, with the store of each."""
+    """The result of an earlier check. failed: the expectations that were not met, with the store of each."""
 
     run_id: str
     checked_at: datetime
@@ -41,7 +41,7 @@ class PastRun:
 
 
 def last_runs(settings: Settings, limit: int = 20) -> list[PastRun]:
-    """Return the newest checks, the newest last; none before the first."""
+    """Return the newest checks, the newest last; an empty list before the first check."""
     try:
         table = DeltaTable(quality_path(settings)).to_pyarrow_table(columns=COLUMNS)
     except TableNotFoundError:

@@ -1,4 +1,4 @@
-"""The command line of spark_jobs/quality_check.py, from a request."""
+"""The command-line arguments of spark_jobs/quality_check.py for a request."""
 
 from include.quality.check import CheckRequest
 

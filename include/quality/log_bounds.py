@@ -1,4 +1,4 @@
-"""The bounds of the log: whether its first events are still there, and how old the first event beyond an offset is."""
+"""The bounds of the log: whether its first events still exist, and the age of the first event after an offset."""
 
 import time
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ REQUEST_TIMEOUT_S = 10.0
 
 
 def lost_partitions(consumer: Consumer, topic: str, partitions: int) -> dict[int, int]:
-    """Return partition -> first offset that is still there, of those partitions whose first events are gone."""
+    """Return partition -> first offset that still exists, for partitions whose first events were deleted."""
     starts = {
         partition: consumer.get_watermark_offsets(
             TopicPartition(topic, partition), timeout=REQUEST_TIMEOUT_S
@@ -24,9 +24,9 @@ def lost_partitions(consumer: Consumer, topic: str, partitions: int) -> dict[int
 def age_beyond_s(
     consumer: Consumer, topic: str, offsets: Mapping[int, int], ends: Mapping[int, int]
 ) -> float:
-    """Return how long ago the oldest event at or beyond `offsets` and below `ends` was appended; 0 when there is none.
+    """Return the age of the oldest event at or after `offsets` and below `ends`, by append time; 0 if there is none.
 
-    Raises KafkaUnavailableError when the broker does not answer.
+    Raises KafkaUnavailableError when the broker does not respond.
     """
     appended_ms = []
     for partition, end in ends.items():
@@ -37,7 +37,9 @@ def age_beyond_s(
         message = consumer.poll(REQUEST_TIMEOUT_S)
         consumer.unassign()
         if message is None:
-            message_text = f"Cannot read {topic}/{partition} at offset {first}: is the broker up?"
+            message_text = (
+                f"Cannot read {topic}/{partition} at offset {first}. Hint: check that the broker is up."
+            )
             raise KafkaUnavailableError(message_text)
         if message.error() is None:
             appended_ms.append(message.timestamp()[1])

@@ -17,39 +17,39 @@ URL_PATH = "/reports/quality/"
 
 
 def reports_directory(settings: Settings) -> Path:
-    """Return where the reports are."""
+    """Return the directory of the reports."""
     return settings.home / "reports" / "quality"
 
 
 def report_path(settings: Settings, run_id: str) -> Path:
-    """Return the HTML page of a run; its JSON lies beside it."""
+    """Return the path of a run's HTML page; the run's JSON is beside it."""
     return reports_directory(settings) / f"{file_stem(run_id)}.html"
 
 
 def summary_path(settings: Settings, run_id: str) -> Path:
-    """Return the JSON of a run."""
+    """Return the path of a run's JSON."""
     return report_path(settings, run_id).with_suffix(".json")
 
 
 def report_url(settings: Settings, run_id: str) -> str:
-    """Return where a query node serves the page."""
+    """Return the URL under which a query node serves the page."""
     base = settings.quality.reports_url or f"http://127.0.0.1:{settings.query_ports[0]}"
     return f"{base.rstrip('/')}{URL_PATH}{file_stem(run_id)}.html"
 
 
 def file_stem(run_id: str) -> str:
-    """Return a run id as a file name: Airflow's have colons and plus signs."""
+    """Return a run id as a file name: Airflow's run ids contain colons and plus signs."""
     return UNSAFE.sub("-", run_id).strip(".-") or "run"
 
 
 def remove(settings: Settings, run_id: str) -> None:
-    """Remove the files of an earlier try of the same run, so that its verdict is not mistaken for this one's."""
+    """Remove the files of an earlier try of the same run, so that its verdict is not mistaken for this try's."""
     report_path(settings, run_id).unlink(missing_ok=True)
     summary_path(settings, run_id).unlink(missing_ok=True)
 
 
 def write_page(settings: Settings, result: CheckResult) -> Path:
-    """Write the page, whole or not at all; returns its path."""
+    """Write the page atomically and return its path."""
     path = report_path(settings, result.request.run_id)
     write_atomically(path, html(result))
     return path
@@ -78,5 +78,5 @@ def html(result: CheckResult) -> str:
 
 
 def differs(key: FailingKey, field: str) -> bool:
-    """Whether stored and replayed disagree on a field."""
+    """Return whether the stored and the replayed value of a field differ."""
     return key.stored.get(field) != key.replayed.get(field)

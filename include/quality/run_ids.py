@@ -1,4 +1,4 @@
-"""Names that the command line and Airflow's tasks agree on."""
+"""The ids of checks, which the command line and Airflow's tasks share."""
 
 
 def check_id(run_id: str, read_model: str) -> str:

@@ -1,4 +1,4 @@
-"""The verdict of a check, for the process that launched its job: from the JSON beside the report, not from the exit status."""
+"""The verdict of a check, for the process that launched its job: read from the JSON beside the report, not from the exit status."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -9,7 +9,7 @@ from include.settings import Settings
 
 
 class Outcome(Enum):
-    """The outcome of a check; the value is that of `passed` in its JSON."""
+    """The outcome of a check; the value equals `passed` in its JSON."""
 
     PASSED = True
     FAILED = False
@@ -18,16 +18,16 @@ class Outcome(Enum):
 
 @dataclass(frozen=True)
 class Verdict:
-    """A check's outcome, and the same in one line."""
+    """A check's outcome, and a one-line summary of it."""
 
     outcome: Outcome
-    words: str
+    summary: str
 
 
 def verdict_of(settings: Settings, run_id: str) -> Verdict | None:
     """Return the verdict of a check, or None when it has none."""
     try:
-        summary = CheckResult.read(summary_path(settings, run_id).read_text(encoding="utf-8"))
-        return Verdict(Outcome(summary["passed"]), str(summary["verdict"]))
+        fields = CheckResult.read(summary_path(settings, run_id).read_text(encoding="utf-8"))
+        return Verdict(Outcome(fields["passed"]), str(fields["verdict"]))
     except (OSError, ValueError, KeyError, TypeError):
         return None

@@ -1,1 +1,1 @@
-"""The read models: for each a module that assigns `READ_MODEL`, or a package with `model.py`, its event schemas and its API."""
+"""The read models. Each is a module that assigns `READ_MODEL`, or a package with `model.py`, event schemas and an API."""

@@ -1,1 +1,1 @@
-"""Rebuilding a read model beside the live version: the plan, the action of each of its stages, and what they leave."""
+"""Rebuilding a read model beside the live version: the plan, the actions of its stages, and the removal of leftovers."""

@@ -1,4 +1,4 @@
-"""Why a rebuild, a rollback or a retirement was not done."""
+"""The errors of rebuilds, rollbacks and retirements."""
 
 from include.errors import FoldlakeError
 
@@ -12,11 +12,11 @@ class NoSlotsError(FoldlakeError):
 
 
 class StaleRequestError(FoldlakeError):
-    """Another version became live after the request was made, so the request no longer means what it meant."""
+    """Another version became live after the request was made, so the request no longer has the intended effect."""
 
 
 class StageTimeoutError(FoldlakeError):
-    """What a stage waits for did not happen in time."""
+    """A stage timed out waiting for a condition."""
 
 
 class CleanUpIncompleteError(FoldlakeError):
@@ -24,7 +24,7 @@ class CleanUpIncompleteError(FoldlakeError):
 
 
 class QueryRefusedError(FoldlakeError):
-    """The stream driver refuses to fold the candidate."""
+    """The stream driver cannot fold the candidate and rejects it."""
 
 
 class NothingToDoError(FoldlakeError):

@@ -15,10 +15,10 @@ from include.versions.version_record import Stage
 from include.waiting import wait_for
 
 LOG = logging.getLogger(__name__)
-# A catch-up that ends releases its lock at once; a killed one, within a second.
+# A catch-up releases its lock when it ends; if it is killed, within a second.
 LOCK_WAIT_S = 60.0
 POLL_INTERVAL_S = 1.0
-# The driver imports a read model's module again before it refuses a version, and tries again every few seconds.
+# The driver reloads a read model's module before it refuses a version, and retries every few seconds.
 REFUSAL_TIMEOUT_S = 30.0
 REAL_TIME = "real time"
 REFUSED = "refused"
@@ -28,7 +28,7 @@ def hand_over_version(settings: Settings, read_model: str, number: int) -> None:
     """Make the version a candidate and wait until the driver folds it in real time.
 
     Raises VersionLockedError while a catch-up still writes, QueryRefusedError when the driver lacks its fold,
-    StageTimeoutError when the driver does not get there in time, VersionAbandonedError when the version was abandoned meanwhile.
+    StageTimeoutError when the driver does not reach real time within the timeout, VersionAbandonedError when the version is abandoned meanwhile.
     """
     _make_candidate(settings, read_model, number)
     LOG.info("v%d of %s is a candidate: the stream driver takes it over", number, read_model)
@@ -73,7 +73,7 @@ class _Handover:
         return query if query is not None and query.phase == REAL_TIME else None
 
     def _check_and_log(self, waited_s: float) -> None:
-        """Log the progress; raises VersionAbandonedError or VersionRetiredError when there is nothing to wait for any more."""
+        """Log the progress; raises VersionAbandonedError or VersionRetiredError when the version has ended."""
         with VersionRegistry(self._settings.kafka.bootstrap_servers) as registry:
             require_not_ended(record_of(registry, self._read_model), self._number)
         LOG.info(
@@ -89,10 +89,10 @@ def _make_candidate(settings: Settings, read_model: str, number: int) -> None:
     with VersionRegistry(settings.kafka.bootstrap_servers, settings.topics.replication_factor) as registry:
         version = record_of(registry, read_model).version(number)
         if version is None or version.stage is not Stage.BUILDING:
-            # Handed over by an earlier try (the driver has the lock by now), or an error that `change` raises.
+            # Handed over by an earlier try (the driver may already hold the lock), or invalid, for which `change` raises an error.
             change(registry, read_model, partial(hand_over, number=number))
             return
-        # Under the lock: a catch-up that starts later finds a candidate, and leaves it alone.
+        # Under the lock: a catch-up that starts later finds a candidate and does not write to it.
         with version_lock(settings, read_model, number, wait_s=LOCK_WAIT_S):
             change(registry, read_model, partial(hand_over, number=number))
 

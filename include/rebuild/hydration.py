@@ -30,7 +30,7 @@ SMALL_LAG = 1_000
 
 @dataclass(frozen=True)
 class Hydration:
-    """How much of a version the nodes have loaded: changelog records read, records to read, and what is missing."""
+    """How much of a version the nodes have loaded: changelog records read, records in total, and what is missing."""
 
     read: int
     total: int
@@ -38,9 +38,9 @@ class Hydration:
 
 
 def hydrate_version(settings: Settings, read_model: str, number: int) -> None:
-    """Wait until every node holds every partition of the version that it owns or is a standby for, with a small lag.
+    """Wait until every node has loaded every partition of the version that it owns or is a standby for, with a small lag.
 
-    Raises StageTimeoutError when that does not happen in time, VersionAbandonedError or VersionRetiredError when the version
+    Raises StageTimeoutError when they do not within the timeout, VersionAbandonedError or VersionRetiredError when the version
     has ended.
     """
     timeout_s = settings.rebuild.hydrate_timeout_s
@@ -77,7 +77,7 @@ def _log_progress(progress: WorkProgress, found: Hydration) -> None:
 
 
 def reports(admin: AdminClient) -> dict[str, list[PartitionReport] | None]:
-    """Return the reports of every node of the group, by the node's URL; None for a node that does not answer."""
+    """Return the reports of every node of the group, by the node's URL; None for a node that does not respond."""
     try:
         table = routing_table(admin, REQUEST_TIMEOUT_S)
     except KafkaException:
@@ -104,7 +104,7 @@ def hydration(
     read = total = 0
     for url, own in nodes.items():
         if own is None:
-            missing.append(f"{url} does not answer")
+            missing.append(f"{url} does not respond")
             continue
         live = {
             r.partition: r.events_behind or 0

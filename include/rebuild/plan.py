@@ -86,8 +86,8 @@ def rebuild_plan(
 ) -> tuple[PlannedStage, ...]:
     """Return the stages of a rebuild, in order, for a read model whose versions are those of `record`.
 
-    run_id: the rebuild's run. A retried run has the same stages, on the version that it registered: each stage finds what is
-        done. A run whose version was abandoned has one stage, which removes the leftovers.
+    run_id: the rebuild's run. A retried run has the same stages, on the version that it registered: each stage detects
+        completed work. A run whose version was abandoned has one stage, which removes the leftovers.
     """
     own = next((v for v in record.versions if run_id and v.run_id == run_id), None)
     number = max(v.number for v in record.versions) + 1 if own is None else own.number
@@ -119,7 +119,7 @@ def failure_table(plan: Plan) -> str:
 
 
 def kill_table(plan: Plan) -> str:
-    """Return the plan as a table in Markdown: what each stage does, and what happens after it was killed."""
+    """Return the plan as a table in Markdown: what each stage does, and what happens after it is killed."""
     rows = ((f"`{stage.name}`", stage.description, stage.leaves, stage.next_try) for stage in plan.all_stages)
     return _table(("task", "what it does", "a killed try leaves", "the next try"), rows)
 

@@ -23,15 +23,15 @@ from include.versions.transitions import (
 from include.versions.version_record import ReadModelVersions, Stage, Version
 
 LOG = logging.getLogger(__name__)
-# A node or the driver may be restarting at this moment.
+# Long enough for a node or the driver to restart.
 RECHECK_TIMEOUT_S = 60
 
 
 def recheck_candidate(settings: Settings, read_model: str, number: int) -> None:
-    """Check once more what the stages before have found: the approval may have taken days.
+    """Check again the results of the preceding stages: the approval may have taken days.
 
     Raises QueryRefusedError, StageTimeoutError or VersionChangeError when the stream driver no longer folds the candidate, or
-    a query node does not hold it.
+    a query node has not loaded it.
     """
     with VersionRegistry(settings.kafka.bootstrap_servers, settings.topics.replication_factor) as registry:
         version = require_not_ended(record_of(registry, read_model), number)
@@ -44,7 +44,7 @@ def recheck_candidate(settings: Settings, read_model: str, number: int) -> None:
 def promote_version(settings: Settings, read_model: str, number: int, grace_h: float) -> Version | None:
     """Make a candidate live; returns the version that it replaced, which is kept for `grace_h` hours.
 
-    Raises PromotionLostError when another version became live in the meantime, VersionChangeError when it is no candidate.
+    Raises PromotionLostError when another version became live in the meantime, VersionChangeError when it is not a candidate.
     """
     return _make_live(settings, read_model, number, promote, grace_h)
 
@@ -58,7 +58,7 @@ def roll_back_version(settings: Settings, read_model: str, number: int) -> Versi
 
 
 def choose_rollback(settings: Settings, request: RollbackRequest, requested_at: datetime) -> int:
-    """Return the number of the version that a rollback makes live. To be chosen once: the rollback itself changes the answer.
+    """Return the number of the version that a rollback makes live. Call it only once: the rollback itself changes the result.
 
     requested_at: when the rollback was requested. A request without a version means the version before the one that was
         live then.

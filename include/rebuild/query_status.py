@@ -8,7 +8,7 @@ from include.stream.status import FRESH_S, QueryStatus, read_queries
 def query_status(settings: Settings, read_model: str, number: int) -> QueryStatus | None:
     """Return the status of a version's query that a running driver reported last, or None when it reports none.
 
-    Raises KafkaUnavailableError when no broker answers.
+    Raises KafkaUnavailableError when no broker responds.
     """
     name = query_name(read_model, number)
     return next(

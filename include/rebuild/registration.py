@@ -1,4 +1,4 @@
-"""Registration: the new version is in the registry, and a second rebuild of its read model is refused."""
+"""Registration: the new version is in the registry, and a second rebuild of its read model is rejected."""
 
 import logging
 from collections.abc import Collection, Iterable
@@ -46,7 +46,7 @@ def register_candidate(settings: Settings, request: RebuildRequest, run_id: str)
 def check_slots(settings: Settings, records: Iterable[ReadModelVersions], models: Collection[str]) -> None:
     """Raise NoSlotsError unless the stream driver has task slots for another version.
 
-    models: the names of the read models that are declared. The registry may have versions of others, which are not folded.
+    models: the names of the declared read models. The registry may have versions of others, which are not folded.
     """
     records = tuple(record for record in records if record.read_model in models)
     queries = sum(
@@ -62,7 +62,7 @@ def check_slots(settings: Settings, records: Iterable[ReadModelVersions], models
         if v.stage is Stage.PREVIOUS
     ]
     raise NoSlotsError(
-        f"The stream driver has task slots for {slots} queries, and {queries} versions use them: there is none for another "
+        f"The stream driver has task slots for {slots} queries, and {queries} versions use them: no slot is left for another "
         f"version. Retire a previous version ({', '.join(previous) or 'there is none'}) with ./foldlake retire, or raise "
         "FOLDLAKE_STREAM_SPARE_QUERIES and run ./foldlake up."
     )

@@ -16,8 +16,8 @@ MAX_GRACE_H = 24.0 * 365
 class RebuildRequest:
     """A valid request for a rebuild.
 
-    fold_revision: of the new version. approve: whether a person has to approve the promotion.
-    grace_h: how long the version that is replaced is kept for a rollback.
+    fold_revision: of the new version. approve: whether the promotion needs approval.
+    grace_h: how long the replaced version is kept for a rollback.
     """
 
     read_model: str
@@ -52,7 +52,7 @@ def rebuild_request(
         )
     approve = conf.get("approve", True)
     if not isinstance(approve, bool):
-        raise RequestError(f"approve is {approve!r}; allowed: true (wait for a person) or false.")
+        raise RequestError(f"approve is {approve!r}; allowed: true (wait for approval) or false.")
     return RebuildRequest(model.name, _reason(conf), revision, approve, _grace_h(conf, default_grace_h))
 
 
@@ -63,7 +63,7 @@ def rollback_request(conf: Mapping[str, Any], models: Mapping[str, ReadModel]) -
 
 
 def reject_unknown(sent: Mapping[str, Any], allowed: Iterable[str]) -> None:
-    """Raise RequestError when a field was sent that there is not, such as a misspelt one."""
+    """Raise RequestError for unknown fields, such as misspelt ones."""
     unknown = sorted(set(sent) - set(allowed))
     if unknown:
         raise RequestError(f"Unknown field: {', '.join(unknown)}. Allowed: {_list(allowed)}.")
@@ -76,14 +76,14 @@ def _list(values: Iterable[object]) -> str:
 def _model(conf: Mapping[str, Any], models: Mapping[str, ReadModel]) -> ReadModel:
     name = str(conf.get("read_model"))
     if name not in models:
-        raise RequestError(f"There is no read model {name!r}; allowed: {_list(sorted(models))}.")
+        raise RequestError(f"Unknown read model {name!r}; allowed: {_list(sorted(models))}.")
     return models[name]
 
 
 def _reason(conf: Mapping[str, Any]) -> str:
     reason = conf.get("reason")
     if not isinstance(reason, str) or not reason.strip():
-        raise RequestError("reason is empty: state why; the reason stays with the version.")
+        raise RequestError("reason is empty: give a reason; it is stored with the version.")
     if len(reason) > MAX_REASON_CHARACTERS:
         raise RequestError(
             f"reason has {len(reason)} characters; at most {MAX_REASON_CHARACTERS} are allowed. Link to the rest."
@@ -96,7 +96,7 @@ def _number(conf: Mapping[str, Any], name: str) -> int | None:
     if value is None or value == "":
         return None
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise RequestError(f"{name} is {value!r}; allowed: a whole number from 1 on, or empty.")
+        raise RequestError(f"{name} is {value!r}; allowed: a whole number of at least 1, or empty.")
     return value
 
 

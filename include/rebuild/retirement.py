@@ -1,4 +1,4 @@
-"""Retiring and abandoning versions, and the sweep that does both for runs that could not."""
+"""Retires and abandons versions, and sweeps up versions that are due or whose run has ended."""
 
 import logging
 from collections.abc import Callable
@@ -24,10 +24,10 @@ def previous_version(settings: Settings, read_model: str, number: int) -> Versio
 
 
 def retire_version(settings: Settings, read_model: str, number: int) -> None:
-    """Retire a previous version at once and remove what it leaves.
+    """Retire a previous version immediately and remove its leftovers.
 
     Raises VersionInUseError when it is live, NotHandedOverError when a rebuild is building it, VersionLockedError when
-    the stream driver does not release it.
+    the stream driver does not release it in time.
     """
     with VersionRegistry(settings.kafka.bootstrap_servers, settings.topics.replication_factor) as registry:
         change(registry, read_model, partial(retire, number=number))
@@ -36,7 +36,7 @@ def retire_version(settings: Settings, read_model: str, number: int) -> None:
 
 
 def abandon_version(settings: Settings, read_model: str, number: int) -> None:
-    """Abandon a version that was never promoted and remove what it leaves; raises VersionInUseError when it was promoted."""
+    """Abandon a version that was never promoted and remove its leftovers; raises VersionInUseError when it was promoted."""
     with VersionRegistry(settings.kafka.bootstrap_servers, settings.topics.replication_factor) as registry:
         change(registry, read_model, partial(abandon, number=number))
     LOG.info("v%d of %s is abandoned; the live version was not touched", number, read_model)
@@ -46,7 +46,7 @@ def abandon_version(settings: Settings, read_model: str, number: int) -> None:
 def abandon_run(settings: Settings, read_model: str, run_id: str) -> int | None:
     """Abandon the version of a run that failed; returns its number, or None when there is nothing to abandon.
 
-    The registry decides: a promoted version is left alone, whatever the states of the run's tasks.
+    The registry decides: a promoted version is not changed, regardless of the states of the run's tasks.
     """
     with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
         record = record_of(registry, read_model)
@@ -63,7 +63,7 @@ def sweep(settings: Settings, has_ended: Callable[[str], bool], now: datetime | 
 
     has_ended: returns whether the rebuild with this run id has ended, or does not exist.
 
-    Raises CleanUpIncompleteError, after all other versions, when a version could not be cleaned up.
+    Raises CleanUpIncompleteError, after processing all versions, when a version could not be cleaned up.
     """
     with VersionRegistry(settings.kafka.bootstrap_servers, settings.topics.replication_factor) as registry:
         records = registry.read()
@@ -94,7 +94,7 @@ def sweep(settings: Settings, has_ended: Callable[[str], bool], now: datetime | 
 def _clean_up(
     settings: Settings, read_model: str, version: Version, has_ended: Callable[[str], bool], now: datetime
 ) -> str | None:
-    """Do what is due for one version; returns what was done, or None."""
+    """Do what is due for one version; return a description of it, or None."""
     name = f"v{version.number} of {read_model}"
     if is_due(version, now):
         retire_version(settings, read_model, version.number)

@@ -1,4 +1,4 @@
-"""What a stage of a plan consists of: its work, its description, and how it is retried. Imports no engine.
+"""The parts of a plan's stage: its work, its description, and its retries. Imports no engine.
 
 The texts of a stage's work (a job's arguments, an approval's question) are templates for `str.format` with two fields:
 `{form[reason]}` is a field of the form, `{results[promote]}` the result of an earlier stage, `{results[s][x]}` an item of it.
@@ -15,9 +15,9 @@ from include.settings import Settings
 from include.versions.version_record import ReadModelVersions
 
 READ_MODEL = "{form[read_model]}"
-# The version that a rebuild builds. Only stages after the one whose result a template contains can use it.
+# The version that a rebuild builds. Only stages after `register_candidate` can use this template.
 VERSION = "{results[register_candidate][version]}"
-# The arguments that tell a Spark job its version.
+# The arguments that give a Spark job its version.
 VERSION_ARGUMENTS = ("--read-model", READ_MODEL, "--version", VERSION)
 SHORT = timedelta(minutes=10)
 
@@ -40,7 +40,7 @@ class Engine(StrEnum):
 class StageRun:
     """The run of a plan, as a stage's action sees it.
 
-    form: the form's fields, defaults included. sent: the fields as they were sent; unknown ones may be among them.
+    form: the form's fields, defaults included. sent: the fields as sent, which may include unknown ones.
     results: the results of earlier stages, by the stage's name. requested_at: when the run was requested.
     set_note: sets the text that Airflow shows with the run.
     """
@@ -70,16 +70,16 @@ class StageRun:
 
 @dataclass(frozen=True)
 class Action:
-    """Work in Python. What it returns is the stage's result, of types that JSON has."""
+    """Work in Python. Its return value, which must be JSON-serializable, is the stage's result."""
 
     run: Callable[[StageRun], object]
 
 
 @dataclass(frozen=True)
 class DelayedAction:
-    """An action at a later time; the wait holds no worker.
+    """An action at a later time; the wait occupies no worker.
 
-    due_at: returns the time, or None when there is nothing to do. Called several times: the answer may change.
+    due_at: returns the time, or None when there is nothing to do. Called several times: the time may change.
     """
 
     due_at: Callable[[StageRun], datetime | None]
@@ -103,7 +103,7 @@ class SparkJob:
 
 @dataclass(frozen=True)
 class Approval:
-    """Waits for a person's approval if the form's field `approve` is true; a rejection fails the run. `body` is Markdown."""
+    """Waits for approval if the form's field `approve` is true; a rejection fails the run. `body` is Markdown."""
 
     subject: str
     body: str
@@ -115,7 +115,7 @@ Work = Action | DelayedAction | SparkJob | Approval
 
 @dataclass(frozen=True)
 class PlanStart:
-    """What a rebuild starts from.
+    """The state from which a rebuild starts.
 
     version: the number of the version that it builds. replaced: the number of the version that its promotion replaces, if any.
     """
@@ -139,7 +139,7 @@ class PlanStage:
     """One stage: one task of the same name in Airflow. Idempotent: it may be killed and repeated at any point.
 
     description: what it does, without a full stop. on_failure: what a failure means, and what to do.
-    leaves: what a killed try leaves. next_try: what the next try does.
+    leaves: what a killed try leaves behind. next_try: what the next try does.
     retries, timeout: how often a failed try is repeated; how long a try may take.
     is_needed, subject: whether the plan of a rebuild includes the stage, and the number of the version that the stage works on.
     """

@@ -12,7 +12,7 @@ LOG = logging.getLogger(__name__)
 
 
 def verification_summary(settings: Settings, run_id: str) -> str:
-    """Return a table of the check's expectations, or why there is none. Never raises: a promotion can be approved without."""
+    """Return a table of the check's expectations, or the reason why it is missing. Never raises: a promotion can be approved without it."""
     try:
         return _summary(settings, run_id)
     except Exception as error:

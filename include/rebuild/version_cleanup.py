@@ -1,6 +1,6 @@
-"""Finds and removes what a version leaves: topic, checkpoints, staging. May be killed and repeated at any point.
+"""Finds and removes a version's leftovers: topic, checkpoints, staging. May be killed and repeated at any point.
 
-The query nodes remove their own stores once they read that a version is retired or abandoned. The schemas of its state
+The query nodes remove their own stores once they read in the registry that it is retired or abandoned. The schemas of its state
 records stay in the schema registry: other versions may share a schema's id, and ids are never reused.
 """
 
@@ -33,11 +33,11 @@ GONE = "UNKNOWN_TOPIC_OR_PART"
 
 
 class StorageUnreachableError(FoldlakeError):
-    """Spark reaches a file system that this process does not reach."""
+    """This process cannot access a file system that Spark uses."""
 
 
 def remove_leftovers(settings: Settings, read_model: str, number: int) -> None:
-    """Remove all that a retired or abandoned version leaves.
+    """Remove all leftovers of a retired or abandoned version.
 
     Waits until its writer has stopped; raises VersionLockedError when the writer does not stop.
     """
@@ -49,7 +49,7 @@ def remove_leftovers(settings: Settings, read_model: str, number: int) -> None:
 
 
 def remove_staging(settings: Settings, read_model: str, number: int) -> bool:
-    """Remove a version's staging table, which is not used after the promotion; returns whether there was one."""
+    """Remove a version's staging table, which is not used after the promotion; return whether it existed."""
     return _remove(staging_path(settings, read_model, number))
 
 
@@ -78,7 +78,7 @@ def _admin(settings: Settings) -> AdminClient:
 
 
 def _delete_topic(settings: Settings, topic: str) -> None:
-    admin = _admin(settings)  # kept alive: its requests end with it
+    admin = _admin(settings)  # a reference for the whole function: the client's requests end with it
     for future in admin.delete_topics([topic], operation_timeout=ADMIN_TIMEOUT_S).values():
         try:
             future.result(ADMIN_TIMEOUT_S * 2)
@@ -92,7 +92,7 @@ def _delete_topic(settings: Settings, topic: str) -> None:
             raise KafkaUnavailableError(
                 f"Topic {topic} could not be deleted within {ADMIN_TIMEOUT_S * 2} s: check that the broker is up."
             ) from error
-        # The controller answers before the brokers have removed the topic.
+        # The controller responds before the brokers have removed the topic.
         wait_for(
             lambda: partition_count(admin, topic) is None,
             timeout_s=ADMIN_TIMEOUT_S,
@@ -107,13 +107,13 @@ def _file_system(location: str) -> tuple[Any, str]:
     scheme = urlsplit(location).scheme
     if not scheme:
         location = Path(location).absolute().as_uri()
-    # Hadoop, and so Spark, has another name for the scheme than everything else.
+    # Hadoop, and so Spark, uses another name for this scheme than pyarrow.
     location = location.replace("s3a://", "s3://", 1)
     try:
         file_system, path = fs.FileSystem.from_uri(location)
     except (OSError, ValueError) as error:
         raise StorageUnreachableError(
-            f"The leftovers of a version in {location} cannot be read or removed from here ({error}). Remove them by hand, or use"
+            f"The leftovers of a version in {location} cannot be read or removed from here ({error}). Remove them manually, or use"
             " a mounted file system or S3."
         ) from error
     return file_system, path

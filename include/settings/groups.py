@@ -9,7 +9,7 @@ LOOPBACK = "127.0.0.1"
 
 
 def named_variable(name: str) -> dict[str, Any]:
-    """Name a field's variable, in lower case without the prefix, where it is not made of group and name."""
+    """Name a field's variable, in lower case without the prefix, if it is not composed of group and field name."""
     return {"variable": name}
 
 
@@ -20,7 +20,7 @@ class SettingsGroup(BaseModel):
 
 
 class KafkaSettings(SettingsGroup):
-    """Kafka. bootstrap: servers of your own; empty: the embedded broker, with its ports and heap."""
+    """Kafka. bootstrap: servers of your own; empty: the embedded broker, which has the ports and the heap given here."""
 
     bootstrap: str = ""
     port: int = 9092
@@ -34,7 +34,7 @@ class KafkaSettings(SettingsGroup):
 
 
 class TopicSettings(SettingsGroup):
-    """The topics that Foldlake creates, where a declaration does not say otherwise."""
+    """Defaults for the topics that Foldlake creates; a read model's declaration overrides them."""
 
     partitions: int = Field(default=4, ge=1, le=1024, json_schema_extra=named_variable("partitions"))
     replication_factor: int = Field(default=1, ge=1, json_schema_extra=named_variable("replication_factor"))
@@ -97,7 +97,7 @@ class LakeSettings(SettingsGroup):
 class QualitySettings(SettingsGroup):
     """The quality check.
 
-    sample_keys: keys in a sample. wait_s: how long it waits for events on their way. max_lake_age_s: how far the lake may
+    sample_keys: keys in a sample. wait_s: how long it waits for events in transit. max_lake_age_s: how far the lake may
     lag. alert_webhook_url: where a failed check is posted. reports_url: where reports are served; empty: by the first node.
     """
 
@@ -144,5 +144,5 @@ class NodeSettings(SettingsGroup):
 
 
 def absolute_path(value: Path | None) -> Path | None:
-    """Return the path as an absolute one: the processes of the stack have different working directories."""
+    """Return the absolute path: the processes of the stack have different working directories."""
     return None if value is None else value.expanduser().absolute()

@@ -29,11 +29,11 @@ CHECKOUT = Path(__file__).resolve().parent.parent.parent
 
 
 class Settings(BaseSettings):
-    """One immutable reading of the environment. Values by variable (`kafka_port=9092`) go before what is read.
+    """The settings at one time, immutable. Values passed by variable (`kafka_port=9092`) override the environment and `.env`.
 
     home: where all state lives. tools: the prepared environments, jars and servers. maven_mirror: base URL of a Maven
-    repository in place of Maven Central. query_ports: one embedded query node for each. read_models_dir: a folder with
-    further read models. checkpoint_dir: root of the checkpoints; empty for a folder in the home.
+    repository used instead of Maven Central. query_ports: one embedded query node for each. read_models_dir: a folder with
+    additional read models. checkpoint_dir: root of the checkpoints; empty for a folder in the home.
     """
 
     model_config = SettingsConfigDict(env_file=CHECKOUT / ".env", extra="forbid", frozen=True)
@@ -56,7 +56,7 @@ class Settings(BaseSettings):
 
     @classmethod
     def of(cls, **values: object) -> Self:
-        """Return settings from these values by variable, then the environment; no `.env` file plays a part."""
+        """Return settings from these values by variable, then the environment; ignore the `.env` file."""
         return cls(_env_file=None, **values)  # type: ignore[arg-type]  # values by variable
 
     def changed(self, **values: object) -> Self:
@@ -81,12 +81,12 @@ class Settings(BaseSettings):
 
     @property
     def checkpoints(self) -> str:
-        """Root of the checkpoints: a local path, or the URI of a file system that all of a cluster's workers see."""
+        """Root of the checkpoints: a local path, or the URI of a file system that all workers of a cluster can reach."""
         return self.checkpoint_dir or str(self.home / "checkpoints")
 
     @property
     def lake_root(self) -> str:
-        """Root of the Delta tables: a local path, or the URI of a file system that all of a cluster's workers see."""
+        """Root of the Delta tables: a local path, or the URI of a file system that all workers of a cluster can reach."""
         return self.lake.dir or str(self.home / "lake")
 
     @property
@@ -103,7 +103,7 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - not used
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Read values given, then the environment, then the `.env` file."""
+        """Return the sources in order of precedence: values passed, the environment, the `.env` file."""
         env_file = dotenv_settings.env_file if isinstance(dotenv_settings, DotEnvSettingsSource) else None
         return init_settings, VariableSource(
             settings_cls, VARIABLES, None if env_file is None else Path(str(env_file))
@@ -124,7 +124,7 @@ class Settings(BaseSettings):
     @field_validator("query_ports", mode="before")
     @classmethod
     def _split_ports(cls, value: object) -> object:
-        """Accept `5051,5052` as environment variables have it."""
+        """Accept the format of environment variables, `5051,5052`."""
         if isinstance(value, str):
             return tuple(int(part) for part in value.split(",") if part.strip())
         return value

@@ -1,4 +1,4 @@
-"""How environment variables become settings: their names, and where their values are read from."""
+"""Maps environment variables to settings: their names, and the sources of their values."""
 
 import os
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ PREFIX = "FOLDLAKE_"
 
 
 class VariableSource(PydanticBaseSettingsSource):
-    """The environment, and where a variable is not set there, the `.env` file. An empty variable counts as not set."""
+    """The environment, then the `.env` file for variables that are not set. An empty variable counts as not set."""
 
     def __init__(
         self, settings_cls: type[BaseSettings], variables: Iterable[str], env_file: Path | None

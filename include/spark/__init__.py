@@ -1,1 +1,1 @@
-"""Spark's settings as data: whoever launches a JVM needs them before there is a session."""
+"""Spark's settings as data, because they are needed to launch the JVM, before a session exists."""

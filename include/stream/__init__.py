@@ -1,1 +1,1 @@
-"""The stream as seen from outside its driver: status, checkpoints, task slots."""
+"""What other processes use of the stream: its status, checkpoints and task slots."""

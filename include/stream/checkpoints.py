@@ -1,4 +1,4 @@
-"""Where each version keeps what it has folded so far."""
+"""The paths of each version's checkpoints."""
 
 from include.settings import Settings
 
@@ -14,13 +14,13 @@ def checkpoint_path(settings: Settings, model_name: str, version: int) -> str:
 
 
 def fold_rule_path(checkpoint: str) -> str:
-    """Return the file that says what a checkpoint's state was folded with.
+    """Return the file that records the fold with which a checkpoint's state was built.
 
-    Beside the checkpoint, not in it: one that has no committed batch is removed as a whole.
+    It is beside the checkpoint, not in it, because a checkpoint without a committed batch is removed as a whole.
     """
     return f"{checkpoint}.fold"
 
 
 def compaction_checkpoint(settings: Settings, model_name: str, version: int) -> str:
-    """Return the folder of the checkpoints that compaction has for a version: one for each time that it became live."""
+    """Return the folder of compaction's checkpoints for a version: one for each time that the version became live."""
     return f"{settings.checkpoints}/compaction/{query_name(model_name, version)}"

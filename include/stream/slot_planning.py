@@ -1,7 +1,7 @@
-"""How many task slots the stream driver needs.
+"""Computes the task slots that the stream driver needs, and assigns them to queries.
 
-In real-time mode every task of every running query holds a slot for as long as the query runs: one for each source
-partition and one for each shuffle partition. With too few slots, Spark fails the query that starts last, at every start.
+In real-time mode every task of a query occupies a slot while the query runs: one for each source partition and one for each
+shuffle partition. With too few slots, Spark fails the query that starts last, at every start.
 """
 
 from collections.abc import Collection, Mapping
@@ -10,12 +10,12 @@ from enum import IntEnum
 
 from include.settings import Settings
 
-# The dead-letter query of a source has no shuffle: one task a source partition.
+# The dead-letter query of a source has no shuffle: one task per source partition.
 DEAD_LETTER_QUERIES = 1
 
 
 class SlotRank(IntEnum):
-    """The order in which queries get task slots where there are too few."""
+    """The order in which queries get task slots if there are too few."""
 
     SERVING = 0  # the folds of live versions, and dead letters
     OTHER = 1
@@ -25,7 +25,7 @@ class SlotRank(IntEnum):
 
 @dataclass(frozen=True)
 class SlotClaim:
-    """The task slots that a query needs; `order` decides within a rank, the lower first."""
+    """The task slots that a query needs; `order` sorts within a rank, ascending."""
 
     slots: int
     rank: SlotRank
@@ -33,7 +33,7 @@ class SlotClaim:
 
 
 def shuffle_partitions(settings: Settings, partitions: int) -> int:
-    """Return the number of shuffle partitions of a query whose source has `partitions`: the setting, or as many."""
+    """Return the number of shuffle partitions of a query whose source has `partitions`: the setting, or the same number."""
     return settings.stream.shuffle_partitions or partitions
 
 
@@ -45,7 +45,7 @@ def query_slots(settings: Settings, partitions: int) -> int:
 def task_slots(settings: Settings, source_partitions: Collection[int]) -> int:
     """Return the task slots for one live version of each read model, spare queries for candidates, and dead letters.
 
-    source_partitions: the number of partitions of each read model's source. A spare query may be the largest read model's.
+    source_partitions: the number of partitions of each read model's source. A spare query is sized for the largest source.
     """
     queries = [query_slots(settings, partitions) for partitions in source_partitions]
     spare = settings.stream.spare_queries * max(queries, default=0)
@@ -53,14 +53,14 @@ def task_slots(settings: Settings, source_partitions: Collection[int]) -> int:
 
 
 def most_queries(settings: Settings, read_models: int) -> int:
-    """Return how many versions can be folded at once: a live one of each read model, and the spare ones."""
+    """Return how many versions can be folded concurrently: a live one of each read model, and the spare ones."""
     return read_models + settings.stream.spare_queries
 
 
 def queries_with_slots(claims: Mapping[str, SlotClaim], running: Collection[str], available: int) -> set[str]:
-    """Return the names of the queries that get task slots, of which `available` are there.
+    """Return the names of the queries that get task slots, out of `available` slots.
 
-    Running queries keep theirs; the others follow by rank and order. A query whose claim does not fit gets none.
+    Running queries come first, then the others by rank and order. A query whose claim does not fit gets none.
     """
 
     def priority(name: str) -> tuple[bool, SlotRank, int]:

@@ -1,7 +1,7 @@
-"""How far the stream is: events behind, age of the newest folded event, dead letters, what each query is doing.
+"""The stream's status: lag in events, age of the newest folded event, dead letters, and the phase of each query.
 
-Read from Kafka alone, not from the driver: the newest source offset in a changelog's last records, compared with the
-source's end.
+Reads from Kafka alone, without contacting the driver: the lag is the source's end less the newest source offset in a
+changelog's last records.
 """
 
 import json
@@ -24,13 +24,13 @@ from include.position import Offsets, Position
 from include.settings import Settings
 from include.versions.registry import VersionRegistry
 
-# Enough to hold the newest record of every source partition: those of one batch are written side by side.
+# Enough to include the newest record of every source partition: the records of one batch are written interleaved.
 TAIL_RECORDS = 300
-# After a burst the tasks of a real-time query end one after the other, and the newest record of a source partition may stand
-# further back. Looked for once nothing was written for so long, and events seem to be missing.
+# After a burst the tasks of a real-time query end one after the other, and the newest record of a source partition may be
+# further back. The longer tail is read if events seem to be missing and no record was written for QUIET_S.
 LONG_TAIL_RECORDS = 20_000
 QUIET_S = 2.0
-# The driver reports every 2 s; a report older than this counts as a driver that is gone.
+# The driver reports every 2 s; if its report is older than this, the driver is considered stopped.
 FRESH_S = 15.0
 
 
@@ -50,11 +50,11 @@ class QueryStatus:
 
 @dataclass(frozen=True)
 class VersionStatus:
-    """How far one active version is, measured on its topics.
+    """The progress of one active version, measured on its topics.
 
-    events_behind: events of the source that its changelog does not show yet.
-    newest_event_age_s: now less the newest folded event's occurredOn; None before the first.
-    newest_folded_age_s: how long ago the newest state record was written; None before the first.
+    events_behind: its lag: source events that are not in its changelog yet.
+    newest_event_age_s: age of the newest folded event by its occurredOn; None before the first.
+    newest_folded_age_s: age of the newest state record by its write time; None before the first.
     """
 
     read_model: str
@@ -70,11 +70,11 @@ class VersionStatus:
 
 @dataclass(frozen=True)
 class StreamStatus:
-    """The stream as a whole.
+    """The status of the whole stream.
 
     state: running, catching up, failing or not running.
-    events_behind: of the version that is furthest behind. dead_letters: of all source topics.
-    newest_event_age_s: age of the newest folded event of all.
+    events_behind: the largest lag of any version. dead_letters: number in all source topics.
+    newest_event_age_s: age of the newest folded event of any version.
     """
 
     state: str
@@ -89,7 +89,7 @@ class StreamStatus:
 def read_stream_status(settings: Settings) -> StreamStatus:
     """Measure the stream's progress; takes about a second.
 
-    Raises KafkaUnavailableError when no broker answers.
+    Raises KafkaUnavailableError when no broker responds.
     """
     consumer = log_consumer(settings.kafka.bootstrap_servers)
     admin = admin_client(settings.kafka.bootstrap_servers)
@@ -113,7 +113,7 @@ def read_stream_status(settings: Settings) -> StreamStatus:
 
 
 def read_queries(settings: Settings) -> tuple[QueryStatus, ...]:
-    """Return the driver's last report on each query, however old; raises KafkaUnavailableError."""
+    """Return the driver's last report on each query, regardless of its age; raises KafkaUnavailableError."""
     consumer = log_consumer(settings.kafka.bootstrap_servers)
     try:
         admin = admin_client(settings.kafka.bootstrap_servers)
@@ -161,18 +161,18 @@ def _versions(
         if model is None:
             continue
         if any(version.fold_revision not in model.folds for version in record.active):
-            # A revision that was added after this process had imported the module.
+            # The revision was added after this process imported the module.
             model = read_model(model.name, settings.read_models_dir, reload=True)
         for version in record.active:
             partitions = partition_count(admin, model.source_topic) or 0
-            letters = dead_letter_topic(model.source_topic)
+            dead_letters = dead_letter_topic(model.source_topic)
             ends = Offsets.of_ends(end_offsets(consumer, model.source_topic, partitions))
             folded = _Folded(model.state_schema_of(version.fold_revision))
-            # Records of other types are passed over: the changelog never shows them, the query's commits do.
+            # Records of other types are not folded: only the query's commits include their offsets, not the changelog.
             folded.add_commit(committed.get(f"{model.name}/v{version.number}", {}))
-            if partition_count(admin, letters) is not None:
+            if partition_count(admin, dead_letters) is not None:
                 for partition in range(partitions):
-                    folded.add_dead_letters(consumer, letters, partition)
+                    folded.add_dead_letters(consumer, dead_letters, partition)
             changelog_partitions = partition_count(admin, version.changelog_topic) or 0
             folded.add_changelog(consumer, version.changelog_topic, changelog_partitions, TAIL_RECORDS)
             if not folded.offsets.covers(ends) and folded.is_quiet():
@@ -195,7 +195,7 @@ def _versions(
 
 
 class _Folded:
-    """Up to where a version has folded its source, as the last records of its topics show it."""
+    """How far a version has folded its source, according to the last records of its topics."""
 
     def __init__(self, state_schema: RecordSchema) -> None:
         self._state_schema = state_schema
@@ -205,7 +205,7 @@ class _Folded:
         self.dead_letters = 0
 
     def add_changelog(self, consumer: Consumer, topic: str, partitions: int, records: int) -> None:
-        """Take in the last so many records of each partition of the changelog."""
+        """Include the last `records` records of each partition of the changelog."""
         for message in chain.from_iterable(read_tail(consumer, topic, p, records) for p in range(partitions)):
             value = message.value()
             if value is None:
@@ -217,21 +217,21 @@ class _Folded:
             self.written_at_s = max(self.written_at_s or written_at_s, written_at_s)
 
     def add_dead_letters(self, consumer: Consumer, topic: str, partition: int) -> None:
-        """Take in the end of one dead-letter partition; an offset there counts the letters before it."""
+        """Include the last record of a dead-letter partition; its offset is the number of dead letters before it."""
         for message in read_tail(consumer, topic, partition, records=1):
             headers = dict(message.headers() or [])
             self._include(Position(partition, int(headers.get("source_offset") or -1)))
             self.dead_letters += (message.offset() or 0) + 1
 
     def add_commit(self, end_offsets: Mapping[str, int]) -> None:
-        """Take in the offsets of the query's last committed batch, by source partition."""
+        """Include the offsets of the query's last committed batch, by source partition."""
         self.offsets = self.offsets.merge(Offsets.from_json(end_offsets))
 
     def _include(self, position: Position) -> None:
         self.offsets = self.offsets.with_event(position)
 
     def is_quiet(self) -> bool:
-        """Return whether there are state records, and the newest is not of the last moments."""
+        """Return whether there are state records and the newest is older than QUIET_S."""
         return self.written_at_s is not None and time.time() - self.written_at_s > QUIET_S
 
 

@@ -32,7 +32,7 @@ FENCED = frozenset({"_FENCED", "INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED"})
 
 
 class VersionRegistry:
-    """Reads and changes the version registry. A context manager, which closes it; not for use by several threads at once."""
+    """Reads and changes the version registry. A context manager that closes it on exit; not thread-safe."""
 
     def __init__(self, bootstrap_servers: str, replication_factor: int = 1) -> None:
         self._bootstrap_servers = bootstrap_servers
@@ -41,7 +41,7 @@ class VersionRegistry:
         self._admin = admin_client(bootstrap_servers)
 
     def __enter__(self) -> Self:
-        """Return the registry; it is closed at the end of the block."""
+        """Return the registry, which is closed at the end of the block."""
         return self
 
     def __exit__(self, *_error: object) -> None:
@@ -59,7 +59,7 @@ class VersionRegistry:
     def read(self) -> dict[str, ReadModelVersions]:
         """Return the newest record of every read model; empty when the topic does not exist yet.
 
-        Raises KafkaUnavailableError when no broker answers.
+        Raises KafkaUnavailableError when no broker responds.
         """
         if partition_count(self._admin, VERSION_REGISTRY_TOPIC) is None:
             return {}
@@ -72,12 +72,12 @@ class VersionRegistry:
         return records
 
     def compare_and_set(self, record: ReadModelVersions, expected_revision: int) -> ReadModelVersions:
-        """Append `record` as revision `expected_revision + 1` and return it as appended (0 expects that none exists).
+        """Append `record` as revision `expected_revision + 1` and return it as appended; 0 expects that no record exists.
 
-        Every reader sees it when this returns.
+        The record is visible to every reader when this returns.
 
         Raises RevisionConflictError when the record is at another revision, or another writer appended first;
-        KafkaUnavailableError when the broker does not answer.
+        KafkaUnavailableError when the broker does not respond.
         """
         appended = replace(record, revision=expected_revision + 1, updated_at=datetime.now(UTC).isoformat())
         producer = Producer(
@@ -89,7 +89,7 @@ class VersionRegistry:
             }
         )
         try:
-            producer.init_transactions(TRANSACTION_TIMEOUT_S)  # from here on every earlier writer is fenced
+            producer.init_transactions(TRANSACTION_TIMEOUT_S)  # from now on every earlier writer is fenced
             self._require_revision(record.read_model, expected_revision)
             producer.begin_transaction()
             producer.produce(VERSION_REGISTRY_TOPIC, key=record.read_model.encode(), value=appended.to_json())
@@ -106,7 +106,7 @@ class VersionRegistry:
         return appended
 
     def _wait_until_visible(self, appended: ReadModelVersions) -> None:
-        # The broker acknowledges a commit before its marker is in the log, up to which consumers read.
+        # The broker acknowledges a commit before its marker is in the log, and consumers read only up to the marker.
         with suppress(KafkaUnavailableError):  # the record is appended, even if it cannot be read back now
             wait_for(
                 lambda: self._revision(appended.read_model) >= appended.revision,
@@ -119,7 +119,7 @@ class VersionRegistry:
         if revision != expected_revision:
             raise RevisionConflictError(
                 f"The version registry has {read_model} at revision {revision}, not {expected_revision}: another writer "
-                "changed it in between. Read it again and decide again."
+                "changed it in between. Read it again, then retry."
             )
 
     def _revision(self, read_model: str) -> int:

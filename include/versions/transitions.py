@@ -1,9 +1,9 @@
-r"""How a read model's versions may change: each transition a pure function on the registry's record, and applying one.
+r"""How a read model's versions may change: transitions as pure functions on the registry's record, and their application.
 
     BUILDING -> CANDIDATE -> LIVE <-> PREVIOUS -> RETIRED
         \----------\-> ABANDONED
 
-Every transition is idempotent: on a record that has its result already, it returns that same object.
+Every transition is idempotent: given a record that already has its result, it returns the same object.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from include.kafka.topics import changelog_topic
 from include.versions.registry import VersionRegistry
 from include.versions.version_record import UNFINISHED_STAGES, ReadModelVersions, Stage, Version
 
-# Two writers settle a conflict at the first retry; more than a few conflicts have another cause.
+# Two writers resolve a conflict at the first retry; more than a few conflicts have another cause.
 ATTEMPTS = 10
 
 Transition = Callable[[ReadModelVersions], ReadModelVersions]
@@ -34,11 +34,11 @@ class RebuildRunningError(VersionChangeError):
 
 
 class VersionAbandonedError(VersionChangeError):
-    """The version was abandoned; its state is removed."""
+    """The version was abandoned; its state was removed."""
 
 
 class VersionRetiredError(VersionChangeError):
-    """The version is retired; its checkpoint, changelog and stores are removed."""
+    """The version is retired; its checkpoint, changelog and stores were removed."""
 
 
 class NotHandedOverError(VersionChangeError):
@@ -60,7 +60,7 @@ class PromotionLostError(VersionChangeError):
 def register(
     record: ReadModelVersions, *, run_id: str, reason: str, fold_revision: int, now: datetime
 ) -> ReadModelVersions:
-    """Add the next version, BUILDING, for the rebuild `run_id`. Numbers are never used twice.
+    """Add the next version, BUILDING, for the rebuild `run_id`. Numbers are never reused.
 
     Raises VersionAbandonedError when this rebuild's version was abandoned, RebuildRunningError when another rebuild is running.
     """
@@ -93,7 +93,7 @@ def register(
 def hand_over(record: ReadModelVersions, number: int) -> ReadModelVersions:
     """Make a building version a candidate: from now on the stream driver folds it.
 
-    Raises VersionAbandonedError or VersionRetiredError when it is gone.
+    Raises VersionAbandonedError or VersionRetiredError when it has ended.
     """
     version = require_not_ended(record, number)
     return (
@@ -104,7 +104,7 @@ def hand_over(record: ReadModelVersions, number: int) -> ReadModelVersions:
 def promote(
     record: ReadModelVersions, number: int, *, now: datetime, retire_live_after: datetime
 ) -> ReadModelVersions:
-    """Make a candidate live, and what was live the previous version, kept until `retire_live_after`.
+    """Make a candidate live; the version that was live becomes a previous one, kept until `retire_live_after`.
 
     Raises NotHandedOverError, VersionAbandonedError, VersionRetiredError, or VersionInUseError for a previous version,
     which only `roll_back` makes live again.
@@ -114,7 +114,7 @@ def promote(
         raise NotHandedOverError(f"{_name(record, version)} is still being built: hand it over first.")
     if version.stage is Stage.PREVIOUS:
         raise VersionInUseError(
-            f"{_name(record, version)} was promoted and replaced since: to make it live again, roll back to it."
+            f"{_name(record, version)} was promoted and later replaced: to make it live again, roll back to it."
         )
     return record if version.stage is Stage.LIVE else _make_live(record, version, now, retire_live_after)
 
@@ -125,7 +125,7 @@ def require_not_ended(record: ReadModelVersions, number: int) -> Version:
     if version.stage is Stage.RETIRED:
         raise VersionRetiredError(
             f"{_name(record, version)} is retired: its state is gone. A rebuild with fold revision {version.fold_revision} "
-            "makes a version like it."
+            "creates an equivalent version."
         )
     if version.stage is Stage.ABANDONED:
         raise VersionAbandonedError(f"{_name(record, version)} was abandoned: its state is gone.")
@@ -139,7 +139,7 @@ def replaced_last(record: ReadModelVersions) -> Version | None:
 
 
 def rollback_target(record: ReadModelVersions) -> Version:
-    """Return the version that a rollback without a number goes to; raises NothingToRollBackToError."""
+    """Return the version to which a rollback without a number goes; raises NothingToRollBackToError."""
     version = replaced_last(record)
     if version is None:
         raise NothingToRollBackToError(
@@ -151,7 +151,7 @@ def rollback_target(record: ReadModelVersions) -> Version:
 def roll_back(
     record: ReadModelVersions, number: int, *, now: datetime, retire_live_after: datetime
 ) -> ReadModelVersions:
-    """Make a previous version live again, and what was live the previous one.
+    """Make a previous version live again; the version that was live becomes a previous one.
 
     Raises VersionRetiredError, VersionAbandonedError, or NotHandedOverError for a version that was never live.
     """
@@ -164,7 +164,7 @@ def roll_back(
 
 
 def retire(record: ReadModelVersions, number: int) -> ReadModelVersions:
-    """Retire a previous version: no longer folded or loaded, so that its leftovers can be removed.
+    """Retire a previous version: it is no longer folded or loaded, so its leftovers can be removed.
 
     Raises VersionInUseError for a live version, NotHandedOverError for the version of a running rebuild.
     """
@@ -208,9 +208,9 @@ def record_of(registry: VersionRegistry, read_model: str) -> ReadModelVersions:
 
 
 def change(registry: VersionRegistry, read_model: str, transition: Transition) -> ReadModelVersions:
-    """Apply a transition by compare-and-set; after a conflict, read the record again and decide again.
+    """Apply a transition by compare-and-set; after a conflict, read the record again and retry.
 
-    Raises what the transition raises, UnknownVersionError, or RevisionConflictError when other writers are always faster.
+    Raises the transition's errors, UnknownVersionError, or RevisionConflictError after ATTEMPTS conflicts.
     """
     for attempt in range(1, ATTEMPTS + 1):
         try:
@@ -224,8 +224,8 @@ def change(registry: VersionRegistry, read_model: str, transition: Transition) -
 def change_live(registry: VersionRegistry, read_model: str, transition: Transition) -> ReadModelVersions:
     """Apply a promotion or rollback by compare-and-set; of two concurrent ones, one fails.
 
-    Raises PromotionLostError when another version became live after the record was read; any other
-    concurrent change does not matter: the transition is applied to the changed record.
+    Raises PromotionLostError when another version became live after the record was read; after any other
+    concurrent change, the transition is applied to the changed record.
     """
     before = record_of(registry, read_model).live
 

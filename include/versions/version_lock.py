@@ -1,7 +1,7 @@
 """The lock of a version's checkpoint: held by its one writer, a rebuild's catch-up or the stream driver.
 
-The kernel releases the lock when its holder ends, however that happens. It holds on one machine: the stream driver and
-the tasks of a rebuild both run where Airflow's scheduler runs.
+The kernel releases the lock when its holder ends, even if it is killed. The lock is local to one machine: the stream driver
+and the tasks of a rebuild both run where Airflow's scheduler runs.
 """
 
 import logging
@@ -20,7 +20,7 @@ class VersionLockedError(FoldlakeError):
 
 
 def lock_path(settings: Settings, read_model: str, number: int) -> Path:
-    """Return the file that the one writer of a version holds an exclusive `flock` on."""
+    """Return the file on which the only writer of a version holds an exclusive `flock`."""
     return settings.home / "version-locks" / read_model / f"v{number}.lock"
 
 
@@ -29,13 +29,13 @@ def version_lock(
 ) -> AbstractContextManager[None]:
     """Hold a version's lock for a block of code.
 
-    Raises VersionLockedError when another process holds it for all of `wait_s`.
+    Raises VersionLockedError when another process holds it for longer than `wait_s` seconds.
     """
 
     def locked(error: FileLockedError) -> VersionLockedError:
         return VersionLockedError(
             f"v{number} of {read_model} is still being written after {wait_s:.0f} s: a catch-up or the stream driver "
-            f"(process {error.holder or 'unknown'}) holds the lock {error.path}. Hint: try again when it has ended."
+            f"(process {error.holder or 'unknown'}) holds the lock {error.path}. Hint: retry when it has ended."
         )
 
     return file_lock(

@@ -1,4 +1,4 @@
-"""The version registry's record of a read model: its versions, and the stage of each. Data alone, no Kafka."""
+"""The version registry's record of a read model: its versions, and the stage of each. Pure data, without Kafka."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -12,7 +12,7 @@ from include.kafka.topics import changelog_topic
 class Stage(StrEnum):
     """The stage of a version's life."""
 
-    BUILDING = "building"  # a rebuild folds it: stream driver and nodes ignore it
+    BUILDING = "building"  # a rebuild folds it; stream driver and nodes ignore it
     CANDIDATE = "candidate"  # handed over: the stream driver folds it in real time, the nodes load it
     LIVE = "live"
     PREVIOUS = "previous"  # was live, kept for rollback
@@ -53,7 +53,7 @@ class Version:
 
 @dataclass(frozen=True)
 class ReadModelVersions:
-    """The registry's record of one read model; `revision` grows by one with each change."""
+    """The registry's record of one read model; `revision` increases by one with each change."""
 
     read_model: str
     revision: int
@@ -62,7 +62,7 @@ class ReadModelVersions:
 
     @property
     def live(self) -> Version | None:
-        """The version that lookups are answered from."""
+        """The version that answers lookups."""
         return next((v for v in self.versions if v.stage is Stage.LIVE), None)
 
     @property
@@ -76,7 +76,7 @@ class ReadModelVersions:
         return next((v for v in self.versions if v.stage in UNFINISHED_STAGES), None)
 
     def version(self, number: int) -> Version | None:
-        """Return the version with this number, whatever its stage, or None."""
+        """Return the version with this number in any stage, or None."""
         return next((v for v in self.versions if v.number == number), None)
 
     @property

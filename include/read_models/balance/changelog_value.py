@@ -1,4 +1,4 @@
-"""Reading the changelog of `balance` without a schema registry, for comparisons with other engines."""
+"""Reads the changelog of `balance` without a schema registry, for comparisons with other engines."""
 
 from decimal import Decimal
 

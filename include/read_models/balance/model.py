@@ -17,7 +17,7 @@ def customer() -> "Column":
 
 
 def funds() -> "Mapping[str, Column]":
-    """Fold: what was added less what was withdrawn."""
+    """Fold: the sum of added funds minus the sum of withdrawn funds."""
     from pyspark.sql import functions as F
 
     amount = F.when(F.col("event_type") == "FundsWithdrawn", -F.col("amount")).otherwise(F.col("amount"))

@@ -1,4 +1,4 @@
-"""The stages of rebuild and rollback, one module each: what Airflow, the command line and the documentation need to know of it.
+"""The stages of rebuild and rollback, one module each, with everything that Airflow, the command line and the documentation need.
 
-Modules that do the work are imported when it is done: Airflow reads these files again and again.
+A stage imports the modules that do its work only when it runs: Airflow parses these files repeatedly.
 """

@@ -1,11 +1,11 @@
-"""The stage `abandon`: what a rebuild has not promoted is removed."""
+"""The stage `abandon`: removes the version of a rebuild that was not promoted."""
 
 from include.rebuild.errors import NothingToDoError
 from include.rebuild.stage import Action, PlanStage, StageRun
 
 
 def abandon(run: StageRun) -> None:
-    """Abandon the run's version and remove what it leaves; raises NothingToDoError when it was promoted or never registered."""
+    """Abandon the run's version and remove its leftovers; raises NothingToDoError when it was promoted or never registered."""
     from include.rebuild.retirement import abandon_run
 
     if abandon_run(run.settings, run.read_model, run.run_id) is None:

@@ -1,4 +1,4 @@
-"""The stage `approve`: a person approves the promotion."""
+"""The stage `approve`: waits for approval of the promotion."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""The stage `build_staging`: the same fold in one batch, independent of query and changelog."""
+"""The stage `build_staging`: folds the same events in one batch, independent of query and changelog."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""The stage `catch_up`: the version's changelog, folded from the first event."""
+"""The stage `catch_up`: folds the version's changelog from the first event."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""The stage `hydrate`: every query node has loaded the candidate beside the live version."""
+"""The stage `hydrate`: waits until every query node has loaded the candidate beside the live version."""
 
 from datetime import timedelta
 

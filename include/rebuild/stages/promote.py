@@ -1,4 +1,4 @@
-"""The stage `promote`: the candidate becomes live."""
+"""The stage `promote`: makes the candidate live."""
 
 from include.rebuild.stage import Action, PlanStage, StageRun
 

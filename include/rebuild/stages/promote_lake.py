@@ -1,4 +1,4 @@
-"""The stage `promote_lake`: the lake's table holds the live version."""
+"""The stage `promote_lake`: replaces the lake's table by that of the live version."""
 
 from include.rebuild.stage import READ_MODEL, Engine, PlanStage, Slot, SparkJob
 

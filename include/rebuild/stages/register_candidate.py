@@ -1,4 +1,4 @@
-"""The stage `register_candidate`: the new version is in the registry."""
+"""The stage `register_candidate`: registers the new version."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ def register(run: StageRun) -> dict[str, Any]:
     from include.rebuild.request import rebuild_request, reject_unknown
 
     reject_unknown(run.sent, run.form)
-    # Airflow forks its workers from a process that may have imported the read models long ago.
+    # Reload: Airflow forks its workers from a process that may have imported an older state of the read models.
     models = load_read_models(run.settings.read_models_dir, reload=True)
     request = rebuild_request(run.form, models, run.settings.rebuild.grace_h)
     version = register_candidate(run.settings, request, run.run_id)

@@ -1,4 +1,4 @@
-"""The stage `retire`: the version that was replaced goes when its grace time is over."""
+"""The stage `retire`: retires the replaced version when its grace time has ended."""
 
 from datetime import datetime
 

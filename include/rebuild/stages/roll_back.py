@@ -1,4 +1,4 @@
-"""The stages `choose_version` and `roll_back` of a rollback: a previous version becomes live again."""
+"""The stages `choose_version` and `roll_back` of a rollback: make a previous version live again."""
 
 from datetime import timedelta
 
@@ -6,7 +6,7 @@ from include.rebuild.stage import Action, PlanStage, StageRun
 
 
 def choose_version(run: StageRun) -> int:
-    """Check the form, set the run's note, and return the number of the version to be live."""
+    """Check the form, set the run's note, and return the number of the version to make live."""
     from include.declarations.read_model import load_read_models
     from include.rebuild.promotion import choose_rollback
     from include.rebuild.request import reject_unknown, rollback_request
@@ -26,7 +26,7 @@ def roll_back(run: StageRun) -> None:
     roll_back_version(run.settings, run.read_model, int(run.results["choose_version"]))
 
 
-# Chosen once: a repeated `roll_back` would find another version to be the one that was live before.
+# Its own stage, so that the version is chosen only once: after a `roll_back`, the version that was live before is another one.
 CHOOSE_VERSION = PlanStage(
     "choose_version",
     Action(choose_version),

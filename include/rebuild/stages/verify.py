@@ -1,4 +1,4 @@
-"""The stage `verify`: the quality check of changelog and staging against the log."""
+"""The stage `verify`: runs the quality check of changelog and staging against the log."""
 
 from datetime import timedelta
 

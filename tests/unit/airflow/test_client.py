@@ -16,7 +16,7 @@ LATE_S = 0.6
 
 
 class Airflow(ThreadingHTTPServer):
-    """Starts a run and answers after the client's time-out; or starts no run at all."""
+    """Starts a run and responds after the client's timeout, or starts no run at all."""
 
     def __init__(self, *, takes_runs: bool) -> None:
         super().__init__(("127.0.0.1", 0), Answers)
@@ -26,7 +26,7 @@ class Airflow(ThreadingHTTPServer):
 
 
 class Answers(BaseHTTPRequestHandler):
-    """The answers of that Airflow."""
+    """The responses of this Airflow."""
 
     server: Airflow
 
@@ -77,5 +77,5 @@ def test_run_that_started_is_not_reported_as_failed(airflow: Airflow) -> None:
 
 @pytest.mark.parametrize("airflow", [False], indirect=True)
 def test_run_that_did_not_start_is_an_error(airflow: Airflow) -> None:
-    with pytest.raises(AirflowUnavailableError, match=r"The call POST .* failed"):
+    with pytest.raises(AirflowUnavailableError, match=r"Airflow API call POST .* failed"):
         client(airflow).trigger("rebuild")

@@ -1,4 +1,4 @@
-"""A followed run is a sequence of events, which the command line prints: stages are numbered, failures come with their log."""
+"""A followed run is a sequence of events, which the command line prints: numbered stages, and failures with their log."""
 
 from collections.abc import Callable
 
@@ -26,7 +26,7 @@ PROGRESS = "[2026-05-01] progress: catch up of balance v2: 400 of 1,000 events (
 
 
 class ScriptedAirflow(AirflowApi):
-    """Each look at the run shows the next of these states; the last one remains. None: Airflow does not answer."""
+    """Each poll of the run returns the next of these states; the last one repeats. None: Airflow does not respond."""
 
     def __init__(self, *looks: dict[str, str | None] | None, ended: str = "running") -> None:
         super().__init__("http://127.0.0.1:1")
@@ -42,7 +42,7 @@ class ScriptedAirflow(AirflowApi):
         return [TaskState(task_id, state, 1) for task_id, state in look.items()]
 
     def run_state(self, dag_id: str, run_id: str) -> str | None:
-        """Return the run's state: ended at the last look."""
+        """Return the run's state: ended at the last poll."""
         assert (dag_id, run_id) == ("rebuild", "run-a")
         return self._ended if len(self._looks) == 1 else "running"
 
@@ -92,7 +92,7 @@ def test_run_that_ends_without_its_task_has_not_succeeded() -> None:
     )
 
 
-def test_airflow_that_stays_away_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_airflow_that_stays_unavailable_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dag_run, "OUTAGE_TIMEOUT_S", 0.05)
     with pytest.raises(AirflowUnavailableError):
         followed(ScriptedAirflow(None), "verify")
@@ -125,12 +125,12 @@ def test_stages_are_numbered_and_described_once() -> None:
     ]
 
 
-def test_task_that_is_no_stage_of_the_plan_has_no_number() -> None:
+def test_task_that_is_not_a_stage_of_the_plan_has_no_number() -> None:
     lines = shown(lambda display: display.show(TaskChanged(TaskState("abandon", "success", 1))))
     assert lines == ["    abandon             done"]
 
 
-def test_failure_is_shown_with_its_log_and_what_to_do() -> None:
+def test_failure_is_shown_with_its_log_and_the_remedy() -> None:
     lines = shown(lambda display: display.show(TaskFailure("hydrate", ("line 1", "line 2"))))
     assert lines == [
         "Last lines of the log of hydrate:",

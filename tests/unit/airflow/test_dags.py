@@ -59,7 +59,7 @@ def test_no_dag_fails_to_load(loaded: dict[str, Any]) -> None:
     assert loaded["errors"] == {}
 
 
-def test_every_file_gives_its_dag(loaded: dict[str, Any]) -> None:
+def test_every_file_defines_its_dag(loaded: dict[str, Any]) -> None:
     files = CHECKOUT.joinpath("dags").glob("*.py")
 
     assert sorted(loaded["dags"]) == sorted(file.stem for file in files)
@@ -104,7 +104,7 @@ def test_the_tasks_of_a_plan_s_dag_are_its_stages_in_its_order(loaded: dict[str,
 
 
 @PLANS
-def test_the_tasks_of_a_plan_s_dag_are_retried_bounded_and_described_as_the_plan_has_it(
+def test_the_tasks_of_a_plan_s_dag_have_its_retries_timeouts_and_descriptions(
     loaded: dict[str, Any], plan: Plan
 ) -> None:
     tasks = loaded["dags"][plan.name]["tasks"]
@@ -127,7 +127,7 @@ def test_the_job_of_a_rebuild_s_task_gets_read_model_and_version_from_the_run(lo
     ]
 
 
-def test_a_change_of_the_lake_is_announced(loaded: dict[str, Any]) -> None:
+def test_a_change_of_the_lake_emits_an_asset_event(loaded: dict[str, Any]) -> None:
     for plan in (REBUILD, ROLLBACK):
         assert loaded["dags"][plan.name]["tasks"]["promote_lake"]["outlets"] == ["lake"]
 
@@ -144,7 +144,7 @@ def test_every_spark_task_has_an_application_that_exists(loaded: dict[str, Any])
     assert [name for name, path in applications.items() if not Path(path).is_file()] == []
 
 
-def test_the_stream_is_tried_again_when_its_driver_ends(loaded: dict[str, Any]) -> None:
+def test_the_stream_task_is_retried_when_its_driver_ends(loaded: dict[str, Any]) -> None:
     assert loaded["dags"]["stream"]["tasks"]["driver"]["retries"] > 0
 
 

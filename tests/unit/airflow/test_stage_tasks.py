@@ -1,4 +1,4 @@
-"""A stage's texts are filled in by Airflow as they are without it, and a stage's errors decide whether its task is retried."""
+"""Airflow renders a stage's templates to the same text as `str.format`, and a stage's errors decide whether its task is retried."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -25,10 +25,10 @@ RESULTS: dict[str, Any] = {
 
 
 class TaskInstance:
-    """The part of Airflow's that a template uses."""
+    """The part of Airflow's task instance that a template uses."""
 
     def xcom_pull(self, task_ids: str) -> Any:  # noqa: ANN401 - any JSON
-        """Return what a task returned."""
+        """Return the result of a task."""
         return RESULTS[task_ids]
 
 
@@ -49,7 +49,7 @@ def test_a_text_is_the_same_with_and_without_airflow(text: str) -> None:
     assert Template(as_jinja(text)).render(params=FORM, ti=TaskInstance()) == run.text(text)
 
 
-def test_the_question_of_the_approval_names_version_read_model_and_reason() -> None:
+def test_the_approval_request_names_version_read_model_and_reason() -> None:
     run = StageRun(Settings.of(), "run-a", FORM, FORM, RESULTS, datetime.now(UTC), set_note=print)
     approval = next(stage.work for stage in REBUILD.stages if isinstance(stage.work, Approval))
     assert run.text(approval.subject) == "Promote v7 of balance? 1 % bonus {not a field}"
@@ -66,6 +66,6 @@ def test_the_question_of_the_approval_names_version_read_model_and_reason() -> N
         (ZeroDivisionError("a bug"), ZeroDivisionError),
     ],
 )
-def test_only_what_may_pass_is_retried(error: Exception, becomes: type[Exception]) -> None:
+def test_only_temporary_errors_are_retried(error: Exception, becomes: type[Exception]) -> None:
     with pytest.raises(becomes, match=str(error)), fail_without_retry():
         raise error

@@ -1,4 +1,4 @@
-"""A read model's API is found in its package's modules, and refused where it does not fit model and events."""
+"""A read model's API is loaded from its package's modules, and rejected if it does not match the model and its events."""
 
 import json
 from pathlib import Path
@@ -30,7 +30,7 @@ def schema(name: str, *fields: str, key: str | None = "parcelId") -> str:
 
 @pytest.fixture
 def package(tmp_path: Path) -> Path:
-    """A read model's package, in a folder of further read models."""
+    """A read model's package, in a folder of additional read models."""
     package = tmp_path / "parcels"
     (package / "schemas").mkdir(parents=True)
     (package / "__init__.py").touch()
@@ -44,14 +44,14 @@ def api_of(package: Path) -> ReadModelApi:
     return next(api for api in load_apis(package.parent) if api.model.name == package.name)
 
 
-def test_the_first_api_is_found_in_its_package() -> None:
+def test_api_of_balance_is_loaded_from_its_package() -> None:
     (api,) = load_apis()
 
     assert api.paths == ["/api/customers.getBalance", "/api/balance.addFunds", "/api/balance.withdrawFunds"]
     assert {schema.name for schema in api.schemas.values()} == {"FundsAdded", "FundsWithdrawn"}
 
 
-def test_another_lookup_and_a_command_with_an_event_of_its_own_are_new_files(package: Path) -> None:
+def test_lookup_and_command_with_a_new_event_type_need_only_new_files(package: Path) -> None:
     (package / "weighing.py").write_text(API + COMMANDS)
     (package / "schemas" / "Weighed.avsc").write_text(schema("Weighed", "parcelId", "grams"))
     (package / "more").mkdir()
@@ -66,52 +66,52 @@ def test_another_lookup_and_a_command_with_an_event_of_its_own_are_new_files(pac
     assert [schema.name for schema in api.model.event_schemas] == ["Scanned"]
 
 
-def test_what_a_module_imports_from_another_counts_once(package: Path) -> None:
+def test_declaration_imported_by_another_module_is_not_repeated(package: Path) -> None:
     (package / "more.py").write_text("from include.read_models.parcels.api import LOOKUPS\n")
 
     assert len(api_of(package).lookups) == 1
 
 
-def test_read_model_of_a_single_file_may_bring_an_api(tmp_path: Path) -> None:
+def test_read_model_in_a_single_file_may_declare_an_api(tmp_path: Path) -> None:
     (tmp_path / "parcels.py").write_text(MODEL + API + LOOKUPS)
 
     assert [api.model.name for api in load_apis(tmp_path)] == ["balance", "parcels"]
     assert api_of(tmp_path / "parcels").paths == ["/api/parcels.getScans"]
 
 
-def test_path_that_is_declared_twice_is_refused(package: Path) -> None:
+def test_path_that_is_declared_twice_is_rejected(package: Path) -> None:
     (package / "more.py").write_text(API + LOOKUPS)
     with pytest.raises(ReadModelError, match=r"/api/parcels\.getScans is declared twice"):
         load_apis(package.parent)
 
 
-def test_lookup_of_an_unknown_field_is_refused(package: Path) -> None:
+def test_lookup_of_an_unknown_field_is_rejected(package: Path) -> None:
     (package / "api.py").write_text(API + LOOKUPS.replace('"scans"', '"weight"'))
-    with pytest.raises(ReadModelError, match="answers weight, which parcels does not have"):
+    with pytest.raises(ReadModelError, match="returns weight, which parcels does not have"):
         load_apis(package.parent)
 
 
-def test_lookups_that_are_no_lookups_are_refused(package: Path) -> None:
+def test_lookups_of_another_type_are_rejected(package: Path) -> None:
     (package / "api.py").write_text("LOOKUPS = ['/api/parcels.getScans']")
     with pytest.raises(ReadModelError, match=r"LOOKUPS of include\.read_models\.parcels\.api"):
         load_apis(package.parent)
 
 
-def test_command_without_a_schema_is_refused(package: Path) -> None:
+def test_command_without_a_schema_is_rejected(package: Path) -> None:
     (package / "api.py").write_text(API + COMMANDS)
-    with pytest.raises(SchemaError, match=r"no schema of event type Weighed: write Weighed\.avsc"):
+    with pytest.raises(SchemaError, match=r"no schema of event type Weighed: add Weighed\.avsc"):
         load_apis(package.parent)
 
 
 @pytest.mark.parametrize(
     ("text", "error"),
     [
-        (schema("Weighed", "parcelId", "grams", "scale"), "does not give scale"),
+        (schema("Weighed", "parcelId", "grams", "scale"), "does not set scale"),
         (schema("Weighed", "parcelId"), "lacks grams"),
-        (schema("Weighed", "parcelId", "grams", key=None), "gives no key"),
+        (schema("Weighed", "parcelId", "grams", key=None), "sets no key"),
     ],
 )
-def test_command_that_does_not_fit_its_event_is_refused(package: Path, text: str, error: str) -> None:
+def test_command_that_does_not_match_its_event_is_rejected(package: Path, text: str, error: str) -> None:
     (package / "api.py").write_text(API + COMMANDS)
     (package / "schemas" / "Weighed.avsc").write_text(text)
     with pytest.raises(ReadModelError, match=error):
@@ -121,7 +121,7 @@ def test_command_that_does_not_fit_its_event_is_refused(package: Path, text: str
 @pytest.mark.parametrize(
     "path", ["/api/partitions", "/api/read-models/x", "parcels.get", "/api/parcels.get more"]
 )
-def test_path_that_is_no_name_and_verb_is_refused(path: str) -> None:
+def test_path_without_name_and_verb_is_rejected(path: str) -> None:
     with pytest.raises(ReadModelError, match="is not valid"):
         NamedLookup(path, "parcelId", ("scans",))
     with pytest.raises(ReadModelError, match="is not valid"):
@@ -129,7 +129,7 @@ def test_path_that_is_no_name_and_verb_is_refused(path: str) -> None:
 
 
 @pytest.mark.parametrize("value", ["1", 1, True, None])
-def test_whole_number_is_a_json_number(value: object) -> None:
+def test_only_a_whole_json_number_is_valid(value: object) -> None:
     assert IntegerField("grams").error(value) == "must be a whole number"
 
 

@@ -1,4 +1,4 @@
-"""The schema of an event type is found in whichever read model's folder it is, and is one."""
+"""The schema of an event type is found in any read model's folder, and must be unique."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ TEXT = '{"type": "record", "name": "Scanned", "fields": []}'
 
 
 @pytest.mark.parametrize("place", ["Scanned.avsc", "schemas/Scanned.avsc", "parcels/schemas/Scanned.avsc"])
-def test_schema_is_found_in_the_folder_of_further_read_models(tmp_path: Path, place: str) -> None:
+def test_schema_is_found_in_the_folder_of_additional_read_models(tmp_path: Path, place: str) -> None:
     (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / place).write_text(TEXT)
 
@@ -21,7 +21,7 @@ def test_schema_is_found_in_the_folder_of_further_read_models(tmp_path: Path, pl
         event_schema("Scanned")
 
 
-def test_schemas_of_one_name_must_not_differ(tmp_path: Path) -> None:
+def test_schemas_with_the_same_name_must_not_differ(tmp_path: Path) -> None:
     copy = tmp_path / "FundsAdded.avsc"
     copy.write_bytes((SCHEMAS / "FundsAdded.avsc").read_bytes())
     assert event_schema("FundsAdded", tmp_path).full_name == "foldlake.events.FundsAdded"
@@ -31,7 +31,7 @@ def test_schemas_of_one_name_must_not_differ(tmp_path: Path) -> None:
         event_schema("FundsAdded", tmp_path)
 
 
-def test_file_is_named_as_its_record(tmp_path: Path) -> None:
+def test_file_and_record_must_have_the_same_name(tmp_path: Path) -> None:
     (tmp_path / "Other.avsc").write_text(TEXT)
     with pytest.raises(SchemaError, match=r"Other\.avsc has a record named Scanned"):
         event_schema("Other", tmp_path)

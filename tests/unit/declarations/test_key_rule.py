@@ -1,4 +1,4 @@
-"""A read model's key contains the entity that its events are keyed by: else one key's events stand in several partitions."""
+"""A read model's key must contain the entity by which its events are keyed: otherwise a key's events are in several partitions."""
 
 import json
 
@@ -28,12 +28,12 @@ def test_a_key_with_the_entity_is_accepted(columns: list[str]) -> None:
     [["occurredOn"], ["OrderShipped.orderId"], ["orderIds"], ["id", "occurredOn"], []],
     ids="+".join,
 )
-def test_a_key_without_the_entity_is_refused(columns: list[str]) -> None:
+def test_a_key_without_the_entity_is_rejected(columns: list[str]) -> None:
     with pytest.raises(ReadModelError, match="lacks orderId, by which OrderPlaced events are keyed"):
         require_entity("orders-per-day", event_type("orderId"), "any", columns)
 
 
-def test_refusal_names_the_read_model_its_key_and_the_remedy() -> None:
+def test_error_names_the_read_model_its_key_and_the_remedy() -> None:
     with pytest.raises(ReadModelError) as refused:
         require_entity(
             "orders-per-day", event_type("orderId"), "date_format(occurredOn, 'yyyy')", ["occurredOn"]
@@ -48,5 +48,5 @@ def test_refusal_names_the_read_model_its_key_and_the_remedy() -> None:
     assert "routes, which re-key a topic, are planned" in message
 
 
-def test_events_that_do_not_say_what_they_are_keyed_by_cannot_be_checked() -> None:
+def test_schema_without_a_key_property_is_not_checked() -> None:
     require_entity("orders-per-day", event_type(None), "any", ["occurredOn"])

@@ -1,4 +1,4 @@
-"""A read-model module's declaration is checked when it is made, and its state record follows from it."""
+"""A read model's declaration is validated when it is created, and determines its state record."""
 
 import json
 from pathlib import Path
@@ -29,17 +29,17 @@ def declare(**changes: object) -> ReadModel:
 
 
 @pytest.mark.parametrize("name", ["Orders", "", "1st", "or_ders", "or.ders"])
-def test_name_that_cannot_name_a_topic_is_refused(name: str) -> None:
+def test_name_that_is_invalid_for_a_topic_is_rejected(name: str) -> None:
     with pytest.raises(ReadModelError, match="use lower-case letters"):
         declare(name=name)
 
 
-def test_read_model_without_a_fold_is_refused() -> None:
+def test_read_model_without_a_fold_is_rejected() -> None:
     with pytest.raises(ReadModelError, match="has no fold"):
         declare(folds={})
 
 
-def test_state_must_not_declare_what_every_record_has() -> None:
+def test_state_must_not_declare_position_fields() -> None:
     with pytest.raises(ReadModelError, match="event_count"):
         declare(state=(StateField("event_count", "long"),))
 
@@ -63,25 +63,25 @@ def test_balance_is_declared() -> None:
     assert {schema.key_field for schema in balance.event_schemas} == {"customerId"}
 
 
-def test_unknown_name_is_answered_with_the_known_ones() -> None:
-    with pytest.raises(UnknownReadModelError, match="known are balance"):
+def test_unknown_name_raises_an_error_that_lists_the_known_ones() -> None:
+    with pytest.raises(UnknownReadModelError, match="Known read models: balance"):
         read_model("balances")
 
 
-def test_module_without_a_read_model_is_named(tmp_path: Path) -> None:
+def test_error_names_a_module_without_a_read_model(tmp_path: Path) -> None:
     (tmp_path / "forgotten.py").write_text("")
     with pytest.raises(ReadModelError, match="forgotten"):
         load_read_models(tmp_path)
 
 
-def test_further_folder_counts_only_where_it_is_asked_for(tmp_path: Path) -> None:
+def test_additional_folder_is_loaded_only_if_given(tmp_path: Path) -> None:
     text = Path("include/read_models/balance/model.py").read_text(encoding="utf-8")
     (tmp_path / "purse.py").write_text(text.replace('name="balance"', 'name="purse"'))
     assert load_read_models(tmp_path).keys() == {"balance", "purse"}
     assert load_read_models().keys() == {"balance"}
 
 
-def test_two_modules_of_one_name_are_refused(tmp_path: Path) -> None:
+def test_two_read_models_with_one_name_are_rejected(tmp_path: Path) -> None:
     (tmp_path / "again.py").write_text(
         Path("include/read_models/balance/model.py").read_text(encoding="utf-8")
     )
@@ -97,7 +97,7 @@ def package_of(tmp_path: Path, text: str) -> Path:
     return package
 
 
-def test_package_is_imported_again_as_it_is_on_disk(tmp_path: Path) -> None:
+def test_package_is_reloaded_from_disk(tmp_path: Path) -> None:
     text = Path("include/read_models/balance/model.py").read_text(encoding="utf-8")
     text = text.replace('name="balance"', 'name="purse"')
     package_of(tmp_path, text)
@@ -110,7 +110,7 @@ def test_package_is_imported_again_as_it_is_on_disk(tmp_path: Path) -> None:
     assert before.newest_fold_revision == 1
 
 
-def test_package_that_cannot_be_imported_again_stays_as_it_was(tmp_path: Path) -> None:
+def test_package_that_cannot_be_reloaded_is_unchanged(tmp_path: Path) -> None:
     text = Path("include/read_models/balance/model.py").read_text(encoding="utf-8")
     text = text.replace('name="balance"', 'name="purse"')
     package_of(tmp_path, text)
@@ -123,18 +123,18 @@ def test_package_that_cannot_be_imported_again_stays_as_it_was(tmp_path: Path) -
     assert read_model("purse", tmp_path).folds is before.folds
 
 
-def test_folder_with_a_model_that_is_no_package_is_named(tmp_path: Path) -> None:
+def test_error_names_a_folder_that_is_not_a_package(tmp_path: Path) -> None:
     (package_of(tmp_path, "READ_MODEL = 1") / "__init__.py").unlink()
-    with pytest.raises(ReadModelError, match=r"purse is no package: add an empty file __init__\.py"):
+    with pytest.raises(ReadModelError, match=r"purse is not a package: add an empty file __init__\.py"):
         load_read_models(tmp_path)
 
 
-def test_module_that_has_the_name_of_another_is_refused(tmp_path: Path) -> None:
+def test_module_with_a_duplicate_name_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "balance.py").write_text("READ_MODEL = 1")
     with pytest.raises(ReadModelError, match="balance has the name of another module"):
         load_read_models(tmp_path)
 
 
-def test_missing_folder_is_named(tmp_path: Path) -> None:
+def test_error_names_a_missing_folder(tmp_path: Path) -> None:
     with pytest.raises(ReadModelError, match="FOLDLAKE_READ_MODELS_DIR"):
         load_read_models(tmp_path / "nowhere")

@@ -1,4 +1,4 @@
-"""A source topic has the options that its read models give it, and the settings' where they give none."""
+"""A source topic has the options that its read models set, and otherwise those of the settings."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -25,7 +25,7 @@ def declare(folder: Path, name: str, topic: str, options: str) -> None:
     (folder / f"{name}.py").write_text(MODULE.format(name=name, topic=topic, options=options))
 
 
-def test_without_options_the_settings_hold_and_events_are_kept_for_ever() -> None:
+def test_without_options_the_settings_apply_and_events_are_kept_for_ever() -> None:
     topics = READ_MODEL.source_topics(SETTINGS.topics)
 
     assert [topic.name for topic in topics] == ["balance", "balance.dead-letter"]
@@ -33,7 +33,7 @@ def test_without_options_the_settings_hold_and_events_are_kept_for_ever() -> Non
     assert {topic.config["retention.ms"] for topic in topics} == {"-1"}
 
 
-def test_options_hold_for_the_topic_its_dead_letters_and_its_changelogs() -> None:
+def test_options_apply_to_the_topic_its_dead_letters_and_its_changelogs() -> None:
     model = replace(READ_MODEL, topic=TopicOptions(partitions=12, replication_factor=2, retention_ms=1000))
     topics = model.source_topics(SETTINGS.topics)
     changelog = model.changelog("balance.v1.changelog", SETTINGS.topics)
@@ -43,7 +43,7 @@ def test_options_hold_for_the_topic_its_dead_letters_and_its_changelogs() -> Non
     assert "retention.ms" not in changelog.config
 
 
-def test_options_of_a_shared_topic_need_be_given_once(tmp_path: Path) -> None:
+def test_options_of_a_shared_topic_are_set_only_once(tmp_path: Path) -> None:
     declare(tmp_path, "one", "shared", "partitions=6")
     declare(tmp_path, "two", "shared", "retention_ms=5")
 
@@ -53,15 +53,15 @@ def test_options_of_a_shared_topic_need_be_given_once(tmp_path: Path) -> None:
     assert models["balance"].topic == TopicOptions()
 
 
-def test_options_that_contradict_each_other_are_refused(tmp_path: Path) -> None:
+def test_conflicting_options_are_rejected(tmp_path: Path) -> None:
     declare(tmp_path, "one", "shared", "partitions=6")
     declare(tmp_path, "two", "shared", "partitions=7")
-    with pytest.raises(ReadModelError, match="topic shared partitions 6 and 7"):
+    with pytest.raises(ReadModelError, match="partitions of the topic shared to 6 and 7"):
         load_read_models(tmp_path)
 
 
 @pytest.mark.parametrize("options", [{"partitions": 0}, {"retention_ms": -1}])
-def test_option_below_one_is_refused(options: dict[str, int]) -> None:
+def test_option_below_one_is_rejected(options: dict[str, int]) -> None:
     with pytest.raises(ReadModelError, match="give 1 or more"):
         TopicOptions(**options)
 

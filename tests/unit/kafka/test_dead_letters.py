@@ -1,4 +1,4 @@
-"""How dead letters are listed."""
+"""The output of `./foldlake dead-letters`."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -21,7 +21,7 @@ NULL = replace(TEXT, reason="null_value", source_offset=36136, value=None)
 BYTES = replace(TEXT, reason="wrong_magic", source_partition=0, source_offset=7, key=None, value=b"\x00\xff")
 
 
-def test_each_letter_is_a_line_and_the_last_line_counts_them_by_reason() -> None:
+def test_each_dead_letter_is_one_line_and_the_last_line_counts_them_by_reason() -> None:
     assert to_lines(DeadLetters("balance", 40, (TEXT, NULL, BYTES))) == [
         "balance: the newest 3 of 40 dead letters",
         "when (UTC)           reason       partition/offset  key    bytes  value",
@@ -48,11 +48,11 @@ def test_a_topic_without_dead_letters_is_reported_as_such() -> None:
         (bytes(9), "0x0000000…"),
     ],
 )
-def test_a_preview_is_text_where_it_can_be_and_short(content: bytes | None, shown: str) -> None:
+def test_a_preview_is_short_and_text_if_possible(content: bytes | None, shown: str) -> None:
     assert preview(content, 10) == shown
 
 
-def test_json_output_has_whole_keys_and_values() -> None:
+def test_json_output_has_complete_keys_and_values() -> None:
     assert to_json(DeadLetters("balance", 1, (BYTES,))) == {
         "source_topic": "balance",
         "total": 1,

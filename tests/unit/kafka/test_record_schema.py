@@ -1,4 +1,4 @@
-"""Avro schemas are read with the names that matter, or refused with where they came from."""
+"""Avro schemas are parsed with their names, or rejected with an error that names their origin."""
 
 import json
 from pathlib import Path
@@ -10,19 +10,19 @@ from include.errors import SchemaError
 from include.kafka.record_schema import RecordSchema, schema_file
 
 
-def test_event_schema_is_named_in_full() -> None:
+def test_event_schema_has_its_full_name() -> None:
     schema = event_schema("FundsWithdrawn")
     assert (schema.name, schema.full_name) == ("FundsWithdrawn", "foldlake.events.FundsWithdrawn")
     assert schema.fields == ("id", "occurredOn", "customerId", "amount")
     assert schema.key_field == "customerId"
 
 
-def test_name_with_dots_is_its_own_namespace() -> None:
+def test_name_with_dots_includes_its_namespace() -> None:
     schema = RecordSchema.parse('{"type":"record","name":"a.b.C","fields":[]}', "test")
     assert (schema.name, schema.full_name) == ("C", "a.b.C")
 
 
-def test_reader_takes_the_name_of_the_writer() -> None:
+def test_reader_schema_is_renamed_like_the_writer_schema() -> None:
     writer = RecordSchema.parse(
         '{"type":"record","name":"FundsAdded","namespace":"shop","fields":[]}', "test"
     )
@@ -32,11 +32,11 @@ def test_reader_takes_the_name_of_the_writer() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "[]", '"string"', '{"type":"enum","name":"E","symbols":[]}'])
-def test_what_is_no_record_schema_is_refused(text: str) -> None:
+def test_text_that_is_not_a_record_schema_is_rejected(text: str) -> None:
     with pytest.raises(SchemaError, match=r"^subject x is not an Avro record schema"):
         RecordSchema.parse(text, "subject x")
 
 
-def test_missing_file_is_named() -> None:
+def test_error_names_a_missing_file() -> None:
     with pytest.raises(SchemaError, match=r"nowhere\.avsc cannot be read"):
         schema_file(Path("nowhere.avsc"))

@@ -1,4 +1,4 @@
-"""Changelog values are decoded exactly, or refused."""
+"""Changelog values are decoded without loss, or rejected."""
 
 import io
 from datetime import UTC, datetime
@@ -36,7 +36,7 @@ def test_amount_keeps_its_scale_and_every_digit(amount: str) -> None:
     assert str(event_count_and_amount(value(Decimal(amount)))[1]) == amount
 
 
-def test_state_and_position_are_apart() -> None:
+def test_state_and_position_are_separate() -> None:
     asked: list[int] = []
     record = decode_state_record(value(Decimal("5.00"), schema_id=9), lambda i: asked.append(i) or SCHEMA)  # type: ignore[func-returns-value]  # append
     assert record == StateRecord({"amount": Decimal("5.00")}, Position(2, 41, 3), OCCURRED_ON)
@@ -46,8 +46,8 @@ def test_state_and_position_are_apart() -> None:
 @pytest.mark.parametrize(
     "damaged", [b"", b"\x00\x00", b"\x01" + value(Decimal(1))[1:], value(Decimal("5.00"))[:9]]
 )
-def test_value_that_is_not_a_state_record_is_refused(damaged: bytes) -> None:
-    with pytest.raises(ValueError, match=r"framing|does not fit"):
+def test_value_that_is_not_a_state_record_is_rejected(damaged: bytes) -> None:
+    with pytest.raises(ValueError, match=r"framing|does not match"):
         event_count_and_amount(damaged)
 
 

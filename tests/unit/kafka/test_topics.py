@@ -1,4 +1,4 @@
-"""Asking a cluster what it has changes nothing there."""
+"""Metadata requests do not change the cluster."""
 
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
@@ -6,7 +6,7 @@ from confluent_kafka.admin import AdminClient
 from include.kafka.topics import admin_client, partition_count
 
 
-def test_asking_for_a_topic_does_not_make_it() -> None:
+def test_looking_up_a_topic_does_not_create_it() -> None:
     # librdkafka's own broker, in this process: it makes topics that are asked for, as Kafka does by default.
     cluster = Producer({"test.mock.num.brokers": 1, "bootstrap.servers": "127.0.0.1:1"})
     broker = next(iter(cluster.list_topics(timeout=10).brokers.values()))

@@ -1,4 +1,4 @@
-"""What a commit of `lake/<model>` says of itself, which columns a table has, and how the command line shows it."""
+"""The tags of commits of `lake/<model>`, a table's columns, and the output of `./foldlake lake`."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -16,11 +16,11 @@ from spark_jobs.lake.live_lake import invalid_reason
 TAG = CommitTag("balance", 3, 2, "compaction", Offsets({0: 17, 1: 0}), Offsets({0: 40, 1: 2}), "5f0c", "i_Pm")
 
 
-def test_a_tag_is_read_as_it_was_written() -> None:
+def test_a_tag_survives_a_round_trip() -> None:
     assert CommitTag.from_json(TAG.to_json()) == TAG
 
 
-def test_a_tag_keeps_its_form() -> None:
+def test_the_json_of_a_tag_is_stable() -> None:
     assert TAG.to_json() == (
         '{"read_model":"balance","version":3,"fold_revision":2,"operation":"compaction",'
         '"changelog_offsets":{"0":17,"1":0},"complete_up_to":{"0":40,"1":2},'
@@ -31,11 +31,11 @@ def test_a_tag_keeps_its_form() -> None:
 @pytest.mark.parametrize(
     "text", [None, "", "by hand", "{}", "[]", "null", '{"version": 3}', '{"read_model": 1}']
 )
-def test_what_is_no_tag_is_not_taken_for_one(text: str | None) -> None:
+def test_other_metadata_is_not_a_tag(text: str | None) -> None:
     assert CommitTag.from_json(text) is None
 
 
-def test_a_tag_with_a_field_that_is_not_known_is_not_taken_for_one() -> None:
+def test_a_tag_with_an_unknown_field_is_not_a_tag() -> None:
     assert CommitTag.from_json(TAG.to_json().replace("version", "edition")) is None
 
 
@@ -50,16 +50,16 @@ def test_a_tag_of_a_release_without_topic_ids_is_read() -> None:
     [
         ("i_Pm", "", "i_Pm", ""),
         ("", "", "i_Pm", ""),
-        ("i_Pm", "", "other", "the changelog was recreated (its topic id was i_Pm, and is other)"),
+        ("i_Pm", "", "other", "the changelog was recreated (its topic id was i_Pm and is now other)"),
         (
             "i_Pm",
             "DELETE in version 4",
             "i_Pm",
-            "the table was changed by something else (DELETE in version 4)",
+            "another program changed the table (DELETE in version 4)",
         ),
     ],
 )
-def test_a_table_is_read_again_where_its_offsets_mean_nothing(
+def test_a_table_is_rebuilt_if_its_offsets_are_invalid(
     newest_id: str, overwritten_by: str, topic_id: str, why: str
 ) -> None:
     at = datetime(2026, 11, 21, tzinfo=UTC)

@@ -1,4 +1,4 @@
-"""The client of one node's records: pages, retries, refusals and unknown keys, against a small HTTP server."""
+"""The client of one node's records: pages, retries, rejected requests and unknown keys, against a small HTTP server."""
 
 import json
 import threading
@@ -19,7 +19,7 @@ SLOW_S = WAIT_S * 1.2
 
 
 class Node(HTTPServer):
-    """A node that answers with these statuses in turn, the first one late, then with 503."""
+    """A node that responds with these statuses in turn, the first one late, then with 503."""
 
     def __init__(self, statuses: list[int]) -> None:
         self.statuses = statuses
@@ -30,12 +30,12 @@ class Node(HTTPServer):
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Answers one request."""
+    """Handles one request."""
 
     server: Node
 
     def do_GET(self) -> None:
-        """Answer with the next status: 200 is a page, 404 an unknown key."""
+        """Respond with the next status: 200 is a page, 404 an unknown key."""
         if self.server.answered == 0:
             time.sleep(SLOW_S)
         status = self.server.statuses.pop(0) if self.server.statuses else 503
@@ -81,42 +81,42 @@ def pages(client: NodeClient, node: Node, sample: KeySample | None = None) -> li
 
 
 @pytest.mark.parametrize("node", [[200, 503, 200]], indirect=True)
-def test_each_page_has_a_time_of_its_own(client: NodeClient, node: Node) -> None:
+def test_each_page_has_its_own_timeout(client: NodeClient, node: Node) -> None:
     assert [json.loads(page)["records"] for page in pages(client, node)] == [["ü"], ["ü"]]
     assert node.hops == {HOP_ANY}
     assert node.targets[-1].endswith(("after=a%20b", "after=a+b"))
 
 
 @pytest.mark.parametrize("node", [[200]], indirect=True)
-def test_a_sample_is_named_in_the_request(client: NodeClient, node: Node) -> None:
+def test_a_sample_is_a_parameter_of_the_request(client: NodeClient, node: Node) -> None:
     pages(client, node, KeySample(3, 100))
 
     assert node.targets[0].endswith(("sample=3/100", "sample=3%2F100"))
 
 
 @pytest.mark.parametrize("node", [[200, 503] + [503] * 100], indirect=True)
-def test_a_node_that_does_not_answer_is_given_up(client: NodeClient, node: Node) -> None:
+def test_a_node_that_does_not_respond_raises_an_error(client: NodeClient, node: Node) -> None:
     with pytest.raises(
-        ReplicaUnavailableError, match="does not answer for /api/read-models/balance/records: 503"
+        ReplicaUnavailableError, match="does not respond to /api/read-models/balance/records: 503"
     ):
         pages(client, node)
 
 
 @pytest.mark.parametrize("node", [[400, 200]], indirect=True)
 def test_a_request_that_the_node_rejects_is_not_retried(client: NodeClient, node: Node) -> None:
-    with pytest.raises(ReplicaUnavailableError, match="refused /api/read-models/balance/records: 400"):
+    with pytest.raises(ReplicaUnavailableError, match="rejected /api/read-models/balance/records: 400"):
         pages(client, node)
 
     assert len(node.targets) == 1
 
 
 @pytest.mark.parametrize("node", [[404]], indirect=True)
-def test_a_key_without_a_record_is_none(client: NodeClient, node: Node) -> None:
+def test_the_record_of_an_unknown_key_is_none(client: NodeClient, node: Node) -> None:
     assert client.record(replica_on(node), "a/b %ü?", time.monotonic() + WAIT_S) is None
     assert node.targets == ["/api/read-models/balance/records/a%2Fb%20%25%C3%BC%3F?version=1"]
 
 
-def test_a_node_that_is_down_is_given_up(client: NodeClient) -> None:
+def test_a_node_that_is_down_raises_an_error(client: NodeClient) -> None:
     with Node([]) as stopped:
         port = stopped.server_port
     replica = PartitionReplica("node-1", f"http://127.0.0.1:{port}", 0, OWNER)

@@ -1,4 +1,4 @@
-"""A failed check is told to a webhook, where one is set; one that does not take it hides nothing."""
+"""A failed check is posted to the webhook, if one is set; a failed delivery is logged."""
 
 import json
 import threading
@@ -15,7 +15,7 @@ from tests.unit.quality.test_report import FAILED
 
 
 class Webhook(HTTPServer):
-    """A server that takes alerts, or refuses them."""
+    """A server that accepts or rejects alerts."""
 
     def __init__(self) -> None:
         self.received: list[dict[str, Any]] = []
@@ -24,19 +24,19 @@ class Webhook(HTTPServer):
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Takes one alert."""
+    """Handles one alert."""
 
     server: Webhook
 
     def do_POST(self) -> None:
-        """Keep the body."""
+        """Store the body."""
         length = int(self.headers["Content-Length"])
         self.server.received.append(json.loads(self.rfile.read(length)))
         self.send_response(self.server.status)
         self.end_headers()
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def settings(home: Path, url: str = "") -> Settings:
     return Settings.of(home=home, alert_webhook_url=url)
 
 
-def test_webhook_gets_what_failed(webhook: Webhook, tmp_path: Path) -> None:
+def test_webhook_receives_the_failed_expectations(webhook: Webhook, tmp_path: Path) -> None:
     assert alert(settings(tmp_path, f"http://127.0.0.1:{webhook.server_port}/hook"), FAILED)
 
     (body,) = webhook.received
@@ -65,9 +65,7 @@ def test_webhook_gets_what_failed(webhook: Webhook, tmp_path: Path) -> None:
     assert {"place": "lake", "key": "gone"} in body["keys"]
 
 
-def test_refusing_webhook_is_logged(
-    webhook: Webhook, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_rejected_alert_is_logged(webhook: Webhook, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     webhook.status = 500
 
     assert not alert(settings(tmp_path, f"http://127.0.0.1:{webhook.server_port}/hook"), FAILED)

@@ -1,4 +1,4 @@
-"""The verdict comes last: whoever is killed before has given none, and all of it is done again."""
+"""The verdict is written last: a check that is killed earlier has none and is repeated as a whole."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +18,7 @@ NO_SPARK: Any = None
 
 
 class Steps:
-    """What a check does beside its files, in their order, and whether there was a verdict yet."""
+    """The steps of a check in order, and whether the page and the verdict existed at each step."""
 
     def __init__(self, settings: Settings, monkeypatch: pytest.MonkeyPatch, result: CheckResult) -> None:
         self.taken: list[tuple[str, bool, bool]] = []
@@ -28,7 +28,7 @@ class Steps:
         monkeypatch.setattr(alerts, "alert", lambda *_: self.take("alert"))
 
     def take(self, name: str) -> None:
-        """Note a step, whether the page is there, and whether there is a verdict."""
+        """Record a step, and whether the page and the verdict exist."""
         page = report.report_path(self._settings, REQUEST.run_id).exists()
         self.taken.append((name, page, verdict_of(self._settings, REQUEST.run_id) is not None))
 
@@ -38,7 +38,7 @@ def settings(tmp_path: Path) -> Settings:
     return Settings.of(home=tmp_path)
 
 
-def test_page_results_alert_verdict(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_order_is_page_results_alert_verdict(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     steps = Steps(settings, monkeypatch, FAILED)
 
     quality.check(NO_SPARK, settings, REQUEST)
@@ -73,7 +73,9 @@ def test_without_stored_results_there_is_no_verdict(
     assert verdict_of(settings, REQUEST.run_id) is None
 
 
-def test_an_impossible_check_gives_the_reason(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_verdict_of_an_impossible_check_is_the_reason(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
     steps = Steps(settings, monkeypatch, replace(PASSED))
     error = UncheckableError.of_several_partitions("balance", {"k": (0, 3), "l": (1, 2)}, 5, 1_200)
 
@@ -89,7 +91,7 @@ def test_an_impossible_check_gives_the_reason(settings: Settings, monkeypatch: p
 
     verdict = verdict_of(settings, REQUEST.run_id)
     assert verdict is not None
-    assert (verdict.outcome, verdict.words) == (Outcome.UNCHECKABLE, str(error))
+    assert (verdict.outcome, verdict.summary) == (Outcome.UNCHECKABLE, str(error))
     assert "5 of its 1,200 keys" in str(error)
     assert "produce the events to another topic" in str(error)
     assert steps.taken == []

@@ -1,4 +1,4 @@
-"""How long a check waits for a table that holds another version than the live one."""
+"""How long a check waits for a table that contains another version than the live one."""
 
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
@@ -24,7 +24,7 @@ WAIT_S = 60.0
     ],
     ids=["of an earlier release", "just now", "ten minutes", "a day", "a clock that was set back"],
 )
-def test_a_version_that_became_live_is_given_time(live_since: str, expected_s: float) -> None:
+def test_the_wait_depends_on_when_the_version_became_live(live_since: str, expected_s: float) -> None:
     found: Any = SimpleNamespace(target=SimpleNamespace(version=SimpleNamespace(live_since=live_since)))
 
     assert _wait_limit_s(found, Settings.of(quality_wait_s=WAIT_S), NOW) == expected_s

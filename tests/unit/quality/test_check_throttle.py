@@ -1,4 +1,4 @@
-"""A long check is followed by a long pause, for its read model alone."""
+"""A long check is followed by a long pause, for its read model only."""
 
 import json
 import os
@@ -45,7 +45,7 @@ def test_checks_of_other_read_models_do_not_throttle(settings: Settings) -> None
     assert pause_left_s(settings, "balance", NOW_S) == 0
 
 
-def test_rubbish_and_a_clock_that_was_set_back_do_not_stop_checks(settings: Settings) -> None:
+def test_invalid_files_and_a_clock_set_back_do_not_block_checks(settings: Settings) -> None:
     summary_path(settings, "rubbish").write_text("{")
     summary_path(settings, "older release").write_text("{}")
     ended(settings, "later", ago_s=-3_600)

@@ -1,4 +1,4 @@
-"""Which check a run of the DAG makes: by hand what the form says, after a compaction a sample, by the clock everything."""
+"""Which check a run of the DAG performs: a manual run follows its form, a run after a compaction checks a sample, a scheduled run everything."""
 
 from enum import Enum
 
@@ -17,7 +17,7 @@ def test_a_manual_check_follows_its_form() -> None:
     )
 
 
-def test_a_manual_check_leaves_other_read_models_alone() -> None:
+def test_a_manual_check_skips_other_read_models() -> None:
     assert due_check("visits", "manual", FORM, []) is None
 
 

@@ -1,4 +1,4 @@
-"""Expectations are evaluated on this machine alone, counted, and never pass without an answer."""
+"""Expectations are evaluated without network access, their failures are counted, and none passes without a result."""
 
 import socket
 from typing import Any
@@ -17,14 +17,14 @@ from spark_jobs.quality.validation import validate
 LAGS = pd.DataFrame([{"place": name, "lag_s": lag} for name, lag in (("a", 1.0), ("b", 9.0), ("c", 5.0))])
 
 
-def test_what_fails_is_counted_and_named() -> None:
+def test_failures_are_counted_and_named() -> None:
     (result,) = validate(StoreName.LAKE, LAGS, [fresh_within(5.0)], ("place",))
 
     assert (result.expectation, result.checked, result.failed, result.passed) == (FRESH, 3, 1, False)
     assert result.sample == ({"place": "b"},)
 
 
-def test_a_met_expectation_reports_how_many_rows() -> None:
+def test_a_met_expectation_reports_the_number_of_rows() -> None:
     (result,) = validate(StoreName.LAKE, LAGS, [fresh_within(9.0)], ("place",))
 
     assert (result.checked, result.failed, result.passed) == (3, 0, True)
@@ -57,7 +57,7 @@ def test_a_missing_column_is_an_error() -> None:
         validate(StoreName.LAKE, LAGS.drop(columns="lag_s"), [fresh_within(5.0)], ("place",))
 
 
-def test_nothing_is_connected_to(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_connection_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
     tried: list[Any] = []
     monkeypatch.setattr(socket.socket, "connect", lambda _, address: tried.append(address))
     monkeypatch.setattr(socket, "getaddrinfo", lambda host, *_, **__: tried.append(host))

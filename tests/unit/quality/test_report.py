@@ -1,4 +1,4 @@
-"""The report is one page that needs nothing but itself, and says what failed, where, and what to do."""
+"""The report is one self-contained page that names what failed, where, and the next step."""
 
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -54,7 +54,7 @@ FAILED = replace(
 
 
 class Page(HTMLParser):
-    """What a page is made of: its tags, and every address in them."""
+    """The tags of a page, and every URL in them."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -65,7 +65,7 @@ class Page(HTMLParser):
         self.close()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Note a tag."""
+        """Record a tag."""
         self.tags.append(tag)
         self.addresses += [
             value or "" for name, value in attrs if name in {"href", "src", "action", "srcset"}
@@ -102,7 +102,7 @@ def test_page_of_a_check_that_passed_has_no_failing_keys() -> None:
     assert "Failing keys" not in text
 
 
-def test_a_key_is_shown_as_text() -> None:
+def test_a_key_is_escaped() -> None:
     assert "&lt;script&gt;alert(7)&lt;/script&gt;" in report.html(FAILED)
 
 

@@ -1,4 +1,4 @@
-"""What a check has read of the nodes lies in its job's scratch directory, which the next job removes when it was killed."""
+"""The records that a check reads from the nodes are in its job's scratch directory, which the next job removes if it is killed."""
 
 from pathlib import Path
 

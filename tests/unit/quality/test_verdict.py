@@ -1,4 +1,4 @@
-"""What a check's task makes of its verdict: a failure is final, no verdict is tried again, what cannot be checked is said."""
+"""How a check's task handles its verdict: a failure is final, a missing verdict is retried, an impossible check is skipped with its reason."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -43,7 +43,7 @@ def refused(settings: Settings) -> None:
 
 
 def job(settings: Settings, writes: Writes | None, error: Exception | None) -> Callable[..., None]:
-    """Return a job that writes a verdict, or none, and fails, or does not."""
+    """Return a job that may write a verdict and may fail."""
 
     def run(*_: object) -> None:
         if writes is not None:
@@ -54,7 +54,7 @@ def job(settings: Settings, writes: Writes | None, error: Exception | None) -> C
     return run
 
 
-def test_verdict_is_none_before_all_is_done(settings: Settings) -> None:
+def test_verdict_is_none_before_the_check_has_finished(settings: Settings) -> None:
     assert verdict_of(settings, NAME) is None
     report.write_page(settings, FAILED)
     assert verdict_of(settings, NAME) is None
@@ -80,7 +80,7 @@ def test_a_passed_check_returns_its_report(settings: Settings) -> None:
         (passed, AirflowException),
     ],
 )
-def test_a_job_that_failed_is_judged_by_its_verdict(
+def test_the_verdict_decides_about_a_failed_job(
     settings: Settings, writes: Writes | None, raised: type[Exception]
 ) -> None:
     with pytest.raises(AirflowException) as error:
@@ -89,7 +89,7 @@ def test_a_job_that_failed_is_judged_by_its_verdict(
     assert type(error.value) is raised
 
 
-def test_an_earlier_verdict_of_the_run_is_not_taken_for_this_one(settings: Settings) -> None:
+def test_the_verdict_of_an_earlier_try_is_ignored(settings: Settings) -> None:
     failed(settings)
 
     with pytest.raises(AirflowException) as error:
@@ -99,7 +99,7 @@ def test_an_earlier_verdict_of_the_run_is_not_taken_for_this_one(settings: Setti
 
 
 @pytest.mark.parametrize(
-    ("writes", "raised", "words"),
+    ("writes", "raised", "message"),
     [
         (failed, AirflowFailException, "quality check FAILED: balance v3"),
         (
@@ -115,12 +115,12 @@ def test_a_candidate_without_a_verdict_is_abandoned(
     monkeypatch: pytest.MonkeyPatch,
     writes: Writes | None,
     raised: type[Exception],
-    words: str,
+    message: str,
 ) -> None:
     monkeypatch.setattr(SparkSubmitOperator, "execute", job(settings, writes, JOB_FAILED))
     task = VerifyVersion(task_id="verify", check=NAME)
 
-    with pytest.raises(AirflowException, match=words) as error:
+    with pytest.raises(AirflowException, match=message) as error:
         task.execute({})
 
     assert type(error.value) is raised
@@ -128,7 +128,7 @@ def test_a_candidate_without_a_verdict_is_abandoned(
 
 
 @pytest.mark.parametrize("run_type", ["asset_triggered", "scheduled", "manual"])
-def test_without_a_table_only_a_check_by_hand_is_made(
+def test_without_a_table_only_a_manual_check_runs(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, run_type: str
 ) -> None:
     monkeypatch.setattr(SparkSubmitOperator, "execute", job(settings, None, JOB_FAILED))

@@ -1,4 +1,4 @@
-"""A candidate counts as loaded when every node holds, nearly up to date, every partition that it owns or stands by for."""
+"""A candidate is loaded when every node has, with a small lag, every partition that it owns or is a standby for."""
 
 from dataclasses import replace
 
@@ -40,15 +40,15 @@ def test_standby_that_is_still_loading_is_missing() -> None:
     assert evaluated([report(A, A)], [late]) == Hydration(110, 200, ("http://b partition 0: loading",))
 
 
-def test_node_that_does_not_answer_is_missing() -> None:
-    assert evaluated([report(A, A)], None).missing == ("http://b does not answer",)
+def test_node_that_does_not_respond_is_missing() -> None:
+    assert evaluated([report(A, A)], None).missing == ("http://b does not respond",)
 
 
 def test_node_that_lists_only_the_live_version_is_missing() -> None:
     assert evaluated([report(A, A)], [report(B, A, version=1)]).missing == ("http://b does not list v2 yet",)
 
 
-def test_candidate_may_be_as_far_behind_the_log_as_the_live_version_is() -> None:
+def test_candidate_may_lag_as_much_as_the_live_version() -> None:
     live = replace(report(A, A, version=1), events_behind=5_000)
     candidate = replace(report(A, A), events_behind=5_500)
     standby = report(B, A)

@@ -55,7 +55,7 @@ def test_fresh_rebuild_has_every_stage() -> None:
     assert as_data(rebuild_plan(FRESH, REQUEST, RUN)) == EVERY_STAGE
 
 
-def test_rebuild_without_approval_lacks_that_stage_alone() -> None:
+def test_rebuild_without_approval_lacks_only_that_stage() -> None:
     plan = rebuild_plan(FRESH, replace(REQUEST, approve=False), RUN)
     assert as_data(plan) == [stage for stage in EVERY_STAGE if stage != ("approve", 2)]
 
@@ -65,7 +65,7 @@ def test_retried_run_has_the_same_stages_on_the_version_that_it_registered(recor
     assert as_data(rebuild_plan(record, REQUEST, RUN)) == EVERY_STAGE
 
 
-def test_run_whose_version_was_abandoned_only_removes_what_it_left() -> None:
+def test_run_whose_version_was_abandoned_only_removes_its_leftovers() -> None:
     assert as_data(rebuild_plan(ABANDONED, REQUEST, RUN)) == [("abandon", 2)]
 
 
@@ -87,7 +87,7 @@ def test_rollback() -> None:
     assert as_data(rollback_plan(1)) == [("choose_version", 1), ("roll_back", 1), ("promote_lake", 1)]
 
 
-def test_only_catch_up_and_staging_may_run_side_by_side() -> None:
+def test_only_catch_up_and_staging_may_run_concurrently() -> None:
     together = [[stage.name for stage in step] for step in REBUILD.steps if len(step) > 1]
     assert together == [["catch_up", "build_staging"]]
 
@@ -110,7 +110,7 @@ def test_every_stage_is_complete(plan: Plan) -> None:
         assert stage.slot is None or stage.slot.value in POOLS
 
 
-def test_plan_is_read_without_airflow_spark_and_flask() -> None:
+def test_plan_is_importable_without_airflow_spark_and_flask() -> None:
     code = (
         "import sys, include.rebuild.plan\n"
         "print(sorted({'airflow', 'pyspark', 'flask', 'deltalake', 'pyarrow', 'query_api'} & set(sys.modules)))"
@@ -130,6 +130,6 @@ def test_tables_have_a_row_for_each_stage(table: Callable[[Plan], str]) -> None:
     assert {line.count("|") for line in lines} == {lines[0].count("|")}
 
 
-def test_documentation_has_the_plan_s_table() -> None:
+def test_documentation_contains_the_tables_of_the_plan() -> None:
     page = (CHECKOUT / "docs" / "rebuild.md").read_text(encoding="utf-8")
     assert kill_table(REBUILD) in page, f"docs/rebuild.md needs this table:\n{kill_table(REBUILD)}"

@@ -18,7 +18,7 @@ def test_empty_fields_get_their_defaults() -> None:
     assert request == RebuildRequest("balance", "why", newest, approve=True, grace_h=24.0)
 
 
-def test_fields_are_taken_as_given() -> None:
+def test_given_fields_are_kept() -> None:
     conf = GOOD | {"fold_revision": 1, "approve": False, "grace_hours": 0, "reason": " two\n words "}
     assert rebuild_request(conf, MODELS, 24.0) == RebuildRequest(
         "balance", "two words", 1, approve=False, grace_h=0.0
@@ -26,10 +26,10 @@ def test_fields_are_taken_as_given() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changed", "words"),
+    ("changed", "message"),
     [
-        ({"read_model": "nobody"}, "no read model 'nobody'; allowed: balance"),
-        ({"read_model": None}, "no read model"),
+        ({"read_model": "unknown"}, "Unknown read model 'unknown'; allowed: balance"),
+        ({"read_model": None}, "Unknown read model"),
         ({"reason": "  "}, "reason is empty"),
         ({"reason": None}, "reason is empty"),
         ({"reason": "x" * 501}, "501 characters"),
@@ -44,12 +44,12 @@ def test_fields_are_taken_as_given() -> None:
         ({"aprove": False}, "Unknown field: aprove"),
     ],
 )
-def test_what_cannot_work_is_refused(changed: dict[str, Any], words: str) -> None:
-    with pytest.raises(RequestError, match=words):
+def test_invalid_request_is_rejected(changed: dict[str, Any], message: str) -> None:
+    with pytest.raises(RequestError, match=message):
         rebuild_request(GOOD | changed, MODELS, 24.0)
 
 
-def test_rollback_is_checked_too() -> None:
+def test_rollback_request_is_validated_too() -> None:
     assert rollback_request(GOOD, MODELS) == RollbackRequest("balance", None, "why")
     assert rollback_request(GOOD | {"version": 3}, MODELS).version == 3
     with pytest.raises(RequestError, match="Unknown field: to"):

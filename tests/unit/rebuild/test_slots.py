@@ -1,4 +1,4 @@
-"""A rebuild begins only where the stream driver has task slots for one version more."""
+"""A rebuild starts only if the stream driver has task slots for another version."""
 
 import pytest
 
@@ -18,7 +18,7 @@ def test_spare_slot_is_enough() -> None:
     check_slots(settings(1), RECORDS[:2], ["balance", "orders"])
 
 
-def test_without_a_spare_slot_it_is_refused_with_what_to_do() -> None:
+def test_without_a_spare_slot_it_is_refused_with_the_remedy() -> None:
     with pytest.raises(
         NoSlotsError, match=r"for 2 queries, and 2 versions use them.*FOLDLAKE_STREAM_SPARE_QUERIES"
     ):

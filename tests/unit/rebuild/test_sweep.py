@@ -37,7 +37,7 @@ def has_ended(_run_id: str) -> bool:
     return True
 
 
-def test_version_that_is_held_does_not_keep_the_others(
+def test_locked_version_does_not_block_the_others(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     retired: list[str] = []
@@ -59,7 +59,7 @@ def test_version_that_is_held_does_not_keep_the_others(
     assert retired == ["balance v2", "orders v1", "orders v2"]
 
 
-def test_file_system_that_only_spark_reaches_is_named(settings: Settings) -> None:
+def test_error_names_a_file_system_that_only_spark_can_access(settings: Settings) -> None:
     there = settings.changed(lake_dir="gopher://somewhere/lake")
-    with pytest.raises(StorageUnreachableError, match=r"gopher://somewhere/lake.*Remove them by hand"):
+    with pytest.raises(StorageUnreachableError, match=r"gopher://somewhere/lake.*Remove them manually"):
         remove_staging(there, "balance", 2)

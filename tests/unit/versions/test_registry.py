@@ -1,4 +1,4 @@
-"""A record of the version registry survives its trip through the topic, and knows its live, candidate and active versions."""
+"""A record of the version registry survives a round trip as JSON, and returns its live, candidate and active versions."""
 
 from dataclasses import replace
 
@@ -31,7 +31,7 @@ def test_live_candidate_and_active_versions() -> None:
     assert [v.number for v in RECORD.active] == [2, 3, 4]
 
 
-def test_read_model_starts_its_life_with_version_one_live() -> None:
+def test_read_model_starts_with_version_one_live() -> None:
     record = first_version("balance", fold_revision=7)
     assert record.live is not None
     assert (record.live.number, record.live.fold_revision) == (1, 7)

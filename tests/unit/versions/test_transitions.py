@@ -1,4 +1,4 @@
-"""How versions may change: each transition gives the exact next record, is idempotent, and is refused with a named error."""
+"""How versions may change: each transition returns the exact next record, is idempotent, and rejects other changes with its own error."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -56,7 +56,7 @@ def test_versions_go_through_their_stages() -> None:
     assert stages(ABANDONED) == {1: "live", 2: "abandoned"}
 
 
-def test_registered_version_keeps_what_it_is_made_for() -> None:
+def test_registered_version_has_run_reason_and_fold_revision() -> None:
     version = BUILDING.version(2)
     assert version is not None
     assert (version.fold_revision, version.reason, version.run_id) == (2, "1 % bonus", "run-a")
@@ -73,7 +73,7 @@ def test_replaced_version_is_kept_until_its_grace_time_is_over() -> None:
     assert is_due(version, LATER)
 
 
-def test_version_that_comes_back_is_kept_for_good() -> None:
+def test_version_that_becomes_live_again_has_no_retirement_time() -> None:
     version = ROLLED_BACK.version(1)
     assert version is not None
     assert version.retire_after == ""
@@ -101,7 +101,7 @@ def test_repeated_transition_changes_nothing(
 
 
 @pytest.mark.parametrize("record", [BUILDING, CANDIDATE])
-def test_second_rebuild_is_refused_and_told_of_the_first(record: ReadModelVersions) -> None:
+def test_second_rebuild_is_refused_with_an_error_that_names_the_first(record: ReadModelVersions) -> None:
     with pytest.raises(RebuildRunningError, match=r"rebuild run-a is building v2 of balance \(1 % bonus\)"):
         registered(record, "run-b")
 
@@ -131,7 +131,7 @@ def test_next_rebuild_gets_a_number_that_was_never_used(record: ReadModelVersion
         (lambda: abandon(PROMOTED, 1), VersionInUseError),
     ],
 )
-def test_what_is_not_allowed_is_refused_by_name(
+def test_invalid_transition_raises_its_own_error(
     change: Callable[[], ReadModelVersions], error: type[VersionChangeError]
 ) -> None:
     with pytest.raises(error):
@@ -139,11 +139,11 @@ def test_what_is_not_allowed_is_refused_by_name(
 
 
 def appended(record: ReadModelVersions) -> ReadModelVersions:
-    """Return a record as the registry gives it back."""
+    """Return a record after a round trip through the registry's format."""
     return replace(record, revision=record.revision + 1)
 
 
-def test_rollback_without_a_number_goes_to_the_version_replaced_last() -> None:
+def test_rollback_without_a_number_targets_the_version_replaced_last() -> None:
     assert rollback_target(PROMOTED).number == 1
     with pytest.raises(NothingToRollBackToError):
         rollback_target(FIRST)
@@ -157,12 +157,12 @@ def test_rollback_without_a_number_goes_to_the_version_replaced_last() -> None:
         assert rollback_target(record).number == next_number, "rolling back once more undoes it"
 
 
-def test_live_version_says_since_when() -> None:
+def test_live_version_has_the_time_it_became_live() -> None:
     assert [v.live_since for v in PROMOTED.versions] == ["", NOW.isoformat()]
     assert [v.live_since for v in ROLLED_BACK.versions] == [NOW.isoformat(), ""]
 
 
-def test_records_written_before_there_were_rebuilds_can_be_read() -> None:
+def test_records_written_before_rebuilds_existed_can_be_read() -> None:
     old = (
         b'{"read_model":"balance","revision":1,"versions":[{"number":1,"stage":"live","fold_revision":1,'
         b'"changelog_topic":"balance.v1.changelog","reason":"first start","created_at":"2026-01-01T00:00:00+00:00"}],'
@@ -178,7 +178,7 @@ def test_only_one_version_is_live_after_any_promotion() -> None:
         assert [v.stage for v in record.versions].count(Stage.LIVE) == 1
 
 
-def test_transition_leaves_the_record_it_was_given_alone() -> None:
+def test_transition_does_not_change_its_argument() -> None:
     before = replace(CANDIDATE)
     promote(CANDIDATE, 2, now=NOW, retire_live_after=LATER)
     assert before == CANDIDATE

@@ -1,4 +1,4 @@
-"""A version has one writer at a time, and a killed one is none."""
+"""A version has one writer at a time, and a killed writer releases its lock."""
 
 import subprocess
 import sys
@@ -30,7 +30,7 @@ def hold(settings: Settings, *, wait_s: float) -> None:
         pass
 
 
-def test_second_writer_of_a_version_is_kept_out(settings: Settings) -> None:
+def test_second_writer_of_a_version_cannot_lock_it(settings: Settings) -> None:
     with (
         version_lock(settings, "balance", 2, wait_s=0),
         pytest.raises(VersionLockedError, match="v2 of balance is still being written"),
@@ -39,12 +39,12 @@ def test_second_writer_of_a_version_is_kept_out(settings: Settings) -> None:
     hold(settings, wait_s=0)
 
 
-def test_other_versions_are_not_concerned(settings: Settings) -> None:
+def test_other_versions_are_not_locked(settings: Settings) -> None:
     with version_lock(settings, "balance", 2, wait_s=0), version_lock(settings, "balance", 3, wait_s=0):
         pass
 
 
-def test_killed_writer_holds_no_lock(settings: Settings) -> None:
+def test_killed_writer_releases_its_lock(settings: Settings) -> None:
     command = [sys.executable, "-c", HOLD, str(settings.home)]
     with subprocess.Popen(command, cwd=CHECKOUT, stdout=subprocess.PIPE) as holder:
         assert holder.stdout is not None
