@@ -1,5 +1,5 @@
-# Everything of Foldlake that is not somebody else's image: Airflow's processes with the stream driver, and query nodes.
-# The base is Airflow's own image for its system; packages come from this checkout's lock files, as everywhere.
+# Foldlake's own image: Airflow's processes with the stream driver, and the query nodes.
+# Airflow's image provides only the system; Python packages and jars come from this checkout's lock files.
 FROM apache/airflow:3.3.2-python3.11
 
 USER root
@@ -15,7 +15,7 @@ ENV FOLDLAKE_HOME=/var/lib/foldlake \
     PYTHONPATH=/opt/foldlake \
     PYTHONUNBUFFERED=1
 
-# First what changes seldom: the environments and jars are a layer of their own.
+# Rarely changing files first: the environments and jars get a separate layer.
 COPY --chown=airflow:root foldlake requirements*.txt ./
 COPY --chown=airflow:root cli ./cli
 COPY --chown=airflow:root include ./include

@@ -1,1 +1,1 @@
-"""The benchmarks behind the README's figures: each measures one thing, checks that the result is exact, and prints the machine."""
+"""The benchmarks behind the README's figures: each measures one thing, verifies the result exactly, and describes the machine."""

@@ -1,4 +1,4 @@
-"""Catch-up: folding an existing log from its first event; events/s without start-up, and the driver's memory."""
+"""Catch-up: folds an existing log from its first event; reports events/s without start-up, and the driver's memory."""
 
 import argparse
 import re
@@ -6,7 +6,7 @@ import time
 from datetime import UTC, datetime
 
 from benchmarks.deposits import Deposits, folded
-from benchmarks.report import print_circumstances, resident_mb
+from benchmarks.report import print_environment, resident_mb
 from include.settings import Settings
 from tests.support.temporary_stack import temporary_stack
 from tests.support.unsupervised_driver import log_path, stream_driver
@@ -18,14 +18,14 @@ TIMEOUT_S = 600
 
 
 def main() -> None:
-    """Measure a quarter of the events and all of them, each from the first event."""
+    """Measure a quarter of the events, then all of them, each time from the first event."""
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--events", type=int, default=2_000_000, help="events to fold (2,000,000)")
     events = arguments.parse_args().events
     for number in (events // 4, events):
         with temporary_stack(("kafka", "registry")) as settings:
             if number != events:
-                print_circumstances(settings)
+                print_environment(settings)
             measure(settings, number)
 
 

@@ -1,4 +1,4 @@
-"""Compaction: the cost of a merge of 1 % of the keys as the table grows, and the files left by a thousand compactions."""
+"""Compaction: the duration of merging 1 % of the keys as the table grows, and the files after a thousand compactions."""
 
 import argparse
 import io
@@ -17,7 +17,7 @@ from confluent_kafka import Producer
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from benchmarks.report import print_circumstances
+from benchmarks.report import print_environment
 from include.declarations.read_model import read_model
 from include.kafka.schema_registry import SchemaRegistry
 from include.kafka.topics import admin_client, changelog, changelog_topic, ensure_topics, source_topics
@@ -39,20 +39,24 @@ MEGABYTE = 1e6
 
 
 def main() -> None:
-    """Measure growth, then many compactions of a small table."""
+    """Measure a growing table, then many compactions of a small one."""
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument(
         "--keys",
         default="100000,500000,1000000,2500000,5000000",
         help="sizes of the growing table, ascending",
     )
-    arguments.add_argument("--compactions", type=int, default=1000, help="of the small table (1,000)")
+    arguments.add_argument(
+        "--compactions", type=int, default=1000, help="compactions of the small table (1,000)"
+    )
     arguments.add_argument("--small-keys", type=int, default=10_000, help="keys of the small table (10,000)")
-    arguments.add_argument("--retention-s", type=float, default=60.0, help="of the small table's files (60)")
+    arguments.add_argument(
+        "--retention-s", type=float, default=60.0, help="file retention of the small table (60)"
+    )
     given = arguments.parse_args()
     retention_h = given.retention_s / 3600
     with temporary_stack(("kafka", "registry"), lake_retention_h=retention_h) as settings:
-        print_circumstances(settings)
+        print_environment(settings)
         jars = Tools(settings).jars("lake")
         spark = spark_session("benchmark", lake_config(settings), master=settings.lake.master, jars=jars)
         try:
@@ -64,9 +68,9 @@ def main() -> None:
 
 @dataclass
 class Balances:
-    """A changelog of a read model like `balance`, written directly, and the expected content of its table.
+    """A directly written changelog of a read model like `balance`, and the expected content of its table.
 
-    counts: event_count of each key by its number; a key's amount is a function of both.
+    counts: event_count of each key, indexed by key number; a key's amount is a function of both.
     """
 
     settings: Settings
@@ -74,7 +78,7 @@ class Balances:
     counts: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        """Create topics and schema, and version 1 as live."""
+        """Create the topics, the schema and a live version 1."""
         self.model = replace(BALANCE, name=self.name)
         self._topic = changelog_topic(self.name, 1)
         admin = admin_client(self.settings.kafka.bootstrap_servers)
@@ -99,23 +103,23 @@ class Balances:
         self._occurred_on = datetime.now(UTC)
 
     def add_keys(self, upto: int) -> None:
-        """Append the first record of each new key, up to this number of keys."""
+        """Append the first record of new keys until there are `upto` keys."""
         first = len(self.counts)
         self.counts += [0] * (upto - first)
         self._append(range(first, upto))
 
     def change(self, keys: int, seed: int) -> None:
-        """Append one more record for that many random keys."""
+        """Append one more record for each of `keys` random keys."""
         self._append(random.Random(seed).sample(range(len(self.counts)), keys))
 
     def check(self) -> None:
-        """Check that the table contains exactly the newest record of each key."""
+        """Verify that the table contains exactly the newest record of each key."""
         table = DeltaTable(table_path(self.settings, self.name))
         rows = table.to_pyarrow_table(columns=["key", "amount", "event_count"])
         numbers = pc.cast(pc.utf8_slice_codeunits(rows["key"], len("customer-")), "int64").to_numpy()
         counts = rows["event_count"].to_numpy()
         cents = pc.cast(pc.multiply(rows["amount"].cast(pa.decimal128(20, 2)), Decimal(100)), "int64")
-        assert len(np.unique(numbers)) == len(numbers) == len(self.counts), "keys are missing or there twice"
+        assert len(np.unique(numbers)) == len(numbers) == len(self.counts), "keys are missing or duplicated"
         assert np.array_equal(np.asarray(self.counts)[numbers], counts), "the event counts are not exact"
         assert np.array_equal((1 + numbers % 9_999) * counts, cents.to_numpy()), "the balances are not exact"
 
@@ -197,7 +201,7 @@ def repeat(spark: SparkSession, settings: Settings, compactions: int, keys: int)
 
 
 def compacted(spark: SparkSession, balances: Balances) -> Compaction:
-    """Compact, as the job does."""
+    """Compact the table, as the job does."""
     done = compact(spark, balances.settings, balances.model)
     assert done is not None
     return done

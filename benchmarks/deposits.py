@@ -1,4 +1,4 @@
-"""Deposits serialized in advance, so that producing them is cheap, and the exact result of folding them."""
+"""Pre-serialized deposits, which are cheap to produce, and the exact result of folding them."""
 
 import io
 import random
@@ -25,7 +25,7 @@ CHANGELOG = "balance.v1.changelog"
 
 
 class Deposits:
-    """One serialized deposit for each of `customers` customers, to be appended repeatedly."""
+    """One pre-serialized deposit per customer, which is appended repeatedly."""
 
     def __init__(self, settings: Settings, customers: int, prefix: str = "customer-") -> None:
         admin = admin_client(settings.kafka.bootstrap_servers)
@@ -45,7 +45,7 @@ class Deposits:
         self.appended: Counter[int] = Counter()
 
     def append_many(self, settings: Settings, events: int, seed: int) -> float:
-        """Append that many deposits of random customers as fast as possible, and return the seconds that it took."""
+        """Append `events` deposits of random customers as fast as possible, and return the duration in seconds."""
         producer = Producer(
             {
                 "bootstrap.servers": settings.kafka.bootstrap_servers,
@@ -72,15 +72,15 @@ class Deposits:
         return time.monotonic() - started_s
 
     def expected(self) -> dict[str, tuple[int, Decimal]]:
-        """Return customer -> (number of deposits, balance) of everything that was appended."""
+        """Return customer -> (number of deposits, balance) of all appended deposits."""
         return {
             self.keys[number].decode(): (count, count * self.amounts[number])
             for number, count in self.appended.items()
         }
 
 
-def prompt_producer(bootstrap_servers: str) -> Producer:
-    """Return a producer that sends each record at once, with the Java client's partitioner."""
+def low_latency_producer(bootstrap_servers: str) -> Producer:
+    """Return a producer that sends each record immediately, with the Java client's partitioner."""
     return Producer(
         {
             "bootstrap.servers": bootstrap_servers,
@@ -101,7 +101,7 @@ def changelog_messages(settings: Settings, topic: str = CHANGELOG) -> Iterator[M
 
 
 def folded(settings: Settings, topic: str = CHANGELOG) -> tuple[dict[str, tuple[int, Decimal]], float]:
-    """Return customer -> (event_count, amount) in a changelog, and when its last record was written (Unix s)."""
+    """Return customer -> (event_count, amount) in a changelog, and the Unix time of its last record in seconds."""
     newest: dict[str, tuple[int, Decimal]] = {}
     written_at_s = 0.0
     for message in changelog_messages(settings, topic):

@@ -11,9 +11,9 @@ from http import HTTPStatus
 
 from confluent_kafka import OFFSET_END, Consumer, Message, Producer, TopicPartition
 
-from benchmarks.deposits import BALANCE, CHANGELOG, Deposits, folded, prompt_producer
+from benchmarks.deposits import BALANCE, CHANGELOG, Deposits, folded, low_latency_producer
 from benchmarks.lookup_client import NodeConnection
-from benchmarks.report import latency_line, print_circumstances
+from benchmarks.report import latency_line, print_environment
 from include.kafka.state_record import decode_state_record
 from include.settings import Settings
 from include.stream.status import read_stream_status
@@ -24,7 +24,7 @@ from tests.support.waiting import wait_until
 
 EVENTS_PER_S = 1_000
 CUSTOMERS = 10_000
-# Under this load the JVM's compiler needs about a minute; the measurement starts afterwards.
+# The JVM's compiler needs about a minute of this load to warm up; the measurement starts afterwards.
 WARM_UP_S = 75
 PROBES_PER_S = 20
 PROBE_THREADS = 4
@@ -33,12 +33,12 @@ LOOKUP_TIMEOUT_S = 10.0
 
 
 def main() -> None:
-    """Measure both latencies, one after the other, because query nodes need processor time too."""
+    """Measure both latencies, one after the other, because the query nodes would compete for CPU time."""
     arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--seconds", type=int, default=60, help="how long each is measured (60)")
+    arguments.add_argument("--seconds", type=int, default=60, help="duration of each measurement (60)")
     seconds = arguments.parse_args().seconds
     with temporary_stack(("kafka", "registry")) as settings:
-        print_circumstances(settings)
+        print_environment(settings)
         load = Load(settings)
         with stream_driver(settings):
             wait_for_real_time(settings)
@@ -60,7 +60,7 @@ def main() -> None:
 
 
 def wait_for_real_time(settings: Settings) -> None:
-    """Wait until the driver runs in real-time mode."""
+    """Wait until the driver is in real-time mode."""
     wait_until(
         lambda: read_stream_status(settings).state == "running",
         "the driver runs",
@@ -70,7 +70,7 @@ def wait_for_real_time(settings: Settings) -> None:
 
 
 class Load:
-    """A producer at a constant rate, and an observer of the changelog, each in a thread of this process."""
+    """A constant-rate producer and a changelog consumer, each in a thread of this process."""
 
     def __init__(self, settings: Settings, events_per_s: int = EVENTS_PER_S) -> None:
         self.deposits = Deposits(settings, CUSTOMERS)
@@ -85,7 +85,7 @@ class Load:
     def run(
         self, seconds: int, *, observe: bool = False, during: Callable[[threading.Event], None] | None = None
     ) -> None:
-        """Produce for that long; `observe` measures each event, `during` runs in parallel until its event is set."""
+        """Produce for `seconds`; `observe` measures each event, `during` runs in parallel until its event is set."""
         self._done.clear()
         threads = [threading.Thread(target=self._observe)] if observe else []
         threads += [threading.Thread(target=during, args=(self._done,))] if during else []
@@ -100,7 +100,7 @@ class Load:
             self._match()
 
     def _produce(self, seconds: int) -> None:
-        producer = prompt_producer(self._settings.kafka.bootstrap_servers)
+        producer = low_latency_producer(self._settings.kafka.bootstrap_servers)
         began_s = time.time()
         for index in range(self._events_per_s * seconds):
             ahead_s = began_s + index / self._events_per_s - time.time()
@@ -154,7 +154,7 @@ class Load:
 
 
 class Probes:
-    """Deposits of new customers, looked up by HTTP from their acknowledgement until the balance is served."""
+    """Deposits of new customers, each looked up over HTTP from its acknowledgement until the balance is served."""
 
     def __init__(self, settings: Settings) -> None:
         self.latencies_ms: dict[int, list[float]] = defaultdict(list)
@@ -164,7 +164,7 @@ class Probes:
         self._next = 0
 
     def run(self, done: threading.Event) -> None:
-        """Probe on several threads until `done`, with the lookups on each node in turn."""
+        """Probe on several threads until `done`, alternating between the nodes."""
         threads = [
             threading.Thread(target=self._probe_all, args=(done, index)) for index in range(PROBE_THREADS)
         ]
@@ -175,7 +175,7 @@ class Probes:
 
     def _probe_all(self, done: threading.Event, index: int) -> None:
         settings = self._settings
-        producer = prompt_producer(settings.kafka.bootstrap_servers)
+        producer = low_latency_producer(settings.kafka.bootstrap_servers)
         connections = {port: NodeConnection(port) for port in settings.query_ports}
         turn = index
         while not done.wait(PROBE_THREADS / PROBES_PER_S):
@@ -206,7 +206,7 @@ class Probes:
                 latency_ms = (time.monotonic() - acknowledged_s) * 1000
                 assert Decimal(body[len(b'{"amount":') : -1].decode()) == self.deposits.amounts[number], body
                 return latency_ms
-        raise AssertionError(f"deposit {number} is not served after {LOOKUP_TIMEOUT_S} s: {body!r}")
+        raise AssertionError(f"deposit {number} was not served within {LOOKUP_TIMEOUT_S} s: {body!r}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Lookups by key over HTTP, local and proxied; the rate of filling a store, and the delay until a record is served."""
+"""HTTP lookups by key, local and proxied; the rate of filling a store, and the delay until a record is served."""
 
 import argparse
 import json
@@ -7,9 +7,9 @@ import time
 from decimal import Decimal
 from pathlib import Path
 
-from benchmarks.deposits import prompt_producer
+from benchmarks.deposits import low_latency_producer
 from benchmarks.lookup_client import LookupRun, NodeConnection, run_lookups
-from benchmarks.report import latency_line, percentile, print_circumstances
+from benchmarks.report import latency_line, percentile, print_environment
 from include.kafka.schema_registry import SchemaRegistry
 from include.nodes.partition_report import PartitionReport
 from include.read_models.balance.model import READ_MODEL
@@ -30,13 +30,13 @@ FRESHNESS_PROBES = 300
 
 
 def main() -> None:
-    """Fill a changelog, then measure reading it, lookups, and the delay until a new record is served."""
+    """Fill a changelog, then measure how fast it is read, lookups, and the delay until a new record is served."""
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--customers", type=int, default=200_000, help="keys in the changelog (200,000)")
-    arguments.add_argument("--seconds", type=float, default=15.0, help="how long each load lasts (15)")
+    arguments.add_argument("--seconds", type=float, default=15.0, help="duration of each load (15)")
     given = arguments.parse_args()
     with temporary_stack(("kafka", "registry")) as settings:
-        print_circumstances(settings)
+        print_environment(settings)
         writer = ChangelogWriter(settings)
         writer.make_topics()
         writer.register_live()
@@ -52,7 +52,7 @@ def main() -> None:
 
 
 def measure_hydration(settings: Settings, customers: int) -> None:
-    """Read the whole changelog into an empty store, as a node does that has lost its store."""
+    """Read the whole changelog into an empty store, like a node that has lost its store."""
     with tempfile.TemporaryDirectory(dir=settings.home) as directory:
         store = load_backend(settings.node).open_writer(Path(directory), settings.topics.partitions)
         consumer = changelog_consumer(settings.kafka.bootstrap_servers, "benchmark")
@@ -106,7 +106,7 @@ def _reports(port: int) -> list[PartitionReport]:
 def measure_lookups(
     settings: Settings, questions: list[tuple[str, str]], owned: dict[int, int], seconds: float
 ) -> None:
-    """Look up keys that the node owns, any keys on both nodes, and keys that the other node owns."""
+    """Look up keys owned by the node, any keys on both nodes, and keys owned by the other node."""
     first = settings.query_ports[0]
     of_first = {p for p, port in owned.items() if port == first}
     local = [q for q in questions if partition_of(q[0].encode(), settings.topics.partitions) in of_first]
@@ -119,7 +119,7 @@ def measure_lookups(
     for name, ports, balances in loads:
         run_lookups(ports, balances, CONNECTIONS, WARM_UP_S)
         run = run_lookups(ports, balances, CONNECTIONS, seconds)
-        assert run.wrong == 0, f"{run.wrong} answers were not exact"
+        assert run.wrong == 0, f"{run.wrong} answers were wrong"
         print(_lookup_line(name, run), flush=True)
 
 
@@ -133,7 +133,7 @@ def _lookup_line(name: str, run: LookupRun) -> str:
 
 def measure_freshness(settings: Settings, writer: ChangelogWriter, owned: dict[int, int]) -> None:
     """Append a record, and look it up on its owner until it is served."""
-    producer = prompt_producer(settings.kafka.bootstrap_servers)
+    producer = low_latency_producer(settings.kafka.bootstrap_servers)
     connections = {port: NodeConnection(port) for port in owned.values()}
     milliseconds = []
     for number in range(1, FRESHNESS_PROBES + 1):

@@ -1,4 +1,4 @@
-"""Promotion: the delay until the last node serves the new version; and the live version's latency during a rebuild."""
+"""Promotion: the delay until the last node serves the new version, and the live version's latency during a rebuild."""
 
 import argparse
 import json
@@ -13,7 +13,7 @@ from http import HTTPStatus
 from benchmarks.deposits import BALANCE, Deposits, folded
 from benchmarks.latency import Load, Probes, wait_for_real_time
 from benchmarks.lookup_client import NodeConnection
-from benchmarks.report import latency_line, percentile, print_circumstances
+from benchmarks.report import latency_line, percentile, print_environment
 from include.kafka.log_reading import log_consumer, read_tail
 from include.kafka.topics import VERSION_REGISTRY_TOPIC, changelog_topic
 from include.nodes.peers import HOP_HEADER, HOP_OWNER
@@ -39,15 +39,17 @@ REQUEST = RebuildRequest(BALANCE.name, "benchmark", BALANCE.newest_fold_revision
 
 
 def main() -> None:
-    """Measure the live version's latency before and during a rebuild, then repeated promotions."""
+    """Measure the live version's latency before and during a rebuild, then the delay of repeated promotions."""
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--events", type=int, default=500_000, help="events in the log (500,000)")
     arguments.add_argument("--customers", type=int, default=100_000, help="keys (100,000)")
     arguments.add_argument("--promotions", type=int, default=200, help="promotions back and forth (200)")
-    arguments.add_argument("--seconds", type=int, default=45, help="how long latency is measured before (45)")
+    arguments.add_argument(
+        "--seconds", type=int, default=45, help="duration of the measurement before the rebuild (45)"
+    )
     given = arguments.parse_args()
     with temporary_stack(("kafka", "registry", "query_nodes")) as settings:
-        print_circumstances(settings)
+        print_environment(settings)
         bulk = Deposits(settings, given.customers, prefix="bulk-")
         bulk.append_many(settings, given.events, seed=1)
         load, probes = Load(settings, EVENTS_PER_S), Probes(settings)
@@ -66,7 +68,7 @@ def main() -> None:
 
 
 def compare_latency(settings: Settings, load: Load, probes: Probes, number: int, seconds: int) -> None:
-    """Measure acknowledged -> lookup under 500 events/s, before and while catch-up and staging run."""
+    """Measure acknowledged -> lookup at 500 events/s, before and during catch-up and staging."""
     load.run(WARM_UP_S)
 
     def measured(name: str, run_s: int, job: subprocess.Popen[bytes] | None = None) -> list[float]:
@@ -80,7 +82,7 @@ def compare_latency(settings: Settings, load: Load, probes: Probes, number: int,
         return every
 
     before = measured("before", seconds)
-    # One after the other, as in the pool `rebuild`.
+    # Sequentially, as in the pool `rebuild`.
     stream, lake = stream_config(settings), lake_config(settings)
     job = submit(settings, "catch-up", stream_master(settings), stream, "catch_up", number)
     during = measured("catch-up", CHUNK_S, job)
@@ -94,7 +96,7 @@ def compare_latency(settings: Settings, load: Load, probes: Probes, number: int,
 def submit(
     settings: Settings, kind: str, master: str, config: dict[str, str], job: str, number: int
 ) -> subprocess.Popen[bytes]:
-    """Start a Spark job of a rebuild, as Airflow does."""
+    """Start a rebuild's Spark job, as Airflow does."""
     command = [
         str(CHECKOUT / "stack" / "bin" / f"spark-submit-{kind}"),
         *("--master", master),
@@ -108,7 +110,7 @@ def submit(
 
 
 def measure_promotions(settings: Settings, deposits: Deposits, number: int, times: int) -> None:
-    """Make version 1 and the rebuilt one live in turn, and measure the switch of both nodes."""
+    """Promote version 1 and the rebuilt version alternately, and measure when each node switches."""
     keys = [key_owned_by(port, deposits) for port in settings.query_ports]
     first: list[float] = []
     last: list[float] = []
@@ -125,7 +127,7 @@ def measure_promotions(settings: Settings, deposits: Deposits, number: int, time
 
 
 def key_owned_by(port: int, deposits: Deposits) -> str:
-    """Return a key that this node owns: for another key it would proxy, and show the switch of the owner."""
+    """Return a key that this node owns: a proxied key would show the switch of its owner instead."""
     connection = NodeConnection(port)
     for key in deposits.expected():
         status, _ = look_up(connection, key, {HOP_HEADER: HOP_OWNER})
@@ -137,13 +139,13 @@ def key_owned_by(port: int, deposits: Deposits) -> str:
 def look_up(
     connection: NodeConnection, key: str, headers: Mapping[str, str] | None = None
 ) -> tuple[int, int]:
-    """Look up a key; returns the status, and the version of the answer, 0 without one."""
+    """Look up a key; returns the status, and the answer's version (0 if it has none)."""
     status, body = connection.get(f"/api/read-models/{BALANCE.name}/records/{key}", headers)
     return status, json.loads(body).get("version", 0)
 
 
 class Switch:
-    """Looks up one key that each node owns until each serves a version, and records the times (Unix s)."""
+    """Looks up, on each node, a key that it owns until the node serves a version, and records the Unix times."""
 
     def __init__(self, settings: Settings, keys: Sequence[str], version: int) -> None:
         self._version = version
@@ -156,7 +158,7 @@ class Switch:
             thread.start()
 
     def result(self) -> list[float]:
-        """Wait for every node."""
+        """Wait for all nodes, and return their switch times."""
         for thread in self._threads:
             thread.join()
         assert len(self._seen_s) == len(self._threads), "a node did not switch in time"
@@ -175,7 +177,7 @@ class Switch:
 
 
 def newest_record_s(settings: Settings) -> float:
-    """Return when the registry's newest record was appended (Unix s)."""
+    """Return the Unix time of the registry's newest record in seconds."""
     consumer = log_consumer(settings.kafka.bootstrap_servers)
     try:
         return max(m.timestamp()[1] for m in read_tail(consumer, VERSION_REGISTRY_TOPIC, 0)) / 1000

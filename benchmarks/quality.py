@@ -1,4 +1,4 @@
-"""The full quality check of lake and query nodes: time and peak memory, and how both grow with the log."""
+"""Duration and peak memory of a full quality check of lake and query nodes, and how both grow with the log."""
 
 import argparse
 import json
@@ -6,7 +6,7 @@ import time
 
 from benchmarks.deposits import BALANCE, Deposits
 from benchmarks.rebuild import PeakMemory
-from benchmarks.report import print_circumstances
+from benchmarks.report import print_environment
 from include.quality.check import CheckRequest, Mode, StoreName
 from include.quality.job_arguments import arguments as command_line
 from include.quality.report import summary_path
@@ -27,14 +27,14 @@ def main() -> None:
     parser.add_argument("--events", type=int, default=2_000_000, help="events in the log (2,000,000)")
     parser.add_argument("--keys", type=int, default=100_000, help="customers (100,000)")
     parser.add_argument(
-        "--times", type=int, default=10, help="factor of the larger log; 1: only the first (10)"
+        "--times", type=int, default=10, help="size factor of the larger log; 1: skip it (10)"
     )
-    parser.add_argument("--timeout", type=float, default=3600, help="seconds for each part (3600)")
+    parser.add_argument("--timeout", type=float, default=3600, help="timeout of each part in seconds (3600)")
     given = parser.parse_args()
     for factor in sorted({1, given.times}):
         with temporary_stack(("kafka", "registry", "query_nodes")) as settings:
             if factor == 1:
-                print_circumstances(settings)
+                print_environment(settings)
             deposits = Deposits(settings, given.keys * factor)
             deposits.append_many(settings, given.events * factor, seed=factor)
             with stream_driver(settings):
@@ -45,7 +45,7 @@ def main() -> None:
 
 
 def wait_until_folded(settings: Settings, timeout_s: float) -> None:
-    """Wait until the driver has folded all events and runs in real-time mode."""
+    """Wait until the driver has folded all events and is in real-time mode."""
     log = log_path(settings)
     wait_until(
         lambda: log.exists() and ": real time" in log.read_text(encoding="utf-8"),
@@ -62,7 +62,7 @@ def wait_until_folded(settings: Settings, timeout_s: float) -> None:
 
 
 def measure(settings: Settings, mode: Mode, events: int) -> None:
-    """Run a check, and print its time and memory."""
+    """Run a check, and print its duration and peak memory."""
     name = f"benchmark-{mode}"
     request = CheckRequest(BALANCE.name, STORES, mode, name)
     began_s = time.monotonic()

@@ -1,4 +1,4 @@
-"""A rebuild run by Airflow, from its trigger to the promotion: the share of each stage, events/s, peak memory."""
+"""A rebuild run by Airflow, from trigger to promotion: duration and share of each stage, events/s, peak memory."""
 
 import argparse
 import re
@@ -10,7 +10,7 @@ from typing import Self
 import psutil
 
 from benchmarks.deposits import BALANCE, Deposits, folded
-from benchmarks.report import print_circumstances
+from benchmarks.report import print_environment
 from include.airflow.client import AirflowApi
 from include.airflow.dag_run import DagRun, TaskChanged, TaskFailure
 from include.airflow.login import airflow_api
@@ -39,15 +39,17 @@ RATE = re.compile(r"progress: (catch up|staging) of .*100 %\), ([\d,]+)/s")
 
 
 def main() -> None:
-    """Fold the events as version 1, then rebuild them as version 2."""
+    """Fold the events into version 1, then rebuild them into version 2."""
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--events", type=int, default=2_000_000, help="events in the log (2,000,000)")
     arguments.add_argument("--customers", type=int, default=CUSTOMERS, help="keys (100,000)")
-    arguments.add_argument("--timeout", type=float, default=3600, help="seconds for each step (3600)")
+    arguments.add_argument(
+        "--timeout", type=float, default=3600, help="timeout of each step in seconds (3600)"
+    )
     given = arguments.parse_args()
-    # Without scheduled compactions, which would compete with some of the stages.
+    # No scheduled compactions: they would compete with some of the stages.
     with temporary_stack(compaction_interval_s=0) as settings:
-        print_circumstances(settings)
+        print_environment(settings)
         wait_for_stream(settings)
         deposits = Deposits(settings, given.customers)
         deposits.append_many(settings, given.events, seed=1)
@@ -56,7 +58,7 @@ def main() -> None:
 
 
 def wait_for_stream(settings: Settings) -> None:
-    """Wait until Airflow has launched the driver and it runs in real-time mode."""
+    """Wait until Airflow has launched the driver and it is in real-time mode."""
     wait_until(
         lambda: read_stream_status(settings).state == "running",
         "the driver runs",
@@ -66,7 +68,7 @@ def wait_for_stream(settings: Settings) -> None:
 
 
 def wait_until_folded(settings: Settings, deposits: Deposits, timeout_s: float) -> None:
-    """Wait until version 1 is folded, and check that it is exact."""
+    """Wait until version 1 is folded, and verify that it is exact."""
     wait_until(
         lambda: read_stream_status(settings).events_behind == 0,
         "version 1 is folded",
@@ -77,7 +79,7 @@ def wait_until_folded(settings: Settings, deposits: Deposits, timeout_s: float) 
 
 
 def rebuild(settings: Settings, deposits: Deposits, timeout_s: float) -> None:
-    """Trigger a rebuild that is promoted when proved, wait for it, and print what it took."""
+    """Trigger a rebuild with automatic promotion, wait for it, and print its durations and memory."""
     api = airflow_api(settings)
     began_s = time.monotonic()
     conf = {"read_model": BALANCE.name, "reason": "benchmark", "approve": False, "grace_hours": 1}
@@ -112,7 +114,7 @@ def _rate(api: AirflowApi, run_id: str, task_id: str, try_number: int) -> str:
 
 
 class PeakMemory:
-    """Samples the resident memory of a home's processes while a block runs: kind -> peak of their sum."""
+    """Samples the resident memory of a home's processes during a block: kind -> peak of their sum."""
 
     def __init__(self, settings: Settings) -> None:
         self.peak_mb: dict[str, float] = defaultdict(float)

@@ -1,4 +1,4 @@
-"""The output of the benchmarks: machine, settings, and lines of latencies."""
+"""The benchmarks' output: machine, settings, and latency lines."""
 
 import os
 import platform
@@ -9,7 +9,7 @@ import psutil
 
 from include.settings import Settings
 
-# Variables of the settings that matter for speed.
+# The settings that affect performance.
 SHOWN_SETTINGS = (
     "partitions",
     "stream_driver_memory_mb",
@@ -19,8 +19,8 @@ SHOWN_SETTINGS = (
 )
 
 
-def print_circumstances(settings: Settings) -> None:
-    """Print the machine, its load, and the settings that matter for speed."""
+def print_environment(settings: Settings) -> None:
+    """Print the machine, its load, and the settings that affect performance."""
     memory_gib = psutil.virtual_memory().total / 2**30
     load = " ".join(f"{value:.2f}" for value in os.getloadavg())
     values = settings.by_variable()
@@ -30,12 +30,12 @@ def print_circumstances(settings: Settings) -> None:
 
 
 def percentile(sorted_values: Sequence[float], share: float) -> float:
-    """Return the value below which a share (0 to 1) of the sorted values lies."""
+    """Return a percentile of the sorted values; `share` is from 0 to 1."""
     return sorted_values[min(len(sorted_values) - 1, int(len(sorted_values) * share))]
 
 
 def latency_line(name: str, milliseconds: list[float]) -> str:
-    """Return one line with the percentiles of latencies in milliseconds."""
+    """Return a line with percentiles of latencies in milliseconds."""
     ordered = sorted(milliseconds)
     shares = ((0.5, "p50"), (0.95, "p95"), (0.99, "p99"))
     figures = "  ".join(f"{label} {percentile(ordered, share):.1f}" for share, label in shares)

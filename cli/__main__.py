@@ -7,7 +7,7 @@ from include.errors import FoldlakeError
 
 
 def main() -> None:
-    """Run one command; an error of Foldlake is printed as a message, without a traceback."""
+    """Run one command; Foldlake's own errors are printed without a traceback."""
     try:
         app(prog_name="./foldlake")
     except FoldlakeError as error:

@@ -1,4 +1,4 @@
-"""The command line: all commands in their groups."""
+"""The command line: all commands, in groups."""
 
 import inspect
 
@@ -59,7 +59,7 @@ app = typer.Typer(
 
 
 def help_text(docstring: str) -> str:
-    """Return a command's help: its docstring with each paragraph on one line, for the terminal to wrap, except examples."""
+    """Return a command's help: its docstring, with each paragraph except examples on one line, for the terminal to wrap."""
     paragraphs = inspect.cleandoc(docstring).split("\n\n")
     return "\n\n".join(text if "\n " in text else text.replace("\n", " ") for text in paragraphs)
 

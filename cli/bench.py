@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-# Every option after the name of a benchmark belongs to the benchmark.
+# All options after a benchmark's name are passed to the benchmark.
 CONTEXT_SETTINGS = {"allow_interspersed_args": False}
 
 
@@ -15,15 +15,16 @@ def run(
     words: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="NAME", help="Benchmarks to run, or one benchmark and its options. None: all of them."
+            metavar="NAME",
+            help="Benchmarks to run, or one benchmark and its options. Default: all benchmarks.",
         ),
     ] = None,
     listing: Annotated[bool, typer.Option("--list", help="List the benchmarks.")] = False,
 ) -> None:
-    """Run benchmarks. Each starts the servers that it needs, and checks that its result is exact.
+    """Run benchmarks. Each starts the servers that it needs, and verifies its result exactly.
 
-    Options after a name are passed to that benchmark, which has its own --help. Several benchmarks at once run with their
-    defaults.
+    Options after a name are passed to that benchmark, which has its own --help. Several benchmarks can only be run with
+    their defaults.
 
     Examples:
       ./foldlake bench --list
@@ -51,7 +52,7 @@ def run(
 
 
 def names_and_options(words: list[str], available: list[str]) -> tuple[list[str], list[str]]:
-    """Split a command line into the benchmarks to run and the options of the one benchmark that has any.
+    """Split a command line into the names of benchmarks and the options of the benchmark.
 
     Raises:
         SettingsError: a name does not exist, or options follow several names.
@@ -62,7 +63,7 @@ def names_and_options(words: list[str], available: list[str]) -> tuple[list[str]
     names, options = words[:first_option], words[first_option:]
     if unknown := [name for name in names if name not in available]:
         raise SettingsError(
-            f"There is no benchmark {unknown[0]!r}. There are: {', '.join(available) or 'none'}."
+            f"There is no benchmark {unknown[0]!r}. Available: {', '.join(available) or 'none'}."
         )
     if options and len(names) > 1:
         raise SettingsError(

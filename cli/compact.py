@@ -1,4 +1,4 @@
-"""`./foldlake compact`: bring the lake's tables up to date now."""
+"""`./foldlake compact`: update the lake's tables now."""
 
 from typing import Annotated
 
@@ -6,15 +6,15 @@ import typer
 
 
 def run(
-    read_model: Annotated[str, typer.Argument(help="A read model; by default all.")] = "",
+    read_model: Annotated[str, typer.Argument(help="A read model. Default: all read models.")] = "",
     optimize: Annotated[
-        bool, typer.Option("--optimize", help="Run OPTIMIZE and VACUUM in any case.")
+        bool, typer.Option("--optimize", help="Run OPTIMIZE and VACUUM even if they are not due.")
     ] = False,
     follow: Annotated[bool, typer.Option(help="Show the tasks until the tables are up to date.")] = True,
 ) -> None:
-    """Bring the lake's tables up to the end of the live changelogs.
+    """Update the lake's tables to the end of the live changelogs.
 
-    Starts a run of Airflow's DAG `compaction`, which also runs every few minutes by itself. `./foldlake lake` shows the result.
+    Starts a run of Airflow's DAG `compaction`, which is also scheduled every few minutes. `./foldlake lake` shows the result.
 
     Examples:
       ./foldlake compact

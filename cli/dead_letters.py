@@ -14,10 +14,10 @@ KEY_CHARACTERS = 16
 
 def run(
     topic: Annotated[
-        str, typer.Argument(help="A source topic. None: the source topics of all read models.")
+        str, typer.Argument(help="A source topic. Default: the source topics of all read models.")
     ] = "",
     newest: Annotated[
-        int, typer.Option("-n", "--newest", min=1, help="How many to show of each topic.")
+        int, typer.Option("-n", "--newest", min=1, help="Number of dead letters to show per topic.")
     ] = 20,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON document, with complete keys and values in hex.")
@@ -25,7 +25,7 @@ def run(
 ) -> None:
     """List the newest dead letters: source records that could not be decoded.
 
-    Each line shows time, reason, source partition and offset, and the beginning of key and value. docs/operations.md has a
+    Each line shows time, reason, source partition and offset, and the start of key and value. docs/operations.md lists a
     remedy for each reason.
 
     Examples:
@@ -58,14 +58,14 @@ def _read(settings: "Settings", topic: str, newest: int) -> "list[DeadLetters]":
     for name in [topic] if topic else topics:
         letters = read_dead_letters(settings.kafka.bootstrap_servers, name, newest)
         if letters is None and name not in topics:
-            raise SettingsError(f"There is no topic {name}.dead-letter. Source topics: {', '.join(topics)}.")
+            raise SettingsError(f"No topic {name}.dead-letter exists. Source topics: {', '.join(topics)}.")
         # The driver creates the topic at its first start.
         found.append(letters or DeadLetters(name, 0, ()))
     return found
 
 
 def to_lines(letters: "DeadLetters") -> list[str]:
-    """Return the dead letters of one topic as the lines of a table, and their number by reason."""
+    """Return a topic's dead letters as table lines, with counts by reason."""
     if not letters.newest:
         return [f"{letters.source_topic}: no dead letters"]
     rows = [("when (UTC)", "reason", "partition/offset", "key", "bytes", "value")]
@@ -88,7 +88,7 @@ def to_lines(letters: "DeadLetters") -> list[str]:
 
 
 def to_json(letters: "DeadLetters") -> dict[str, Any]:
-    """Return the dead letters of one topic as an object for JSON."""
+    """Return a topic's dead letters as a JSON object."""
     return {
         "source_topic": letters.source_topic,
         "total": letters.total,
@@ -108,7 +108,7 @@ def to_json(letters: "DeadLetters") -> dict[str, Any]:
 
 
 def preview(content: bytes | None, characters: int) -> str:
-    """Return the beginning of a key or value: text in quotes, anything else in hex."""
+    """Return the start of a key or value: text in quotes, other bytes in hex."""
     if content is None:
         return "null"
     try:

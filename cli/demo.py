@@ -1,4 +1,4 @@
-"""`./foldlake demo`: from a year of purchases at a real grocer to every balance, checked."""
+"""`./foldlake demo`: loads a year of purchases at a real grocer, and checks every resulting balance."""
 
 import math
 import time
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from demo.baskets.ledger import Account
     from include.settings import Settings
 
-# Enough for the start of the driver's JVM and its first batch on a busy machine.
+# Enough for the driver's JVM to start and finish its first batch on a busy machine.
 FOLD_TIMEOUT_S = 300.0
-# A stream in real-time mode that is behind advances many times in this time.
+# A stream in real-time mode that lags advances many times within this interval.
 SETTLED_S = 15.0
-# Folded records reach the nodes within milliseconds; under load the last ones may take longer.
+# Folded records reach the nodes within milliseconds; under load, the last ones may take longer.
 ARRIVAL_TIMEOUT_S = 30.0
 POLL_INTERVAL_S = 0.5
 SHOWN_DIFFERENCES = 10
@@ -32,9 +32,10 @@ SHOWN_DIFFERENCES = 10
 def run() -> None:
     """Start the stack, load a year of purchases at a real grocer, and check every household's balance to the cent.
 
-    155,370 purchases of 2,469 households become events, are folded, and are compared with the answers of both query nodes.
+    Appends 155,370 purchases of 2,469 households as events, folds them, and compares both query nodes' answers with the
+    data set.
 
-    The stack keeps running afterwards. A second run loads nothing, and only checks again.
+    The stack keeps running afterwards. A second run loads nothing, and repeats the check.
 
     Example:
       ./foldlake demo
@@ -61,7 +62,7 @@ def run() -> None:
     console.rule("[bold]3 of 4: fold them", align="left")
     wait_until_folded(console, settings, len(baskets.events))
     console.rule("[bold]4 of 4: check every balance on both nodes", align="left")
-    # Events that are no purchases, sent after an earlier demo, count as well.
+    # Other events, such as those sent after an earlier demo, are included.
     ledger = loaded.ledger
     comparisons = compare(console, settings, expected_accounts(baskets.events, ledger))
     if any(comparison.differences for comparison in comparisons):
@@ -86,17 +87,17 @@ NEXT = """
 Try next:
   curl -i -X POST {node}/api/balance.addFunds -H 'Content-Type: application/json' -d '{{"customerId": "you", "amount": "5.00"}}'
   curl -i '{node}/api/customers.getBalance?customerId=you'
-  ./foldlake status          shows every process, and how far behind the stream is
-  ./foldlake down            stops everything; the data stays
+  ./foldlake status          shows every process, and the stream's lag
+  ./foldlake down            stops everything; the data is kept
 """
 
 
 class NotFoldedError(FoldlakeError):
-    """The stream stopped making progress before the end of the log."""
+    """The stream stopped making progress before it reached the end of the log."""
 
 
 class _Advance:
-    """Whether the stream still advances, and since when it does not."""
+    """Tracks whether the stream is still advancing, and since when it is not."""
 
     def __init__(self, total: int) -> None:
         self._total = total
@@ -104,7 +105,7 @@ class _Advance:
         self._advanced_at_s = time.monotonic()
 
     def is_settled(self, behind: int, state: str) -> bool:
-        """Whether there is nothing left to wait for; raises NotFoldedError when nothing has advanced for too long."""
+        """Whether the wait is over; raises NotFoldedError when the stream has not advanced for too long."""
         if behind < self._least_behind:
             self._least_behind, self._advanced_at_s = behind, time.monotonic()
         still_s = time.monotonic() - self._advanced_at_s
@@ -113,7 +114,7 @@ class _Advance:
                 f"The stream has not advanced for {FOLD_TIMEOUT_S:.0f} s and is {behind} events behind. "
                 "Hint: see `./foldlake status` and `./foldlake logs stream`."
             )
-        # After a restart the driver publishes its position only when it commits: the comparison then decides.
+        # After a restart, the driver publishes its position only when it commits, so the comparison decides instead.
         return behind == 0 or (state == "running" and behind < self._total and still_s > SETTLED_S)
 
 
@@ -134,7 +135,7 @@ def wait_until_folded(console: "Console", settings: "Settings", total: int) -> N
 
         def is_folded() -> bool:
             status = read_stream_status(settings)
-            # Before the driver's first start there is no version, and therefore no lag.
+            # Before the driver's first start, there is no version and therefore no lag.
             behind = status.events_behind if status.versions else total
             progress.update(task, completed=max(0, total - behind))
             return advance.is_settled(behind, status.state)
@@ -145,7 +146,7 @@ def wait_until_folded(console: "Console", settings: "Settings", total: int) -> N
 def compare(
     console: "Console", settings: "Settings", expected: "dict[str, Account]"
 ) -> "list[NodeComparison]":
-    """Compare every household on every node, again while there are differences, for as long as records may be under way."""
+    """Compare every household on every node; repeat while answers differ, until the last records must have arrived."""
     from rich.progress import Progress
 
     from demo.baskets.comparison import compare_node
@@ -168,7 +169,7 @@ def compare(
 def result_table(
     dataset: "dict[str, Account]", others: "dict[str, Account]", comparisons: "list[NodeComparison]"
 ) -> "Table":
-    """Return a table of sums: of the data set, of other events about its households, and of every node."""
+    """Return a table of sums: of the data set, of other events of its households, and of every node."""
     from rich.table import Table
 
     table = Table(header_style="bold")

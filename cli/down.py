@@ -2,9 +2,9 @@
 
 
 def run() -> None:
-    """Stop the embedded stack, and leave no process behind.
+    """Stop all processes of the embedded stack.
 
-    Also ends the processes that an interrupted start has left. Does nothing when nothing is running. The data stays in
+    Also ends processes left over from an interrupted start. Does nothing when nothing is running. The data is kept in
     FOLDLAKE_HOME.
 
     Example:
@@ -21,5 +21,5 @@ def run() -> None:
     with ProgressDisplay(console) as display:
         stray = stop(settings, display)
     if stray:
-        console.print(f"  {stray} stray processes ended")
+        console.print(f"  ended {stray} stray processes")
     console.print(f"Stopped. The data is in {settings.home}.", highlight=False)

@@ -1,4 +1,4 @@
-"""`./foldlake lake`: the Delta tables, how far behind they are, and their history."""
+"""`./foldlake lake`: the Delta tables, their lag and their history."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,16 +11,16 @@ MEGABYTE = 1e6
 
 
 def run(
-    read_model: Annotated[str, typer.Argument(help="A read model. None: all of them.")] = "",
+    read_model: Annotated[str, typer.Argument(help="A read model. Default: all read models.")] = "",
     newest: Annotated[
-        int, typer.Option("-n", "--newest", min=1, help="How many commits to show of each table.")
+        int, typer.Option("-n", "--newest", min=1, help="Number of commits to show per table.")
     ] = 10,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document, for programs.")] = False,
 ) -> None:
-    """Show the Delta table of each read model: path, size, how far behind it is, and its newest commits.
+    """Show the Delta table of each read model: path, size, lag and newest commits.
 
-    A table is complete up to the offsets that the stream had committed at the last compaction. Later events count as
-    behind, although the table may contain some of them. docs/lake.md shows how to query the tables.
+    A table is complete up to the offsets that the stream had committed at the last compaction. All later events count
+    as lag, although the table may contain some of them. docs/lake.md shows how to query the tables.
 
     Examples:
       ./foldlake lake
@@ -48,13 +48,13 @@ def run(
         return
     for name, status in found.items():
         if status is None:
-            print(f"{name}: no table yet at {table_path(settings, name)}; `./foldlake compact` makes it")
+            print(f"{name}: no table yet at {table_path(settings, name)}; `./foldlake compact` creates it")
         else:
             print("\n".join(to_lines(status)))
 
 
 def to_lines(status: "LakeStatus") -> list[str]:
-    """Return the lines about one table: its figures, then its history, newest first."""
+    """Return a table's figures, then its history, newest first, as lines."""
     from cli.status import duration
 
     version = "no version yet" if status.version is None else f"version {status.version}"

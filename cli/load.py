@@ -16,12 +16,12 @@ TOPIC = "balance"
 
 def run(
     first: Annotated[
-        int, typer.Option(min=0, help="Load only this many purchases, the oldest. 0: all of them.")
+        int, typer.Option(min=0, help="Load only the oldest N purchases. 0: all purchases.")
     ] = 0,
 ) -> None:
     """Append a year of purchases at a real grocer to the log, as one FundsAdded event each.
 
-    Each purchase is appended exactly once: a load continues an interrupted one, and a repeated load appends nothing. Kafka
+    Each purchase is appended exactly once: a load resumes an interrupted one, and a repeated load appends nothing. Kafka
     and the schema registry must be running (`./foldlake up`).
 
     Examples:

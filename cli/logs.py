@@ -15,11 +15,11 @@ def run(
     name: Annotated[
         str,
         typer.Argument(
-            help="A process, as in `./foldlake status`, or `stream` for the stream driver. None: list the logs."
+            help="A process, as in `./foldlake status`, or `stream` for the stream driver. Default: list the logs."
         ),
     ] = "",
     lines: Annotated[
-        int, typer.Option("-n", "--lines", min=0, help="How many lines to show, from the end.")
+        int, typer.Option("-n", "--lines", min=0, help="Number of lines to show from the end.")
     ] = 50,
     follow: Annotated[
         bool, typer.Option("-f", "--follow", help="Keep printing new lines until Ctrl-C.")
@@ -47,7 +47,7 @@ def run(
         return
     if name not in available:
         raise SettingsError(
-            f"There is no log of {name!r} in {directory}. There are: {', '.join(available) or 'none'}."
+            f"{name!r} has no log in {directory}. Available: {', '.join(available) or 'none'}."
         )
     path = available[name]
     print("\n".join(_tail(path, lines)), flush=True)
@@ -72,7 +72,7 @@ def _tail(path: Path, lines: int) -> list[str]:
 
 
 def _follow(path: Path) -> None:
-    """Print what is added to the file; after a rotation, what is added to the new file."""
+    """Print lines as they are added to the file, also across rotations."""
     log = path.open("rb")
     log.seek(0, 2)
     while True:

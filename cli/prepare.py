@@ -1,12 +1,12 @@
-"""`./foldlake prepare`: download and install what Foldlake needs."""
+"""`./foldlake prepare`: download and install Foldlake's dependencies."""
 
 
 def run() -> None:
-    """Download and install what Foldlake needs: two Python environments, Kafka, the schema registry and Spark.
+    """Download and install Foldlake's dependencies: two Python environments, Kafka, the schema registry and Spark.
 
-    Everything goes into FOLDLAKE_TOOLS (default: .foldlake/tools), about 1.5 GB of downloads. Every other command
-    prepares what is missing too; use this one to do only that, as in an image build. After an interruption, run it again
-    to continue.
+    They are installed in FOLDLAKE_TOOLS (default: .foldlake/tools); the downloads are about 1.5 GB. Every other command
+    also installs what is missing; use this one to do only that, for example in an image build. After an interruption,
+    run it again to continue.
 
     Example:
       ./foldlake prepare

@@ -16,19 +16,23 @@ SHOWN_KEYS = 20
 def run(
     read_model: Annotated[str, typer.Argument(help="The read model.")] = "balance",
     sample: Annotated[
-        bool, typer.Option("--sample/--full", help="Check a sample of the keys, or all.")
+        bool, typer.Option("--sample/--full", help="Check a sample of the keys, or all keys.")
     ] = False,
     stores: Annotated[
-        str, typer.Option(help="Some of lake, nodes, changelog, staging; separated by commas.")
+        str, typer.Option(help="Stores to check: lake, nodes, changelog, staging; separated by commas.")
     ] = "lake,nodes",
-    version: Annotated[int, typer.Option(min=0, help="Only with --now: the version; 0: the live one.")] = 0,
-    now: Annotated[bool, typer.Option("--now", help="Run the check here, without Airflow.")] = False,
-    listing: Annotated[bool, typer.Option("--list", help="Show the last results without a check.")] = False,
+    version: Annotated[
+        int, typer.Option(min=0, help="Version to check, only with --now. 0: the live version.")
+    ] = 0,
+    now: Annotated[bool, typer.Option("--now", help="Run the check without Airflow.")] = False,
+    listing: Annotated[
+        bool, typer.Option("--list", help="List the latest results, without running a check.")
+    ] = False,
 ) -> None:
     """Check a read model's stored records against a replay of the events in the log.
 
     Starts a run of Airflow's DAG `quality` and follows it. The exit code is 0 when the check passed, 1 when it failed,
-    75 when it could not be run, 69 when the read model cannot be checked. docs/quality.md describes what is checked.
+    75 when it could not be run, 69 when the read model cannot be checked. docs/quality.md describes the checks.
 
     Examples:
       ./foldlake quality
@@ -67,7 +71,7 @@ def _stores(text: str) -> "tuple[Any, ...]":
 
 
 def _now(settings: "Settings", request: "CheckRequest") -> str:
-    """Run the job as Airflow would, and return the name of its report."""
+    """Run the job without Airflow, and return the name of its report."""
     from dataclasses import replace
     from datetime import UTC, datetime
 
@@ -137,7 +141,7 @@ def _fields(record: dict[str, str]) -> str:
 
 
 def _list(console: "Console", settings: "Settings") -> None:
-    """Show the last checks, the newest at the end."""
+    """List the latest checks, the newest last."""
     from rich.table import Table
 
     from include.quality.history import last_runs

@@ -12,18 +12,18 @@ if TYPE_CHECKING:
 
 def run(
     read_model: Annotated[str, typer.Argument(help="The read model.")],
-    reason: Annotated[str, typer.Option(help="Why: stays with the version.")],
-    fold_revision: Annotated[int | None, typer.Option(help="Fold revision; by default the newest.")] = None,
+    reason: Annotated[str, typer.Option(help="The reason, stored with the version.")],
+    fold_revision: Annotated[int | None, typer.Option(help="Fold revision. Default: the newest.")] = None,
     approve: Annotated[
         bool,
         typer.Option("--approve/--when-proved", help="Wait for approval, or promote once verified."),
     ] = True,
     grace_hours: Annotated[
-        float | None, typer.Option(help="How long the replaced version is kept for a rollback.")
+        float | None, typer.Option(help="Hours to keep the replaced version for a rollback.")
     ] = None,
     follow: Annotated[bool, typer.Option(help="Show the stages until the version is live.")] = True,
 ) -> None:
-    """Build a new version of a read model from the first event, beside the live one; verify it, and promote it.
+    """Build a new version of a read model from the first event, next to the live version; verify it, and promote it.
 
     Starts a run of Airflow's DAG `rebuild`. The exit code is 0 when the version is live, lake table included (with
     --no-follow: when the run has started). Ctrl-C stops following; the rebuild continues.
@@ -49,7 +49,7 @@ def run(
         "approve": approve,
         "grace_hours": settings.rebuild.grace_h if grace_hours is None else grace_hours,
     }
-    # Checked here as well: an invalid request fails at once instead of in the run's first task.
+    # Also checked here, so that an invalid request fails immediately instead of in the run's first task.
     request = rebuild_request(conf, load_read_models(settings.read_models_dir), settings.rebuild.grace_h)
     wanted = RunToFollow(
         f"rebuild of {read_model}",
@@ -67,15 +67,15 @@ def run(
         return
     if dag_run.has_succeeded("promote"):
         console.print(
-            "[yellow]Live for lookups, but the lake's table is still the old version's.[/yellow] The next compaction replaces it."
+            "[yellow]Live for lookups, but the lake's table still has the old version.[/yellow] The next compaction replaces it."
         )
     else:
-        console.print("[red]Not promoted.[/red] docs/operations.md describes what to do when a stage fails.")
+        console.print("[red]Not promoted.[/red] docs/operations.md lists the remedy for each failed stage.")
     raise typer.Exit(1)
 
 
 def _plan(settings: "Settings", request: "RebuildRequest") -> "tuple[PlannedStage, ...]":
-    """Return the stages that the rebuild will have, from the registry's current record."""
+    """Return the rebuild's stages, based on the registry's current record."""
     from include.rebuild.plan import rebuild_plan
     from include.versions.registry import VersionRegistry
     from include.versions.transitions import record_of

@@ -9,7 +9,7 @@ def run(
     read_model: Annotated[str, typer.Argument(help="The read model.")],
     version: Annotated[int, typer.Argument(min=1, help="The number of a previous version.")],
 ) -> None:
-    """Retire a previous version now: its query ends, and its stores, topic and checkpoint are removed. This cannot be undone.
+    """Retire a previous version now: stop its query, and remove its stores, topic and checkpoint. This cannot be undone.
 
     Example:
       ./foldlake retire balance 1

@@ -9,11 +9,11 @@ def run(
     read_model: Annotated[str, typer.Argument(help="The read model.")],
     reason: Annotated[str, typer.Option(help="Why.")],
     to: Annotated[
-        int | None, typer.Option(min=1, help="The version; by default the one that was live before.")
+        int | None, typer.Option(min=1, help="The version. Default: the one that was live before.")
     ] = None,
     follow: Annotated[bool, typer.Option(help="Show the stages until the rollback is complete.")] = True,
 ) -> None:
-    """Make a previous version live again: at once for lookups, then for the lake's table.
+    """Make a previous version live again: immediately for lookups, then for the lake's table.
 
     Starts a run of Airflow's DAG `rollback`. `./foldlake versions` lists the versions.
 
@@ -38,7 +38,7 @@ def run(
     requested_at = datetime.now(UTC)
     conf = {"read_model": read_model, "version": to, "reason": reason}
     request = rollback_request(conf, load_read_models(settings.read_models_dir))
-    # Chosen now: by the time Airflow starts the run, another version may be the one that was live before.
+    # Chosen now: by the time Airflow starts the run, the previously live version may be another one.
     conf["version"] = version = choose_rollback(settings, request, requested_at)
     wanted = RunToFollow(
         f"rollback of {read_model} to v{version}",
@@ -56,7 +56,7 @@ def run(
         return
     if dag_run.has_succeeded("roll_back"):
         console.print(
-            "[yellow]Done for lookups, but the lake's table is still the other version's.[/yellow] The next compaction replaces "
+            "[yellow]Done for lookups, but the lake's table still has the other version.[/yellow] The next compaction replaces "
             "it."
         )
     else:

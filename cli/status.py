@@ -1,4 +1,4 @@
-"""`./foldlake status`: every process, and how far behind the stream is."""
+"""`./foldlake status`: every process, and the stream's lag."""
 
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
@@ -21,12 +21,12 @@ HOURS_PER_DAY = 24
 def run(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document, for programs.")] = False,
 ) -> None:
-    """Show every process of the stack, and how far behind the stream is.
+    """Show every process of the stack, and the stream's lag.
 
-    Memory is the resident memory of a process with all its descendants. A query's error is cut at the width of the
-    terminal; --json contains all of it.
+    Memory is the resident memory of a process and all its descendants. A query's error is truncated to the terminal's
+    width; --json contains the whole text.
 
-    The exit code is 0 when every process is ready, else 1.
+    The exit code is 0 when every process is ready, otherwise 1.
 
     Examples:
       ./foldlake status
@@ -89,7 +89,7 @@ def _process_table(processes: list["ProcessStatus"]) -> "Table":
 
 
 def stream_table(stream: dict[str, Any]) -> "Table":
-    """Return the result of `read_stream_status`, given as a dictionary, as a table of names and values."""
+    """Return the result of `read_stream_status`, passed as a dictionary, as a table of names and values."""
     from rich.table import Table
 
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0), title="stream", title_justify="left")
@@ -108,7 +108,7 @@ def stream_table(stream: dict[str, Any]) -> "Table":
 
 
 def _query_state(query: dict[str, Any]) -> "Text":
-    """Describe a query in one line, cut at the width of the terminal: an error message of Spark is long."""
+    """Describe a query in one line, truncated to the terminal's width: Spark's error messages are long."""
     from rich.text import Text
 
     error = " ".join(query["last_error"].split())

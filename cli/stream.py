@@ -18,7 +18,7 @@ def run(context: typer.Context) -> None:
     from stack.tools import Tools
 
     python = str(Tools(Settings()).stream_python)
-    # A user's SPARK_HOME may name another Spark than the driver's.
+    # A user's SPARK_HOME may point to a different Spark.
     environment = {name: value for name, value in os.environ.items() if name != "SPARK_HOME"}
     environment["PYTHONPATH"] = str(CHECKOUT)
     os.execve(python, [python, "-m", "spark_jobs.standalone_stream", *context.args], environment)  # noqa: S606

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import typer
 
-# Arguments that it does not know are passed to pytest.
+# Unknown arguments are passed to pytest.
 CONTEXT_SETTINGS = {"allow_extra_args": True, "ignore_unknown_options": True}
 
 
 def run(context: typer.Context) -> None:
     """Run ruff, import-linter, mypy, the unit tests, then the integration tests, which start real servers on free ports.
 
-    With arguments, it runs pytest alone and passes them on. Without, every step runs even where an earlier one fails. The
-    tests that kill each stage of a rebuild and each step of a compaction many times need -m endurance.
+    With arguments, only pytest runs, with these arguments. Without arguments, every step runs even if an earlier one
+    fails. The tests that repeatedly kill each stage of a rebuild and each step of a compaction require -m endurance.
 
     Examples:
       ./foldlake test
@@ -35,10 +35,10 @@ def run(context: typer.Context) -> None:
         else {
             "ruff check": [str(bin_directory / "ruff"), "check"],
             "ruff format": [str(bin_directory / "ruff"), "format", "--check"],
-            # Without a cache: it takes less than a second, and leaves no folder in the checkout.
+            # Without a cache: it takes less than a second, and creates no folder in the checkout.
             "import-linter": [str(bin_directory / "lint-imports"), "--no-cache"],
             "mypy": [sys.executable, "-m", "mypy"],
-            # The quick ones first. Near the end of the last step are its slowest tests, then pytest's own summary.
+            # The quick tests first. The last step's output ends with its slowest tests and pytest's summary.
             "tests": [*pytest, "--durations=20", "tests/unit", "tests/integration"],
         }
     )

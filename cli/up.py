@@ -16,7 +16,7 @@ def run(
 ) -> None:
     """Start the embedded stack, and wait until every process is ready.
 
-    Running processes stay as they are, except those whose settings or read models have changed: they are restarted. Ports,
+    Running processes are kept, except those whose settings or read models have changed, which are restarted. Ports,
     memory and folders are settings, listed in .env.example.
 
     Examples:
@@ -38,7 +38,7 @@ def run(
     wanted = [name.strip() for name in only.split(",") if name.strip()]
     if unknown := [name for name in wanted if name not in COMPONENTS]:
         raise SettingsError(
-            f"--only {only}: there is no component {unknown[0]!r}. There are: {', '.join(COMPONENTS)}."
+            f"--only {only}: unknown component {unknown[0]!r}. Available: {', '.join(COMPONENTS)}."
         )
     console = Console()
     try:

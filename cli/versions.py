@@ -10,7 +10,7 @@ COLORS = {"live": "green", "candidate": "cyan", "building": "cyan", "previous": 
 def run(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
-    """List the versions of every read model: stage, fold revision, creation time, reason, and until when each is kept.
+    """List the versions of every read model: stage, fold revision, creation time, reason and retention.
 
     Examples:
       ./foldlake versions

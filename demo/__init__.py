@@ -1,1 +1,1 @@
-"""The data sets of the demos, with the code that loads and checks them."""
+"""The demos' data sets, with the code that loads and checks them."""

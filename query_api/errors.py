@@ -1,4 +1,4 @@
-"""The errors of a query node; each message ends with what the node does or the operator should do."""
+"""The errors of a query node; each message ends with the node's reaction or the operator's next step."""
 
 from pathlib import Path
 
@@ -6,11 +6,11 @@ from include.errors import FoldlakeError
 
 
 class QueryNodeError(FoldlakeError):
-    """The root of the query node's own errors."""
+    """The base class of the query node's errors."""
 
 
 class StoreMissingError(QueryNodeError):
-    """There is no store for a version of a read model on this node, not yet or no longer."""
+    """This node has no store for a version of a read model: not yet, or no longer."""
 
     @classmethod
     def at(cls, path: Path) -> "StoreMissingError":
@@ -26,7 +26,7 @@ class StoreMissingError(QueryNodeError):
     def unanswered(cls, path: Path, timeout_s: float) -> "StoreMissingError":
         """Return the error for a store whose process does not answer."""
         return cls(
-            f"The process that holds the store at {path} did not answer within {timeout_s:g} s: try again."
+            f"The process that serves the store at {path} did not answer within {timeout_s:g} s: try again."
         )
 
 
@@ -42,7 +42,7 @@ class StoreUnusableError(QueryNodeError):
 
 
 class StoreDamagedError(StoreUnusableError):
-    """A store holds something that was never written to it."""
+    """A store contains data that was never written to it."""
 
     @classmethod
     def at(cls, path: Path, finding: str) -> "StoreDamagedError":
@@ -53,7 +53,7 @@ class StoreDamagedError(StoreUnusableError):
 
 
 class StoreFullError(QueryNodeError):
-    """The store cannot grow any further."""
+    """The store cannot grow."""
 
     @classmethod
     def at(cls, path: Path, reason: str) -> "StoreFullError":
@@ -72,7 +72,7 @@ class StoreLockedError(QueryNodeError):
     def at(cls, path: Path, holder: str) -> "StoreLockedError":
         """Return the error for the node directory `path`, locked by the process `holder`."""
         return cls(
-            f"Process {holder or 'unknown'} writes the stores in {path}: give every node a name of its own "
+            f"Process {holder or 'unknown'} writes the stores in {path}: give every node a unique name "
             "(FOLDLAKE_NODE_NAME)."
         )
 

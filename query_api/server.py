@@ -12,12 +12,12 @@ from include.settings import Settings
 from query_api.store.backends import load_backend
 
 METRICS_DIRECTORY = "metrics"
-# A proxied lookup occupies its thread until the owner has answered. With fewer threads than connections, two nodes
-# could block each other, each with all its threads.
+# A proxied lookup occupies its thread until the owner answers. With too few threads, two nodes that proxy to each
+# other could deadlock with all threads in use.
 CONNECTIONS_PER_WORKER = 256
 BACKLOG = 1024
 THREAD_IDLE_S = 30
-# A worker ignores the request to stop while it starts.
+# A worker ignores stop requests while it starts.
 STOP_TIMEOUT_S = 5
 
 
@@ -25,7 +25,7 @@ def main() -> int:
     """Serve the node that the settings describe until SIGTERM or SIGINT; return the process's exit status."""
     settings = Settings()
     try:
-        load_backend(settings.node)  # here, once: a worker that fails is started again for ever
+        load_backend(settings.node)  # fails here, once; a failing worker would be restarted endlessly
     except FoldlakeError as error:
         sys.stderr.write(f"{error}\n")
         return 1

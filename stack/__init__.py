@@ -1,1 +1,1 @@
-"""The embedded stack: real servers of the whole platform on one machine, on loopback."""
+"""The embedded stack: all servers of the platform on one machine, on loopback."""

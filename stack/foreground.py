@@ -21,9 +21,11 @@ POLL_INTERVAL_S = 0.5
 
 
 def main() -> int:
-    """Prepare the components of the named processes, run them until one ends, and return its exit code."""
+    """Prepare the components of the named processes, run the processes until one ends, and return its exit code."""
     parser = argparse.ArgumentParser(prog="python -m stack.foreground", description=__doc__)
-    parser.add_argument("names", nargs="+", help="processes, or components: all of their processes")
+    parser.add_argument(
+        "names", nargs="+", help="names of processes, or of components for all of their processes"
+    )
     parser.add_argument(
         "--only-prepare", action="store_true", help="prepare the components, without running them"
     )
@@ -55,7 +57,7 @@ def select(settings: Settings, names: list[str]) -> list[Process]:
                 break
         else:
             raise SettingsError(
-                f"There is neither a process nor a component {name!r}. Components: {', '.join(modules)}."
+                f"No process or component is named {name!r}. Components: {', '.join(modules)}."
             )
     return chosen
 

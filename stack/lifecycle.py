@@ -1,4 +1,4 @@
-"""Starting and stopping the embedded stack as a whole."""
+"""Starts and stops the embedded stack as a whole."""
 
 import importlib
 import time
@@ -20,8 +20,8 @@ from stack.supervision.stray_processes import end_stray_processes
 from stack.supervision.supervisor import Supervisor, remove_run_files
 
 # Each name is a module of stack/components with the functions `prepare(settings)` and `processes(settings)`, and
-# optionally `after_start(settings)` and `before_stop(settings)`. The value is the variable of the setting that names an
-# external server, with which the embedded one is not started.
+# optionally `after_start(settings)` and `before_stop(settings)`. The value is the settings variable for an external
+# server; if it is set, the embedded server is not started.
 COMPONENTS = {
     "kafka": "kafka_bootstrap",
     "registry": "schema_registry_url",
@@ -31,14 +31,14 @@ COMPONENTS = {
 
 
 class BusyError(FoldlakeError):
-    """Another process is starting or stopping the stack of the same home."""
+    """Another process is starting or stopping the same home's stack."""
 
 
 def start(settings: Settings, only: Sequence[str] = (), listener: Listener = lambda _: None) -> None:
-    """Start the stack, or only these components, and return when every process is ready. Running processes stay as they are.
+    """Start the stack, or only these components, and return when every process is ready. Running processes are kept.
 
     Args:
-        settings: ports, directories and everything else.
+        settings: the settings of the stack.
         only: names from COMPONENTS; empty for all of them.
         listener: called with every step.
 
@@ -50,13 +50,13 @@ def start(settings: Settings, only: Sequence[str] = (), listener: Listener = lam
     with _home_lock(settings):
         supervisor = Supervisor(settings)
         if supervisor.pid() is None:
-            # Processes left by a killed start, or by a killed supervisor, would hold ports and locks.
+            # Processes left over from a killed start or a killed supervisor would occupy ports and locks.
             end_stray_processes(settings.home)
         components = _components(settings)
         selected = {name: module for name, module in components.items() if not only or name in only}
         wanted = [process for module in selected.values() for process in module.processes(settings)]
         known = [process for module in components.values() for process in module.processes(settings)]
-        # Checked before anything is started, so that a port in use leaves nothing half started.
+        # Checked before anything is started, so that a port in use does not leave a partly started stack.
         running = {name for name, state in supervisor.states().items() if state.is_running}
         check_ports(process for process in wanted if process.name not in running)
         supervisor.ensure_running(known, lambda names: _before_stop(settings, running.intersection(names)))
@@ -71,9 +71,9 @@ def start(settings: Settings, only: Sequence[str] = (), listener: Listener = lam
 
 
 def stop(settings: Settings, listener: Listener = lambda _: None) -> int:
-    """Stop all processes of this home in reverse order, including those that an interrupted start has left.
+    """Stop all processes of this home in reverse order, including those left over from an interrupted start.
 
-    Returns how many processes had to be ended without the supervisor.
+    Returns the number of processes that had to be ended without the supervisor.
     """
     with _home_lock(settings):
         supervisor = Supervisor(settings)
@@ -81,7 +81,7 @@ def stop(settings: Settings, listener: Listener = lambda _: None) -> int:
             if supervisor.pid() is not None:
                 _stop_in_order(settings, supervisor, listener)
         finally:
-            # Also after a failure above: no process stays.
+            # Also after a failure above, so that no process is left running.
             ended = end_stray_processes(settings.home)
             remove_run_files(settings)
         return ended
@@ -101,7 +101,7 @@ def all_processes(settings: Settings) -> list[Process]:
 
 
 def component_modules() -> dict[str, ModuleType]:
-    """Return the module of each component by its name."""
+    """Return component name -> module."""
     return {name: importlib.import_module(f"stack.components.{name}") for name in COMPONENTS}
 
 
@@ -129,7 +129,7 @@ def _start_in_order(
     prepared: dict[str, Future[None]],
     listener: Listener,
 ) -> None:
-    """Start the processes in ascending start order, each as soon as its component is prepared."""
+    """Start the processes in start order, each as soon as its component is prepared."""
     owned = [(process, name) for name, module in components.items() for process in module.processes(settings)]
     owned.sort(key=lambda pair: pair[0].start_order)
     for _, group in groupby(owned, key=lambda pair: pair[0].start_order):
@@ -171,7 +171,7 @@ def _call_hook(module: ModuleType, hook: str, settings: Settings) -> None:
 
 
 def _home_lock(settings: Settings) -> AbstractContextManager[None]:
-    """Keep out a second start or stop of the same home."""
+    """Return the lock that prevents concurrent starts and stops of the same home."""
 
     def busy(locked: FileLockedError) -> BusyError:
         return BusyError(

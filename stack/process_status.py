@@ -16,7 +16,7 @@ BYTES_PER_MB = 1024 * 1024
 
 @dataclass(frozen=True)
 class ProcessStatus:
-    """One process as it is now.
+    """The current status of one process.
 
     state: `ready`, `not ready` for a running process that does not answer yet, or supervisord's state of a process that
         is not running.

@@ -1,4 +1,4 @@
-"""The steps of a start or a stop of the stack, as its caller observes them."""
+"""The steps of a start or stop of the stack, as reported to its caller."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 class Progress:
     """One step of a component or a process: `state` is preparing, prepared, starting, ready, stopping or stopped.
 
-    `elapsed_s` is the time since the step before it.
+    `elapsed_s` is the time since the previous step.
     """
 
     name: str

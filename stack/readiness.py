@@ -1,4 +1,4 @@
-"""Waiting until started processes are ready, or until it is clear that one of them will not be."""
+"""Waits until started processes are ready, or one of them has failed to start."""
 
 import math
 import time
@@ -14,7 +14,7 @@ from stack.supervision.supervisor import ProcessState, Supervisor
 
 POLL_INTERVAL_S = 0.2
 LOG_TAIL_LINES = 30
-# A process that has ended this often during its start will not become ready.
+# A process that ends this often during its start is considered failed.
 MAX_STARTS = 4
 
 
@@ -23,7 +23,7 @@ class StartError(FoldlakeError):
 
 
 class _Start:
-    """The start of one process, observed until it is ready."""
+    """Observes the start of one process until it is ready."""
 
     def __init__(self, settings: Settings, process: Process) -> None:
         self.process = process
@@ -36,7 +36,7 @@ class _Start:
         return time.monotonic() - self._began_s
 
     def is_ready(self, state: ProcessState | None) -> bool:
-        """Whether the process is ready; raises StartError when it has failed too often or for too long."""
+        """Whether the process is ready; raises StartError when it has ended too often or the timeout has expired."""
         if state is not None and state.pid is not None:
             self._pids.add(state.pid)
             if self.process.is_ready():
@@ -54,7 +54,7 @@ class _Start:
 def wait_until_ready(
     settings: Settings, supervisor: Supervisor, processes: list[Process], listener: Listener
 ) -> None:
-    """Wait until all of these processes, just started, are ready.
+    """Wait until all of these newly started processes are ready.
 
     Raises:
         StartError: a process ended too often, or was not ready in time.
@@ -71,7 +71,7 @@ def wait_until_ready(
                 waiting.remove(start)
         return not waiting
 
-    # Each process has a timeout of its own.
+    # Each process has its own timeout.
     wait_for(are_ready, timeout_s=math.inf, poll_s=POLL_INTERVAL_S)
 
 

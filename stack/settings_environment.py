@@ -1,4 +1,4 @@
-"""Converts settings to environment variables, so that every process of the stack has the same settings."""
+"""Converts settings to environment variables, so that all processes of the stack use the same settings."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ from include.settings import PREFIX, Settings
 
 
 def settings_environment(settings: Settings) -> dict[str, str]:
-    """Return all settings as `FOLDLAKE_*` variables, from which `Settings()` makes equal settings."""
+    """Return all settings as `FOLDLAKE_*` variables, from which `Settings()` recreates equal settings."""
     return {
         f"{PREFIX}{variable.upper()}": _as_text(value)
         for variable, value in settings.by_variable().items()

@@ -1,7 +1,7 @@
 """Stops a stack when the process that started it ends: for stacks that must not outlive a test run.
 
-The guard reads its standard input, a pipe whose other end that process holds: the kernel closes it even when the
-process is killed.
+The guard reads its standard input, a pipe whose other end is open in that process: the kernel closes it even when
+the process is killed.
 """
 
 import os
@@ -16,17 +16,17 @@ from stack.lifecycle import BusyError, stop
 from stack.settings_environment import settings_environment
 
 RETRY_INTERVAL_S = 0.5
-# Longer than any start takes.
+# Longer than any start.
 RETRY_TIMEOUT_S = 600.0
 
 
 @contextmanager
 def guarded(settings: Settings) -> Iterator[None]:
-    """Stop the stack of these settings when the block ends, or when this process does."""
+    """Stop the stack of these settings when the block or this process ends."""
     guard = subprocess.Popen(
         [sys.executable, "-m", "stack.stack_guard"],
         stdin=subprocess.PIPE,
-        # A session of its own: a signal to this process's group does not reach the guard.
+        # A separate session: a signal to this process's group does not reach the guard.
         start_new_session=True,
         env={**os.environ, **settings_environment(settings), "PYTHONPATH": str(CHECKOUT)},
         cwd=CHECKOUT,
@@ -44,7 +44,7 @@ def main() -> None:
     sys.stdin.read()
     retry(
         lambda: stop(Settings()),
-        # A start in a child of the ended process may still hold the lock for a moment.
+        # A start in a child of the ended process may hold the lock a little longer.
         retryable=lambda error: isinstance(error, BusyError),
         timeout_s=RETRY_TIMEOUT_S,
         poll_s=RETRY_INTERVAL_S,

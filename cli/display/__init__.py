@@ -1,1 +1,1 @@
-"""How commands show what they wait for: starts, runs, and the addresses worth opening."""
+"""Terminal output shared by commands: the progress of starts and DAG runs, and the servers' addresses."""

@@ -4,7 +4,7 @@ from include.settings import Settings
 
 
 def endpoints(settings: Settings) -> str:
-    """Return the addresses of the stack's servers, one per line, in plain text that no terminal wraps."""
+    """Return the addresses of the stack's servers, one per line, in plain text without wrapping."""
     node = f"http://127.0.0.1:{settings.query_ports[0]}"
     lines = {
         "A balance": f"curl -i '{node}/api/customers.getBalance?customerId=1'",
@@ -17,7 +17,7 @@ def endpoints(settings: Settings) -> str:
 
 
 def _password(settings: Settings) -> str:
-    """Return Airflow's password, if its file exists already."""
+    """Return Airflow's password, or a note if its file does not exist yet."""
     from include.airflow.login import password
 
     try:

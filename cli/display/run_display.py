@@ -1,4 +1,4 @@
-"""Starts a DAG run and shows it in the terminal: each task as it starts and ends, and the progress of the running one."""
+"""Starts a DAG run and displays it in the terminal: each task's start and end, and the running task's progress."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -19,16 +19,16 @@ STATES = {
     "awaiting_input": "[yellow]waiting for approval in Airflow, under Required Actions[/yellow]",
     "deferred": "[dim]waiting[/dim]",
 }
-# It always starts, and is skipped unless something has failed.
+# It starts in every run, and is skipped unless a task has failed.
 NOT_SHOWN = ("abandon", "running")
 
 
 @dataclass(frozen=True)
 class RunToFollow:
-    """A run that a command starts and shows.
+    """A run that a command starts and displays.
 
-    title: what it does, such as "rebuild of balance". until: the tasks after which the command is done.
-    plan: the stages by which tasks are numbered and described; empty for a DAG without a plan.
+    title: a description, such as "rebuild of balance". until: the tasks that the command waits for.
+    plan: the stages that number and describe the tasks; empty for a DAG without a plan.
     """
 
     title: str
@@ -42,9 +42,9 @@ class RunToFollow:
 def trigger_and_follow(
     console: Console, settings: Settings, wanted: RunToFollow, *, follow: bool = True
 ) -> tuple[DagRun, bool]:
-    """Start a run and show it; return it, and whether the tasks that the command waits for have succeeded.
+    """Start a run and display it; return it, and whether the tasks that the command waits for have succeeded.
 
-    With follow=False: return at once, with True. Ctrl-C exits with status 130; the run continues.
+    With follow=False: return immediately, with True. Ctrl-C exits with status 130; the run continues.
     """
     run = DagRun.trigger(settings, wanted.dag_id, wanted.conf, note=wanted.note)
     console.print(f"{wanted.title} started: {run.url}", highlight=False, soft_wrap=True)
@@ -94,7 +94,7 @@ class RunDisplay:
         self._console.print(line, highlight=False, soft_wrap=True)
 
     def _number(self, task_id: str) -> str:
-        """Return a stage's place in the plan, such as " 2/10 "; blank for a task that is no stage of it."""
+        """Return a stage's number in the plan, such as " 2/10 "; blank for a task that is not in the plan."""
         if not self._plan:
             return ""
         width = len(str(len(self._plan)))

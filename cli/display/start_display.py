@@ -1,4 +1,4 @@
-"""Displays the progress of a start or a stop: one line for each process."""
+"""Displays the progress of a start or stop: one line per process."""
 
 from typing import Self
 
@@ -6,19 +6,19 @@ from rich.console import Console
 
 from stack.progress import Progress
 
-WORDS = {
+STATE_LABELS = {
     "preparing": "[dim]preparing[/dim]",
     "starting": "[yellow]starting[/yellow]",
     "ready": "[green]ready[/green]",
     "stopping": "[yellow]stopping[/yellow]",
     "stopped": "[green]stopped[/green]",
 }
-# A component that is already prepared takes less time than this, and gets no line.
+# Preparing a component takes less time than this if it is already prepared; no line is printed then.
 SILENT_BELOW_S = 0.5
 
 
 class ProgressDisplay:
-    """A listener for `stack.lifecycle`: finished steps stay as lines, a spinner names the steps in progress."""
+    """A listener for `stack.lifecycle`: prints a line per finished step; a spinner shows the steps in progress."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -44,7 +44,11 @@ class ProgressDisplay:
                 self._console.print(f"  {progress.name:<22}[dim]prepared {progress.elapsed_s:5.1f} s[/dim]")
         else:
             self._active[progress.name] = progress.state
-        self._spinner.update(", ".join(f"{name} {WORDS[state]}" for name, state in self._active.items()))
+        self._spinner.update(
+            ", ".join(f"{name} {STATE_LABELS[state]}" for name, state in self._active.items())
+        )
 
     def _line(self, progress: Progress) -> None:
-        self._console.print(f"  {progress.name:<22}{WORDS[progress.state]} {progress.elapsed_s:8.1f} s")
+        self._console.print(
+            f"  {progress.name:<22}{STATE_LABELS[progress.state]} {progress.elapsed_s:8.1f} s"
+        )

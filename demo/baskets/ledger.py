@@ -1,4 +1,4 @@
-"""What the log contains: which baskets, and the sums of all other events by customer."""
+"""The log's content: its baskets, and the sums of all other events by customer."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ from include.settings import Settings
 
 @dataclass
 class Account:
-    """Sum and number of events of one customer."""
+    """The sum and number of one customer's events."""
 
     amount: Decimal = Decimal("0.00")
     event_count: int = 0
@@ -32,7 +32,7 @@ class Account:
 
 @dataclass
 class Ledger:
-    """The log's events: ids of the baskets, number of repeated ones, and customer -> account of all other events."""
+    """The log's events: ids of the baskets, number of duplicates, and customer -> account of all other events."""
 
     basket_ids: set[str] = field(default_factory=set)
     repeated: int = 0
@@ -40,7 +40,7 @@ class Ledger:
 
 
 def read_ledger(settings: Settings, topic: str, on_record: Callable[[], None] = lambda: None) -> Ledger:
-    """Read the whole topic once; a topic that does not exist gives an empty ledger.
+    """Read the whole topic once; returns an empty ledger if the topic does not exist.
 
     Raises:
         KafkaUnavailableError: the brokers do not answer.
@@ -66,7 +66,7 @@ def read_ledger(settings: Settings, topic: str, on_record: Callable[[], None] = 
 def _add(ledger: Ledger, decoder: "_Decoder", message: Message) -> None:
     event = decoder.decode(message.value())
     if event is None:
-        # The stream writes it to the dead-letter topic and does not fold it.
+        # The stream does not fold it, but writes it to the dead-letter topic.
         return
     name, fields = event
     event_id = str(fields["id"])
@@ -86,7 +86,7 @@ class _Decoder:
         self._schemas: dict[int, tuple[str, object] | None] = {}
 
     def decode(self, value: bytes | None) -> tuple[str, dict[str, Any]] | None:
-        """Return the event type and its fields, None for a record that is no event."""
+        """Return the event type and its fields; None for a record that is not an event."""
         try:
             schema_id, payload = split(value or b"")
         except ValueError:

@@ -1,4 +1,4 @@
-"""Appends the baskets to the log as events, each exactly once, even after an interrupted load."""
+"""Appends the baskets to the log as events, each exactly once, also when a load was interrupted."""
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -22,12 +22,12 @@ POLL_EVERY = 500
 
 
 class LoadRunningError(FoldlakeError):
-    """Another load of the same home is running."""
+    """Another load into the same home is running."""
 
 
 @dataclass(frozen=True)
 class LoadResult:
-    """How many events this load appended, how many the log already held, and the log's content before the load."""
+    """The numbers of events that this load appended and that the log already had, and the log's content before the load."""
 
     appended: int
     present: int
@@ -40,16 +40,16 @@ def load(
     baskets: Sequence[Basket],
     on_acknowledged: Callable[[int], None] = lambda _: None,
 ) -> LoadResult:
-    """Append the events of those baskets that the log does not hold yet, and wait until all are acknowledged.
+    """Append the events of the baskets that are missing from the log, and wait until all are acknowledged.
 
-    The log itself is read first. An event's id is derived from its basket, so a load continues an interrupted one, and
-    a repeated load appends nothing. The events of one household keep their order.
+    The log is read first. An event's id is derived from its basket, so a load resumes an interrupted one, and a
+    repeated load appends nothing. The events of one household keep their order.
 
     Args:
         settings: the addresses of the broker and the registry.
-        topic: the source topic, created when it does not exist.
-        baskets: what to load, in order.
-        on_acknowledged: called with the number of these baskets that the log holds so far.
+        topic: the source topic, created if it does not exist.
+        baskets: the baskets to load, in order.
+        on_acknowledged: called with the number of these baskets that are in the log so far.
 
     Raises:
         LoadRunningError: another load is running.
@@ -78,13 +78,13 @@ def load(
         if deliveries.count != len(baskets):
             raise KafkaUnavailableError(
                 f"{len(baskets) - deliveries.count} events were not acknowledged within {FLUSH_TIMEOUT_S:.0f} s. "
-                "Hint: check that the broker is up, then load again; the load continues from here."
+                "Hint: check that the broker is up, then load again to continue."
             )
         return LoadResult(appended=len(events), present=already, ledger=ledger)
 
 
 def event_producer(bootstrap_servers: str) -> Producer:
-    """Return a producer that neither loses nor repeats an event, with the Java client's partitioner."""
+    """Return an idempotent producer with the Java client's partitioner."""
     return Producer(
         {
             "bootstrap.servers": bootstrap_servers,
@@ -99,7 +99,7 @@ def event_producer(bootstrap_servers: str) -> Producer:
 
 
 class _Deliveries:
-    """Counts the events that the broker has acknowledged, and keeps the first failure."""
+    """Counts acknowledged events, and keeps the first failure."""
 
     def __init__(self, already: int, on_acknowledged: Callable[[int], None]) -> None:
         self.count = already
@@ -129,7 +129,7 @@ def _produce(producer: Producer, topic: str, key: bytes, value: bytes, deliverie
         try:
             producer.produce(topic, value, key, on_delivery=deliveries.report)
         except BufferError:
-            # The producer's queue is full: wait for deliveries.
+            # The producer's queue is full: wait for delivery reports.
             producer.poll(0.5)
             deliveries.check()
         except KafkaException as error:
@@ -139,7 +139,7 @@ def _produce(producer: Producer, topic: str, key: bytes, value: bytes, deliverie
 
 
 def _load_lock(settings: Settings) -> AbstractContextManager[None]:
-    """Keep out a second load: both would find the same events missing, and append them twice."""
+    """Return the lock that prevents concurrent loads, which would append the same missing events twice."""
     return file_lock(
         settings.home / "run" / "load.lock",
         error=lambda locked: LoadRunningError(

@@ -1,1 +1,1 @@
-"""What a node knows of the cluster: membership, routing table, versions, and the state that it writes for its workers."""
+"""A node's view of the cluster: membership, routing table, versions, and the state that it publishes to its HTTP workers."""

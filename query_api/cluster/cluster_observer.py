@@ -1,4 +1,4 @@
-"""What a query node reads of the cluster about once a second: versions, topics, the group, the ends of the source topics."""
+"""Reads the cluster's metadata about once a second: versions, topics, the consumer group, the end offsets of the source topics."""
 
 import time
 from collections.abc import Mapping
@@ -16,14 +16,14 @@ from include.versions.version_record import ReadModelVersions
 from query_api.store.base import Binding
 
 REQUEST_TIMEOUT_S = 5.0
-# A topic that is deleted and created again is noticed within this time.
+# A topic that was deleted and recreated is detected within this time.
 TOPIC_FACTS_S = 5.0
 UNKNOWN_TOPIC = "UNKNOWN_TOPIC_OR_PART"
 
 
 @dataclass(frozen=True)
 class TopicFacts:
-    """A topic's incarnation and its number of partitions."""
+    """A topic's id, which changes when the topic is recreated, and its number of partitions."""
 
     binding: Binding
     partitions: int
@@ -31,7 +31,7 @@ class TopicFacts:
 
 @dataclass(frozen=True)
 class ClusterView:
-    """The cluster as of one moment."""
+    """A snapshot of the cluster."""
 
     versions: Mapping[str, ReadModelVersions] = field(default_factory=dict)
     topics: Mapping[str, TopicFacts] = field(default_factory=dict)
@@ -40,7 +40,7 @@ class ClusterView:
 
 
 class ClusterObserver:
-    """Reads a ClusterView from Kafka. Not for use by several threads at once."""
+    """Reads a ClusterView from Kafka. Not thread-safe."""
 
     def __init__(self, settings: Settings, source_topics: Mapping[str, str]) -> None:
         """Observe the read models whose names and source topics are given."""
@@ -54,13 +54,13 @@ class ClusterObserver:
         self._facts_at = float("-inf")
 
     def observe(self) -> ClusterView:
-        """Return the cluster as it is now; raises KafkaUnavailableError."""
+        """Return the current view of the cluster; raises KafkaUnavailableError."""
         versions = {name: v for name, v in self._versions.read().items() if name in self._source_topics}
         names = {v.changelog_topic for record in versions.values() for v in record.active}
         names |= set(self._source_topics.values())
         try:
             topics = self._topics(frozenset(names))
-            # During a rebalance there is none: the last one stays in force.
+            # None during a rebalance: the last routing table stays in use.
             self._routing = routing_table(self._admin, REQUEST_TIMEOUT_S) or self._routing
             return ClusterView(versions, topics, self._routing, self._source_ends(topics))
         except (KafkaException, TimeoutError) as error:
@@ -68,7 +68,7 @@ class ClusterObserver:
             raise KafkaUnavailableError(message) from error
 
     def _topics(self, names: frozenset[str]) -> dict[str, TopicFacts]:
-        """Return the facts of those topics that exist; reads them again every few seconds, and while one is missing."""
+        """Return the metadata of the topics that exist; refreshed every few seconds, and on each call while one is missing."""
         now = time.monotonic()
         if now - self._facts_at >= TOPIC_FACTS_S or not names <= self._facts.keys():
             self._facts = self._describe(sorted(names))

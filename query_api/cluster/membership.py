@@ -35,7 +35,7 @@ class Membership:
                 "group.id": GROUP,
                 # A restart within the session timeout gets its partitions back without a rebalance.
                 "group.instance.id": settings.node.name,
-                # The group's description shows it: that is the routing table.
+                # The routing table is built from the group's description, which contains each member's client id.
                 "client.id": settings.node.advertised_url,
                 "partition.assignment.strategy": "cooperative-sticky",
                 "session.timeout.ms": settings.node.session_timeout_s * 1000,
@@ -48,7 +48,7 @@ class Membership:
         )
 
     def subscribe(self, topics: Iterable[str]) -> None:
-        """Join the group for these topics; does nothing when they have not changed."""
+        """Join the group for these topics; does nothing if they have not changed."""
         wanted = frozenset(topics)
         if not wanted or wanted == self._topics:
             return
@@ -63,9 +63,9 @@ class Membership:
         error = None if message is None else message.error()
         if error is None:
             return
-        if error.fatal() or error.code() == KafkaError._FATAL:  # noqa: SLF001 - the only name it has
+        if error.fatal() or error.code() == KafkaError._FATAL:  # noqa: SLF001 - it has no public name
             raise FencedError(
-                f"Kafka has removed this node from the group ({error}): is its name used by another node?"
+                f"Kafka has removed this node from the group ({error}): check that no other node uses its name."
             )
         log.warning("membership: %s", error)
 
@@ -88,10 +88,10 @@ class Membership:
         self._on_change()
 
     def _lose(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        """Handle the end of the session, as when the broker was away: until the next join, the routing table decides."""
+        """Handle an expired session, as after a broker outage: until the next join, the routing table decides."""
         self.has_joined = False
         self._revoke(consumer, partitions)
 
     def close(self) -> None:
-        """Leave. A static member stays in the group until its session ends or it joins again."""
+        """Close the consumer. A static member stays in the group until its session expires or it rejoins."""
         self._consumer.close()

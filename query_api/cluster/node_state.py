@@ -19,8 +19,8 @@ FILE_NAME = "node-state.json"
 class PartitionState:
     """A changelog partition that this node follows into its store.
 
-    is_ready: the store has caught up with the partition since following it began.
-    end_offset: the changelog's end as last fetched; negative while it is unknown.
+    is_ready: the store has caught up with the partition since this node started to follow it.
+    end_offset: the changelog's end offset as last fetched; negative while unknown.
     """
 
     is_ready: bool = False
@@ -44,7 +44,7 @@ class ModelState:
     """A read model as this node sees it.
 
     owned: partitions that the consumer group has assigned to this node.
-    owners, standbys: partition -> URL of its owner, URLs of its standbys, as of the newest routing table.
+    owners, standbys: partition -> URL of its owner, URLs of its standbys, in the latest routing table.
     source_ends: end offset of each partition of the source topic.
     """
 
@@ -73,7 +73,7 @@ class NodeState:
     models: dict[str, ModelState] = field(default_factory=dict)
 
     def age_s(self) -> float:
-        """Return how many seconds ago the materializer wrote it."""
+        """Return how many seconds ago the materializer wrote the state."""
         return time.time() - self.written_at
 
     def without_partitions(self, of: tuple[str, int] | None = None) -> "NodeState":
@@ -108,7 +108,7 @@ def read(directory: Path) -> NodeState | None:
 
 
 class NodeStateWatch:
-    """The newest state; checks the file at most every `check_s` seconds. Safe for use by several threads."""
+    """The newest state; checks the file at most every `check_s` seconds. Thread-safe."""
 
     def __init__(self, directory: Path, check_s: float = 0.05) -> None:
         self._directory = directory
@@ -122,7 +122,7 @@ class NodeStateWatch:
     def current(self) -> NodeState | None:
         """Return the newest state; None before the materializer has written one."""
         if self._state is None:
-            with self._first_reading:  # no thread returns None while another one reads the first state
+            with self._first_reading:  # no thread returns None while another thread reads the first state
                 self._refresh()
             return self._state
         now = time.monotonic()

@@ -1,4 +1,4 @@
-"""Follows the version registry's topic, so that a promotion takes effect before the next regular reading."""
+"""Follows the version registry's topic, so that a promotion takes effect before the next regular poll."""
 
 import time
 from collections.abc import Callable
@@ -13,7 +13,7 @@ POLL_S = 0.5
 
 
 class RegistryWatch:
-    """Calls `on_change` for every record that is appended. One thread calls `run_once` in a loop."""
+    """Calls `on_change` for every appended record. One thread calls `run_once` in a loop."""
 
     def __init__(self, settings: Settings, on_change: Callable[[], None]) -> None:
         self._settings = settings
@@ -21,7 +21,7 @@ class RegistryWatch:
         self._consumer: Consumer | None = None
 
     def run_once(self) -> None:
-        """Wait a moment for the next record. The node's regular reading finds what is missed while Kafka is away."""
+        """Wait briefly for the next record. The node's regular poll finds what is missed while Kafka is unavailable."""
         if self._consumer is None:
             self._consumer = log_consumer(self._settings.kafka.bootstrap_servers)
             self._consumer.assign([TopicPartition(VERSION_REGISTRY_TOPIC, 0, OFFSET_END)])
@@ -32,5 +32,5 @@ class RegistryWatch:
         if error is None:
             self._on_change()
         elif error.name() != "_PARTITION_EOF":
-            # The topic does not exist yet, or the broker is away: librdkafka retries by itself.
+            # The topic does not exist yet, or the broker is unavailable: librdkafka retries.
             time.sleep(POLL_S)

@@ -1,4 +1,4 @@
-"""The headers that say where an answer comes from and what it stands for."""
+"""The response headers that describe an answer: the node, its role, the version and the record's position."""
 
 from include.position import position_text
 from query_api.lookup.local_lookup import LocalAnswer
@@ -8,7 +8,7 @@ POSITION_HEADER = "Foldlake-Position"
 
 
 def headers_of(answer: LocalAnswer) -> list[tuple[str, str]]:
-    """Return the headers of an answer from this node's store."""
+    """Return the response headers for an answer from this node's store."""
     return [
         ("Content-Type", CONTENT_TYPE),
         ("Cache-Control", "no-store"),
@@ -19,7 +19,7 @@ def headers_of(answer: LocalAnswer) -> list[tuple[str, str]]:
     ]
 
 
-def passed_on(headers: dict[str, str]) -> list[tuple[str, str]]:
-    """Return those headers of another node's answer that go to the client."""
+def proxied_headers(headers: dict[str, str]) -> list[tuple[str, str]]:
+    """Return the headers of another node's response that are sent on to the client."""
     wanted = ("content-type", "cache-control", "retry-after")
     return [(k.title(), v) for k, v in headers.items() if k in wanted or k.startswith("foldlake-")]

@@ -10,12 +10,12 @@ from include.declarations.api import ReadModelApi, load_apis
 from include.nodes.peers import Peers
 from include.settings import Settings
 from query_api.http.commands.command_routes import commands_blueprint
-from query_api.http.health_routes import operations_blueprint
+from query_api.http.health_routes import health_blueprint
 from query_api.http.index_page import index_blueprint
 from query_api.http.lookups.fast_path import FastPath
 from query_api.http.lookups.named_lookups import compile_lookups
 from query_api.http.lookups.router import LookupRouter
-from query_api.http.lookups.routes import reads_blueprint
+from query_api.http.lookups.routes import lookup_blueprint
 from query_api.http.partition_listing import listing_blueprint
 from query_api.http.problems import ProblemError, http_problem, lookup_problem, problem_reply
 from query_api.http.reply import flask_response
@@ -32,12 +32,12 @@ def create_app(
 ) -> Flask:
     """Return the Flask application: every endpoint, and every error as problem details."""
     app = Flask("foldlake", static_folder=None)
-    # A key may hold any characters, two slashes in a row, too.
+    # A key may contain any characters, including consecutive slashes.
     app.url_map.merge_slashes = False
-    app.register_blueprint(reads_blueprint(router, lookups.local))
+    app.register_blueprint(lookup_blueprint(router, lookups.local))
     app.register_blueprint(listing_blueprint(lookups.local))
     app.register_blueprint(commands_blueprint(settings, apis))
-    app.register_blueprint(operations_blueprint(settings, lookups))
+    app.register_blueprint(health_blueprint(settings, lookups))
     app.register_blueprint(reports_blueprint(settings.home / "reports" / "quality"))
     app.register_blueprint(index_blueprint(settings.node.name, apis))
     _register_errors(app, settings.node.name)
@@ -64,7 +64,7 @@ def _register_errors(app: Flask, node_name: str) -> None:
     @app.errorhandler(Exception)
     def on_error(error: Exception) -> Response:
         log.error("a request failed", exc_info=error)
-        return flask_response(http_problem(500, "The node's log says more."))
+        return flask_response(http_problem(500, "Internal error: see the node's log for the traceback."))
 
 
 def create_wsgi(settings: Settings) -> FastPath:

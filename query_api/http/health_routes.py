@@ -1,4 +1,4 @@
-"""What operators and machines ask a node: is it alive, is it ready, how is each partition, what does it count."""
+"""Endpoints for operations: liveness, readiness, partition status and metrics."""
 
 import json
 
@@ -19,8 +19,8 @@ from query_api.metrics.stream_metrics import stream_exposition
 PROMETHEUS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
-def operations_blueprint(settings: Settings, lookups: Lookups) -> Blueprint:
-    """Return these endpoints as part of a Flask application."""
+def health_blueprint(settings: Settings, lookups: Lookups) -> Blueprint:
+    """Return these endpoints as a Flask blueprint."""
     blueprint = Blueprint("operations", __name__)
 
     @blueprint.get("/healthz")
@@ -29,7 +29,7 @@ def operations_blueprint(settings: Settings, lookups: Lookups) -> Blueprint:
 
     @blueprint.get("/readyz")
     def readyz() -> Response:
-        reasons = why_not_ready(lookups, float(settings.node.session_timeout_s))
+        reasons = not_ready_reasons(lookups, float(settings.node.session_timeout_s))
         if reasons:
             raise ProblemError(503, "not-ready", " ".join(reasons), retry_after_s=1, reasons=reasons)
         return _json({"status": "ready", "node": settings.node.name})
@@ -38,7 +38,7 @@ def operations_blueprint(settings: Settings, lookups: Lookups) -> Blueprint:
     def partitions() -> Response:
         reports = local_reports(lookups.local)
         if HOP_HEADER not in request.headers:
-            reports = merged(reports, _others_reports(lookups))
+            reports = merged(reports, _peer_reports(lookups))
         return _json([report.as_json() for report in reports])
 
     @blueprint.get("/metrics")
@@ -57,14 +57,14 @@ def operations_blueprint(settings: Settings, lookups: Lookups) -> Blueprint:
     return blueprint
 
 
-def why_not_ready(lookups: Lookups, max_age_s: float) -> list[str]:
-    """Return the reasons why this node should not be sent requests; empty when it should."""
+def not_ready_reasons(lookups: Lookups, max_age_s: float) -> list[str]:
+    """Return the reasons why this node should not receive requests; empty when it is ready."""
     state = lookups.local.state()
     if state is None:
         return ["The materializer has not started yet."]
     reasons = []
     if state.age_s() > max_age_s:
-        reasons.append(f"The materializer has been silent for {state.age_s():.0f} s.")
+        reasons.append(f"The materializer has not updated its state for {state.age_s():.0f} s.")
     if not state.models:
         reasons.append(state.waiting_for or "The version registry has no read model yet.")
     for model in state.models.values():
@@ -80,8 +80,8 @@ def why_not_ready(lookups: Lookups, max_age_s: float) -> list[str]:
     return reasons
 
 
-def _others_reports(lookups: Lookups) -> list[PartitionReport]:
-    """Return what the other nodes say of their partitions; a node that does not answer is left out."""
+def _peer_reports(lookups: Lookups) -> list[PartitionReport]:
+    """Return the other nodes' reports of their partitions; omits nodes that do not answer."""
     state = lookups.local.state()
     reports: list[PartitionReport] = []
     for url in sorted(state.nodes) if state else []:

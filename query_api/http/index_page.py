@@ -1,4 +1,4 @@
-"""The page at `/`: what there is to ask, with an example of each lookup and command."""
+"""The page at `/`: lists the endpoints, with an example of each lookup and command."""
 
 import json
 from collections.abc import Sequence
@@ -34,12 +34,12 @@ PAGE = """<!doctype html><meta charset="utf-8"><title>Foldlake query node {{ nod
 <li>{{ link("/reports/quality/") }}
 <li>{{ link("/healthz") }}, <a href="/readyz">/readyz</a>, <a href="/metrics">/metrics</a>
 </ul>
-<p>All of it, with answers: docs/api.md.
+<p>The whole API, with example responses: docs/api.md.
 """
 
 
 def index_blueprint(node_name: str, apis: Sequence[ReadModelApi]) -> Blueprint:
-    """Return the page as part of a Flask application."""
+    """Return the page as a Flask blueprint."""
     blueprint = Blueprint("index", __name__)
 
     @blueprint.get("/")

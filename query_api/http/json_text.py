@@ -1,4 +1,4 @@
-"""JSON with exact decimals: a Decimal becomes a number with its scale kept, `5.00` and never 5.0."""
+"""JSON with exact decimals: a Decimal becomes a number that keeps its scale, `5.00` and never 5.0."""
 
 import base64
 import json
@@ -30,7 +30,7 @@ def dumps(value: object) -> str:
 
 
 def decimal_text(value: Decimal) -> str:
-    """Return a decimal as a JSON number, all its decimals written out."""
+    """Return a decimal as a JSON number with all of its decimal places."""
     if not value.is_finite():
         message = f"{value} is not a JSON number"
         raise ValueError(message)
@@ -50,10 +50,10 @@ def unscaled_text(unscaled: bytes, scale: int) -> str:
 
 
 def raw_json(avro_type: object) -> Callable[[Any], str]:
-    """Return what writes a value of an Avro type as JSON, given as it is below the type's logical type.
+    """Return a function that converts a value of an Avro type, given without its logical type, to JSON.
 
-    The JSON is that of `dumps` for the value with its logical type. Raises TypeError for a type that is not supported here:
-    decimals over bytes, times in milliseconds, strings, numbers, booleans, arrays of these, and unions of one with null.
+    The JSON equals that of `dumps` for the value with its logical type. Supported: decimals over bytes, times in milliseconds,
+    strings, numbers, booleans, arrays of these, and unions of one of them with null. Raises TypeError for any other type.
     """
     if isinstance(avro_type, list):
         others = [one for one in avro_type if one != "null"]

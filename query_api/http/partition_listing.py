@@ -1,7 +1,7 @@
-"""The records of a partition as this node itself holds it, page by page: for proofs, not for lookups.
+"""Lists the records of a partition in this node's own store, page by page: for verification, not for lookups.
 
-`GET /api/read-models/<name>/records?partition=P` is never passed on to another node, so that each node's own store can
-be looked into, the owner's and the standby's.
+`GET /api/read-models/<name>/records?partition=P` is never proxied to another node, so that each node's own store can
+be inspected, the owner's and the standby's.
 """
 
 import re
@@ -30,7 +30,7 @@ def listing_path(model: str) -> str:
 
 
 def listing_blueprint(local: LocalLookup) -> Blueprint:
-    """Return the listing as part of a Flask application."""
+    """Return the listing as a Flask blueprint."""
     blueprint = Blueprint("listing", __name__)
 
     @blueprint.get("/api/read-models/<name>/records")
@@ -44,7 +44,7 @@ def listing_blueprint(local: LocalLookup) -> Blueprint:
                 400, "invalid-after", f"after has {len(after)} bytes; the limit is {local.max_key_bytes}."
             )
         sample = _sample(given.get("sample"))
-        place = local.partition_place(name, partition, version_number(given.get("version")))
+        place = local.locate_partition(name, partition, version_number(given.get("version")))
         found = local.page(place, after, limit, sample)
         headers = {
             "Cache-Control": "no-store",
@@ -90,6 +90,8 @@ def _sample(text: str | None) -> Sample:
     matched = SAMPLE.fullmatch(text)
     if matched is None or not int(matched[1]) < int(matched[2]):
         raise ProblemError(
-            400, "invalid-sample", "sample must be two whole numbers, a smaller and a greater: 3/100."
+            400,
+            "invalid-sample",
+            "sample must be bucket/buckets, two whole numbers with bucket < buckets, such as 3/100.",
         )
     return Sample(int(matched[1]), int(matched[2]))

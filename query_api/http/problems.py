@@ -12,10 +12,10 @@ TYPE_PREFIX = "urn:foldlake:problem:"
 
 
 class ProblemError(Exception):
-    """An answer that is an error.
+    """An error response.
 
-    slug: names the kind of problem, stable for programs.
-    detail: what is wrong with this request, for people.
+    slug: identifies the kind of problem; stable, for programs.
+    detail: describes this occurrence, for people.
     extra: further members of the problem's JSON.
     """
 
@@ -32,7 +32,7 @@ class ProblemError(Exception):
 
 
 def problem_reply(problem: ProblemError) -> Reply:
-    """Return the problem as HTTP has it."""
+    """Return the HTTP reply for a problem."""
     body = {
         "type": TYPE_PREFIX + problem.slug,
         "title": problem.title,
@@ -47,7 +47,7 @@ def problem_reply(problem: ProblemError) -> Reply:
 
 
 def lookup_problem(error: LookupFailedError, node_name: str) -> Reply:
-    """Return a failed lookup as HTTP has it, with what the caller should do."""
+    """Return the HTTP reply for a failed lookup, with advice for the caller."""
     meaning = error.reason.value
     problem = ProblemError(
         meaning.status,
@@ -62,6 +62,6 @@ def lookup_problem(error: LookupFailedError, node_name: str) -> Reply:
 
 
 def http_problem(status: int, detail: str) -> Reply:
-    """Return an error of HTTP itself (no such path, method not allowed, ...)."""
+    """Return the reply for an error of HTTP itself (not found, method not allowed, ...)."""
     phrase = HTTPStatus(status).phrase
     return problem_reply(ProblemError(status, phrase.lower().replace(" ", "-").replace("'", ""), detail))

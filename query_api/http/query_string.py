@@ -1,4 +1,4 @@
-"""The parameters of a request, read strictly."""
+"""Strict parsing of a request's query parameters."""
 
 from urllib.parse import unquote_to_bytes
 
@@ -28,5 +28,5 @@ def parameters(query_string: str, allowed: frozenset[str]) -> dict[str, str]:
 
 
 def _text(encoded: str) -> str:
-    # A raw byte above 127 reaches us as Latin-1, as WSGI has it; strictly, unlike urllib's own parse_qs.
+    # WSGI decodes raw bytes as Latin-1. Invalid UTF-8 raises here; urllib's parse_qs would replace it.
     return unquote_to_bytes(encoded.replace("+", " ").encode("latin-1")).decode()

@@ -1,4 +1,4 @@
-"""An answer as a value, which the fast path and Flask both send."""
+"""An HTTP reply as a value, which the fast path and Flask both send."""
 
 from flask import Response
 
@@ -7,6 +7,6 @@ Reply = tuple[int, list[tuple[str, str]], bytes]
 
 
 def flask_response(reply: Reply) -> Response:
-    """Return a reply as Flask sends it."""
+    """Convert a reply to a Flask response."""
     status, headers, body = reply
     return Response(body, status=status, headers=headers)

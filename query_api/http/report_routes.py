@@ -1,4 +1,4 @@
-"""The reports of the quality checks, as files of this machine: a list, and each page."""
+"""Serves the quality checks' reports from files on this machine: a list, and each page."""
 
 import re
 from datetime import UTC, datetime
@@ -6,10 +6,10 @@ from pathlib import Path
 
 from flask import Blueprint, Response, abort, render_template_string, send_from_directory
 
-# What include/quality/report.py makes of a run id.
+# The file names that include/quality/report.py derives from run ids.
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*\.(html|json)")
 LISTED = 200
-# A report needs nothing but itself: no script, no other host.
+# A report is self-contained: no scripts, no other hosts.
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 LIST = """<!doctype html><html lang="en"><meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1"><title>Quality checks</title>
@@ -17,13 +17,13 @@ LIST = """<!doctype html><html lang="en"><meta charset="utf-8">
 <style>:root{color-scheme:light dark}body{font:16px/1.6 system-ui,sans-serif;max-width:46rem;margin:2rem auto;padding:0 1rem}
 li{overflow-wrap:anywhere}time{opacity:.7}</style>
 <h1>Quality checks</h1>
-{% if pages %}<p>Newest first.</p>{% else %}<p>No check has been made yet: run <code>./foldlake quality</code>.</p>{% endif %}
+{% if pages %}<p>Newest first.</p>{% else %}<p>No check has run yet: run <code>./foldlake quality</code>.</p>{% endif %}
 <ul>{% for name, at in pages %}<li><a href="{{ name }}">{{ name[:-5] }}</a> <time>{{ at }}</time>{% endfor %}</ul></html>
 """
 
 
 def reports_blueprint(directory: Path) -> Blueprint:
-    """Return the reports below `directory` as part of a Flask application."""
+    """Return the reports in `directory` as a Flask blueprint."""
     blueprint = Blueprint("reports", __name__)
 
     @blueprint.get("/reports/quality/")
@@ -33,7 +33,7 @@ def reports_blueprint(directory: Path) -> Blueprint:
     @blueprint.get("/reports/quality/<name>")
     def get_report(name: str) -> Response:
         if not NAME.fullmatch(name):
-            abort(404, "There is no such report: /reports/quality/ lists them.")
+            abort(404, "No such report: /reports/quality/ lists all reports.")
         response = send_from_directory(directory, name, max_age=0)
         response.headers["Content-Security-Policy"] = POLICY
         return response

@@ -1,9 +1,9 @@
-"""What the HTTP server loads in each of its worker processes."""
+"""The WSGI entry point, which the HTTP server loads in each worker process."""
 
 from include.parent_death import die_with_parent
 from include.settings import Settings
 from query_api.http.app import create_wsgi
 
-# It would go on answering on a port that is not its own any more.
+# An orphaned worker would keep answering on a port that another server may have taken over.
 die_with_parent()
 application = create_wsgi(Settings())

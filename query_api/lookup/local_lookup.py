@@ -1,4 +1,4 @@
-"""Answering from this node's own store."""
+"""Lookups in this node's own store."""
 
 import threading
 import time
@@ -24,12 +24,12 @@ from query_api.store.directory import StoreDirectory
 
 BOUND_POLL_S = 0.002
 SOURCE_OFFSET_NAME = SOURCE_OFFSET.name
-# A removed store's place on the disk is given back by every worker after so long at most.
+# Every worker frees the disk space of a removed store within this time.
 WATCH_INTERVAL_S = 5.0
 
 
 class Role(StrEnum):
-    """In which role a node answered."""
+    """The role in which a node answered."""
 
     OWNER = "owner"
     STANDBY = "standby"
@@ -37,7 +37,7 @@ class Role(StrEnum):
 
 @dataclass(frozen=True)
 class KeyLocation:
-    """Where a key lives: the read model's state here, the version asked for, and the key's partition."""
+    """A key's location: the read model's state on this node, the requested version, and the key's partition."""
 
     state: NodeState
     model: ModelState
@@ -47,7 +47,7 @@ class KeyLocation:
 
     @property
     def owner(self) -> str | None:
-        """URL of the partition's owner."""
+        """URL of the partition's owner; None while it has none."""
         return self.model.owners.get(self.partition)
 
     @property
@@ -57,12 +57,12 @@ class KeyLocation:
 
     @property
     def role(self) -> Role:
-        """In which role this node answers."""
+        """The role in which this node answers."""
         return Role.OWNER if self.is_owned_here else Role.STANDBY
 
 
 class LocalAnswer(NamedTuple):
-    """A record found here: the changelog's value, its fields without logical types, and the store it was read from."""
+    """A record from this node: the stored value, its fields without logical types, and the store it was read from."""
 
     place: KeyLocation
     role: Role
@@ -81,7 +81,7 @@ class LocalPage:
 
 
 class LocalLookup:
-    """Looks keys up in this node's stores. One for each HTTP worker process; safe for use by several threads."""
+    """Looks keys up in this node's stores. One per HTTP worker process; thread-safe."""
 
     def __init__(self, settings: Settings) -> None:
         self.node_name = settings.node.name
@@ -93,9 +93,9 @@ class LocalLookup:
         self._state: NodeState | None = None
 
     def state(self) -> NodeState | None:
-        """Return what the materializer said last; None when it has never said anything.
+        """Return the latest state from the materializer; None before the first one.
 
-        With each new state, stores that are gone are let go.
+        Each new state also closes the stores that were removed.
         """
         state = self._watch.current()
         if state is not self._state:
@@ -106,25 +106,25 @@ class LocalLookup:
         return state
 
     def watch(self) -> None:
-        """Ask for the state now and then, for a worker that nobody asks for anything."""
-        threading.Thread(target=self._watch_on, name="node state", daemon=True).start()
+        """Check the state periodically, so that a worker without requests closes removed stores too."""
+        threading.Thread(target=self._watch_loop, name="node state", daemon=True).start()
 
-    def _watch_on(self) -> None:
+    def _watch_loop(self) -> None:
         while True:
             time.sleep(WATCH_INTERVAL_S)
             self.state()
 
     def place(self, model_name: str, key: bytes, version: int | None = None) -> KeyLocation:
-        """Return where a key lives; raises LookupFailedError when nobody can say."""
+        """Return a key's location; raises LookupFailedError when this node cannot determine it."""
         state, model, number = self._version(model_name, version)
         return KeyLocation(state, model, number, key, partition_of(key, model.partition_count))
 
-    def partition_place(self, model_name: str, partition: int, version: int | None = None) -> KeyLocation:
-        """Return a partition held by this node, as the place of no key in particular; raises LookupFailedError."""
+    def locate_partition(self, model_name: str, partition: int, version: int | None = None) -> KeyLocation:
+        """Return the location of a partition that this node stores, without a key; raises LookupFailedError."""
         state, model, number = self._version(model_name, version)
         if partition not in model.versions[number].partitions:
             where = f"partition {partition} of {model_name} v{number}"
-            raise LookupFailedError(FailureReason.NOT_OWNER, f"{self.node_name} does not hold {where}.")
+            raise LookupFailedError(FailureReason.NOT_OWNER, f"{self.node_name} does not store {where}.")
         return KeyLocation(state, model, number, b"", partition)
 
     def _version(self, model_name: str, version: int | None) -> tuple[NodeState, ModelState, int]:
@@ -147,12 +147,12 @@ class LocalLookup:
         return state, model, number
 
     def is_ready(self, place: KeyLocation) -> bool:
-        """Whether this node holds the key's partition and its records were complete."""
+        """Whether this node stores the key's partition and has caught up with its changelog."""
         held = place.model.versions[place.version].partitions.get(place.partition)
         return held is not None and held.is_ready and place.state.age_s() <= self._max_age_s
 
     def find(self, place: KeyLocation, bound: PositionBound | None = None) -> LocalAnswer:
-        """Return the key's record from this node's store; with a bound, wait a little for it.
+        """Return the key's record from this node's store; with a bound, wait up to MAX_WAIT_S for it to be met.
 
         Raises LookupFailedError.
         """
@@ -163,7 +163,7 @@ class LocalLookup:
             deadline = time.monotonic() + MAX_WAIT_S
             while answer is None or not bound.is_met_by(answer.raw[SOURCE_OFFSET_NAME]):
                 if time.monotonic() >= deadline:
-                    raise LookupFailedError(FailureReason.NOT_UP_TO_BOUND, _behind(bound, answer))
+                    raise LookupFailedError(FailureReason.NOT_UP_TO_BOUND, _bound_not_met(bound, answer))
                 time.sleep(BOUND_POLL_S)
                 answer = self._read(place)
         if answer is None:
@@ -200,7 +200,7 @@ class LocalLookup:
     def _not_readable(
         self, place: KeyLocation, error: StoreDamagedError | StoreMissingError
     ) -> LookupFailedError:
-        """Return what a lookup has to say of a store that cannot be read; leaves word of damage."""
+        """Return the lookup failure for a store that cannot be read; reports damage to the materializer."""
         if isinstance(error, StoreDamagedError):
             self._stores.report_damage(place.model.name, place.version, error)
         return LookupFailedError(FailureReason.NOT_READY, str(error))
@@ -209,9 +209,9 @@ class LocalLookup:
         age_s = place.state.age_s()
         where = f"partition {place.partition} of {place.model.name} v{place.version}"
         if age_s > self._max_age_s:
-            return f"The materializer of {self.node_name} has been silent for {age_s:.0f} s."
+            return f"The materializer of {self.node_name} has not updated its state for {age_s:.0f} s."
         if place.partition not in place.model.versions[place.version].partitions:
-            return f"{self.node_name} does not hold {where}."
+            return f"{self.node_name} does not store {where}."
         return f"{self.node_name} is still reading {where} from its changelog."
 
     def decode(self, answer: LocalAnswer) -> StateRecord:
@@ -219,9 +219,9 @@ class LocalLookup:
         return self.decoder(answer)(answer.record)
 
     def decoder(self, found: LocalAnswer | LocalPage) -> Callable[[StoredRecord], StateRecord]:
-        """Return what decodes records with the schemas of the store they were read from, each schema read once.
+        """Return a decoder that uses the schemas of the store that the records were read from, and caches them.
 
-        Another store may have taken that one's place meanwhile, and be empty. What is returned raises LookupFailedError.
+        The version's current store may be another one by now, and be empty. The decoder raises LookupFailedError.
         """
 
         @cache
@@ -235,14 +235,14 @@ class LocalLookup:
         return lambda record: decode_state_record(record.value, schema_of)
 
     def positions(self, model: ModelState, version: int) -> dict[int, ChangelogPosition]:
-        """Return the stored position of every partition held here; empty when there is no store yet."""
+        """Return the position of every partition in this node's store; empty while it has no store."""
         try:
             return self._stores.get(model.name, version, model.partition_count)[0].positions()
         except (StoreMissingError, StoreDamagedError):
             return {}
 
 
-def _behind(bound: PositionBound, answer: LocalAnswer | None) -> str:
+def _bound_not_met(bound: PositionBound, answer: LocalAnswer | None) -> str:
     if answer is None:
         return (
             f"The key has no record after {MAX_WAIT_S:g} s; asked for was source offset {bound.min_offset}."

@@ -1,4 +1,4 @@
-"""Why a lookup has no answer: a closed set, each with one HTTP status and what its caller should do."""
+"""The reasons for which a lookup can fail: a closed set, each with one HTTP status and advice for the caller."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -6,10 +6,10 @@ from enum import Enum
 
 @dataclass(frozen=True)
 class Meaning:
-    """What a failure reason is to an HTTP client.
+    """The HTTP form of a failure reason.
 
     advice: what the caller should do.
-    retry_after_s: after how long it is worth trying again; None when trying again will not help.
+    retry_after_s: when to retry; None when a retry does not help.
     """
 
     status: int
@@ -19,18 +19,18 @@ class Meaning:
 
 
 class FailureReason(Enum):
-    """Every reason there is. Modelled on Kafka Streams' query.FailureReason."""
+    """The complete set of reasons. Modelled on Kafka Streams' query.FailureReason."""
 
     NOT_OWNER = Meaning(
         421,
         "not owner",
-        "This node does not hold the key's partition: ask the owner that /api/partitions names.",
+        "This node does not store the key's partition: send the request to its owner, listed at /api/partitions.",
         1,
     )
     NOT_READY = Meaning(
         503,
         "not ready",
-        "The key's partition is being read from the changelog or its owner is away: try again.",
+        "The key's partition is being read from the changelog, or its owner is unavailable: try again.",
         1,
     )
     NOT_UP_TO_BOUND = Meaning(
@@ -39,17 +39,19 @@ class FailureReason(Enum):
         "The event at minOffset is not folded yet: try again, or ask without.",
         1,
     )
-    UNKNOWN_MODEL = Meaning(404, "unknown model", "See /api/read-models for what there is.")
+    UNKNOWN_MODEL = Meaning(
+        404, "unknown model", "Check the read model and the version: /api/read-models lists them."
+    )
     UNKNOWN_KEY = Meaning(404, "unknown key", "No event of this key has been folded: check the key.")
 
     @property
     def slug(self) -> str:
-        """The reason as it stands in a problem's type and in metrics."""
+        """The reason's name in problem types and metrics."""
         return self.name.lower().replace("_", "-")
 
 
 class LookupFailedError(Exception):
-    """A lookup that has no answer, why, and in which detail."""
+    """A lookup failed, for this reason, with a detail for people."""
 
     def __init__(self, reason: FailureReason, detail: str) -> None:
         super().__init__(detail)

@@ -1,4 +1,4 @@
-"""Answering by key on any node: from the own store where the key's partition is owned here, else by asking the owner."""
+"""Answers lookups on any node: from its own store if it owns the key's partition, else by proxying to the owner."""
 
 from collections.abc import Iterator
 from http import HTTPStatus
@@ -17,13 +17,13 @@ from query_api.lookup.lookup_failures import FailureReason, LookupFailedError
 from query_api.lookup.position_bound import MAX_WAIT_S, PositionBound
 from query_api.lookup.routing import candidates
 
-# With these, another node may still have the answer.
+# After these failures, another node may still have the answer.
 TRY_ELSEWHERE = frozenset({FailureReason.NOT_OWNER, FailureReason.NOT_READY})
 _TRY_ELSEWHERE_SLUGS = frozenset(reason.slug for reason in TRY_ELSEWHERE)
 
 
 class Lookups:
-    """The routing of lookups. One for each HTTP worker process; safe for use by several threads."""
+    """The routing of lookups. One per HTTP worker process; thread-safe."""
 
     def __init__(self, local: LocalLookup, peers: Peers) -> None:
         self.local = local
@@ -32,10 +32,9 @@ class Lookups:
     def answer(
         self, place: KeyLocation, target: str, hop: str | None, bound: PositionBound | None = None
     ) -> LocalAnswer | PeerResponse:
-        """Return the answer for a key; `target` is the path and query under which another node gives it.
+        """Return the answer for a key; `target` is the path and query for the same lookup on another node.
 
-        hop: the hop header of the request. A request that carries one is answered here or not at all, so that none
-            goes round.
+        hop: the hop header of the request. A request that has one is never proxied again, which prevents loops.
         Raises LookupFailedError.
         """
         failure: LookupFailedError | None = None
@@ -49,7 +48,7 @@ class Lookups:
             except LookupFailedError as error:
                 if hop is not None or error.reason not in TRY_ELSEWHERE:
                     raise
-                # Not the error itself: its traceback would keep the store open that it tells of.
+                # A copy: the traceback of the error itself would keep the failed store open.
                 failure = LookupFailedError(error.reason, error.detail)
         found = self._first_answer(place, target, bound)
         if found is not None:
@@ -58,14 +57,14 @@ class Lookups:
             raise failure
         owner = f"is owned by {place.owner}" if place.owner else "has no owner yet"
         detail = (
-            f"Partition {place.partition} of {place.model.name} {owner}, and no node that holds it answers."
+            f"Partition {place.partition} of {place.model.name} {owner}, and no node that stores it answers."
         )
         raise LookupFailedError(FailureReason.NOT_READY, detail)
 
     def _first_answer(
         self, place: KeyLocation, target: str, bound: PositionBound | None
     ) -> LocalAnswer | PeerResponse | None:
-        """Ask the owner, then its standbys, then the other nodes; this node only where it is not the owner, which has failed."""
+        """Try the owner, its standbys, then the other nodes; this node only if it is not the owner (the caller tried that)."""
         for url in _in_order(place):
             if url != place.state.url:
                 response = self._ask(url, place, target, bound)
@@ -82,7 +81,7 @@ class Lookups:
     def _ask(
         self, url: str, place: KeyLocation, target: str, bound: PositionBound | None
     ) -> PeerResponse | None:
-        """Return another node's answer, or None when it has none and someone else may."""
+        """Return another node's answer, or None when a further node should be tried."""
         peer = self.peers.at(url)
         if peer.is_down:
             return None
@@ -100,7 +99,7 @@ class Lookups:
 
 
 def _in_order(place: KeyLocation) -> Iterator[str]:
-    """Yield the URLs of the nodes to ask; the first alone costs little, and nearly always has the answer."""
+    """Yield the URLs of the nodes to try. The owner comes first without sorting the others: it nearly always answers."""
     if place.owner is not None:
         yield place.owner
     nodes = {*place.state.nodes, place.state.url}

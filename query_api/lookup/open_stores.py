@@ -1,6 +1,6 @@
-"""The stores that an HTTP worker has open: each is opened by its first lookup, and dropped after its removal.
+"""The stores that an HTTP worker has open: a store is opened by its first lookup, and closed after its removal.
 
-An open store keeps its space on the disk, removed or not, until the last thread that reads from it has finished.
+An open store occupies its disk space, even when removed, until the last thread that reads from it has finished.
 """
 
 import threading
@@ -16,7 +16,7 @@ OpenStore = tuple[StoreReader, RawDecoder]
 
 
 class OpenStores:
-    """The open stores of one node by (read model, version). Safe for use by several threads."""
+    """The open stores of one node by (read model, version). Thread-safe."""
 
     def __init__(self, directory: StoreDirectory) -> None:
         self._directory = directory
@@ -38,7 +38,7 @@ class OpenStores:
             return opened
 
     def keep(self, versions: AbstractSet[tuple[str, int]]) -> None:
-        """Drop every store that is not of these versions, or was replaced."""
+        """Drop the stores of all other versions, and those that were replaced."""
         for name, opened in list(self._open.items()):
             if name in versions and not opened[0].is_replaced():
                 continue

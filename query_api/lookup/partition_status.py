@@ -45,7 +45,7 @@ def _report(
     )
     if held is None or position is None:
         return report
-    # The node reads the end less often than its position moves.
+    # The end offset is fetched less often than the position advances.
     end = max(held.end_offset, position.next_offset)
     folded = position.folded.get(partition, -1)
     source_end = None if report.source_end is None else max(report.source_end, folded + 1)
@@ -61,12 +61,12 @@ def _report(
 
 
 def merged(own: Iterable[PartitionReport], others: Iterable[PartitionReport]) -> list[PartitionReport]:
-    """Return one report for each partition: its owner's where the owner has answered, else that of another holder."""
+    """Return one report per partition: its owner's if the owner has answered, else that of another node that stores it."""
     best = {_place(report): report for report in own}
     for report in others:
         place = _place(report)
         if place in best and _rank(report) > _rank(best[place]):
-            # Ownership as this node sees it, so that the whole answer has one view of it.
+            # Ownership as seen by this node, so that the whole answer is consistent.
             best[place] = replace(report, owner=best[place].owner, standbys=best[place].standbys)
     return list(best.values())
 

@@ -1,4 +1,4 @@
-"""The caller's bound on how old an answer may be: the parameter `minOffset`, the offset that a command returned."""
+"""The caller's bound on the age of an answer: the parameter `minOffset`, an offset that a command has returned."""
 
 from dataclasses import dataclass
 
@@ -12,14 +12,14 @@ MAX_WAIT_S = 1.0
 class PositionBound:
     """The event at this offset of the key's source partition must be folded into the answer.
 
-    All events of a key stand in one partition and are folded in their order, so the offset in the key's own record
-    decides (docs/decisions/0006).
+    All events of a key are in one partition and are folded in order, so the offset in the key's own record is
+    sufficient (docs/decisions/0006).
     """
 
     min_offset: int
 
     def is_met_by(self, source_offset: int) -> bool:
-        """Whether a record with this offset contains the event. For each lookup, so without a `Position`."""
+        """Whether a record with this offset includes the event. Called by every lookup, so it creates no `Position`."""
         return source_offset >= self.min_offset
 
     @classmethod

@@ -1,7 +1,7 @@
-"""The position fields of a state record, read fast: what the materializer needs of each record that passes.
+"""Fast decoding of state records for the materializer, which needs only a record's position fields.
 
-Decoding decimals and time stamps costs most of a state record's decoding; neither is needed here, so the record is
-read with its schema's logical types taken away.
+Most of the cost of decoding a state record is in decimals and timestamps. Neither is needed here, so the record is
+decoded with a schema without logical types.
 """
 
 import io
@@ -20,7 +20,7 @@ class UndecodableError(ValueError):
 
 
 def without_logical_types(schema: Any) -> Any:  # noqa: ANN401 - an Avro schema is JSON of any shape
-    """Return the schema with the bare types under its logical ones."""
+    """Return the schema with each logical type replaced by its underlying type."""
     if isinstance(schema, dict):
         bare = {
             k: without_logical_types(v)
@@ -34,10 +34,10 @@ def without_logical_types(schema: Any) -> Any:  # noqa: ANN401 - an Avro schema 
 
 
 class RawDecoder:
-    """Reads state records without their logical types.
+    """Decodes state records without their logical types.
 
-    `schema_text` gives a schema id's text, or None when there is no such schema; it may raise when nothing can be
-    known of the id now, and that error passes through.
+    `schema_text` returns a schema by its id, or None for an unknown id; it may raise when the registry is
+    unavailable, and that error is not caught here.
     """
 
     def __init__(self, schema_text: Callable[[int], str | None]) -> None:
@@ -53,13 +53,13 @@ class RawDecoder:
         schema = self._parsed.get(schema_id) or self._parse(schema_id)
         try:
             fields: Any = fastavro.schemaless_reader(io.BytesIO(value[HEADER_BYTES:]), schema, None)
-            position_values(fields)  # all are there
+            position_values(fields)  # raises if one is missing
         except Exception as error:
             message = f"does not fit schema {schema_id}: {error!r}"
             raise UndecodableError(message) from error
         return cast(dict[str, Any], fields)
 
-    def _parse(self, schema_id: int) -> Any:  # noqa: ANN401 - fastavro's parsed schemas have no type of their own
+    def _parse(self, schema_id: int) -> Any:  # noqa: ANN401 - fastavro's parsed schemas have no public type
         text = self._schema_text(schema_id)
         if text is None:
             message = f"schema id {schema_id} is unknown to the registry"

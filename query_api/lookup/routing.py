@@ -1,4 +1,4 @@
-"""The partition of a key, the standbys of a partition, and the order in which nodes are asked for a key."""
+"""The partition of a key, the standbys of a partition, and the order in which nodes are tried."""
 
 from collections.abc import Iterable, Mapping
 from zlib import crc32
@@ -7,16 +7,16 @@ from confluent_kafka import murmur2
 
 
 def partition_of(key: bytes, partitions: int) -> int:
-    """Return the partition of a key, as Kafka's Java client has it: murmur2(key) % partitions."""
+    """Return the partition of a key, computed like Kafka's Java client: murmur2(key) % partitions."""
     return int(murmur2(key, partitions))
 
 
 def standbys_of(
     topic: str, partition: int, owner: str | None, nodes: Iterable[str], replicas: int
 ) -> tuple[str, ...]:
-    """Return the URLs of a partition's standbys; the same on every node that knows the same nodes.
+    """Return the URLs of a partition's standbys; equal on all nodes with the same membership.
 
-    Highest random weight: when a node joins or leaves, only the partitions that it is a standby of move.
+    Highest random weight: when a node joins or leaves, only the partitions that it is a standby for move.
     Source: Thaler and Ravishankar, "Using name-based mappings to increase hit rates", 1998.
     """
     others = sorted(node for node in nodes if node != owner)
@@ -33,9 +33,9 @@ def standby_table(
 
 
 def candidates(owner: str | None, standbys: Iterable[str], nodes: Iterable[str]) -> tuple[str, ...]:
-    """Return the URLs to ask for a key, best first: the owner, the standbys, then all other nodes.
+    """Return the URLs to try for a key, in order: the owner, the standbys, then all other nodes.
 
-    Another node may still hold a partition that it owned until recently.
+    Another node may still store a partition that it owned until recently.
     """
     ordered = [owner] if owner else []
     ordered += [url for url in standbys if url not in ordered]

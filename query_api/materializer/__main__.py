@@ -8,7 +8,7 @@ from include.errors import FoldlakeError
 from include.settings import Settings
 from query_api.materializer.node_materializer import Materializer
 
-# A thread that keeps the interpreter for the default 5 ms delays the one that follows the live version.
+# With the default of 5 ms, another thread holding the GIL delays the thread that follows the live version.
 SWITCH_INTERVAL_S = 0.001
 
 log = logging.getLogger(__name__)
@@ -24,7 +24,7 @@ def main() -> int:
             signal.signal(number, lambda *_: materializer.stop())
         materializer.run()
     except FoldlakeError as error:
-        log.error("%s", error)  # noqa: TRY400 - the message is for the operator, who needs no traceback
+        log.error("%s", error)  # noqa: TRY400 - operators need the message, not a traceback
         return 1
     return 0
 

@@ -4,7 +4,7 @@ from confluent_kafka import Consumer
 
 
 def changelog_consumer(bootstrap_servers: str, client_id: str) -> Consumer:
-    """Return a consumer for manual assignment that never commits and never resets an offset by itself."""
+    """Return a consumer for manual assignment that never commits and never resets an offset automatically."""
     return Consumer(
         {
             "bootstrap.servers": bootstrap_servers,

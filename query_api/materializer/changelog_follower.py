@@ -16,15 +16,15 @@ from query_api.lookup.raw_decoder import RawDecoder, UndecodableError
 from query_api.materializer.changelog_batch import ChangelogBatch
 from query_api.store.base import Change, ChangelogPosition, StoreWriter
 
-# A record is applied as soon as it arrives, together with up to this many that have arrived meanwhile.
+# A record is applied as soon as it arrives, in a batch with up to this many others that have arrived by then.
 BATCH_RECORDS = 10_000
 POLL_S = 0.1
 REGISTRY_RETRY_S = 1.0
-# How often the position of an idle partition is stored again, with the time up to which it is known to be current.
+# How often the position of an idle partition is stored again, with the time at which it was last known to be current.
 AS_OF_INTERVAL_S = 10.0
-# Tombstones are kept for a day (Kafka's delete.retention.ms): a node that was away for longer may miss a deletion.
+# Tombstones are kept for a day (Kafka's delete.retention.ms): a node that was down for longer may miss a deletion.
 RESUME_LIMIT_S = 12 * 3600.0
-# Every bad record up to this one is logged, then every thousandth: a broken writer must not fill the disk with logs.
+# The first bad records, up to this number, are logged, then every thousandth: a faulty writer must not fill the disk.
 LOGGED_BAD_RECORDS = 20
 
 log = logging.getLogger(__name__)
@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 class _FollowedPartition:
     """A partition being followed.
 
-    ready_offset: the changelog's end when following began; at this offset the partition is ready. None: unknown.
+    ready_offset: the changelog's end offset when following started; from this offset the partition is ready. None: unknown.
     released_at: when the partition was last removed from the target, by the monotonic clock.
     """
 
@@ -61,7 +61,7 @@ class ChangelogFollower:
         """Follow `topic` into `store`.
 
         release_grace_s: how long a partition is kept after it moved to another node; lookups may still arrive here.
-        previously_ready: partitions that were ready until this process was restarted a moment ago.
+        previously_ready: partitions that were ready just before this process was restarted.
         on_change: called when a partition becomes ready.
         """
         self._topic = topic
@@ -85,11 +85,11 @@ class ChangelogFollower:
         self._assign()
 
     def set_target(self, partitions: frozenset[int]) -> None:
-        """Set the partitions to follow from now on."""
+        """Set the partitions to follow."""
         self._target = partitions
 
     def stop(self) -> None:
-        """End a wait in `run_once`, now and from now on."""
+        """Interrupt the current and every later wait in `run_once`."""
         self._stopping.set()
 
     def partitions(self) -> dict[int, PartitionState]:
@@ -104,13 +104,13 @@ class ChangelogFollower:
         return -1 if watermarks is None else int(watermarks[1])
 
     def run_once(self) -> None:
-        """Apply the records that have arrived, or wait a moment for one.
+        """Apply the records that have arrived, or wait briefly for one.
 
         Raises FollowingStoppedError when `stop` is called while the schema registry is unavailable.
         """
         self._adopt_target()
         if not self._followed:
-            time.sleep(POLL_S)  # without an assignment, poll returns at once
+            time.sleep(POLL_S)  # without an assignment, poll returns immediately
             return
         first = self._consumer.poll(POLL_S)
         if first is not None:
@@ -132,7 +132,7 @@ class ChangelogFollower:
                 self._forget(partition)
 
     def _adopt_target(self) -> None:
-        """Add partitions that are new in the target; remove those that left it longer than the grace time ago."""
+        """Add partitions that are new in the target; remove those that left it more than the grace time ago."""
         target = self._target
         if target is None:
             return
@@ -196,7 +196,7 @@ class ChangelogFollower:
         batch.advance(partition, offset + 1)
         if not key or len(key) > self._max_key_bytes:
             self._skip_bad(
-                message, f"its key has {len(key or b'')} bytes, the store takes 1 to {self._max_key_bytes}"
+                message, f"its key has {len(key or b'')} bytes, the store accepts 1 to {self._max_key_bytes}"
             )
             return
         if value is None:
@@ -241,7 +241,7 @@ class ChangelogFollower:
         name = error.name()
         if name == "_PARTITION_EOF":
             batch.at_end.add(partition)
-            # The end can be beyond the last record: compaction has removed those in between.
+            # The end offset can be beyond the last record, because compaction removes records.
             if partition in self._followed and offset > batch.next_offsets[partition]:
                 batch.advance(partition, offset)
         elif name == "_AUTO_OFFSET_RESET" and partition in self._followed:
@@ -275,7 +275,7 @@ class ChangelogFollower:
             self._on_change()
 
     def _refresh_idle_positions(self) -> None:
-        """Store from time to time that an idle partition's position is still current."""
+        """Periodically store that an idle partition's position is still current."""
         now = time.time()
         idle = {
             p: replace(followed.position, as_of=now)

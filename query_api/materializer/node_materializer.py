@@ -1,6 +1,6 @@
 """The materializer of a query node: consumes changelogs into the local store, and publishes the node's state.
 
-`python -m query_api.materializer` runs it. It may be killed at any time. It waits for Kafka, the schema registry and the
+`python -m query_api.materializer` runs it. It can be killed at any time. It waits for Kafka, the schema registry and the
 version registry while they are unavailable.
 """
 
@@ -53,9 +53,9 @@ class Materializer:
         self._previous = self._previous_state()
 
     def _previous_state(self) -> NodeState:
-        """Return the state that the previous process published; its partitions only if workers still answer from it."""
+        """Return the state that the previous process published; its partitions only if workers still use that state."""
         empty = NodeState(node=self._settings.node.name, url=self._settings.node.advertised_url)
-        # Workers reject a state that is older than the session timeout; this process needs a moment to publish its own.
+        # Workers reject a state older than the session timeout, and this process needs some time to publish its own.
         max_age_s = self._settings.node.session_timeout_s - HEARTBEAT_S
         return previous_state(node_state.read(self._settings.store_dir), empty, max_age_s)
 
@@ -80,8 +80,8 @@ class Materializer:
     def stop(self) -> None:
         """End `run` within a heartbeat.
 
-        Signal handlers call it, so it only sets an attribute: the code that the signal interrupts may hold an event's
-        lock or a log's stream.
+        Called by signal handlers, so it only sets an attribute: the interrupted code may hold the lock of an event
+        or of a log stream.
         """
         self._is_stop_requested = True
 
@@ -95,7 +95,7 @@ class Materializer:
         self._directory.unlock()
 
     def _observe(self) -> None:
-        """Observe the cluster once, then wait until the interval is over or `_observe_now` is set."""
+        """Observe the cluster once, then wait for the interval or until `_observe_now` is set."""
         try:
             self._view = self._observer.observe()
             self._waiting_for = ""
@@ -111,7 +111,7 @@ class Materializer:
         self._observe_now.set()
 
     def _step(self) -> None:
-        """Reconcile subscriptions, followers and the state file with the newest view."""
+        """Reconcile subscriptions, followers and the state file with the latest view."""
         for thread in self._threads:
             if thread.failure is not None:
                 raise thread.failure
@@ -181,6 +181,6 @@ class _WatchedThread(threading.Thread):
         try:
             while not self._stopping.is_set():
                 self._turn()
-        except Exception as error:  # noqa: BLE001 - the main loop raises it again
+        except Exception as error:  # noqa: BLE001 - the main loop re-raises it
             self.failure = error
             self._on_failure()

@@ -28,7 +28,7 @@ def previous_state(found: NodeState | None, empty: NodeState, max_age_s: float) 
     """Return the part of the stored state that is valid when a materializer starts.
 
     empty: this node's state before the first view of the cluster.
-    max_age_s: of an older state only the routing is valid, not the partitions: other nodes have answered meanwhile,
+    max_age_s: in an older state only the routing is valid, not the partitions: other nodes have answered since,
         and this node's records may be older than their answers.
     """
     if found is None or found.url != empty.url:
@@ -65,8 +65,8 @@ def build_state(
 ) -> NodeState:
     """Return the state to publish to the HTTP workers.
 
-    previous: the state that the previous process published; used where there is nothing newer.
-    owned: this node's own assignment; None before the first one: the routing table decides then.
+    previous: the state that the previous process published; used until newer data is available.
+    owned: this node's own assignment; None before the first one, when the routing table decides.
     """
     if view is None:
         return previous
@@ -131,7 +131,7 @@ def _version_state(
 
 
 def target_partitions(state: NodeState, model: str, number: int) -> frozenset[int]:
-    """Return the partitions of a version that this node should follow: those it owns and those it is a standby of."""
+    """Return the partitions of a version that this node should follow: those that it owns or is a standby for."""
     known = state.models.get(model)
     if known is None or number not in known.versions:
         return frozenset()

@@ -17,7 +17,7 @@ from query_api.store.base import Binding, StoreWriter
 from query_api.store.directory import StoreDirectory
 
 HOUSEKEEPING_INTERVAL_S = 1.0
-# A store that has been open for this long does not kill its writer.
+# A store that has been open for this long is assumed not to crash its writer.
 STABLE_S = 10.0
 
 log = logging.getLogger(__name__)
@@ -62,27 +62,27 @@ class VersionFollower(threading.Thread):
         self.records = 0
 
     def set_target(self, partitions: frozenset[int]) -> None:
-        """Set the partitions to follow from now on."""
+        """Set the partitions to follow."""
         self._target = partitions
         follower = self._follower
         if follower is not None:
             follower.set_target(partitions)
 
     def partitions(self) -> dict[int, PartitionState] | None:
-        """Return the followed partitions, after the end the last ones; None while the store is being opened."""
+        """Return the followed partitions (after the end, the last ones); None while the store is being opened."""
         with self._follower_lock:
             return self._last_partitions if self._follower is None else self._follower.partitions()
 
     @property
     def bad_records(self) -> int:
-        """Changelog records skipped since following began."""
+        """Changelog records skipped since following started."""
         follower = self._follower
         return 0 if follower is None else follower.bad_records
 
     def end(self, *, discard: bool = False) -> None:
-        """Request that following ends and the store is closed; returns at once.
+        """Request that following ends and the store is closed; returns immediately.
 
-        discard: the store is going to be removed, and need not be complete on the disk.
+        discard: the store will be removed, so it need not be synced to disk.
         """
         self._is_discarded = discard
         self._stopping.set()
@@ -91,7 +91,7 @@ class VersionFollower(threading.Thread):
             follower.stop()
 
     def run(self) -> None:
-        """Follow until the end; the materializer reads `failure` and decides what to do."""
+        """Follow until `end` or an error; the materializer handles `failure`."""
         try:
             self._follow()
         except Exception as error:
@@ -121,7 +121,7 @@ class VersionFollower(threading.Thread):
                 store.close(sync=False)
 
     def _follow_into(self, store: StoreWriter) -> None:
-        """Follow until `end`; raises what failed."""
+        """Follow until `end`; raises the error that stopped it."""
         reference = self.reference
         consumer = changelog_consumer(
             self._settings.kafka.bootstrap_servers, self._settings.node.advertised_url
@@ -153,7 +153,7 @@ class VersionFollower(threading.Thread):
             consumer.close()
 
     def _detach(self) -> None:
-        """Keep other threads from querying the follower: its consumer is about to be closed."""
+        """Prevent other threads from querying the follower, whose consumer is about to be closed."""
         with self._follower_lock:
             if self._follower is not None:
                 self._last_partitions = self._follower.partitions()

@@ -1,6 +1,6 @@
-"""Starts and ends the followers of all versions, pauses those that failed, and removes stores.
+"""Starts and ends the followers of all versions, pauses failed ones, and removes stores.
 
-HTTP workers answer from a store as long as the node's state lists its partitions. So a store is removed only after a
+HTTP workers use a store while the node's state lists its partitions. A store is therefore removed only after a
 state without its partitions was published, the workers have read that state, and the store's follower has ended.
 Nothing here blocks: the calling thread also publishes the node's heartbeat.
 """
@@ -18,9 +18,9 @@ from query_api.materializer.reconcile import FollowerStatus, versions_to_follow
 from query_api.materializer.version_follower import VersionReference
 from query_api.store.directory import StoreDirectory
 
-# Workers check for a new state every 50 ms; a lookup that began with the previous state has ended after this time.
+# Workers check for a new state every 50 ms; a lookup that started with the previous state has ended after this time.
 STATE_PROPAGATION_S = 0.2
-# A failed version that is not live is started again after this time, in which an operator can free space.
+# A failed version that is not live is restarted after this time, in which an operator can free disk space.
 PAUSE_S = 60.0
 STOP_TIMEOUT_S = 15.0
 ENDED_STAGES = frozenset({Stage.RETIRED, Stage.ABANDONED})
@@ -37,13 +37,13 @@ class FollowerThread(FollowerStatus, Protocol):
     failure: Exception | None
 
     def set_target(self, partitions: frozenset[int]) -> None:
-        """Set the partitions to follow from now on."""
+        """Set the partitions to follow."""
 
     def end(self, *, discard: bool = False) -> None:
-        """Request that it ends; returns at once."""
+        """Request that it ends; returns immediately."""
 
     def is_alive(self) -> bool:
-        """Whether it has not ended yet."""
+        """Whether it is still running."""
 
     def join(self, timeout: float | None = None) -> None:
         """Wait until it has ended."""
@@ -51,14 +51,14 @@ class FollowerThread(FollowerStatus, Protocol):
 
 @dataclass
 class _Ending:
-    """A follower that was requested to end, and when a state without its partitions was published."""
+    """A follower that is ending, and when a state without its partitions was published."""
 
     follower: FollowerThread
     is_discarded: bool
     published_at: float | None = None
 
     def is_over(self) -> bool:
-        """Whether no thread writes its store any more, and no worker answers from it."""
+        """Whether its store has neither a writer nor a worker that reads from it."""
         return (
             not self.follower.is_alive()
             and self.published_at is not None
@@ -67,7 +67,7 @@ class _Ending:
 
 
 class VersionFollowers:
-    """The followers of all versions, reconciled with the cluster. Not for use by several threads at once."""
+    """The followers of all versions, reconciled with the cluster. Not thread-safe."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class VersionFollowers:
         """Follow into the stores of `directory`.
 
         start: starts the thread of a version.
-        forget: called when a version ends: its partitions in an earlier state are no longer valid.
+        forget: called when a version ends: its partitions in an earlier state are then invalid.
         """
         self._directory = directory
         self._start = start
@@ -115,7 +115,9 @@ class VersionFollowers:
             elif follower.failure is not None:
                 self._end_failed(key, follower.failure, view)
             elif follower.partitions() is not None and self._directory.is_reported_damaged(*key):
-                log.warning("the store of %s v%d is damaged or gone: it is rebuilt from the changelog", *key)
+                log.warning(
+                    "the store of %s v%d is damaged or missing: rebuilding it from the changelog", *key
+                )
                 self._end(key, discard=True)
             elif wanted.get(key) != follower.reference:
                 self._end(key, discard=False)
@@ -127,7 +129,7 @@ class VersionFollowers:
             raise failure
         else:
             log.error(
-                "%s v%d failed and is not live: its store is removed, and it is started again in %d s. Error: %s",
+                "%s v%d failed and is not live: removing its store and restarting it in %d s. Error: %s",
                 *key,
                 PAUSE_S,
                 failure,

@@ -1,6 +1,6 @@
-"""Metrics of a query node, for Prometheus: counted in every worker process, added up when they are asked for.
+"""Metrics of a query node, for Prometheus: counted in every worker process, summed when scraped.
 
-PROMETHEUS_MULTIPROC_DIR has to be set before this module is imported (server.py does): the workers share it.
+PROMETHEUS_MULTIPROC_DIR, a directory that the workers share, must be set before this module is imported (server.py sets it).
 """
 
 from collections.abc import Iterable
@@ -13,12 +13,12 @@ from include.nodes.partition_report import PartitionReport
 from query_api.cluster.node_state import NodeState
 
 LOOKUPS = Counter(
-    "foldlake_lookups", "Lookups by outcome and by who had the answer.", ["outcome", "served_by"]
+    "foldlake_lookups", "Lookups by outcome and by the node role that answered.", ["outcome", "served_by"]
 )
 COMMANDS = Counter("foldlake_commands", "Commands by outcome.", ["command", "outcome"])
 LOOKUP_SECONDS = Histogram(
     "foldlake_lookup_seconds",
-    "Time to answer a named lookup, on the server.",
+    "Server-side duration of a named lookup.",
     buckets=(0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0),
 )
 LOOKUPS_LOCAL_OK = LOOKUPS.labels("ok", "local")
@@ -26,7 +26,7 @@ LOOKUPS_PEER_OK = LOOKUPS.labels("ok", "peer")
 
 
 class _NodeCollector(Collector):
-    """Gauges taken from the node's state and store at the time they are asked for."""
+    """Gauges computed from the node's state and store at each scrape."""
 
     def __init__(self, state: NodeState | None, reports: Iterable[PartitionReport]) -> None:
         self._state = state
@@ -36,10 +36,12 @@ class _NodeCollector(Collector):
         """Yield every gauge."""
         labels = ["read_model", "version", "partition"]
         lag = GaugeMetricFamily(
-            "foldlake_changelog_lag_records", "Changelog records not read yet.", labels=labels
+            "foldlake_changelog_lag_records", "Changelog records not yet read.", labels=labels
         )
-        behind = GaugeMetricFamily("foldlake_events_behind", "Source events not folded yet.", labels=labels)
-        ready = GaugeMetricFamily("foldlake_partition_ready", "1 when lookups are answered.", labels=labels)
+        behind = GaugeMetricFamily("foldlake_events_behind", "Source events not yet folded.", labels=labels)
+        ready = GaugeMetricFamily(
+            "foldlake_partition_ready", "1 when the partition is ready for lookups.", labels=labels
+        )
         for report in self._reports:
             values = [report.read_model, str(report.version), str(report.partition)]
             ready.add_metric(values, float(report.is_ready))
@@ -50,13 +52,14 @@ class _NodeCollector(Collector):
         yield from (lag, behind, ready)
         if self._state is not None:
             age = GaugeMetricFamily(
-                "foldlake_materializer_age_seconds", "Since the materializer's last sign of life."
+                "foldlake_materializer_age_seconds",
+                "Time since the materializer last updated the node's state.",
             )
             age.add_metric([], self._state.age_s())
             yield age
             bad = GaugeMetricFamily(
                 "foldlake_bad_changelog_records",
-                "Passed over since the start.",
+                "Changelog records skipped since the start.",
                 labels=["read_model", "version"],
             )
             for model in self._state.models.values():

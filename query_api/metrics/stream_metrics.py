@@ -1,4 +1,4 @@
-"""Metrics of the stream as a whole, for Prometheus: measured on its topics, whichever node is asked."""
+"""Metrics of the stream as a whole, for Prometheus: measured on its topics, so they are the same on every node."""
 
 from collections.abc import Iterable
 
@@ -17,7 +17,9 @@ class _StreamCollector(Collector):
         self._status = status
 
     def collect(self) -> Iterable[Metric]:
-        up = GaugeMetricFamily("foldlake_stream_up", "1 while the stream driver reports.", labels=["state"])
+        up = GaugeMetricFamily(
+            "foldlake_stream_up", "1 while the stream driver is running.", labels=["state"]
+        )
         up.add_metric([self._status.state], float(self._status.driver_pid is not None))
         yield up
         yield from self._of_versions()
@@ -25,11 +27,11 @@ class _StreamCollector(Collector):
 
     def _of_versions(self) -> Iterable[Metric]:
         behind = GaugeMetricFamily(
-            "foldlake_stream_events_behind", "Source events not in the changelog yet.", labels=VERSION_LABELS
+            "foldlake_stream_events_behind", "Source events not yet in the changelog.", labels=VERSION_LABELS
         )
         age = GaugeMetricFamily(
             "foldlake_stream_newest_event_age_seconds",
-            "Since the newest folded event occurred.",
+            "Time since the newest folded event occurred.",
             labels=VERSION_LABELS,
         )
         letters = GaugeMetricFamily(
@@ -46,16 +48,20 @@ class _StreamCollector(Collector):
 
     def _of_queries(self) -> Iterable[Metric]:
         rate = GaugeMetricFamily(
-            "foldlake_stream_processed_rows_per_second", "Of the last finished batch.", labels=QUERY_LABELS
+            "foldlake_stream_processed_rows_per_second",
+            "Rows processed per second in the last completed batch.",
+            labels=QUERY_LABELS,
         )
         rows = GaugeMetricFamily(
             "foldlake_stream_state_rows", "Keys in the query's state.", labels=QUERY_LABELS
         )
         size = GaugeMetricFamily(
-            "foldlake_stream_state_bytes", "Memory that the query's state takes.", labels=QUERY_LABELS
+            "foldlake_stream_state_bytes", "Memory used by the query's state.", labels=QUERY_LABELS
         )
         restarts = GaugeMetricFamily(
-            "foldlake_stream_query_restarts", "Since the driver started.", labels=QUERY_LABELS
+            "foldlake_stream_query_restarts",
+            "Restarts of the query since the driver started.",
+            labels=QUERY_LABELS,
         )
         for query in self._status.queries:
             labels = [query.query, query.phase]

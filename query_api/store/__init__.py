@@ -1,1 +1,1 @@
-"""The local store of a query node: an interface, and one folder for each backend that implements it."""
+"""The local store of a query node: an interface, and one folder per backend that implements it."""

@@ -1,8 +1,8 @@
-"""What a local store is: the records of one version of a read model by key, and the positions they belong to.
+"""The interface of a local store: the records of one version of a read model by key, and the positions they belong to.
 
-A store belongs to one directory. One process writes it, any number of processes read it. A commit makes records,
+A store has its own directory. One process writes it, any number of processes read it. A commit makes records,
 positions and schemas visible together. Keys are ordered as bytes. A backend is a folder beside this file
-(backends.py finds it); decision 11 compares the two that there are.
+(backends.py finds it); decision 11 compares the two existing backends.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,7 +21,7 @@ class Change(NamedTuple):
 
 
 class StoredRecord(NamedTuple):
-    """A record in a store: the changelog's value, its event count, and the changelog offset that it came from."""
+    """A record in a store: the changelog's value, its event count, and its changelog offset."""
 
     value: bytes
     event_count: int
@@ -39,7 +39,7 @@ class Sample:
 class Page(NamedTuple):
     """Some records of a partition in the order of their keys.
 
-    next: the key after which the next page begins; None after the last page. total: records in the whole partition.
+    next: the key after which the next page starts; None after the last page. total: records in the whole partition.
     """
 
     records: list[tuple[bytes, StoredRecord]]
@@ -49,7 +49,7 @@ class Page(NamedTuple):
 
 @dataclass(frozen=True)
 class KeyRange:
-    """The keys that begin with `prefix`, are `start` or greater, and less than `end` (None: no upper bound)."""
+    """The keys that start with `prefix`, are `start` or greater, and less than `end` (None: no upper bound)."""
 
     prefix: bytes = b""
     start: bytes = b""
@@ -82,7 +82,7 @@ class ChangelogPosition:
     """How far one changelog partition has been read.
 
     next_offset: the first changelog offset that has not been read.
-    as_of: Unix time in seconds at which the partition was last known to have been read so far.
+    as_of: Unix time in seconds at which the partition was last known to have been read up to this position.
     folded: source partition -> newest source offset seen in a state record.
     """
 
@@ -93,7 +93,7 @@ class ChangelogPosition:
 
 @dataclass(frozen=True)
 class Binding:
-    """Which incarnation of which changelog a store was filled from; offsets mean nothing in another one."""
+    """The incarnation of the changelog that a store was filled from; offsets are meaningless in any other."""
 
     cluster_id: str
     topic: str
@@ -101,21 +101,21 @@ class Binding:
 
 
 class StoreReader(Protocol):
-    """A view of a store from any process, for use by several threads. It is closed when its last reference is gone.
+    """A view of a store from any process, thread-safe. It closes when its last reference is dropped.
 
-    Each method sees one commit, whole. Each raises StoreDamagedError when it finds what was never written, and
+    Each call reads from one commit. Each raises StoreDamagedError when it finds data that was never written, and
     StoreMissingError when the store is gone; a backend may instead answer from a store that was removed while the
     reader had it open.
     """
 
     def is_replaced(self) -> bool:
-        """Whether the store is gone, or another one stands in its place: this reader is then out of date."""
+        """Whether the store was removed or replaced: this reader is then out of date."""
 
     def get(self, partition: int, key: bytes) -> StoredRecord | None:
         """Return the record of a key, or None."""
 
     def get_many(self, partition: int, keys: Sequence[bytes]) -> dict[bytes, StoredRecord]:
-        """Return the records of those keys that have one, all as of one commit."""
+        """Return the records of the keys that exist, all from the same commit."""
 
     def scan(
         self,
@@ -128,16 +128,16 @@ class StoreReader(Protocol):
     ) -> Page:
         """Return at most `limit` records of a range of keys, in the order of their keys.
 
-        after: leave out this key and those before it: the `next` of the page before; empty for the first page.
-        The scan reads a bounded number of keys, so a page of a small sample may be short, or empty, and yet have a
-        next one.
+        after: return only greater keys: the `next` of the previous page; empty for the first page.
+        The scan reads a bounded number of keys, so a page of a small sample can be short or empty although it is
+        not the last.
         """
 
     def count(self, partition: int) -> int:
         """Return the number of records in a partition."""
 
     def size_bytes(self) -> int:
-        """Return how much disk or memory the store takes."""
+        """Return the store's size on disk or in memory."""
 
     def schema_text(self, schema_id: int) -> str | None:
         """Return the Avro schema that records with this id were written with."""
@@ -147,11 +147,11 @@ class StoreReader(Protocol):
 
 
 class StoreWriter(Protocol):
-    """The one writer of a store. Not for use by several threads at once. Any method may raise StoreDamagedError."""
+    """The only writer of a store. Not thread-safe. Any method may raise StoreDamagedError."""
 
     @property
     def max_key_bytes(self) -> int:
-        """The length of the longest key that the store takes; every key has at least one byte."""
+        """The maximum length of a key in this store; every key has at least one byte."""
 
     def commit(
         self,
@@ -159,11 +159,11 @@ class StoreWriter(Protocol):
         positions: Mapping[int, ChangelogPosition],
         schemas: Mapping[int, str],
     ) -> None:
-        """Apply changes by partition, in their order, with the positions and schemas that belong to them, or nothing.
+        """Atomically apply changes by partition, in order, with their positions and schemas.
 
         A change is applied only if its event count is not below that of the stored record, so replays are harmless. A
-        deletion removes whatever is stored, and what follows it counts.
-        Raises StoreFullError when there is no room.
+        deletion removes any stored record, and later changes of the key start from nothing.
+        Raises StoreFullError when there is no space left.
         """
 
     def schemas(self) -> dict[int, str]:
@@ -173,10 +173,10 @@ class StoreWriter(Protocol):
         """Return the position of every partition that the store has records of."""
 
     def binding(self) -> Binding | None:
-        """Return what the store was filled from; None for a new store."""
+        """Return the changelog incarnation that the store was filled from; None for a new store."""
 
     def bind(self, binding: Binding) -> None:
-        """Store what the store is filled from."""
+        """Record the changelog incarnation that the store is filled from."""
 
     def forget(self, partition: int) -> None:
         """Remove a partition's records and position."""
@@ -188,7 +188,7 @@ class StoreWriter(Protocol):
         """Do periodic maintenance; called about once a second."""
 
     def close(self, *, sync: bool = True) -> None:
-        """Close the store; with `sync`, what a disk holds of it is complete afterwards."""
+        """Close the store; with `sync`, all of its data on disk is complete afterwards."""
 
 
 class StoreBackend(Protocol):
@@ -196,19 +196,19 @@ class StoreBackend(Protocol):
 
     @property
     def max_key_bytes(self) -> int:
-        """The length of the longest key that the backend's stores take."""
+        """The maximum length of a key in the backend's stores."""
 
     def exists(self, path: Path) -> bool:
-        """Whether the backend's own files are in the directory; false also for another backend's store."""
+        """Whether the directory contains this backend's files; false for another backend's store."""
 
     def damage(self, path: Path) -> str | None:
         """Return why the store in an existing directory cannot be used, or None.
 
-        It may read the whole store. No process has the store open for writing meanwhile.
+        It may read the whole store. No process may have the store open for writing.
         """
 
     def open_writer(self, path: Path, partitions: int) -> StoreWriter:
-        """Open the store for writing, and create it where there is none; raises StoreDamagedError."""
+        """Open the store for writing, and create it if it does not exist; raises StoreDamagedError."""
 
     def open_reader(self, path: Path, partitions: int) -> StoreReader:
         """Open the store for reading; raises StoreMissingError or StoreDamagedError."""

@@ -1,4 +1,4 @@
-"""Which of a batch's changes count: the same rule for every backend."""
+"""Selects the effective changes of a batch, with the same rule for every backend."""
 
 from collections.abc import Iterable
 
@@ -6,9 +6,9 @@ from query_api.store.base import Change
 
 
 def newest_changes(changes: Iterable[Change]) -> tuple[dict[bytes, Change], set[bytes]]:
-    """Return the change that counts for each key, and the keys that the batch deletes on the way.
+    """Return the effective change of each key, and the keys that the batch deletes at any point.
 
-    A deletion starts a key from nothing: what follows it counts, whatever was stored before.
+    After a deletion, later changes of the key apply regardless of the record stored before.
     """
     newest: dict[bytes, Change] = {}
     deleted: set[bytes] = set()

@@ -1,10 +1,10 @@
-"""The stores of one node: one directory for each version, opened only when it is complete and undamaged.
+"""The stores of one node: one directory per version, opened only if it is complete and undamaged.
 
 <store_dir>/writer.lock          held by the materializer while it runs
 <store_dir>/<model>.v<N>/        the backend's files
-    incarnation                  which boot of the machine the writer ran on, and whether it closed the store
+    incarnation                  the boot id of the writer's machine, and whether the writer has closed the store
     damaged                      written by a reader that found damage: the materializer replaces the store
-    attempts                     how often the store was opened and not closed, or used for a while, after it
+    attempts                     consecutive times that the store was opened but neither closed nor used for a while
 """
 
 import shutil
@@ -31,18 +31,18 @@ class StoreDirectory:
 
     @property
     def max_key_bytes(self) -> int:
-        """The length of the longest key that a store takes."""
+        """The maximum length of a key in a store."""
         return self._backend.max_key_bytes
 
     def lock(self) -> None:
-        """Become the one writer of this node; raises StoreLockedError when another process is."""
+        """Take the lock of this node's only writer; raises StoreLockedError when another process has it."""
         if not self._lock.try_acquire():
             raise StoreLockedError.at(self._root, holder_of(self._lock.path))
         for leftover in self._root.glob("*.discarded-*"):
             shutil.rmtree(leftover, ignore_errors=True)
 
     def unlock(self) -> None:
-        """Let another process become the writer."""
+        """Release the writer's lock."""
         self._lock.release()
 
     def path(self, model: str, version: int) -> Path:
@@ -50,7 +50,7 @@ class StoreDirectory:
         return self._root / f"{model}.v{version}"
 
     def stored_versions(self) -> list[tuple[str, int]]:
-        """Return (model, version) of every store that has a directory."""
+        """Return (model, version) of every store directory."""
         found = []
         for path in self._root.glob("*.v*"):
             model, _, version = path.name.rpartition(".v")
@@ -61,15 +61,15 @@ class StoreDirectory:
     def open_writer(
         self, model: str, version: int, partitions: int, binding: Binding | None, *, may_create: bool = True
     ) -> StoreWriter:
-        """Open a version's store for writing; creates an empty one where there is none.
+        """Open a version's store for writing; creates an empty one if it does not exist.
 
-        binding: what the store must be filled from; None (Kafka does not answer): the store is used as it is.
-        may_create: False where HTTP workers take the store to be complete, so that an empty one would be wrong.
-        Raises StoreUnusableError when the store is damaged, gone, or was filled from another changelog. The caller
-        discards it, after no worker answers from it any more.
+        binding: the changelog that the store must have been filled from; None (Kafka is unavailable): not checked.
+        may_create: False while HTTP workers assume that the store is complete, so that an empty one would be wrong.
+        Raises StoreUnusableError when the store is damaged, missing, or was filled from another changelog. The caller
+        discards it once no worker uses it.
         """
         path = self.path(model, version)
-        finding = self._finding(path) if path.exists() or may_create else "it is gone"
+        finding = self._finding(path) if path.exists() or may_create else "it does not exist"
         if finding:
             raise StoreUnusableError.because(path, finding)
         store = self._open(path, partitions)
@@ -107,7 +107,7 @@ class StoreDirectory:
             return f"its writer died {MAX_ATTEMPTS} times in a row"
         boot_id, _, ending = _read(path / "incarnation").partition(" ")
         if ending != "closed" and boot_id != _boot_id():
-            return "the machine went down while it was open for writing"
+            return "the machine restarted while it was open for writing"
         return self._backend.damage(path)
 
     @staticmethod
@@ -116,7 +116,7 @@ class StoreDirectory:
         return int(text) if text.isdigit() else 0
 
     def reset_attempts(self, model: str, version: int) -> None:
-        """Record that the store has worked for a while: its writer's next death is the first in a row."""
+        """Reset the count of consecutive crashes: the store has worked for a while."""
         (self.path(model, version) / "attempts").unlink(missing_ok=True)
 
     def close_writer(self, store: StoreWriter, model: str, version: int) -> None:
@@ -127,7 +127,7 @@ class StoreDirectory:
         (path / "incarnation").write_text(f"{_boot_id()} closed")
 
     def discard(self, model: str, version: int) -> None:
-        """Remove a version's store. A reader that has it open may see the old records until it notices."""
+        """Remove a version's store. A reader that has it open may return old records until it detects the removal."""
         path = self.path(model, version)
         if not path.exists():
             return
@@ -136,7 +136,7 @@ class StoreDirectory:
         shutil.rmtree(discarded, ignore_errors=True)
 
     def is_reported_damaged(self, model: str, version: int) -> bool:
-        """Whether a reader has found damage, or the store's files are gone."""
+        """Whether a reader has reported damage, or the store's files are missing."""
         path = self.path(model, version)
         return (path / "damaged").exists() or not self._backend.exists(path)
 

@@ -1,4 +1,4 @@
-"""Notices that the file which stands for an open store was removed or replaced."""
+"""Detects that the file of an open store was removed or replaced."""
 
 import os
 import time
@@ -7,19 +7,19 @@ from pathlib import Path
 
 from query_api.errors import StoreMissingError
 
-# Calling stat(2) costs 1 us; a replaced store is noticed after this long.
+# A call of stat(2) costs 1 us; a replaced store is detected within this time.
 CHECK_INTERVAL_S = 0.05
 
 FileIdentity = tuple[int, ...]
 
 
 def inode_of(status: os.stat_result) -> FileIdentity:
-    """Return the identity of a file that its reader keeps open: no other file gets its inode meanwhile."""
+    """Return the identity of a file that its reader keeps open, so that no other file can get its inode."""
     return (status.st_ino,)
 
 
 class ReplacementCheck:
-    """Remembers which file is at `path`; safe for use by several threads. Raises StoreMissingError if there is none."""
+    """Remembers which file is at `path`; thread-safe. Raises StoreMissingError if it does not exist."""
 
     def __init__(self, path: Path, identity: Callable[[os.stat_result], FileIdentity] = inode_of) -> None:
         self._path = path
@@ -28,7 +28,7 @@ class ReplacementCheck:
         self._checked_at = time.monotonic()
 
     def is_replaced(self) -> bool:
-        """Whether another file is there now, or none (looked up every 50 ms at most)."""
+        """Whether the file was replaced or removed since (checked at most every 50 ms)."""
         now = time.monotonic()
         if now - self._checked_at < CHECK_INTERVAL_S:
             return False

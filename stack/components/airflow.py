@@ -20,12 +20,12 @@ from stack.supervision.process import Process
 from stack.tools import Tools
 
 START_ORDER = 30
-# The driver stops its queries within this time.
+# The driver's time limit to stop its queries.
 DRIVER_STOP_TIMEOUT_S = 20.0
-# Its task is over within this time.
+# The time limit for its task to end.
 RUN_END_TIMEOUT_S = 15.0
 POLL_INTERVAL_S = 0.2
-# Airflow's API server does not answer for several seconds when it serves the first request of a task.
+# Airflow's API server does not answer for several seconds while it serves a task's first request.
 FIRST_ANSWER_S = 60.0
 
 
@@ -34,16 +34,16 @@ class AirflowSetupError(FoldlakeError):
 
 
 def environment(settings: Settings) -> dict[str, str]:
-    """Return all of Airflow's configuration, and these settings, as environment variables of each of its processes."""
+    """Return the environment variables of Airflow's processes: Airflow's whole configuration, and these settings."""
     url = settings.airflow.base_url
     return {
         **settings_environment(settings),
         **_RECOVERY,
         "AIRFLOW_HOME": str(airflow_home(settings)),
         "PYTHONPATH": str(CHECKOUT),
-        # What stack/bin/spark-submit-supervised runs with.
+        # The interpreter that stack/bin/spark-submit-supervised uses.
         "FOLDLAKE_PYTHON": str(Tools(settings).main_python),
-        # Calls between its own components stay on this machine whatever proxy the user has.
+        # Calls between Airflow's components stay on this machine, even if the user has configured a proxy.
         "NO_PROXY": ",".join(filter(None, (os.environ.get("NO_PROXY"), "127.0.0.1", "localhost"))),
         f"AIRFLOW_CONN_{SPARK_STREAM_CONNECTION.upper()}": json.dumps(
             {"conn_type": "spark", "host": stream_master(settings)}
@@ -68,19 +68,19 @@ def environment(settings: Settings) -> dict[str, str]:
     }
 
 
-# These settings determine how soon a killed part of Airflow is detected. Airflow's defaults take five minutes.
+# These settings determine how soon a killed part of Airflow is detected. With Airflow's defaults it takes five minutes.
 _RECOVERY = {
-    # A new scheduler marks its dead predecessor as failed (stack/components/airflow_component.py): no threshold is short.
+    # Need not be short: a new scheduler marks its dead predecessor as failed (stack/components/airflow_component.py).
     "AIRFLOW__SCHEDULER__SCHEDULER_HEARTBEAT_SEC": "2",
     "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "10",
-    # A task without a heartbeat for 20 s is dead: the API server restarts in less time.
+    # A task without a heartbeat for 20 s is considered dead: the API server restarts in less time.
     "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "20",
     "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "2",
     "AIRFLOW__WORKERS__MIN_HEARTBEAT_INTERVAL": "3",
-    # Only the scheduler decides that a task is dead: the task's supervisor would end a healthy stream.
+    # Only the scheduler declares a task dead: the task's supervisor would end a healthy stream.
     "AIRFLOW__WORKERS__MAX_FAILED_HEARTBEATS": "1000",
     "AIRFLOW__WORKERS__EXECUTION_API_RETRY_WAIT_MAX": "3",
-    # A task queued at a scheduler that died is queued again.
+    # A task that was queued by a dead scheduler is queued again.
     "AIRFLOW__SCHEDULER__TASK_QUEUED_TIMEOUT": "60",
     "AIRFLOW__SCHEDULER__TASK_QUEUED_TIMEOUT_CHECK_INTERVAL": "10",
     "AIRFLOW__TRIGGERER__JOB_HEARTBEAT_SEC": "2",
@@ -96,10 +96,10 @@ def database_url(settings: Settings) -> str:
 
 
 def prepare(settings: Settings) -> None:
-    """Make Airflow's home, its login and its database; quick when they are there already.
+    """Create Airflow's home, login and database; quick when they already exist.
 
     Raises:
-        AirflowSetupError: the database could not be made or brought up to date.
+        AirflowSetupError: the database could not be created or migrated.
     """
     airflow_home(settings).mkdir(parents=True, exist_ok=True)
     _prepare_login(settings)
@@ -107,7 +107,7 @@ def prepare(settings: Settings) -> None:
 
 
 def processes(settings: Settings) -> list[Process]:
-    """Return Airflow's processes, in no order among themselves: each waits for what it needs."""
+    """Return Airflow's processes. They start in any order: each waits for the others that it needs."""
     health = AirflowApi(settings.airflow.base_url).health
     python = str(Tools(settings).main_python)
     common = environment(settings)
@@ -123,11 +123,11 @@ def processes(settings: Settings) -> list[Process]:
             environment=common,
             ready_timeout_s=240,
             stop_timeout_s=30,
-            # The stream driver is its descendant, and ends with it.
+            # The stream driver is a descendant of the scheduler, and ends with it.
             reads_declarations=name == "scheduler",
         )
 
-    # The API server reads the log files directly: no server for logs is needed.
+    # The API server reads the log files directly: no log server is needed.
     return [
         component("api-server", port=settings.airflow.port, health_name="metadatabase"),
         component("scheduler", "--skip-serve-logs", health_name="scheduler"),
@@ -137,7 +137,7 @@ def processes(settings: Settings) -> list[Process]:
 
 
 def after_start(settings: Settings) -> None:
-    """Unpause the stream's DAG, which `before_stop` has paused; does nothing at the first start.
+    """Unpause the stream's DAG, which `before_stop` paused; does nothing at the first start.
 
     Retries for up to a minute: an API server that has just started may be busy with its first task and not answer.
     """
@@ -158,8 +158,8 @@ def after_start(settings: Settings) -> None:
 def before_stop(settings: Settings) -> None:
     """Stop the stream gracefully: pause its DAG, stop the driver, and end its run.
 
-    A scheduler that stops while a stream runs would wait for it for ever. Where Airflow does not answer, its part is
-    skipped: the driver is stopped in any case.
+    A scheduler that is stopped while a stream runs would wait for it forever. If Airflow does not answer, its steps are
+    skipped; the driver is stopped in any case.
     """
     client = _paused(settings)
     graceful = stream_driver.stop(settings, timeout_s=DRIVER_STOP_TIMEOUT_S)
@@ -169,7 +169,7 @@ def before_stop(settings: Settings) -> None:
 
 
 def _paused(settings: Settings) -> AirflowApi | None:
-    """Pause the stream's DAG; return a client of this Airflow, or None where it does not answer."""
+    """Pause the stream's DAG; return a client of this Airflow, or None if it does not answer."""
     try:
         client = airflow_api(settings)
         client.set_paused(STREAM_DAG, paused=True)
@@ -185,7 +185,7 @@ def _end_runs(settings: Settings, client: AirflowApi, state: RunState) -> None:
     def tasks_ended() -> bool:
         if not any(client.running_tasks(STREAM_DAG, run_id) for run_id in runs):
             return True
-        # A task that was just starting may have launched its driver only now.
+        # A task that was just starting may have launched its driver only after the first stop.
         stream_driver.stop(settings, timeout_s=DRIVER_STOP_TIMEOUT_S)
         return False
 
@@ -202,7 +202,7 @@ def _prepare_login(settings: Settings) -> None:
 
 
 def _prepare_database(settings: Settings) -> None:
-    """Run `airflow db migrate` unless this version of Airflow has done so for this database before."""
+    """Run `airflow db migrate` unless this version of Airflow has already migrated this database."""
     stamp = airflow_home(settings) / "migrated.txt"
     wanted = f"{version('apache-airflow-core')} {database_url(settings)}"
     database = airflow_home(settings) / "airflow.db"
@@ -219,6 +219,6 @@ def _prepare_database(settings: Settings) -> None:
     if done.returncode != 0:
         raise AirflowSetupError(
             f"`airflow db migrate` failed with exit code {done.returncode}: {done.stderr.strip()[-2000:]}\n"
-            f"Hint: is FOLDLAKE_AIRFLOW_DATABASE_URL right? An embedded database can be removed: {database}"
+            f"Hint: check FOLDLAKE_AIRFLOW_DATABASE_URL. An embedded database can be deleted: {database}"
         )
     stamp.write_text(wanted)

@@ -1,4 +1,4 @@
-"""Runs one component of Airflow such that every process that it forks ends with it: workers, task runners, parsers."""
+"""Runs one component of Airflow, so that all processes that it forks (workers, task runners, parsers) end with it."""
 
 import importlib
 import sys
@@ -12,8 +12,8 @@ def main() -> None:
     forks_die_with_this_process()
     if sys.argv[1] == "scheduler":
         fail_dead_schedulers()
-        make_pools()
-    # Airflow reads its configuration when it is imported.
+        create_pools()
+    # Airflow reads its configuration at import.
     airflow = importlib.import_module("airflow.__main__").main
 
     sys.argv[0] = "airflow"
@@ -21,7 +21,7 @@ def main() -> None:
 
 
 def fail_dead_schedulers() -> None:
-    """Mark earlier schedulers of this machine as failed, so that this one adopts their tasks at once.
+    """Mark earlier schedulers of this machine as failed, so that this one adopts their tasks immediately.
 
     The embedded stack runs one scheduler, and its tasks end with it: when this one starts, no task of an earlier one is
     running. Airflow itself would first wait for the heartbeat timeout.
@@ -43,8 +43,8 @@ def fail_dead_schedulers() -> None:
         )
 
 
-def make_pools() -> None:
-    """Create the pools of the DAGs that do not exist yet; existing ones keep an operator's changes."""
+def create_pools() -> None:
+    """Create the DAGs' missing pools; existing pools keep an operator's changes."""
     from airflow.models.pool import Pool  # noqa: PLC0415 - see above
 
     known = {pool.pool for pool in Pool.get_pools()}

@@ -31,7 +31,7 @@ logger.kafka.name = kafka
 logger.kafka.level = INFO
 logger.apache.name = org.apache.kafka
 logger.apache.level = INFO
-# Every start prints all settings several times.
+# Kafka logs all settings several times at every start.
 logger.config.name = org.apache.kafka.common.config.AbstractConfig
 logger.config.level = WARN
 """
@@ -47,7 +47,7 @@ def data_directory(settings: Settings) -> Path:
 
 
 def prepare(settings: Settings) -> None:
-    """Write the broker's configuration, and format its storage the first time.
+    """Write the broker's configuration, and format its storage at the first start.
 
     Raises:
         KafkaSetupError: Kafka's storage tool failed.
@@ -61,7 +61,7 @@ def prepare(settings: Settings) -> None:
 
 
 def properties(settings: Settings, data: Path) -> str:
-    """Return server.properties."""
+    """Return the content of server.properties."""
     listener = f"PLAINTEXT://127.0.0.1:{settings.kafka.port}"
     controller = f"127.0.0.1:{settings.kafka.controller_port}"
     lines = {
@@ -73,16 +73,16 @@ def properties(settings: Settings, data: Path) -> str:
         "advertised.listeners": listener,
         "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
         "log.dirs": data,
-        # A topic that a client creates by using it would have the wrong number of partitions.
+        # An automatically created topic would have the wrong number of partitions.
         "auto.create.topics.enable": "false",
         "num.partitions": settings.topics.partitions,
-        # The log is the truth: it is kept for ever unless a topic's own configuration limits it.
+        # The log is the source of truth: it is kept forever unless a topic's own configuration limits it.
         "log.retention.ms": -1,
         "log.retention.bytes": -1,
-        # How long a group's first member waits for others. The default of 3 s would only delay every start here.
+        # How long a group's first member waits for others. The default of 3 s would only delay every start.
         "group.initial.rebalance.delay.ms": 0,
         "group.min.session.timeout.ms": 1000,
-        # There is one broker.
+        # A single broker cannot replicate.
         "default.replication.factor": 1,
         "min.insync.replicas": 1,
         "offsets.topic.replication.factor": 1,
@@ -90,12 +90,12 @@ def properties(settings: Settings, data: Path) -> str:
         "transaction.state.log.min.isr": 1,
         "share.coordinator.state.topic.replication.factor": 1,
         "share.coordinator.state.topic.min.isr": 1,
-        # The default of 50 means as many directories and files to open at every start.
+        # The default of 50 means 50 directories and their files to open at every start.
         "offsets.topic.num.partitions": 4,
         "transaction.state.log.num.partitions": 4,
         "num.network.threads": 2,
         "num.io.threads": 4,
-        # The default of 128 MB is taken from the heap. At 24 bytes per key this compacts a million keys per pass.
+        # Allocated from the heap; the default is 128 MB. At 24 bytes per key, this compacts a million keys per pass.
         "log.cleaner.dedupe.buffer.size": 32 * 1024 * 1024,
     }
     return "".join(f"{name}={value}\n" for name, value in lines.items())
@@ -111,7 +111,7 @@ def processes(settings: Settings) -> list[Process]:
         f"-Xmx{settings.kafka.heap_mb}m",
         "-XX:+UseG1GC",
         "-XX:MaxGCPauseMillis=20",
-        # A broker without memory works only partly; a dead one is restarted.
+        # A broker that is out of memory works only partly; a dead one is restarted.
         "-XX:+ExitOnOutOfMemoryError",
         "-Djava.awt.headless=true",
         f"-Dlog4j2.configurationFile={home / 'log4j2.properties'}",
@@ -141,12 +141,12 @@ def _properties_path(settings: Settings) -> Path:
 
 def _class_path(tools: Tools) -> str:
     jars = tools.jars("kafka")
-    # The folder instead of each jar keeps the command line readable in a process list.
+    # A wildcard instead of every jar keeps the command line readable in process lists.
     return f"{jars[0].parent}/*"
 
 
 def _format(settings: Settings, home: Path) -> None:
-    """Format a directory of another name, then rename it: a directory of the right name is complete."""
+    """Format a temporary directory, then rename it: a directory with the final name is always complete."""
     fresh = home / "formatting"
     shutil.rmtree(fresh, ignore_errors=True)
     configuration = home / "formatting.properties"
@@ -162,7 +162,7 @@ def _format(settings: Settings, home: Path) -> None:
             _class_path(tools),
             "kafka.tools.StorageTool",
             "format",
-            # With `=`, because an id may begin with a dash.
+            # With `=`, because an id may start with a dash.
             f"--cluster-id={cluster_id}",
             "--config",
             str(configuration),

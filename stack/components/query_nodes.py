@@ -1,4 +1,4 @@
-"""The embedded query nodes: for each port a materializer and an HTTP server, which share a store."""
+"""The embedded query nodes: one materializer and one HTTP server per port, which share a store."""
 
 from http import HTTPStatus
 
@@ -17,8 +17,8 @@ MATERIALIZER_AGE_S = 5.0
 
 
 def prepare(settings: Settings) -> None:
-    """Make the directory of each node's store."""
-    load_backend(settings.node)  # raises for an unknown store
+    """Create the directory of each node's store."""
+    load_backend(settings.node)  # raises for an unknown backend
     for node in node_settings(settings):
         node.store_dir.mkdir(parents=True, exist_ok=True)
 
@@ -78,7 +78,7 @@ def _is_materializer_alive(node: Settings) -> bool:
 
 
 def _is_answering(port: int) -> bool:
-    """Whether the node is alive. It is ready for lookups only later, when there is a version to serve."""
+    """Whether the node is alive. It is ready for lookups only once it has a version to serve."""
     try:
         return loopback_client().get(f"http://127.0.0.1:{port}/healthz").status_code == HTTPStatus.OK
     except httpx.HTTPError:

@@ -12,7 +12,7 @@ COMPATIBILITY = "BACKWARD"
 
 
 def prepare(settings: Settings) -> None:
-    """Make the directory of the registry's database."""
+    """Create the directory of the registry's database."""
     (settings.home / "registry").mkdir(parents=True, exist_ok=True)
 
 
@@ -24,7 +24,7 @@ def processes(settings: Settings) -> list[Process]:
             name="registry",
             command=(
                 str(tools.java21),
-                # For few requests, all alike, the serial collector and the first compiler tier halve the start-up time.
+                # The serial collector and the first compiler tier halve the start-up time, and suffice for a few simple requests.
                 "-XX:+UseSerialGC",
                 "-XX:TieredStopAtLevel=1",
                 "-Xmx192m",
@@ -48,7 +48,7 @@ def environment(settings: Settings) -> dict[str, str]:
     return {
         "QUARKUS_HTTP_HOST": "127.0.0.1",
         "QUARKUS_HTTP_PORT": str(settings.registry.port),
-        # By default the management interface listens on all interfaces, on a fixed port. It is not used: any free port.
+        # By default the management interface listens on all interfaces, on a fixed port. It is unused here, so any free port will do.
         "QUARKUS_MANAGEMENT_HOST": "127.0.0.1",
         "QUARKUS_MANAGEMENT_PORT": "0",
         "APICURIO_STORAGE_KIND": "sql",
@@ -58,7 +58,7 @@ def environment(settings: Settings) -> dict[str, str]:
         "APICURIO_DATASOURCE_JDBC_INITIAL_SIZE": "2",
         "APICURIO_DATASOURCE_JDBC_MIN_SIZE": "2",
         "APICURIO_DATASOURCE_JDBC_MAX_SIZE": "10",
-        # Apicurio's default is no compatibility check.
+        # Apicurio checks no compatibility by default.
         "APICURIO_RULES_GLOBAL_COMPATIBILITY": COMPATIBILITY,
         "QUARKUS_OTEL_SDK_DISABLED": "true",
         "QUARKUS_HTTP_ACCESS_LOG_ENABLED": "false",
@@ -66,7 +66,7 @@ def environment(settings: Settings) -> dict[str, str]:
 
 
 def _is_ready(settings: Settings) -> bool:
-    """Whether the registry answers and rejects incompatible schemas; sets that rule when it is not set yet."""
+    """Whether the registry answers and rejects incompatible schemas; sets that rule if it is missing."""
     config = f"http://127.0.0.1:{settings.registry.port}/apis/ccompat/v7/config"
     try:
         current = loopback_client().get(config).raise_for_status().json()

@@ -1,1 +1,1 @@
-"""Launching Spark applications: one stream driver per home, and batch jobs; each ends with its launcher."""
+"""Launches Spark applications: one stream driver per home, and batch jobs. Each ends with its launcher."""

@@ -1,6 +1,6 @@
 """Replaces `spark-submit` in Airflow's operators for batch jobs, which end with their launcher.
 
-Called by the scripts in stack/bin, with the name of the Spark environment first: `lake` (Spark 4.1, Delta) or `stream`.
+Called by the scripts in stack/bin, with the Spark environment as the first argument: `lake` (Spark 4.1, Delta) or `stream`.
 With a local master, such a job runs at a lower priority than the stream driver and the query nodes.
 """
 
@@ -20,7 +20,7 @@ from stack.tools import Tools
 
 
 def main() -> None:
-    """Become spark-submit, or print why that is impossible and exit."""
+    """Execute spark-submit in place of this process, or print the reason for a failure and exit."""
     die_with_parent(launcher_pid())
     settings = Settings()
     environment_name, arguments = sys.argv[1], sys.argv[2:]

@@ -1,4 +1,4 @@
-"""Runs a lake job without Airflow, through the same wrapper with the same settings: for the command line and benchmarks."""
+"""Runs a lake job without Airflow, with the same wrapper and settings: for the command line and benchmarks."""
 
 import os
 import subprocess

@@ -9,9 +9,9 @@ AUTOGROUP = Path("/proc/self/autogroup")
 
 
 def lower_priority(niceness: int) -> None:
-    """Set the nice value (0 to 19) of this process and of its future children, relative to all processes of the machine.
+    """Set the nice value (0 to 19) of this process and its future children, relative to all processes on the machine.
 
-    Afterwards this process leads a session of its own, unless it already led a process group.
+    Afterwards this process leads its own session, unless it already led a process group.
     """
     if niceness == 0:
         return
@@ -20,7 +20,7 @@ def lower_priority(niceness: int) -> None:
         try:
             AUTOGROUP.write_text(str(niceness))
         except OSError:
-            # Without the feature the file does not exist or cannot be written: the nice value is then enough.
+            # Without the feature, the file does not exist or is not writable, and the nice value is sufficient.
             return
 
 

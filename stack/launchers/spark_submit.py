@@ -1,7 +1,7 @@
 """Replaces `spark-submit` in Airflow's operator for the stream driver: one driver per home, which ends with its launcher.
 
 The process sets the parent-death signal, takes the driver's lock, and becomes spark-submit by `exec`, which becomes the
-JVM by `exec`: it stays one process, which holds the lock for as long as it can write. This module runs in the main
+JVM by `exec`: it stays one process, which holds the lock until it can no longer write. This module runs in the main
 environment, Spark in the stream's.
 """
 
@@ -19,7 +19,7 @@ from include.settings import CHECKOUT, Settings
 from stack.launchers import stream_driver
 from stack.tools import Tools
 
-# The lock of a killed JVM is free within a second; a driver that stops its queries gracefully may take this long.
+# A killed JVM releases the lock within a second; a driver that stops its queries gracefully may take this long.
 LOCK_WAIT_S = 30.0
 # Set by the scripts in stack/bin.
 LAUNCHER = "FOLDLAKE_LAUNCHER_PID"
@@ -28,7 +28,7 @@ EXIT_LOCKED = 75
 
 
 def main() -> None:
-    """Become the one stream driver, or print why that is impossible and exit."""
+    """Execute the stream driver in place of this process, or print the reason for a failure and exit."""
     parent_pid = launcher_pid()
     die_with_parent(parent_pid)
     settings = Settings()
@@ -39,12 +39,12 @@ def main() -> None:
     except FoldlakeError as error:
         sys.stderr.write(f"{error}\n")
         sys.exit(EXIT_LOCKED if isinstance(error, stream_driver.DriverLockedError) else 1)
-    # `exec` keeps the process, so its id and its start time are the JVM's too.
+    # `exec` keeps the process, so its id and start time are also those of the JVM.
     started_s = stream_driver.started_s(psutil.Process())
     stream_driver.announce(settings, stream_driver.Driver(os.getpid(), parent_pid, started_s, master))
     python = Tools(settings).stream_python
     environment = submit_environment(python, temporary_dir(settings), os.environ, master)
-    # Left by a killed driver; this process holds the lock, so no other uses it.
+    # May be left over from a killed driver; this process holds the lock, so no other process uses it.
     shutil.rmtree(temporary_dir(settings), ignore_errors=True)
     temporary_dir(settings).mkdir(parents=True)
     submit = spark_home(python) / "bin" / "spark-submit"
@@ -61,12 +61,12 @@ def master_of(arguments: list[str]) -> str:
     """Return the value of `--master`.
 
     Raises:
-        SettingsError: it is missing or "yarn", to which the operator falls back when its connection is undefined.
+        SettingsError: it is missing or "yarn", to which the operator falls back if its connection is undefined.
     """
     master = arguments[arguments.index("--master") + 1] if "--master" in arguments[:-1] else ""
     if master in ("", "yarn"):
         raise SettingsError(
-            f"A Spark job has the master {master!r}: Airflow's connection to Spark is not defined. Hint: start Airflow"
+            f"The Spark job's master is {master!r}: Airflow's connection to Spark is not defined. Hint: start Airflow"
             " with `./foldlake up`, or set AIRFLOW_CONN_STREAM_SPARK and AIRFLOW_CONN_LAKE_SPARK as described in"
             " docs/airflow.md."
         )
@@ -74,7 +74,7 @@ def master_of(arguments: list[str]) -> str:
 
 
 def spark_home(python: Path) -> Path:
-    """Return the Spark distribution inside an interpreter's environment.
+    """Return the Spark distribution in an interpreter's environment.
 
     Raises:
         SettingsError: the environment has no pyspark.
@@ -82,19 +82,19 @@ def spark_home(python: Path) -> Path:
     environment = python.parent.parent
     homes = sorted(environment.glob("lib/python3*/site-packages/pyspark"))
     if not homes:
-        raise SettingsError(f"There is no pyspark in {environment}. Hint: run `./foldlake prepare`.")
+        raise SettingsError(f"pyspark is not installed in {environment}. Hint: run `./foldlake prepare`.")
     return homes[-1]
 
 
 def temporary_dir(settings: Settings) -> Path:
-    """Return the folder for temporary files of Spark and the JVM, which need not outlive the driver."""
+    """Return the folder for temporary files of Spark and the JVM, which are not needed after the driver ends."""
     return stream_driver.directory(settings) / "tmp"
 
 
 def submit_environment(
     python: Path, scratch: Path, inherited: Mapping[str, str], master: str
 ) -> dict[str, str]:
-    """Return spark-submit's environment: the interpreter's own Spark, no variable of Airflow, temporary files in `scratch`."""
+    """Return spark-submit's environment: the interpreter's own Spark, no Airflow variables, temporary files in `scratch`."""
     kept = {
         name: value
         for name, value in inherited.items()
@@ -103,7 +103,7 @@ def submit_environment(
     kept |= {
         "PYTHONPATH": str(CHECKOUT),
         "PYTHONUNBUFFERED": "1",
-        # Keeps the application's folder off the module search path: a job there may have the name of a package.
+        # Keeps the application's folder off the module search path: a job there may have the same name as a package.
         "PYTHONSAFEPATH": "1",
         "SPARK_HOME": str(spark_home(python)),
         "PYSPARK_PYTHON": str(python),

@@ -1,4 +1,4 @@
-"""The one stream driver of a FOLDLAKE_HOME: its lock, the file that describes it, and how to stop it."""
+"""The only stream driver of a FOLDLAKE_HOME: its lock, its state file, and how to stop it."""
 
 import json
 import signal
@@ -14,7 +14,7 @@ from include.settings import Settings
 from include.waiting import wait_for
 
 POLL_INTERVAL_S = 0.1
-# A start time is computed from two values that are read one after the other; the second has a resolution of a second.
+# A start time is computed from two values that are not read atomically; the second has a resolution of one second.
 START_TOLERANCE_S = 2.0
 
 
@@ -23,7 +23,7 @@ class DriverLockedError(FoldlakeError):
 
     @classmethod
     def held_by(cls, driver: "Driver | None", path: Path, waited_s: float) -> "DriverLockedError":
-        """Name the holder."""
+        """Return the error, which names the holder of the lock."""
         holder = f"process {driver.pid}" if driver else "an unknown process"
         return cls(
             f"The lock {path} is still held by {holder} after {waited_s:.0f} s, so no second stream driver was started."
@@ -41,7 +41,7 @@ class Driver:
     master: str
 
     def process(self) -> psutil.Process | None:
-        """Return this driver's JVM, or None when it has ended, even if another process has its id by now."""
+        """Return this driver's JVM, or None when it has ended, even if another process now has its id."""
         try:
             process = psutil.Process(self.pid)
             same = abs(started_s(process) - self.started_s) < START_TOLERANCE_S
@@ -50,7 +50,7 @@ class Driver:
         return process if same else None
 
     def is_orphan(self) -> bool:
-        """Whether this driver still runs although its launcher has ended, so that it is no longer supervised."""
+        """Whether this driver still runs although its launcher has ended, so that it is unsupervised."""
         process = self.process()
         try:
             return process is not None and process.ppid() != self.parent_pid
@@ -66,16 +66,16 @@ class Driver:
             return None
         living: list[psutil.Process] = []
         for child in children:
-            # The JVM runs short-lived commands (chmod): a child may have ended meanwhile.
+            # The JVM runs short-lived commands such as chmod: a child may have ended by now.
             with suppress(psutil.NoSuchProcess):
-                # The processes that spark-submit's shell scripts started are zombies of the JVM that the scripts became.
+                # Processes started by spark-submit's shell scripts remain as zombies of the JVM, which replaced the scripts.
                 if child.status() != psutil.STATUS_ZOMBIE:
                     living.append(child)
-        # No race: `children` has read these times already.
+        # No race: `children` has already read these times.
         return min(living, key=psutil.Process.create_time, default=None)
 
     def kill(self) -> None:
-        """End the JVM at once; its Python process ends with it."""
+        """Kill the JVM; its Python process ends with it."""
         process = self.process()
         if process is not None:
             with suppress(psutil.NoSuchProcess):
@@ -83,7 +83,7 @@ class Driver:
 
 
 def started_s(process: psutil.Process) -> float:
-    """Return when a process was started, in seconds since boot, which does not change when the clock is set.
+    """Return a process's start time in seconds since boot, which does not change when the clock is set.
 
     Raises psutil.NoSuchProcess when it has ended.
     """
@@ -91,30 +91,30 @@ def started_s(process: psutil.Process) -> float:
 
 
 def directory(settings: Settings) -> Path:
-    """Return the folder of the driver's lock, its state and its temporary files."""
+    """Return the folder of the driver's lock, state file and temporary files."""
     return settings.home / "stream"
 
 
 def lock_path(settings: Settings) -> Path:
-    """Return the file that the one driver holds an exclusive `flock` on for as long as it can write."""
+    """Return the file on which the driver holds an exclusive `flock` until it can no longer write."""
     return directory(settings) / "driver.lock"
 
 
 def acquire(settings: Settings, *, wait_s: float) -> FileLock:
     """Take the lock for this process and for the program that it becomes by `exec`.
 
-    An orphaned driver that holds the lock is killed: where the kernel does not end a child with its parent, it would
-    run for ever.
+    An orphaned driver that holds the lock is killed: on a kernel that does not end a child with its parent, it would
+    run forever.
 
     Args:
-        settings: the home.
+        settings: the settings of the home.
         wait_s: how long to wait for another driver to end.
 
     Returns:
         The lock. It lasts until the last process that inherited it ends.
 
     Raises:
-        DriverLockedError: another driver held the lock for all of `wait_s`.
+        DriverLockedError: another driver still held the lock after `wait_s`.
     """
     lock = FileLock(lock_path(settings), survives_exec=True)
 
@@ -132,7 +132,7 @@ def acquire(settings: Settings, *, wait_s: float) -> FileLock:
 
 
 def announce(settings: Settings, driver: Driver) -> None:
-    """Record which driver holds the lock. Only the holder may call this."""
+    """Record the driver that holds the lock. Only the holder may call this."""
     write_atomically(_state_path(settings), json.dumps(asdict(driver)))
 
 
@@ -145,8 +145,8 @@ def stop(settings: Settings, *, timeout_s: float) -> bool:
     """Stop the driver gracefully: SIGTERM to its Python process, which stops the queries.
 
     Returns:
-        Whether it ended within `timeout_s`. If not, its JVM is killed, which loses nothing, but the next driver
-        processes again what was not committed.
+        Whether it ended within `timeout_s`. If not, its JVM is killed, which loses no data, but the next driver
+        reprocesses everything that was not committed.
     """
     driver = running(settings)
     if driver is None:

@@ -1,15 +1,15 @@
 """The commands of `./foldlake`, for its help before and after the installation. Standard library only."""
 
-# Group -> command -> what it does.
+# Group -> command -> description.
 GROUPS = {
     "Run Foldlake": {
         "demo": "Run everything on a year of real purchases, and check every balance.",
         "up": "Start the embedded stack: Kafka, schema registry, query nodes, Airflow.",
-        "down": "Stop the embedded stack. The data stays.",
-        "prepare": "Download and install what Foldlake needs, without starting anything.",
+        "down": "Stop the embedded stack. The data is kept.",
+        "prepare": "Download and install Foldlake's dependencies, without starting anything.",
     },
     "Observe": {
-        "status": "Show every process, and how far behind the stream is.",
+        "status": "Show every process, and the stream's lag.",
         "logs": "Show the log of a process.",
         "dead-letters": "List the source records that could not be decoded, and why.",
         "quality": "Check the lake and the query nodes against a replay of the events.",
@@ -22,8 +22,8 @@ GROUPS = {
     },
     "Data": {
         "load": "Append the demo's purchases to the log as events.",
-        "lake": "Show the Delta tables: size, history, and how far behind they are.",
-        "compact": "Bring the Delta tables up to date now.",
+        "lake": "Show the Delta tables: size, history and lag.",
+        "compact": "Update the Delta tables now.",
     },
     "Development": {
         "stream": "Run the stream driver alone, against any Kafka brokers.",
@@ -36,7 +36,7 @@ ABOUT = "Folds an event log into read models, and serves them by key over HTTP."
 
 
 def overview() -> str:
-    """Return the help in plain text, for a machine on which nothing is installed yet."""
+    """Return the help in plain text, for use before anything is installed."""
     lines = ["Usage: ./foldlake COMMAND [OPTIONS]", "", ABOUT]
     for group, commands in GROUPS.items():
         lines += ["", f"{group}:", *(f"  {name:<14}{purpose}" for name, purpose in commands.items())]

@@ -8,7 +8,7 @@ from pathlib import Path
 from stack.provisioning.layout import REQUIREMENTS, Layout
 from stack.provisioning.pip_settings import uv_environment
 
-# Building a package (PySpark comes as source) on a slow disk takes much less.
+# Building a package (PySpark is a source distribution) takes much less, even on a slow disk.
 INSTALL_TIMEOUT_S = 3600
 
 
@@ -17,12 +17,12 @@ class InstallationError(Exception):
 
 
 def install(layout: Layout, environment: str, base_python: str) -> None:
-    """Make the virtual environment contain exactly the packages of its lock file; quick when it already does.
+    """Install exactly the packages of its lock file into the virtual environment; quick when it is up to date.
 
     Raises:
         InstallationError: both uv and pip failed.
     """
-    # Without a stamp, an earlier installation was interrupted and may have left an incomplete package.
+    # No stamp: an earlier installation was interrupted and may have left an incomplete package.
     from_scratch = not layout.stamp(environment).exists()
     layout.mark_unready(environment)
     try:
@@ -37,7 +37,7 @@ def install(layout: Layout, environment: str, base_python: str) -> None:
 
 
 def installed_packages(layout: Layout, environment: str) -> int:
-    """Return how many packages the environment contains so far."""
+    """Return the number of packages installed so far."""
     return sum(1 for _ in layout.environment(environment).glob("lib/python*/site-packages/*.dist-info"))
 
 

@@ -21,23 +21,23 @@ DOWNLOAD_TIMEOUT_S = 120
 
 
 class DownloadError(Exception):
-    """A file could not be downloaded, or has another digest than stack/jars.lock lists."""
+    """A file could not be downloaded, or its digest differs from that in stack/jars.lock."""
 
 
 def install_jars(layout: Layout, on_bytes: Callable[[int], None]) -> None:
-    """Make the directory of every set contain exactly its locked files; keeps those that are correct.
+    """Download the locked files into the directory of each set, and remove all others; keeps files that are correct.
 
     Args:
         layout: the tools directory.
-        on_bytes: called with every number of bytes that is present or has arrived.
+        on_bytes: called with the number of bytes of each file that is present, and of each chunk that arrives.
 
     Raises:
-        DownloadError: a file could not be downloaded, or has another digest than the lock lists.
+        DownloadError: a file could not be downloaded, or its digest differs from that in the lock.
     """
     layout.mark_unready("jars")
     files = read_lock()
     with ThreadPoolExecutor(PARALLEL_DOWNLOADS) as pool:
-        # The largest first, so that no large file is the last to finish.
+        # Largest first, so that the downloads finish at about the same time.
         jobs = [
             pool.submit(_install, layout, file, on_bytes)
             for file in sorted(files, key=lambda file: -file.size_bytes)
@@ -59,7 +59,7 @@ def _install(layout: Layout, file: LockedFile, on_bytes: Callable[[int], None]) 
         on_bytes(file.size_bytes)
         return
     target.parent.mkdir(parents=True, exist_ok=True)
-    # Beside the target, so that the last step is an atomic rename.
+    # In the target's directory, so that the last step is an atomic rename.
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".incoming-") as scratch:
         found = _fetch(file, Path(scratch), on_bytes)
         if is_archive:
@@ -77,7 +77,7 @@ def _fetch(file: LockedFile, scratch: Path, on_bytes: Callable[[int], None]) -> 
     problem = ""
     for attempt in range(ATTEMPTS):
         counted = _Counted(on_bytes)
-        # A separate cache for every attempt: jgo treats any existing file as complete.
+        # A separate cache per attempt: jgo treats any existing file as complete.
         context = MavenContext(
             resolver=PythonResolver(progress_callback=counted.download),
             repo_cache=scratch / str(attempt),
@@ -90,7 +90,7 @@ def _fetch(file: LockedFile, scratch: Path, on_bytes: Callable[[int], None]) -> 
             if _sha256(path) == file.sha256:
                 on_bytes(file.size_bytes - counted.total)
                 return path
-            problem = "its digest is not the one in stack/jars.lock"
+            problem = "its digest differs from that in stack/jars.lock"
         except (OSError, RuntimeError) as error:
             problem = str(error)
         on_bytes(-counted.total)
@@ -99,7 +99,7 @@ def _fetch(file: LockedFile, scratch: Path, on_bytes: Callable[[int], None]) -> 
 
 
 def _repositories() -> dict[str, str] | None:
-    """Return the user's mirror, or None, with which jgo uses Maven Central."""
+    """Return the user's mirror, or None, which makes jgo use Maven Central."""
     mirror = os.environ.get("FOLDLAKE_MAVEN_MIRROR", "")
     return {"mirror": mirror.rstrip("/")} if mirror else None
 

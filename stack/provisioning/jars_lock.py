@@ -1,4 +1,4 @@
-"""The files that stack/jars.lock lists, and their places in the tools directory. Standard library only."""
+"""The files listed in stack/jars.lock, and their paths in the tools directory. Standard library only."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,5 +41,5 @@ def read_lock(path: Path = JARS_LOCK) -> list[LockedFile]:
 
 
 def unpacked(layout: Layout, file: LockedFile) -> Path:
-    """Return the directory that an archive is unpacked into, a different one for different content."""
+    """Return the directory that an archive is unpacked into; it depends on the archive's content."""
     return layout.root / file.jar_set / f"{file.version}-{file.sha256[:12]}"

@@ -1,4 +1,4 @@
-"""Finds a Java installation that runs Spark and Kafka. Standard library only."""
+"""Finds a Java installation that can run Spark and Kafka. Standard library only."""
 
 import os
 import re
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 OLDEST = 17
-# Hadoop's login code calls Subject.getSubject, which throws since Java 24.
+# Hadoop's login code calls Subject.getSubject, which throws in Java 24 and later.
 NEWEST = 23
 # Spark 4 starts its JVM with `--add-modules=jdk.incubator.vector`; trimmed runtimes lack it.
 NEEDED_MODULE = "jdk.incubator.vector"
@@ -16,7 +16,7 @@ USUAL_FOLDERS = ("/usr/lib/jvm", "/Library/Java/JavaVirtualMachines")
 
 
 class JavaNotFoundError(Exception):
-    """There is no usable Java; the message lists what was found and what to install."""
+    """No usable Java was found; the message lists the candidates and what to install."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ def find_java(environment: dict[str, str] | None = None) -> Java:
     """Return the first usable Java from JAVA_HOME, PATH and the usual folders.
 
     Raises:
-        JavaNotFoundError: none is usable.
+        JavaNotFoundError: no installation is usable.
     """
     rejected: list[str] = []
     for binary in candidates(dict(os.environ) if environment is None else environment):
@@ -49,7 +49,7 @@ def find_java(environment: dict[str, str] | None = None) -> Java:
 
 
 def candidates(environment: dict[str, str]) -> list[Path]:
-    """Return the `java` binaries to examine, in order, without running any."""
+    """Return the `java` binaries to examine, in order, without running them."""
     found = []
     if home := environment.get("JAVA_HOME"):
         found.append(Path(home) / "bin" / "java")
@@ -62,17 +62,17 @@ def candidates(environment: dict[str, str]) -> list[Path]:
 
 
 def examine(binary: Path) -> Java:
-    """Run one `java`, and return its home and version.
+    """Run a `java` binary, and return its home and version.
 
     Raises:
-        JavaNotFoundError: it does not run, or Spark does not run on it.
+        JavaNotFoundError: the binary does not run, or Spark does not support it.
     """
     banner = _output(binary, "-version")
     match = re.search(r'version "(\d+)(?:\.(\d+))?', banner)
     if match is None:
         message = f"prints no version: {banner.strip()[:200]}"
         raise JavaNotFoundError(message)
-    # Until Java 8 the version was written 1.8.
+    # Up to Java 8, the version has the form 1.8.
     version = int(match[2]) if match[1] == "1" and match[2] else int(match[1])
     if not OLDEST <= version <= NEWEST:
         message = f"is Java {version}"

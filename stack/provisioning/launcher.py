@@ -1,4 +1,4 @@
-"""Prepares the tools that are missing, then becomes the command line. Standard library only."""
+"""Prepares missing tools, then executes the command line in place of this process. Standard library only."""
 
 import math
 import os
@@ -16,13 +16,13 @@ from stack.provisioning.command_names import overview
 from stack.provisioning.java import JavaNotFoundError, candidates, find_java
 from stack.provisioning.layout import CHECKOUT, PARTS, REQUIREMENTS, Layout
 
-# Measured: 2.7 GB in the end, and as much again for the installer's cache where it is on the same disk.
+# Measured: 2.7 GB when done, and as much again for the installer's cache if it is on the same disk.
 NEEDED_DISK_MB = 6000
 HELP = ({"--help"}, {"-h"}, set[str]())
 
 
 def launch(arguments: list[str]) -> int:
-    """Prepare what is missing, then become the command line. Returns an exit code only where that is not done."""
+    """Prepare what is missing, then execute the command line. Returns, with an exit code, only if it is not executed."""
     layout = Layout(tools_directory(dict(os.environ)))
     if not is_ready(layout):
         if set(arguments) in HELP:
@@ -56,7 +56,7 @@ def _become_command_line(layout: Layout, arguments: list[str]) -> NoReturn:
 
 
 class PreparationError(Exception):
-    """The tools cannot be prepared; the message says what to do."""
+    """The tools cannot be prepared; the message names the remedy."""
 
 
 def tools_directory(environment: dict[str, str], env_file: Path = CHECKOUT / ".env") -> Path:
@@ -66,7 +66,7 @@ def tools_directory(environment: dict[str, str], env_file: Path = CHECKOUT / ".e
 
 
 def setting(name: str, environment: dict[str, str], env_file: Path = CHECKOUT / ".env") -> str:
-    """Return a variable as include/settings reads it: from the environment, else from the file, else empty."""
+    """Return a variable's value with the same rules as include/settings: from the environment, else the file, else empty."""
     value = environment.get(name)
     if value is None:
         with suppress(OSError):
@@ -83,7 +83,7 @@ def is_ready(layout: Layout) -> bool:
 
 
 def make_ready(layout: Layout) -> None:
-    """Prepare everything that is missing, in one process at a time; the others wait for it.
+    """Prepare everything that is missing, in one process at a time; other processes wait.
 
     Raises:
         PreparationError: Java or disk space is missing, or a download has failed.
@@ -94,7 +94,7 @@ def make_ready(layout: Layout) -> None:
             return
         _find_java(layout)
         _check_disk(layout)
-        _make_bootstrap(layout)
+        _create_bootstrap(layout)
         finished = subprocess.run(
             [
                 layout.python("bootstrap"),
@@ -110,7 +110,7 @@ def make_ready(layout: Layout) -> None:
                 "FOLDLAKE_MAVEN_MIRROR": setting("FOLDLAKE_MAVEN_MIRROR", dict(os.environ)),
             },
             check=False,
-            # Inherits the lock, so that it outlives a killed launcher for as long as its child still writes.
+            # The child inherits the lock, so that a killed launcher does not release it while the child still writes.
             close_fds=False,
         )
         if finished.returncode != 0:
@@ -132,7 +132,7 @@ def _preparation_lock(layout: Layout) -> Iterator[None]:
 
 
 def _java_is_known(layout: Layout) -> bool:
-    """Whether the Java that would be chosen now has been examined before (starting a JVM takes too long here)."""
+    """Whether the Java that would be chosen now has already been examined (starting a JVM takes too long here)."""
     try:
         binary = layout.stamp("java").read_text(encoding="utf-8").splitlines()[0]
     except (OSError, IndexError):
@@ -167,19 +167,17 @@ def _check_disk(layout: Layout) -> None:
         raise PreparationError(message)
 
 
-def _make_bootstrap(layout: Layout) -> None:
-    """Make the small environment whose installer makes the other two environments."""
+def _create_bootstrap(layout: Layout) -> None:
+    """Create the small environment with the installer that creates the other two environments."""
     if layout.is_ready("bootstrap"):
         return
     layout.mark_unready("bootstrap")
-    print(
-        "Preparing Foldlake's tools, which is needed only once: about 1.5 GB of downloads.", file=sys.stderr
-    )
+    print("Preparing Foldlake's tools (needed only once, downloads about 1.5 GB).", file=sys.stderr)
     try:
         venv.create(layout.environment("bootstrap"), clear=True, with_pip=True, symlinks=True)
     except subprocess.CalledProcessError as error:
         message = (
-            f"{sys.executable} cannot make a virtual environment. Install its venv module "
+            f"{sys.executable} cannot create a virtual environment. Install its venv module "
             "(Debian and Ubuntu: python3.11-venv), then run the command again."
         )
         raise PreparationError(message) from error
@@ -195,5 +193,5 @@ def _make_bootstrap(layout: Layout) -> None:
 
 
 def _base_python() -> str:
-    """Return the interpreter that environments are made from: never one inside an environment."""
+    """Return the interpreter that environments are created from: never one inside an environment."""
     return getattr(sys, "_base_executable", None) or sys.executable

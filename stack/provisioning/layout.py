@@ -1,4 +1,4 @@
-"""Paths inside the tools directory, and whether its content is what this checkout requires. Standard library only."""
+"""Paths in the tools directory, and whether its content matches this checkout. Standard library only."""
 
 import hashlib
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ class Layout:
 
     @property
     def lock(self) -> Path:
-        """File that the one preparing process locks."""
+        """File that is locked during the preparation."""
         return self.root / ".lock"
 
     def stamp(self, part: str) -> Path:
@@ -43,7 +43,7 @@ class Layout:
         return self.root / "stamps" / part
 
     def is_ready(self, part: str) -> bool:
-        """Whether the part was made completely, from the lock file of this checkout."""
+        """Whether the part is complete, and was created from this checkout's lock file."""
         try:
             return self.stamp(part).read_text(encoding="utf-8") == fingerprint(part)
         except OSError:
@@ -54,7 +54,7 @@ class Layout:
         write_atomically(self.stamp(part), fingerprint(part))
 
     def mark_unready(self, part: str) -> None:
-        """Remove the stamp, before the part is changed."""
+        """Remove the stamp, before changing the part."""
         self.stamp(part).unlink(missing_ok=True)
 
 
@@ -62,6 +62,6 @@ PARTS = ("main", "stream", "jars")
 
 
 def fingerprint(part: str) -> str:
-    """Return the digest of the lock file that a part is made from."""
+    """Return the digest of a part's lock file."""
     source = JARS_LOCK if part == "jars" else REQUIREMENTS[part]
     return hashlib.sha256(source.read_bytes()).hexdigest()

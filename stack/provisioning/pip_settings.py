@@ -23,7 +23,7 @@ def uv_environment(pip_python: Path) -> dict[str, str]:
         [pip_python, "-m", "pip", "config", "list"], capture_output=True, text=True, timeout=60, check=False
     )
     wanted = {
-        # The interpreter is given by its path; uv must not download another.
+        # The interpreter is passed by its path; uv must not download another one.
         "UV_PYTHON_DOWNLOADS": "never",
         "UV_LINK_MODE": "copy" if os.environ.get("UV_LINK_MODE") == "copy" else "hardlink",
         **translate(done.stdout),
@@ -41,6 +41,6 @@ def translate(pip_config_list: str) -> dict[str, str]:
         if variable is None or section not in {"global", "install", ":env:"}:
             continue
         value = str(ast.literal_eval(quoted.strip()))
-        # pip separates several values by white space; uv by white space too, but by commas for find-links.
+        # pip separates multiple values by white space; so does uv, except for find-links, which it separates by commas.
         variables[variable] = (",".join if variable == "UV_FIND_LINKS" else " ".join)(value.split())
     return variables

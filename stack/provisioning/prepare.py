@@ -19,7 +19,7 @@ LABELS = {
     "stream": "Python packages: stream driver",
     "jars": "Kafka, schema registry, Spark's connectors",
 }
-# How often the display counts the installed packages.
+# The interval at which the display counts the installed packages.
 COUNT_EVERY_S = 0.5
 BYTES_PER_MB = 1_000_000
 
@@ -86,7 +86,7 @@ def _make_environment(environment: str, layout: Layout, base_python: str, line: 
     def count() -> None:
         while not finished.wait(COUNT_EVERY_S):
             done = installed_packages(layout, environment)
-            # They appear all at once, when all of them are downloaded and built.
+            # The packages appear all at once, after all of them are downloaded and built.
             line.show(done, total if done else None, f"{done}/{total} packages" if done else "downloading")
 
     counter = threading.Thread(target=count, daemon=True)

@@ -1,1 +1,1 @@
-"""Running the stack's processes: supervisord and its configuration, ports, stray processes, and the guard of temporary stacks."""
+"""Runs the stack's processes: supervisord and its configuration, port checks, stray processes."""

@@ -1,4 +1,4 @@
-"""supervisord's configuration: its own section, and one for each process of the stack."""
+"""supervisord's configuration: its own section, and one per process of the stack."""
 
 import hashlib
 import json
@@ -15,7 +15,7 @@ from stack.supervision.model_digest import declarations_digest
 from stack.supervision.process import Process
 from stack.tools import Tools
 
-# The path of a Unix socket may have 107 bytes; supervisord first binds one whose name is longer by its process id.
+# A Unix socket's path may have at most 107 bytes, and supervisord first binds a name with its process id appended.
 LONGEST_SOCKET_PATH = 90
 LOG_BYTES = 20 * 1024 * 1024
 LOG_BACKUPS = 3
@@ -32,7 +32,7 @@ def log_path(settings: Settings, name: str) -> Path:
 
 
 def socket_path(home: Path) -> Path:
-    """Return the path of supervisord's socket: in the home, or in the temporary directory where that path is too long."""
+    """Return the path of supervisord's socket: in the home, or in the temporary directory if that path is too long."""
     inside = home / "run" / "supervisor.sock"
     if len(os.fsencode(inside)) <= LONGEST_SOCKET_PATH:
         return inside
@@ -41,7 +41,7 @@ def socket_path(home: Path) -> Path:
 
 
 def write_configuration(settings: Settings, processes: Iterable[Process]) -> None:
-    """Write supervisord's configuration for these processes, and create the folders that it names."""
+    """Write supervisord's configuration for these processes, and create the folders that it refers to."""
     run = _run_dir(settings)
     run.mkdir(parents=True, exist_ok=True)
     log_path(settings, "supervisord").parent.mkdir(parents=True, exist_ok=True)
@@ -99,7 +99,7 @@ stdout_logfile_backups={LOG_BACKUPS}
 def _write_description(settings: Settings, process: Process) -> Path:
     """Write the command and the environment of a process for `exec_process`, and return the file's path.
 
-    The file is named by a digest of its content: a changed process has another command line, which supervisord detects.
+    The file name contains a digest of its content: a changed process gets a new command line, which supervisord detects.
     """
     described: dict[str, object] = {
         "command": process.command,

@@ -1,6 +1,6 @@
-"""Becomes one process of the stack: reads its command and environment from a file, then executes it.
+"""Reads the command and environment of a process of the stack from a file, then executes it in place of this process.
 
-The quoting rules of supervisord's own configuration do not preserve every value.
+supervisord's configuration cannot contain them: its quoting rules do not preserve every value.
 """
 
 import json
@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 def main(path: str) -> None:
-    """Replace this process by the one that the file describes."""
+    """Replace this process with the one described in the file."""
     described = json.loads(Path(path).read_text(encoding="utf-8"))
     os.execve(described["command"][0], described["command"], {**os.environ, **described["environment"]})  # noqa: S606
 

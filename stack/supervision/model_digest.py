@@ -1,4 +1,4 @@
-"""A digest of the read models, their APIs and event schemas, which the stream driver and the nodes read only at start."""
+"""A digest of the read models, their APIs and event schemas, which the stream driver and the nodes read only at start-up."""
 
 import hashlib
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Checks that the ports of the stack are free, and names the processes that use them."""
+"""Checks that the stack's ports are free, and identifies the processes that use them."""
 
 from collections.abc import Iterable
 
@@ -32,7 +32,7 @@ def check_ports(processes: Iterable[Process]) -> None:
 
 
 def ports_of(process: Process) -> dict[str, int]:
-    """Return the ports of a process by the variables of their settings."""
+    """Return settings variable -> port for the ports of a process."""
     own = {} if process.port is None else {process.port_setting: process.port}
     return {**own, **process.also_listens}
 

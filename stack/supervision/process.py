@@ -9,13 +9,13 @@ class Process:
     """One supervised process.
 
     command: an argument vector with absolute paths.
-    start_order: processes start in ascending order. Those of one order start together; the next order starts when all of
-        them are ready.
+    start_order: processes start in ascending order. Those with the same number start together; the next ones start when
+        all of these are ready.
     is_ready: whether the process is ready. It is called repeatedly, must not raise, and must return within 2 s.
     environment: added to the supervisor's own.
     port_setting: the variable that changes `port`, named in the message about a port in use.
     also_listens: variable -> port, for further ports.
-    reads_settings: False for a third-party server, whose environment contains no setting of Foldlake, so that a changed
+    reads_settings: False for a third-party server, whose environment contains no Foldlake settings, so that a changed
         setting does not restart it.
     reads_declarations: True for a process that is restarted when a read model or an event schema is added or changed.
     """

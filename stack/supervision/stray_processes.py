@@ -1,19 +1,19 @@
-"""Finds and ends the processes that a stack has started, whichever process is their parent by now."""
+"""Finds and ends the processes that a stack has started, even if they now have another parent."""
 
 import os
 from pathlib import Path
 
 import psutil
 
-# Set in the supervisor's environment only, and inherited by everything that it starts. FOLDLAKE_HOME is no such marker:
-# a user may export it in a shell.
+# Set only in the supervisor's environment, and inherited by every process that it starts. FOLDLAKE_HOME cannot serve
+# as the marker, because users may export it in a shell.
 MARKER = "FOLDLAKE_STACK"
 TERMINATE_TIMEOUT_S = 10.0
 KILL_TIMEOUT_S = 5.0
 
 
 def find_stray_processes(home: Path) -> list[psutil.Process]:
-    """List the processes with the marker of this home in their environment, except the caller and its ancestors."""
+    """List the processes with this home's marker in their environment, except the caller and its ancestors."""
     own = {os.getpid(), *_ancestors()}
     return [
         process for process in psutil.process_iter() if process.pid not in own and _belongs(process, home)
@@ -34,9 +34,9 @@ def _ancestors() -> set[int]:
 
 
 def end_stray_processes(home: Path) -> int:
-    """Terminate, then kill, all processes of this home; returns how many there were."""
+    """Terminate, then kill, all processes of this home; returns their number."""
     ended: set[int] = set()
-    # Twice: a process that is being ended may have started another one.
+    # Twice: a process may have started another one while it was being ended.
     for _ in range(2):
         processes = find_stray_processes(home)
         if not processes:

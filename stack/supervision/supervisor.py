@@ -1,4 +1,4 @@
-"""The supervisor of the embedded stack: starts supervisord, and calls it through its XML-RPC interface."""
+"""The embedded stack's supervisor: starts supervisord, and calls its XML-RPC interface."""
 
 import http.client
 import os
@@ -27,7 +27,7 @@ from stack.supervision.stray_processes import MARKER
 START_TIMEOUT_S = 20.0
 STOP_TIMEOUT_S = 20.0
 POLL_INTERVAL_S = 0.1
-# supervisord's argument `wait`: with it, a call returns only after the process has run for a second, or has ended.
+# supervisord's argument `wait`: if true, the call returns only after the process has run for a second, or has ended.
 WITHOUT_WAITING = False
 
 
@@ -36,12 +36,12 @@ class SupervisorError(FoldlakeError):
 
 
 class SupervisorGoneError(SupervisorError):
-    """supervisord does not run, or does not answer."""
+    """supervisord is not running, or does not answer."""
 
 
 @dataclass(frozen=True)
 class ProcessState:
-    """The state of one process as supervisord reports it."""
+    """The state of one process, as reported by supervisord."""
 
     name: str
     state: str
@@ -50,7 +50,7 @@ class ProcessState:
 
     @property
     def is_running(self) -> bool:
-        """Whether the process exists now."""
+        """Whether the process currently exists."""
         return self.pid is not None
 
 
@@ -63,7 +63,7 @@ class Supervisor:
         self._log = log_path(settings, "supervisord")
 
     def pid(self) -> int | None:
-        """Return supervisord's process id, or None when it does not run."""
+        """Return supervisord's process id, or None when it is not running."""
         try:
             return int(self._call("getPID"))
         except SupervisorGoneError:
@@ -72,10 +72,10 @@ class Supervisor:
     def ensure_running(
         self, processes: Iterable[Process], before_stop: Callable[[list[str]], None] = lambda _: None
     ) -> None:
-        """Start supervisord, or make the running one apply a changed configuration.
+        """Start supervisord, or let the running one reload a changed configuration.
 
-        `before_stop` is called with the names of the processes that are about to be stopped because their definition
-        has changed.
+        `before_stop` is called with the names of the processes that will be stopped because their definition has
+        changed.
 
         Raises:
             SupervisorError: supervisord does not start.
@@ -104,7 +104,7 @@ class Supervisor:
                 raise SupervisorError(message) from fault
 
     def stop(self, processes: Iterable[Process]) -> None:
-        """Stop these processes, all at once, and wait until they have ended."""
+        """Stop these processes in parallel, and wait until they have ended."""
         processes = list(processes)
         for process in processes:
             try:
@@ -129,7 +129,7 @@ class Supervisor:
             return
 
     def restarts(self, name: str) -> int:
-        """Count how often the process ended unexpectedly since supervisord started."""
+        """Return how often the process ended unexpectedly since supervisord started."""
         try:
             text = self._log.read_text(encoding="utf-8", errors="replace")
         except OSError:
@@ -140,10 +140,10 @@ class Supervisor:
         """Call one of supervisord's methods.
 
         Raises:
-            SupervisorGoneError: supervisord does not run, or does not answer.
+            SupervisorGoneError: supervisord is not running, or does not answer.
             xmlrpc.client.Fault: supervisord rejects the call.
         """
-        # The URL is not used: the transport connects to the socket.
+        # The URL is unused: the transport connects to the socket.
         transport = SupervisorTransport(serverurl=f"unix://{self._socket}")
         with closing(transport):
             try:
@@ -158,7 +158,7 @@ class Supervisor:
         self._socket.unlink(missing_ok=True)
         if self._log.exists():
             self._log.replace(self._log.with_suffix(".log.previous"))
-        # supervisord detaches itself into a session of its own: Ctrl-C in the terminal of `up` does not reach the servers.
+        # supervisord detaches into its own session: Ctrl-C in the terminal of `up` does not reach the servers.
         done = subprocess.run(
             [sys.executable, "-m", "supervisor.supervisord", "-c", str(configuration_path(self._settings))],
             stdin=subprocess.DEVNULL,
@@ -170,7 +170,7 @@ class Supervisor:
             env={
                 **os.environ,
                 MARKER: marker(self._settings.home),
-                # Without it, setproctitle (Airflow, granian) overwrites the environment that contains the marker.
+                # Otherwise setproctitle (Airflow, granian) overwrites the environment that contains the marker.
                 "SPT_NOENV": "1",
             },
         )
@@ -194,12 +194,12 @@ class Supervisor:
 
 
 def marker(home: Path) -> str:
-    """Return the value that identifies the processes of this home in their environment."""
+    """Return the value of the environment variable that identifies this home's processes."""
     return str(home.resolve())
 
 
 def remove_run_files(settings: Settings) -> None:
-    """Remove the files that only a running stack needs."""
+    """Remove the files that are needed only while the stack is running."""
     socket_path(settings.home).unlink(missing_ok=True)
     shutil.rmtree(settings.home / "run" / "processes", ignore_errors=True)
 

@@ -18,7 +18,7 @@ RETRY_AFTER_S = 2
 
 
 def commands_blueprint(settings: Settings, apis: Iterable[ReadModelApi]) -> Blueprint:
-    """Return the commands as part of a Flask application."""
+    """Return the commands as a Flask blueprint."""
     blueprint = Blueprint("commands", __name__)
     producers: dict[str, EventProducer] = {}
     for api in apis:
@@ -27,14 +27,14 @@ def commands_blueprint(settings: Settings, apis: Iterable[ReadModelApi]) -> Blue
             if topic not in producers:
                 producers[topic] = EventProducer(settings, topic)
             view = _command_view(command, api.schemas[command.path], producers[topic])
-            # Flask keeps the dot in an endpoint's name for itself.
+            # Flask reserves the dot in endpoint names for blueprints.
             endpoint = command.path.replace(".", ":")
             blueprint.add_url_rule(command.path, endpoint, view, methods=["POST"])
     return blueprint
 
 
 def _command_view(command: Command, schema: RecordSchema, producer: EventProducer) -> Callable[[], Response]:
-    def carry_out() -> Response:
+    def run_command() -> Response:
         try:
             response = _append(command, schema, producer)
         except ProblemError as problem:
@@ -43,7 +43,7 @@ def _command_view(command: Command, schema: RecordSchema, producer: EventProduce
         COMMANDS.labels(command.name, "accepted").inc()
         return response
 
-    return carry_out
+    return run_command
 
 
 def _append(command: Command, schema: RecordSchema, producer: EventProducer) -> Response:
@@ -62,7 +62,7 @@ def _append(command: Command, schema: RecordSchema, producer: EventProducer) -> 
 
 
 def _body() -> bytes:
-    """Return the request's body; raises ProblemError when it is larger than any command can be."""
+    """Return the request's body; raises ProblemError when it exceeds the limit for commands."""
     body: bytes = request.stream.read(MAX_BODY_BYTES + 1)
     if len(body) > MAX_BODY_BYTES:
         detail = f"The body has more than {MAX_BODY_BYTES} bytes. Nothing was written."

@@ -1,4 +1,4 @@
-"""The body of a command, checked strictly: what is not exactly right is refused, with all that is wrong with it."""
+"""Strict validation of a command's body: an invalid body is rejected, and all of its errors are reported."""
 
 import json
 import uuid
@@ -14,14 +14,14 @@ from query_api.http.problems import ProblemError
 MAX_BODY_BYTES = 16 * 1024
 
 
-class _RefusedJsonError(ValueError):
-    """JSON that Python reads although it is ambiguous or not JSON."""
+class _InvalidJsonError(ValueError):
+    """Input that Python's parser accepts although it is ambiguous or not valid JSON."""
 
 
 def parse_command(body: bytes, command: Command, schema: RecordSchema) -> GenericEvent:
-    """Return the event that a command's body asks for, with an id of its own where the body gives none, and the time now.
+    """Return the event that a command's body describes, with a generated id if the body has none, and the current time.
 
-    Raises ProblemError 400 with everything that is wrong in `errors`.
+    Raises ProblemError 400 with every error in `errors`.
     """
     given = _json_object(body)
     fields = command.body_fields
@@ -66,11 +66,11 @@ def _json_object(body: bytes) -> dict[str, Any]:
 
 
 def _refuse_constant(name: str) -> None:
-    raise _RefusedJsonError(f"{name} is not JSON")
+    raise _InvalidJsonError(f"{name} is not JSON")
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     fields = dict(pairs)
     if len(fields) != len(pairs):
-        raise _RefusedJsonError("a field is given twice")
+        raise _InvalidJsonError("a field is given twice")
     return fields

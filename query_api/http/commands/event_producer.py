@@ -1,4 +1,4 @@
-"""Appending events to the log: an answer only once the broker has acknowledged, or an error within the time allowed."""
+"""Appends events to the log: returns once the broker has acknowledged the event, or raises within the command timeout."""
 
 import threading
 import time
@@ -12,13 +12,13 @@ from include.kafka.schema_registry import SchemaRegistry
 from include.settings import Settings
 
 POLL_S = 0.1
-# Of the time allowed for a command, what the registry may take at most; it is asked once per schema and process.
+# The registry's maximum share of the command timeout; each process registers a schema once.
 REGISTRY_SHARE = 0.4
 
 
 @dataclass(frozen=True)
 class AppendedAt:
-    """Where on the log an event stands."""
+    """An event's partition and offset in the log."""
 
     topic: str
     partition: int
@@ -26,7 +26,7 @@ class AppendedAt:
 
 
 class _Delivery:
-    """The broker's word on one record, waited for by one thread."""
+    """The delivery report of one record, awaited by one thread."""
 
     def __init__(self) -> None:
         self._done = threading.Event()
@@ -34,7 +34,7 @@ class _Delivery:
         self._at: AppendedAt | None = None
 
     def report(self, error: KafkaError | None, message: Message) -> None:
-        """Take the delivery report (on the polling thread)."""
+        """Store the delivery report (called on the polling thread)."""
         self._error = error
         topic, partition, offset = message.topic(), message.partition(), message.offset()
         if error is None and topic is not None and partition is not None and offset is not None:
@@ -42,10 +42,10 @@ class _Delivery:
         self._done.set()
 
     def wait(self, timeout_s: float) -> AppendedAt:
-        """Return where the record stands; raises KafkaUnavailableError when that is not known in time."""
+        """Return the record's position; raises KafkaUnavailableError when it is not reported in time."""
         if not self._done.wait(timeout_s):
             raise KafkaUnavailableError(
-                "Kafka has not acknowledged the event in time; whether it is written is not known."
+                "Kafka has not acknowledged the event in time; it may or may not have been written."
             )
         if self._at is None:
             raise KafkaUnavailableError(f"Kafka has not acknowledged the event ({self._error}).")
@@ -53,7 +53,7 @@ class _Delivery:
 
 
 class EventProducer:
-    """Appends events to one topic. Made in the process that uses it (never before a fork); safe for several threads."""
+    """Appends events to one topic. Create it in the process that uses it (never before a fork); thread-safe."""
 
     def __init__(self, settings: Settings, topic: str) -> None:
         self._settings = settings
@@ -66,7 +66,7 @@ class EventProducer:
         self._producer: Producer | None = None
 
     def append(self, event: Event) -> AppendedAt:
-        """Append an event and return where it stands, once every in-sync replica has it.
+        """Append an event and return its position, once every in-sync replica has it.
 
         Raises KafkaUnavailableError or RegistryUnavailableError within `node_command_timeout_s`.
         """
@@ -98,9 +98,9 @@ class EventProducer:
             "acks": "all",
             "enable.idempotence": True,
             "linger.ms": 0,
-            # The Java client's partitioner: the same key goes to the same partition from everywhere.
+            # The Java client's partitioner: every client maps a key to the same partition.
             "partitioner": "murmur2_random",
-            # A record whose time is up is not sent any more: an event must not turn up after its command was refused.
+            # An expired record is not sent: an event must not appear after its command was rejected.
             "message.timeout.ms": int(self._timeout_s * (1 - REGISTRY_SHARE) * 1000),
             "reconnect.backoff.max.ms": 1000,
             "socket.nagle.disable": True,
@@ -109,13 +109,13 @@ class EventProducer:
         }
 
     def _poll(self, producer: Producer) -> None:
-        """Serve delivery reports for as long as the producer is the one in use, then for what is still under way."""
+        """Serve delivery reports while the producer is in use, then for the records that are still in flight."""
         while self._producer is producer:
             producer.poll(POLL_S)
         producer.flush(self._timeout_s)
 
     def _on_error(self, error: KafkaError) -> None:
-        """A producer that has failed for good (its idempotence is broken) makes room for a new one."""
+        """Drop a producer after a fatal error (its idempotence is broken); the next event creates a new one."""
         if error.fatal():
             self._producer = None
 

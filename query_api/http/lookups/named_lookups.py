@@ -1,4 +1,4 @@
-"""The named lookups of the read models, compiled from their declarations: which key a request asks for, and the answer's JSON."""
+"""The named lookups of the read models, compiled from their declarations: parse the request's key, render the answer's JSON."""
 
 import json
 import re
@@ -13,7 +13,7 @@ from query_api.lookup.local_lookup import LocalAnswer
 
 
 class CompiledLookup:
-    """A named lookup of a read model, ready to answer requests."""
+    """A named lookup of a read model, compiled for fast answers."""
 
     def __init__(self, model: ReadModel, lookup: NamedLookup) -> None:
         self.path = lookup.path
@@ -26,14 +26,14 @@ class CompiledLookup:
         # A problem's slug has the parameter's name in lower case with dashes: order-id for orderId.
         self._slug = re.sub(r"(?=[A-Z])", "-", lookup.parameter).lower()
         types = {field.name: field.avro_type for field in (*model.state, *POSITION_FIELDS)}
-        # Read on every lookup: JSON up to the value, the field's name, and what writes the value.
+        # Used by every lookup: the JSON before the value, the field's name, and the function that renders the value.
         self._fields = [
             (f"{',' if number else '{'}{json.dumps(name)}:", name, raw_json(types[name]))
             for number, name in enumerate(lookup.fields)
         ]
 
     def plain_key(self, query: str) -> bytes | None:
-        """Return the key of a query of the plain form `<parameter>=<key>`; None when it is anything else, or not valid."""
+        """Return the key of a query of the plain form `<parameter>=<key>`; None for any other or invalid query."""
         if not query.startswith(self._prefix) or "&" in query or "+" in query:
             return None
         text = query[self._prefix_length :]
@@ -48,10 +48,10 @@ class CompiledLookup:
         return key if 0 < len(key) <= self._max_key_bytes else None
 
     def key(self, given: dict[str, str]) -> bytes:
-        """Return the key that a request's parameters ask for; raises ProblemError."""
+        """Return the key in a request's parameters; raises ProblemError."""
         text = given.get(self._parameter)
         if not text:
-            detail = f"{self._parameter} is missing: give {self.path}?{self._parameter}=..."
+            detail = f"{self._parameter} is missing: use {self.path}?{self._parameter}=..."
             raise ProblemError(400, f"missing-{self._slug}", detail)
         key = text.encode()
         if len(key) > self._max_key_bytes:
@@ -62,12 +62,12 @@ class CompiledLookup:
         return key
 
     def target(self, given: dict[str, str]) -> str:
-        """Return path and query under which another node gives the same answer."""
+        """Return the path and query for the same lookup on another node."""
         query = "&".join(f"{name}={quote(value, safe='')}" for name, value in given.items() if value)
         return f"{self.path}?{query}"
 
     def body(self, answer: LocalAnswer) -> bytes:
-        """Return the JSON of an answer: decimals exact, with their scale kept; null for what an older fold does not give."""
+        """Return the JSON of an answer: exact decimals that keep their scale; null for a field that an older fold lacks."""
         raw = answer.raw
         text = ""
         for start, name, as_json in self._fields:

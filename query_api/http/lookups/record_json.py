@@ -1,10 +1,10 @@
-"""A state record as JSON has it."""
+"""The JSON form of a state record."""
 
 from include.kafka.state_record import StateRecord
 
 
 def record_fields(key: bytes, record: StateRecord) -> dict[str, object]:
-    """Return a key's state record, to be written as JSON."""
+    """Return a key's state record as a dictionary for JSON."""
     return {
         "key": key.decode(),
         "state": record.state,

@@ -1,10 +1,10 @@
-"""Answers lookups by key, whoever sends the reply: parses the request, finds the record on this node or another, renders it."""
+"""Answers lookups by key for the fast path and Flask: parses the request, finds the record on this or another node, renders it."""
 
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from urllib.parse import quote
 
-from query_api.http.answer_headers import headers_of, passed_on
+from query_api.http.answer_headers import headers_of, proxied_headers
 from query_api.http.json_text import dumps
 from query_api.http.lookups.named_lookups import CompiledLookup
 from query_api.http.lookups.record_json import record_fields
@@ -23,7 +23,7 @@ OK = HTTPStatus.OK.value
 
 
 class LookupRouter:
-    """Every lookup by key of a node. Each method returns a reply, failures included; `hop` is the request's hop header."""
+    """A node's lookups by key. Each method returns a reply, also for a failure; `hop` is the request's hop header."""
 
     def __init__(self, lookups: Lookups, named: Mapping[str, CompiledLookup]) -> None:
         self.named = named
@@ -43,7 +43,7 @@ class LookupRouter:
         return self.reply(lookup.model_name, key, None, bound, lookup.target(given), hop, lookup.body)
 
     def record(self, model_name: str, key: str, query: str, hop: str | None) -> Reply:
-        """Answer with the whole state record of a key."""
+        """Answer with a key's whole state record."""
         try:
             given = parameters(query, RECORD_PARAMETERS)
             version = version_number(given.get("version"))
@@ -64,7 +64,7 @@ class LookupRouter:
         hop: str | None,
         body_of: Callable[[LocalAnswer], bytes],
     ) -> Reply:
-        """Answer a lookup that is parsed: `target` is the path and query under which another node gives the same reply."""
+        """Answer a parsed lookup; `target` is the path and query for the same lookup on another node."""
         lookups = self._lookups
         try:
             place = lookups.local.place(model_name, key, version)
@@ -77,7 +77,7 @@ class LookupRouter:
             LOOKUPS.labels(error.reason.slug, "local").inc()
             return lookup_problem(error, lookups.local.node_name)
         LOOKUPS_PEER_OK.inc()
-        return found.status, passed_on(found.headers), found.body
+        return found.status, proxied_headers(found.headers), found.body
 
     def _record_json(self, answer: LocalAnswer) -> bytes:
         record = self._lookups.local.decode(answer)

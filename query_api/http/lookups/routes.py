@@ -12,8 +12,8 @@ from query_api.http.reply import flask_response
 from query_api.lookup.local_lookup import LocalLookup
 
 
-def reads_blueprint(router: LookupRouter, local: LocalLookup) -> Blueprint:
-    """Return the lookups as part of a Flask application."""
+def lookup_blueprint(router: LookupRouter, local: LocalLookup) -> Blueprint:
+    """Return the lookups as a Flask blueprint."""
     blueprint = Blueprint("reads", __name__)
     for lookup in router.named.values():
         blueprint.add_url_rule(lookup.path, _endpoint(lookup.path), _named_view(router, lookup))
@@ -37,7 +37,7 @@ def _named_view(router: LookupRouter, lookup: CompiledLookup) -> Callable[[], Re
 
 
 def _endpoint(path: str) -> str:
-    # Flask keeps the dot for itself.
+    # Flask reserves the dot in endpoint names for blueprints.
     return path.replace(".", ":")
 
 

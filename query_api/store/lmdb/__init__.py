@@ -1,4 +1,4 @@
-"""The store backend on LMDB: one environment for each version of a read model."""
+"""The store backend on LMDB: one environment per version of a read model."""
 
 from query_api.store.lmdb.backend import LmdbBackend
 

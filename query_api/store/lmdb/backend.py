@@ -1,4 +1,4 @@
-"""The backend `lmdb`: stores in memory-mapped files."""
+"""The `lmdb` backend: stores in memory-mapped files."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class LmdbBackend:
-    """Opens LMDB stores whose map begins with `map_size_bytes` and grows on demand; see StoreBackend."""
+    """Opens LMDB stores whose map starts at `map_size_bytes` and grows on demand; see StoreBackend."""
 
     max_key_bytes = layout.MAX_KEY_BYTES
 
@@ -25,15 +25,15 @@ class LmdbBackend:
         return cls(settings.store_map_size_mb * 1024 * 1024)
 
     def exists(self, path: Path) -> bool:
-        """Whether there is a data file."""
+        """Whether the data file exists."""
         return (path / layout.DATA_FILE).exists()
 
     def damage(self, path: Path) -> str | None:
-        """Return the first damage that reading the whole store finds, or None."""
+        """Read the whole store, and return the first damage found, or None."""
         return integrity.damage(path) if self.exists(path) else "its data file is missing"
 
     def open_writer(self, path: Path, partitions: int) -> LmdbWriter:
-        """Open the store for writing, and create it where there is none; raises StoreDamagedError."""
+        """Open the store for writing, and create it if it does not exist; raises StoreDamagedError."""
         return LmdbWriter(path, map_size_bytes=self._map_size_bytes, partitions=partitions)
 
     def open_reader(self, path: Path, partitions: int) -> LmdbReader:

@@ -18,7 +18,7 @@ POSITIONS = b"positions"
 SCHEMAS = b"schemas"
 BINDING = b"binding"
 OTHER_DATABASES = 3
-# LMDB raises these for a file with content that it never wrote. Its other errors do not mean damage.
+# LMDB raises these for a corrupt file. Its other errors do not indicate damage.
 DAMAGE = (
     lmdb.CorruptedError,
     lmdb.PageNotFoundError,
@@ -26,7 +26,7 @@ DAMAGE = (
     lmdb.PanicError,
     lmdb.VersionMismatchError,
 )
-# Each HTTP worker thread takes a slot while it reads.
+# Each HTTP worker thread occupies a slot while it reads.
 MAX_READERS = 2048
 SPARE_READ_TRANSACTIONS = 64
 # LMDB's compiled-in limit.
@@ -43,7 +43,7 @@ def open_environment(path: Path, *, map_size_bytes: int, partitions: int, readon
         max_spare_txns=SPARE_READ_TRANSACTIONS,
         readonly=readonly,
         create=not readonly,
-        # A killed process loses nothing. A machine that goes down may, and the store is then rebuilt (directory.py).
+        # A killed process loses no data. A machine crash may; the store is then rebuilt (directory.py).
         sync=False,
         metasync=False,
         readahead=False,
@@ -62,25 +62,25 @@ def number_key(number: int) -> bytes:
 
 
 def dump_position(position: ChangelogPosition) -> bytes:
-    """Return a position's bytes."""
+    """Serialize a position."""
     fields = {"next_offset": position.next_offset, "as_of": position.as_of, "folded": dict(position.folded)}
     return json.dumps(fields).encode()
 
 
 def load_position(stored: bytes) -> ChangelogPosition:
-    """Return the position; raises ValueError when the bytes are not a position."""
+    """Deserialize a position; raises ValueError for invalid bytes."""
     fields = json.loads(stored)
     folded = {int(partition): offset for partition, offset in fields["folded"].items()}
     return ChangelogPosition(fields["next_offset"], fields["as_of"], folded)
 
 
 def dump_binding(binding: Binding) -> bytes:
-    """Return a binding's bytes."""
+    """Serialize a binding."""
     return json.dumps(
         {"cluster_id": binding.cluster_id, "topic": binding.topic, "topic_id": binding.topic_id}
     ).encode()
 
 
 def load_binding(stored: bytes) -> Binding:
-    """Return the binding; raises ValueError, KeyError or TypeError when the bytes are not a binding."""
+    """Deserialize a binding; raises ValueError, KeyError or TypeError for invalid bytes."""
     return Binding(**json.loads(stored))

@@ -1,7 +1,7 @@
 """Reads a whole store and checks it: `python -m query_api.store.lmdb.read_check PATH`.
 
-Exits with 0 when every record, position and schema is what was written. Run it in a process of its own: reading a
-damaged file can kill the process (integrity.py does).
+Exits with 0 when every record, position and schema is what was written. Run it in a separate process, as integrity.py does: reading
+a damaged file can kill the process.
 """
 
 import sys
@@ -16,7 +16,7 @@ MAX_DATABASES = 2048
 
 
 def read_everything(path: Path) -> int:
-    """Read every record and return how many there are; raises ValueError or lmdb.Error on the first bad one."""
+    """Read every record and return their number; raises ValueError or lmdb.Error on the first bad one."""
     environment = lmdb.open(
         str(path), readonly=True, lock=False, create=False, max_dbs=MAX_DATABASES, readahead=True
     )
@@ -53,7 +53,7 @@ def _read_database(transaction: "lmdb.Transaction[bytes]", name: bytes, database
 
 
 def main() -> int:
-    """Check the store named on the command line."""
+    """Check the store whose path is given on the command line."""
     try:
         read_everything(Path(sys.argv[1]))
     except (lmdb.Error, BadRecordError, ValueError, KeyError, TypeError, OSError) as error:

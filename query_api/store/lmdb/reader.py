@@ -21,26 +21,26 @@ from query_api.store.lmdb import layout
 from query_api.store.lmdb.record_format import BadRecordError, unpack
 from query_api.store.replacement import ReplacementCheck
 
-# A page of a small sample reads this many keys at most, which takes some 20 ms.
+# A page of a small sample reads at most this many keys, which takes about 20 ms.
 MAX_SCANNED_KEYS = 20_000
 
 T = TypeVar("T")
 
 
 class LmdbReader:
-    """A read-only view of the store at `path`. Safe for use by several threads."""
+    """A read-only view of the store at `path`. Thread-safe."""
 
     def __init__(self, path: Path, *, map_size_bytes: int, partitions: int) -> None:
         self._path = path
         self._data_file = path / layout.DATA_FILE
-        # Before the file is opened, which cannot then be a newer one than the check has seen.
+        # Before the file is opened: a file that replaces it in between is then detected as a replacement.
         self._replacement = ReplacementCheck(self._data_file)
         try:
             self._environment = layout.open_environment(
                 path, map_size_bytes=map_size_bytes, partitions=partitions, readonly=True
             )
             self._check_length()
-            # All at once, before any transaction: LMDB does not allow several threads to open databases at the same time.
+            # All of them, before any transaction: LMDB does not allow several threads to open databases concurrently.
             self._positions = self._environment.open_db(layout.POSITIONS, create=False)
             self._schemas = self._environment.open_db(layout.SCHEMAS, create=False)
             self._records = [
@@ -54,7 +54,7 @@ class LmdbReader:
         """Raise for a truncated file: touching a page beyond its end kills the process with SIGBUS."""
         info = self._environment.info()
         page_bytes = self._environment.stat()["psize"]
-        # The last page may be allocated and not yet written.
+        # The last page may be allocated but not yet written.
         if self._data_file.stat().st_size < info["last_pgno"] * page_bytes:
             raise StoreDamagedError.at(self._path, "its file is shorter than its pages")
 
@@ -64,11 +64,11 @@ class LmdbReader:
         return StoreMissingError.unreadable(self._path, error)
 
     def is_replaced(self) -> bool:
-        """Whether the store is gone, or another one stands in its place."""
+        """Whether the store was removed or replaced."""
         return self._replacement.is_replaced()
 
     def get(self, partition: int, key: bytes) -> StoredRecord | None:
-        """Return the record of a key, or None; raises StoreDamagedError when it is not what was written."""
+        """Return the record of a key, or None; raises StoreDamagedError when its checksum does not match."""
         if not 0 < len(key) <= layout.MAX_KEY_BYTES:
             return None
         stored = self._read(self._records[partition], key)
@@ -80,7 +80,7 @@ class LmdbReader:
             raise StoreDamagedError.at(self._path, str(error)) from error
 
     def get_many(self, partition: int, keys: Sequence[bytes]) -> dict[bytes, StoredRecord]:
-        """Return the records of those keys that have one, in one transaction."""
+        """Return the records of the keys that exist, in one transaction."""
         database = self._records[partition]
         possible = sorted({key for key in keys if 0 < len(key) <= layout.MAX_KEY_BYTES})
         stored = self._in_transaction(database, lambda t: t.cursor(db=database).getmulti(possible))
@@ -164,7 +164,7 @@ class LmdbReader:
 
 
 def _seek(cursor: "lmdb.Cursor[bytes]", first: bytes, after: bytes) -> bool:
-    """Move to the smallest key that is `first` or greater, and greater than `after`; return whether there is one."""
+    """Move to the smallest key that is `first` or greater, and greater than `after`; return whether it exists."""
     begin = max(first, after)
     key = begin[
         : layout.MAX_KEY_BYTES

@@ -1,4 +1,4 @@
-"""The bytes of a record in a store: checksum, event count, changelog offset, then the changelog's value unchanged."""
+"""The binary format of a stored record: checksum, event count, changelog offset, then the changelog value unchanged."""
 
 import struct
 from zlib import crc32
@@ -12,17 +12,17 @@ HEADER_BYTES = _CHECKSUM.size + _POSITION.size
 
 
 class BadRecordError(ValueError):
-    """The bytes are not a record, or not the one that was written under this key."""
+    """The bytes are not a record, or not the record that was written for this key."""
 
 
 def pack(key: bytes, event_count: int, offset: int, value: bytes) -> bytes:
-    """Return the stored bytes of a record; the checksum covers the key, too."""
+    """Serialize a record; the checksum also covers the key."""
     body = _POSITION.pack(event_count, offset) + value
     return _CHECKSUM.pack(crc32(body, crc32(key))) + body
 
 
 def unpack(key: bytes, stored: bytes) -> StoredRecord:
-    """Return the record; raises BadRecordError when the checksum does not match."""
+    """Deserialize a record; raises BadRecordError when the checksum does not match."""
     if len(stored) < HEADER_BYTES or _CHECKSUM.unpack_from(stored)[0] != crc32(
         stored[_BODY_START:], crc32(key)
     ):
@@ -33,7 +33,7 @@ def unpack(key: bytes, stored: bytes) -> StoredRecord:
 
 
 def event_count_of(stored: bytes) -> int:
-    """Return the event count of a stored record without checking it; -1 when it is too short to have one."""
+    """Return the event count of a stored record without verifying the checksum; -1 when the record is too short."""
     if len(stored) < HEADER_BYTES:
         return -1
     return int(_POSITION.unpack_from(stored, _BODY_START)[0])

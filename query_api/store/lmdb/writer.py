@@ -17,7 +17,7 @@ MIN_FREE_BYTES = 64 * 1024 * 1024
 
 
 class LmdbWriter:
-    """The one writer of the store at `path`; creates it when there is none. Not for use by several threads at once.
+    """The only writer of the store at `path`; creates it if it does not exist. Not thread-safe.
 
     Any method raises StoreDamagedError when LMDB finds its file corrupt.
     """
@@ -46,11 +46,11 @@ class LmdbWriter:
         positions: Mapping[int, ChangelogPosition],
         schemas: Mapping[int, str],
     ) -> None:
-        """Apply changes by partition, in their order, with the positions and schemas that belong to them, or nothing.
+        """Atomically apply changes by partition, in order, with their positions and schemas.
 
-        1. For each partition: reduce its changes to the newest of each key, read the stored records, write what is not older.
+        1. For each partition: keep the newest change of each key, read the stored records, write the changes that are not older.
         2. Write the positions and the schemas.
-        3. Commit. Readers see all of it from their next transaction on.
+        3. Commit. Readers see all of it in their next transaction.
         """
 
         def write(transaction: "lmdb.Transaction[bytes]") -> None:
@@ -83,7 +83,7 @@ class LmdbWriter:
         cursor.putmulti(puts)
 
     def _write(self, write: "Callable[[lmdb.Transaction[bytes]], None]") -> None:
-        """Run a write transaction; doubles the map and runs it again when the map is full."""
+        """Run a write transaction; when the map is full, double it and retry."""
         while True:
             try:
                 with self._environment.begin(write=True) as transaction:
@@ -121,7 +121,7 @@ class LmdbWriter:
             raise StoreDamagedError.at(self._path, str(error)) from error
 
     def binding(self) -> Binding | None:
-        """Return what the store was filled from; None for a new store."""
+        """Return the changelog incarnation that the store was filled from; None for a new store."""
         stored = dict(self._items(self._binding)).get(layout.BINDING)
         if stored is None:
             return None
@@ -131,7 +131,7 @@ class LmdbWriter:
             raise StoreDamagedError.at(self._path, f"binding {stored!r}") from error
 
     def bind(self, binding: Binding) -> None:
-        """Store what the store is filled from."""
+        """Record the changelog incarnation that the store is filled from."""
         self._write(lambda t: _ignore(t.put(layout.BINDING, layout.dump_binding(binding), db=self._binding)))
 
     def forget(self, partition: int) -> None:
@@ -149,14 +149,14 @@ class LmdbWriter:
             return sum(transaction.stat(database)["entries"] for database in self._records.values())
 
     def housekeep(self) -> None:
-        """Free the slots of killed readers: each keeps old pages from being reused."""
+        """Free the slots of killed readers, which prevent old pages from being reused."""
         self._environment.reader_check()
 
     def close(self, *, sync: bool = True) -> None:
-        """Close the store; with `sync`, its file is complete on the disk afterwards."""
+        """Close the store; with `sync`, flush its file to disk first."""
         try:
             if sync:
-                self._environment.sync(True)  # noqa: FBT003 - the parameter has no name of its own in every version
+                self._environment.sync(True)  # noqa: FBT003 - the parameter's name differs between versions
         finally:
             self._environment.close()
 

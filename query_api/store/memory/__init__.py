@@ -1,4 +1,4 @@
-"""The store backend in the materializer's memory; HTTP workers read it over a Unix domain socket."""
+"""The in-memory store backend: in the materializer's process; HTTP workers read it over a Unix domain socket."""
 
 from query_api.store.memory.backend import MemoryBackend
 

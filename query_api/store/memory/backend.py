@@ -1,4 +1,4 @@
-"""The backend `memory`: nothing on the disk but a socket. A store ends with the process that writes it."""
+"""The `memory` backend: only a socket on disk. A store ends with the process that writes it."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class MemoryBackend:
-    """Opens stores in the memory of this process, or readers of those in another process; see StoreBackend."""
+    """Opens stores in this process's memory, and readers of stores in other processes; see StoreBackend."""
 
     max_key_bytes = MAX_KEY_BYTES
 
@@ -23,12 +23,12 @@ class MemoryBackend:
         return cls()
 
     def exists(self, path: Path) -> bool:
-        """Whether the store's socket is there."""
+        """Whether the store's socket exists."""
         return (path / SOCKET_FILE).exists()
 
-    def damage(self, path: Path) -> str:  # noqa: ARG002 - true of every store that a process has left behind
-        """Return that a store does not outlive its writer: what a directory holds from before is never used."""
-        return "it is not in this process's memory, and no other process keeps it"
+    def damage(self, path: Path) -> str:  # noqa: ARG002 - holds for every directory left by an earlier process
+        """Always return damage: a store does not outlive its writer, so an existing directory is never usable."""
+        return "its records were in the memory of an earlier process"
 
     def open_writer(self, path: Path, partitions: int) -> MemoryWriter:
         """Create an empty store, and serve it to readers."""
@@ -36,6 +36,6 @@ class MemoryBackend:
         records = Records(partitions)
         return MemoryWriter(records, RecordServer(path, records))
 
-    def open_reader(self, path: Path, partitions: int) -> MemoryReader:  # noqa: ARG002 - the writer's process knows
+    def open_reader(self, path: Path, partitions: int) -> MemoryReader:  # noqa: ARG002 - only the writer's process needs it
         """Connect to the store; raises StoreMissingError."""
         return MemoryReader(path)

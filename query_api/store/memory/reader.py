@@ -22,16 +22,16 @@ from query_api.store.base import (
 from query_api.store.memory.server import SOCKET_FILE, short_address
 from query_api.store.replacement import FileIdentity, ReplacementCheck
 
-# A process that does not answer within this time is stopped or overloaded: the lookup goes to another node.
+# A process that does not answer within this time is stopped or overloaded: another node answers the lookup.
 ANSWER_TIMEOUT_S = 1.0
-# Listings are not proxied. A page of many records takes a busy process some time.
+# Longer for listings, which no other node can answer, and which take a busy process more time.
 PAGE_TIMEOUT_S = 5.0
-# Each connection is a thread in the writer's process; further threads of this process wait for one.
+# Each connection uses a thread in the writer's process; further threads of this process wait for a free connection.
 MAX_CONNECTIONS = 16
 
 
 class MemoryReader:
-    """Asks the process that holds the store; see StoreReader. The connections close with the last reference to it."""
+    """Reads from the process that serves the store; see StoreReader. Its connections close with the last reference to it."""
 
     def __init__(self, path: Path, *, answer_timeout_s: float = ANSWER_TIMEOUT_S) -> None:
         """Connect to the store at `path`; raises StoreMissingError."""
@@ -48,7 +48,7 @@ class MemoryReader:
             raise StoreMissingError.at(path) from error
 
     def is_replaced(self) -> bool:
-        """Whether the store is gone, or another one stands in its place."""
+        """Whether the store was removed or replaced."""
         return self._is_gone or self._replacement.is_replaced()
 
     def get(self, partition: int, key: bytes) -> StoredRecord | None:
@@ -57,7 +57,7 @@ class MemoryReader:
         return record
 
     def get_many(self, partition: int, keys: Sequence[bytes]) -> dict[bytes, StoredRecord]:
-        """Return the records of those keys that have one, as of one commit."""
+        """Return the records of the keys that exist, all from the same commit."""
         records: dict[bytes, StoredRecord] = self._ask("get_many", partition, keys, timeout_s=PAGE_TIMEOUT_S)
         return records
 
@@ -81,7 +81,7 @@ class MemoryReader:
         return count
 
     def size_bytes(self) -> int:
-        """Return about how much memory the records take."""
+        """Return the approximate memory use of the records."""
         size: int = self._ask("size_bytes")
         return size
 
@@ -95,7 +95,7 @@ class MemoryReader:
         positions: dict[int, ChangelogPosition] = self._ask("positions")
         return positions
 
-    def _ask(self, method: str, *arguments: object, timeout_s: float = 0.0, **named: object) -> Any:  # noqa: ANN401 - as the method has it
+    def _ask(self, method: str, *arguments: object, timeout_s: float = 0.0, **named: object) -> Any:  # noqa: ANN401 - the method's own type
         """Call a method of the store; raises StoreMissingError when its process does not answer in time."""
         timeout_s = max(timeout_s, self._answer_timeout_s)
         if not self._slots.acquire(timeout=timeout_s):
@@ -136,12 +136,12 @@ class MemoryReader:
             raise StoreMissingError.unanswered(self._path, self._answer_timeout_s)
         token = connection.recv()
         if self._token not in {None, token}:
-            message = "another server has taken the store's place"
+            message = "another server has replaced the store"
             raise ConnectionResetError(message)
         self._token = token
         return connection
 
 
 def _socket_identity(status: os.stat_result) -> FileIdentity:
-    """Return the identity of a socket file; its inode alone may be used again for its successor."""
+    """Return the identity of a socket file; its inode alone may be reused by its successor."""
     return status.st_ino, status.st_mtime_ns

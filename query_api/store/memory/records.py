@@ -1,4 +1,4 @@
-"""The records of a store in memory, with their positions and schemas. Safe for use by several threads."""
+"""The records of a store in memory, with their positions and schemas. Thread-safe."""
 
 import threading
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,16 +17,16 @@ from query_api.store.base import (
 from query_api.store.changes import newest_changes
 from query_api.store.memory.sorted_keys import SortedKeys
 
-# Memory has no limit of its own. This is far above what the fold accepts, and still fits into a URL.
+# Memory imposes no limit. This is far above the fold's limit, and still fits into a URL.
 MAX_KEY_BYTES = 4096
-# A page of a small sample reads this many keys at most: commits wait meanwhile, for some 5 ms.
+# A page of a small sample reads at most this many keys: commits wait for it, for about 5 ms.
 MAX_SCANNED_KEYS = 20_000
-# What CPython takes for a record beside its bytes: two bytes objects, two ints, a tuple, its share of a dict and a list.
+# CPython's overhead per record, in bytes: two bytes objects, two ints, a tuple, its share of a dict and a list.
 RECORD_OVERHEAD_BYTES = 260
 
 
 class Records:
-    """Partitions of records. One lock: a commit is visible as a whole, and a page is of one moment."""
+    """Partitions of records. One lock makes commits atomic, and each page a snapshot."""
 
     def __init__(self, partitions: int) -> None:
         self._partitions = [_Partition() for _ in range(partitions)]
@@ -60,7 +60,7 @@ class Records:
             return self._partitions[partition].records.get(key)
 
     def get_many(self, partition: int, keys: Sequence[bytes]) -> dict[bytes, StoredRecord]:
-        """Return the records of those keys that have one."""
+        """Return the records of the keys that exist."""
         with self._lock:
             records = self._partitions[partition].records
             return {key: records[key] for key in keys if key in records}
@@ -89,7 +89,7 @@ class Records:
             return sum(len(partition.records) for partition in self._partitions)
 
     def size_bytes(self) -> int:
-        """Return about how much memory the records take."""
+        """Return the approximate memory use of the records."""
         with self._lock:
             return sum(
                 partition.data_bytes + len(partition.records) * RECORD_OVERHEAD_BYTES

@@ -1,8 +1,8 @@
 """Serves a store in memory to readers in other processes, over a Unix domain socket in the store's directory.
 
-A connection begins with the server's token. Then each request is a tuple (method, arguments, keyword arguments), each
-reply what the method of Records returns. Both are pickled, as `multiprocessing` does it: only processes of the same
-user can connect.
+A connection starts with the server's token. Each request is then a tuple (method, arguments, keyword arguments), each
+reply the return value of that method of Records. Both are pickled by `multiprocessing`, which is safe because only
+processes of the same user can connect.
 """
 
 import logging
@@ -26,12 +26,12 @@ log = logging.getLogger(__name__)
 
 
 def short_address(directory_fd: int) -> str:
-    """Return a path of a store's socket that is short enough: the kernel takes no more than 107 bytes."""
+    """Return a path of a store's socket that is short enough: the kernel accepts at most 107 bytes."""
     return f"/proc/self/fd/{directory_fd}/{SOCKET_FILE}"
 
 
 class RecordServer:
-    """Answers readers until `close`: one thread accepts connections, one more for each connection answers."""
+    """Answers readers until `close`: one thread accepts connections, and one thread per connection answers."""
 
     def __init__(self, path: Path, records: Records) -> None:
         """Serve `records` at the directory `path`; it must exist."""
@@ -51,7 +51,7 @@ class RecordServer:
         threading.Thread(target=self._accept, name=f"{self._name} readers", daemon=True).start()
 
     def close(self) -> None:
-        """End all connections and accept no more; does nothing when that was done."""
+        """End all connections and accept no more; does nothing when already closed."""
         with self._lock:
             if self._is_closed:
                 return
@@ -60,7 +60,7 @@ class RecordServer:
         with suppress(FileNotFoundError):
             os.unlink(SOCKET_FILE, dir_fd=self._directory)
         os.close(self._directory)
-        self._socket.shutdown(socket.SHUT_RDWR)  # ends `accept`, which `close` alone does not
+        self._socket.shutdown(socket.SHUT_RDWR)  # interrupts `accept`, which `close` alone does not
         self._socket.close()
         for connection in connections:
             _hang_up(connection)

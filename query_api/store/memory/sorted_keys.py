@@ -1,6 +1,6 @@
-"""Keys in order: a list of short lists, so that adding a key moves a few thousand references and not all of them.
+"""A sorted set of keys: a list of short lists, so that an insertion moves a few thousand references instead of all.
 
-The library `sortedcontainers` does the same; these are the few operations of it that a store needs.
+The library `sortedcontainers` works the same way; a store needs only these few operations.
 """
 
 from bisect import bisect_left, insort
@@ -10,7 +10,7 @@ MAX_CHUNK_KEYS = 2_000
 
 
 class SortedKeys:
-    """A sorted set of keys. Not for use by several threads at once."""
+    """A sorted set of keys. Not thread-safe."""
 
     def __init__(self) -> None:
         self._chunks: list[list[bytes]] = []
@@ -43,7 +43,7 @@ class SortedKeys:
             del self._chunks[at], self._greatest[at]
 
     def since(self, first: bytes) -> Iterator[bytes]:
-        """Return the keys that are `first` or greater, in order; the set must not change meanwhile."""
+        """Return the keys that are `first` or greater, in order; the set must not change during the iteration."""
         at = bisect_left(self._greatest, first)
         for chunk in self._chunks[at : at + 1]:
             yield from chunk[bisect_left(chunk, first) :]

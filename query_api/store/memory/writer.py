@@ -1,4 +1,4 @@
-"""The writer of a store in memory: applies changes in the process, which also serves the readers."""
+"""The writer of an in-memory store: applies changes in its process, which also serves the readers."""
 
 from collections.abc import Iterable, Mapping
 
@@ -8,7 +8,7 @@ from query_api.store.memory.server import RecordServer
 
 
 class MemoryWriter:
-    """The one writer of a store in memory; see StoreWriter."""
+    """The only writer of an in-memory store; see StoreWriter."""
 
     max_key_bytes = MAX_KEY_BYTES
 
@@ -35,11 +35,11 @@ class MemoryWriter:
         return self._records.positions()
 
     def binding(self) -> Binding | None:
-        """Return what the store was filled from; None for a new store."""
+        """Return the changelog incarnation that the store was filled from; None for a new store."""
         return self._binding
 
     def bind(self, binding: Binding) -> None:
-        """Store what the store is filled from."""
+        """Record the changelog incarnation that the store is filled from."""
         self._binding = binding
 
     def forget(self, partition: int) -> None:
@@ -54,5 +54,5 @@ class MemoryWriter:
         """Do nothing: memory needs no maintenance."""
 
     def close(self, *, sync: bool = True) -> None:  # noqa: ARG002 - there is no disk to write to
-        """Stop serving readers; the records are gone."""
+        """Stop serving readers; the records are lost."""
         self._server.close()

@@ -53,7 +53,7 @@ def test_without_java_nothing_is_downloaded_and_the_message_names_the_remedy(tmp
         "JAVA_HOME": "/none",
         "FOLDLAKE_TOOLS": str(tmp_path / "tools"),
     }
-    # The machine's usual folders may contain one.
+    # The usual folders of the machine may contain a Java.
     without_java = (
         "import sys; from stack.provisioning import java, launcher; java.USUAL_FOLDERS = ();"
         "sys.exit(launcher.launch(['up']))"
@@ -76,7 +76,7 @@ def test_without_java_nothing_is_downloaded_and_the_message_names_the_remedy(tmp
 
 
 @pytest.mark.parametrize("command", [["logs", "nothing"], ["up", "--only", "nothing"], ["bench", "nothing"]])
-def test_an_unknown_name_is_rejected_with_the_known_ones(command: list[str], tmp_path: Path) -> None:
+def test_an_unknown_name_is_rejected_with_the_available_ones(command: list[str], tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "cli", *command],
         env={**os.environ, "FOLDLAKE_HOME": str(tmp_path), "PYTHONPATH": str(CHECKOUT)},
@@ -88,7 +88,7 @@ def test_an_unknown_name_is_rejected_with_the_known_ones(command: list[str], tmp
 
     assert done.returncode == 1
     assert "'nothing'" in done.stderr
-    assert "There are:" in done.stderr
+    assert "Available:" in done.stderr
     assert "Traceback" not in done.stderr
 
 
@@ -96,11 +96,11 @@ def test_an_unknown_name_is_rejected_with_the_known_ones(command: list[str], tmp
     ("seconds", "text"),
     [(0, "0 s"), (59, "59 s"), (60, "1 min"), (7500, "2 h 05 min"), (90_000, "1 d 1 h")],
 )
-def test_durations_are_formatted_for_people(seconds: int, text: str) -> None:
+def test_durations_are_human_readable(seconds: int, text: str) -> None:
     assert duration(seconds) == text
 
 
-def test_a_query_s_error_does_not_stretch_the_status_table() -> None:
+def test_a_query_error_does_not_widen_the_status_table() -> None:
     error = "[KAFKA_DATA_LOSS] Some data may have been lost:\n" + "at org.apache.spark.Frame\n" * 50
     query = {"query": "balance/v1", "phase": "failed", "restarts": 3, "last_error": error}
     console = Console(width=60)
@@ -124,18 +124,18 @@ def test_a_query_s_error_does_not_stretch_the_status_table() -> None:
         (["one", "--", "--seconds", "10"], ["one"], ["--seconds", "10"]),
     ],
 )
-def test_what_follows_a_benchmark_s_name_is_its_own(
+def test_options_after_a_name_belong_to_the_benchmark(
     words: list[str], names: list[str], options: list[str]
 ) -> None:
     assert names_and_options(words, ["one", "two"]) == (names, options)
 
 
-def test_options_after_several_benchmarks_are_refused() -> None:
+def test_options_after_several_benchmarks_are_rejected() -> None:
     with pytest.raises(SettingsError, match="for a single benchmark only, not for one, two"):
         names_and_options(["one", "two", "--seconds", "10"], ["one", "two"])
 
 
-def test_a_benchmark_s_options_reach_it_through_the_command_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_options_are_passed_to_the_benchmark(monkeypatch: pytest.MonkeyPatch) -> None:
     ran: list[tuple[str, list[str]]] = []
 
     def run(name: str, options: list[str]) -> int:
@@ -149,5 +149,5 @@ def test_a_benchmark_s_options_reach_it_through_the_command_line(monkeypatch: py
     assert (result.exit_code, ran) == (0, [("latency", ["--seconds", "10", "--help", "--unknown=1"])])
 
 
-def test_an_option_without_a_benchmark_is_refused() -> None:
+def test_an_option_without_a_benchmark_is_rejected() -> None:
     assert CliRunner().invoke(app, ["bench", "--seconds", "10"]).exit_code == 2

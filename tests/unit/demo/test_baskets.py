@@ -1,4 +1,4 @@
-"""The grocer's baskets as events: the exact numbers of the data set."""
+"""The grocer's baskets as events: checks the exact numbers of the data set."""
 
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -18,7 +18,7 @@ def baskets() -> Baskets:
     return read_baskets()
 
 
-def test_every_basket_is_an_event_but_those_that_total_nothing(baskets: Baskets) -> None:
+def test_every_basket_with_a_nonzero_total_becomes_an_event(baskets: Baskets) -> None:
     assert len(baskets.events) == 155_370
     assert baskets.skipped == 478
 
@@ -28,12 +28,12 @@ def test_amounts_are_above_zero_and_add_up_to_the_cent(baskets: Baskets) -> None
     assert sum(basket.total_cents for basket in baskets.events) == 459_603_958
 
 
-def test_each_basket_is_one_of_a_known_household(baskets: Baskets) -> None:
+def test_every_basket_has_a_known_household(baskets: Baskets) -> None:
     assert len({basket.basket_id for basket in baskets.events}) == len(baskets.events)
     assert len({basket.household_id for basket in baskets.events}) == 2469
 
 
-def test_baskets_come_in_the_order_in_which_they_were_bought(baskets: Baskets) -> None:
+def test_baskets_are_ordered_by_time(baskets: Baskets) -> None:
     order = [(basket.bought_at_us, basket.basket_id) for basket in baskets.events]
 
     assert order == sorted(order)
@@ -48,7 +48,7 @@ def test_a_basket_always_gives_the_same_event() -> None:
     )
 
 
-def test_other_events_count_where_they_are_about_a_household() -> None:
+def test_other_events_of_a_household_are_counted() -> None:
     ledger = Ledger(others={"900": Account(Decimal("-0.20"), 1), "you": Account(Decimal("5.00"), 1)})
 
     assert expected_accounts([BASKET, BASKET], ledger) == {"900": Account(Decimal("0.80"), 3)}

@@ -19,21 +19,21 @@ PAGE = CHECKOUT / "docs" / "architecture.md"
 ROOM = re.compile(r"^\| `([\w/]+)/` \|", re.MULTILINE)
 MAX_LINES = 300
 MAX_MODULES = 15
-# One file for each command.
+# One file per command.
 UNLIMITED_FOLDERS = {"cli"}
-# One folder for each read model, backend and data set: the page describes what such a folder is, and need not name each.
+# One folder per read model, backend or data set: the page describes their common structure, and need not list each.
 EXTENSIBLE_ROOMS = {"include/read_models", "query_api/store", "demo"}
 
 
 def modules() -> list[Path]:
-    """Return every Python file of the checkout, relative to it; with those that are not committed yet."""
+    """Return the relative path of every Python file in the checkout, including uncommitted files."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "*.py", "foldlake"]
     listed = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=True).stdout
     return [Path(name) for name in listed.split("\0") if name and (CHECKOUT / name).is_file()]
 
 
 def folders() -> set[str]:
-    """Return every folder that has modules; of tests, the folder itself."""
+    """Return every folder with modules; for tests, only the top folder."""
     inside = {module.parent for module in modules()} - {Path()}
     return {"tests" if folder.parts[0] == "tests" else str(folder) for folder in inside}
 
@@ -58,14 +58,14 @@ def contract(contract_id: str) -> dict[str, Any]:
 
 
 def layered(contract_id: str) -> list[str]:
-    """Return the members of a contract's layers, from the top down, without signs for optional and independent ones."""
+    """Return the members of a contract's layers, top down, without the marks for optional and independent members."""
     return [
         name.strip(" ()") for layer in contract(contract_id)["layers"] for name in re.split(r"[|:]", layer)
     ]
 
 
 def imports_at_module_level(path: Path) -> Iterator[str]:
-    """Yield what a module imports when it is imported itself."""
+    """Yield the modules that a module imports at its top level."""
     for statement in ast.parse((CHECKOUT / path).read_text(encoding="utf-8")).body:
         if isinstance(statement, ast.Import):
             yield from (name.name for name in statement.names)
@@ -75,7 +75,7 @@ def imports_at_module_level(path: Path) -> Iterator[str]:
 
 def test_every_folder_of_code_is_a_room_of_the_page_and_every_room_a_folder() -> None:
     described = Counter(rooms())
-    # A room may have no module of its own, only further rooms.
+    # A room may contain only further rooms, and no module.
     existing = folders() | {str(parent) for folder in folders() for parent in Path(folder).parents} - {"."}
 
     undescribed = folders() - set(described)
@@ -85,17 +85,17 @@ def test_every_folder_of_code_is_a_room_of_the_page_and_every_room_a_folder() ->
     assert [room for room, times in described.items() if times > 1] == []
 
 
-def test_the_page_has_the_checkout_in_the_order_of_its_layers() -> None:
+def test_the_page_lists_the_checkout_in_the_order_of_its_layers() -> None:
     assert [room for room in rooms() if "/" not in room] == layered("checkout")
 
 
-def test_the_page_has_include_in_the_order_of_its_layers() -> None:
+def test_the_page_lists_include_in_the_order_of_its_layers() -> None:
     described = [room.removeprefix("include/") for room in rooms() if re.fullmatch(r"include/\w+", room)]
 
     assert described == [name for name in layered("include") if (CHECKOUT / "include" / name).is_dir()]
 
 
-def test_the_page_names_every_single_file_of_include() -> None:
+def test_the_page_lists_every_single_file_module_of_include() -> None:
     files = {m.name for m in modules() if m.parent == Path("include")} - {"__init__.py"}
 
     assert {name for name in files if f"`{name}`" not in section()} == set()
@@ -140,7 +140,7 @@ def test_no_folder_is_crowded() -> None:
 
 
 @pytest.mark.parametrize("folder", ["include/read_models", "tests/support/read_models"])
-def test_a_read_model_is_known_without_spark(folder: str) -> None:
+def test_read_models_are_loaded_without_spark(folder: str) -> None:
     found = [m for m in modules() if m.is_relative_to(folder)]
 
     assert found

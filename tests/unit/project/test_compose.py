@@ -1,4 +1,4 @@
-"""docker-compose.yaml, as far as it can be checked without a docker engine."""
+"""docker-compose.yaml: everything that can be checked without a Docker engine."""
 
 import os
 import re
@@ -16,7 +16,7 @@ HEALTHY, COMPLETED = "service_healthy", "service_completed_successfully"
 
 
 def interpolated(text: str) -> str:
-    """Replace `${NAME:-default}` by the default, as docker does without a `.env`."""
+    """Replace `${NAME:-default}` with the default, as Docker does without a `.env`."""
     return re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", text)
 
 
@@ -52,7 +52,7 @@ def test_every_variable_is_a_setting() -> None:
     assert used - known == set()
 
 
-def test_every_service_of_ours_has_settings_that_can_be_read(
+def test_every_own_service_has_valid_settings(
     services: dict[str, dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for service in own(services).values():
@@ -69,7 +69,7 @@ def test_every_service_of_ours_has_settings_that_can_be_read(
         assert settings.registry.url == "http://registry:8080/apis/ccompat/v7"
 
 
-def test_every_command_of_ours_is_a_process_of_the_stack(services: dict[str, dict[str, Any]]) -> None:
+def test_every_own_command_is_a_process_of_the_stack(services: dict[str, dict[str, Any]]) -> None:
     settings = Settings.of()
     modules = component_modules()
     names = set(modules) | {p.name for module in modules.values() for p in module.processes(settings)}
@@ -92,7 +92,7 @@ def test_the_image_runs_a_module_that_exists() -> None:
     assert find_spec(entry_point[1]) is not None
 
 
-def test_what_is_waited_for_can_be_waited_for(services: dict[str, dict[str, Any]]) -> None:
+def test_every_dependency_has_the_awaited_condition(services: dict[str, dict[str, Any]]) -> None:
     for service in services.values():
         for name, dependency in service.get("depends_on", {}).items():
             if dependency["condition"] == HEALTHY:

@@ -1,4 +1,4 @@
-"""What the documentation names is there: pages, headings, commands, settings. And nothing names a machine of ours."""
+"""The pages, headings, commands and settings in the documentation exist, and no file names a developer's machine."""
 
 import os
 import re
@@ -16,11 +16,11 @@ PAGES = [CHECKOUT / "README.md", *sorted((CHECKOUT / "docs").rglob("*.md"))]
 LOOPBACK = {"127.0.0.1", "localhost"}
 DOCUMENTATION = {"docs.astral.sh"}
 URL_HOST = re.compile(r"https?://((?:[\w-]+\.)+[A-Za-z]{2,}|\d+(?:\.\d+){3})")
-# The same without a scheme; `from a.net import b` is none.
+# Hosts without a scheme; `from a.net import b` is not one.
 BARE_HOST = re.compile(
     r"(?<![\w.@/-])((?:[a-z0-9-]+\.)+(?:org|com|net))(?=[/\s\"'`),;]|$)(?! import)", re.MULTILINE
 )
-# Where people and machines keep their files; nothing of the project is there.
+# Directories on developers' machines, which no tracked file may name.
 MACHINE_PATH = re.compile(r"(?<![\w./}>)-])/(?:root|home|Users|work|mnt|tmp)/\w")
 
 
@@ -36,12 +36,12 @@ def text_of(page: Path) -> str:
 
 
 def prose_of(page: Path) -> str:
-    """Return a page without its code blocks, in which a bracket is no link and a # no heading."""
+    """Return a page without its code blocks, in which brackets are not links and # is not a heading."""
     return re.sub(r"^```.*?^```$", "", text_of(page), flags=re.MULTILINE | re.DOTALL)
 
 
 def anchors_of(page: Path) -> set[str]:
-    """Return the anchors of a page's headings, as code hosts make them."""
+    """Return the anchors that code hosts generate for a page's headings."""
     headings = re.findall(r"^#+ (.+)$", prose_of(page), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
@@ -55,7 +55,7 @@ def links_of(page: Path) -> Iterator[tuple[Path, str]]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(CHECKOUT)))
-def test_every_link_leads_somewhere(page: Path) -> None:
+def test_every_link_has_a_target(page: Path) -> None:
     dead = [
         f"{os.path.relpath(target, CHECKOUT)}#{anchor}"
         for target, anchor in links_of(page)
@@ -72,14 +72,14 @@ def test_every_page_is_linked_from_the_readme() -> None:
         page = ahead.pop()
         reached.add(page)
         for target, _ in links_of(page):
-            # A folder's link shows all of its pages.
+            # A link to a folder leads to all of its pages.
             pages = sorted(target.glob("*.md")) if target.is_dir() else [target]
             ahead += {p.resolve() for p in pages if p.suffix == ".md"} - reached
 
     assert set(PAGES) - reached == set()
 
 
-def test_every_page_that_the_code_names_exists() -> None:
+def test_every_page_named_in_code_exists() -> None:
     named = {
         name
         for path in tracked_files()
@@ -90,7 +90,7 @@ def test_every_page_that_the_code_names_exists() -> None:
     assert {name for name in named if not (CHECKOUT / name).is_file()} == set()
 
 
-def test_every_decision_has_a_number_of_its_own() -> None:
+def test_decision_numbers_are_unique() -> None:
     names = [page.name for page in (CHECKOUT / "docs" / "decisions").glob("*.md")]
 
     assert sorted(name[:4] for name in names) == [f"{n:04}" for n in range(1, len(names) + 1)]
@@ -106,7 +106,7 @@ def test_every_command_exists(page: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(CHECKOUT)))
 def test_every_setting_exists(page: Path) -> None:
     known = {f"{PREFIX}{name.upper()}" for name in VARIABLES}
-    # The marker by which processes of the stack are found is not a setting.
+    # The marker that identifies the stack's processes is not a setting.
     named = set(re.findall(r"\bFOLDLAKE_[A-Z0-9_]*\*?", text_of(page))) - {"FOLDLAKE_STACK"}
 
     unknown = {name for name in named if not any(fits(name, setting) for setting in known)}
@@ -115,11 +115,11 @@ def test_every_setting_exists(page: Path) -> None:
 
 
 def fits(name: str, setting: str) -> bool:
-    """Whether a name is this setting's, or a pattern with a star at its end that it matches."""
+    """Whether a name equals this setting, or is a pattern with a trailing star that matches it."""
     return setting.startswith(name[:-1]) if name.endswith("*") else setting == name
 
 
-def test_no_tracked_file_names_a_host_that_a_user_may_not_have() -> None:
+def test_no_tracked_file_names_a_private_host() -> None:
     found = {
         f"{path.relative_to(CHECKOUT)}: {host}"
         for path in tracked_files()
@@ -131,7 +131,7 @@ def test_no_tracked_file_names_a_host_that_a_user_may_not_have() -> None:
     assert found == set()
 
 
-def test_no_tracked_file_names_a_path_of_somebody_s_machine() -> None:
+def test_no_tracked_file_names_a_path_on_a_developers_machine() -> None:
     found = {
         f"{path.relative_to(CHECKOUT)}: {line.strip()}"
         for path in tracked_files()

@@ -1,4 +1,4 @@
-"""File locks and atomic writes: one holder at a time, released by its end; readers see whole files."""
+"""File locks and atomic writes: a lock has one holder and is released when it ends; readers see whole files."""
 
 import subprocess
 import sys
@@ -48,7 +48,7 @@ def test_a_file_that_does_not_exist_is_not_locked(tmp_path: Path) -> None:
     assert holder_of(tmp_path / "lock") == ""
 
 
-def test_the_caller_chooses_the_error_but_not_that_of_the_block(tmp_path: Path) -> None:
+def test_the_callers_error_replaces_only_the_locks_error(tmp_path: Path) -> None:
     def error(locked: FileLockedError) -> RuntimeError:
         return RuntimeError(f"busy: {locked.holder}")
 
@@ -63,7 +63,7 @@ def test_the_caller_chooses_the_error_but_not_that_of_the_block(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("survives_exec", [True, False])
-def test_a_lock_survives_an_exec_only_where_asked_for(tmp_path: Path, *, survives_exec: bool) -> None:
+def test_a_lock_survives_an_exec_only_if_requested(tmp_path: Path, *, survives_exec: bool) -> None:
     path = tmp_path / "lock"
     command = [sys.executable, "-c", HOLDER, str(path), str(survives_exec)]
     with subprocess.Popen(command, cwd=CHECKOUT, stdout=subprocess.PIPE, text=True) as process:
@@ -79,7 +79,7 @@ def test_a_lock_survives_an_exec_only_where_asked_for(tmp_path: Path, *, survive
         pass
 
 
-def test_readers_of_a_file_that_is_replaced_see_whole_contents(tmp_path: Path) -> None:
+def test_readers_see_whole_contents_while_a_file_is_replaced(tmp_path: Path) -> None:
     path = tmp_path / "folder" / "file"
     contents = {"a" * 100_000, "b" * 200_000}
     write_atomically(path, "a" * 100_000)

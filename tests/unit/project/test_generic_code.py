@@ -1,21 +1,21 @@
-"""The code that serves every read model knows none of them: the words of `balance` stand in its own package only."""
+"""Generic code is independent of the read models: the terms of `balance` appear only in its own package."""
 
 import re
 
 from include.settings import CHECKOUT
 
-WORDS = re.compile("(?<!re)balance|customer|amount", re.IGNORECASE)  # Kafka rebalances groups
+TERMS = re.compile("(?<!re)balance|customer|amount", re.IGNORECASE)  # Kafka rebalances groups
 OWN = CHECKOUT / "include" / "read_models" / "balance"
 
 
-def test_words_of_the_first_read_model_stand_in_its_package_only() -> None:
+def test_terms_of_the_first_read_model_appear_only_in_its_package() -> None:
     files = [path for room in ("include", "query_api") for path in (CHECKOUT / room).rglob("*.py")]
     found = [
         f"{path.relative_to(CHECKOUT)}:{number}: {line.strip()}"
         for path in files
         if not path.is_relative_to(OWN)
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1)
-        if WORDS.search(line)
+        if TERMS.search(line)
     ]
 
     assert len(files) > 100

@@ -1,4 +1,4 @@
-"""A position is written, read, merged and compared the same way wherever it appears."""
+"""A position is formatted, parsed, merged and compared the same way everywhere."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -10,7 +10,7 @@ from include.position import POSITION_COLUMNS, Offsets, Position, parse_offset, 
 HEADER = "partition=3, offset=39928, event_count=50"
 
 
-def test_text_form_is_that_of_the_header() -> None:
+def test_text_form_equals_the_header() -> None:
     position = Position(3, 39928, 50)
 
     assert str(position) == position_text(position.record_fields()) == HEADER
@@ -21,7 +21,7 @@ def test_text_form_is_that_of_the_header() -> None:
     [Position(3, 39928, 50), Position(0, 0), Position(1, 7, topic="balance"), Position(1, 7, 2, "balance")],
     ids=str,
 )
-def test_text_form_is_read_as_it_was_written(position: Position) -> None:
+def test_text_form_round_trips(position: Position) -> None:
     assert Position.parse(str(position)) == position
 
 
@@ -29,7 +29,7 @@ def test_text_form_is_read_as_it_was_written(position: Position) -> None:
     "text",
     ["", "3", "partition=3", "partition=3, offset=-1", "partition=x, offset=1", f"{HEADER}, further=1"],
 )
-def test_other_text_is_refused(text: str) -> None:
+def test_invalid_text_is_rejected(text: str) -> None:
     with pytest.raises(ValueError, match="is not a position"):
         Position.parse(text)
 
@@ -50,7 +50,7 @@ def test_a_record_contains_the_events_up_to_its_position() -> None:
     assert not Position(3, 10, topic="orders").covers(Position(3, 9, topic="balance"))
 
 
-def test_the_further_position_is_kept_whatever_the_order() -> None:
+def test_merging_keeps_the_further_position_in_any_order() -> None:
     early, late = Position(3, 10, 4), Position(3, 12, 5)
 
     assert early.merge(late) == late.merge(early) == late
@@ -62,7 +62,7 @@ def test_positions_of_different_partitions_cannot_be_merged() -> None:
         Position(3, 10).merge(Position(2, 10))
 
 
-def test_a_decoded_record_is_taken_apart_and_put_together() -> None:
+def test_position_fields_of_a_record_round_trip() -> None:
     fields = {"amount": 5, "event_count": 4, "source_partition": 3, "source_offset": 10, "occurred_on": 0}
 
     position = Position.take_from(fields, "balance")
@@ -72,7 +72,7 @@ def test_a_decoded_record_is_taken_apart_and_put_together() -> None:
     assert list(position.record_fields().values()) == [4, 3, 10]
 
 
-def test_what_was_read_stays_read() -> None:
+def test_merged_offsets_never_decrease() -> None:
     read = Offsets({0: 40, 1: 2})
 
     assert read.merge({}) == {0: 40, 1: 2}
@@ -81,7 +81,7 @@ def test_what_was_read_stays_read() -> None:
     assert read.with_event(Position(0, 5)) == read
 
 
-def test_offsets_cover_what_lies_below_them() -> None:
+def test_offsets_cover_all_lower_offsets() -> None:
     read = Offsets({0: 40, 1: 2})
 
     assert read.covers({0: 40, 1: 1, 2: 0})
@@ -94,7 +94,7 @@ def test_events_between_two_offsets_are_counted() -> None:
     assert Offsets().events_until(Offsets.of_ends((4, 0, 2))) == 6
 
 
-def test_offsets_keep_their_form_in_json() -> None:
+def test_offsets_have_a_stable_json_form() -> None:
     @dataclass(frozen=True)
     class Tag:
         complete_up_to: Offsets

@@ -1,4 +1,4 @@
-"""Settings: read from the environment, turned back into it, all of them listed for the user."""
+"""Settings: parsed from the environment, converted back to it, and all listed in .env.example."""
 
 import os
 import re
@@ -47,7 +47,7 @@ def test_a_copied_env_example_changes_nothing() -> None:
         {"kafka_bootstrap": "a:1,b:2", "node_command_timeout_s": 0.25},
     ],
 )
-def test_settings_survive_the_way_through_the_environment(
+def test_settings_round_trip_through_the_environment(
     changed: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = Settings.of(**changed)

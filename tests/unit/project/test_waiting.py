@@ -1,4 +1,4 @@
-"""Waiting and retrying: at once when possible, for the last time after the timeout, never longer."""
+"""Waiting and retrying: the first attempt is immediate, the last one is after the timeout."""
 
 import time
 
@@ -7,14 +7,14 @@ import pytest
 from include.waiting import retry, wait_for
 
 
-def test_what_is_there_already_is_returned_without_a_pause() -> None:
+def test_an_available_result_is_returned_without_a_pause() -> None:
     began_s = time.monotonic()
     assert wait_for(lambda: "found", timeout_s=0, poll_s=60) == "found"
     assert time.monotonic() - began_s < 1
 
 
 @pytest.mark.parametrize("nothing", [None, False])
-def test_none_and_false_are_waited_out(nothing: bool | None) -> None:
+def test_none_and_false_time_out(nothing: bool | None) -> None:
     answers = iter([nothing, nothing, 0])
     assert wait_for(lambda: next(answers), timeout_s=10, poll_s=0.01) == 0
     assert wait_for(lambda: nothing, timeout_s=0.05, poll_s=0.01) is None
@@ -28,7 +28,7 @@ def test_the_time_waited_is_reported_at_intervals() -> None:
 
 
 class Flaky:
-    """Fails so many times, then returns how often it was called."""
+    """Fails `failures` times, then returns the number of calls."""
 
     def __init__(self, failures: int, error: Exception) -> None:
         self.calls = 0
@@ -52,7 +52,7 @@ def test_a_call_is_retried_until_it_succeeds() -> None:
     assert retry(call, retryable=is_connection_error, timeout_s=10, poll_s=0.01) == 4
 
 
-def test_an_error_that_no_retry_mends_is_raised_at_once() -> None:
+def test_a_permanent_error_is_raised_immediately() -> None:
     call = Flaky(3, ValueError("wrong"))
     with pytest.raises(ValueError, match="wrong"):
         retry(call, retryable=is_connection_error, timeout_s=10, poll_s=0.01)

@@ -1,4 +1,4 @@
-"""Progress is told in one line: done of total, rate, remaining time."""
+"""Progress is reported in one line: done of total, rate, remaining time."""
 
 import pytest
 
@@ -23,7 +23,7 @@ def test_no_work_counts_as_complete() -> None:
     assert WorkProgress("it", "events", 0).line(0, 1.0, 0) == "progress: it: 0 of 0 events (100 %)"
 
 
-def test_line_is_found_in_a_task_s_log() -> None:
+def test_line_is_found_in_a_task_log() -> None:
     found = PATTERN.search("2026-05-01 12:00:00,000Z INFO foldlake.work: progress: it: 1 of 2 events (50 %)")
     assert found is not None
     assert found[0] == "progress: it: 1 of 2 events (50 %)"

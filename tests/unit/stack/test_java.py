@@ -1,4 +1,4 @@
-"""Finding a Java that Kafka and Spark run on, and saying what to do where there is none."""
+"""Finds a Java for Kafka and Spark, or names the remedy when there is none."""
 
 from pathlib import Path
 
@@ -23,7 +23,7 @@ def fake_java(home: Path, banner: str, modules: str = "jdk.incubator.vector@17")
     return home
 
 
-def test_java_home_goes_before_the_path(tmp_path: Path) -> None:
+def test_java_home_takes_precedence_over_the_path(tmp_path: Path) -> None:
     home = fake_java(tmp_path / "home", 'openjdk version "21.0.2" 2024-01-16')
     on_path = fake_java(tmp_path / "path", 'openjdk version "17.0.15" 2025-04-15')
 
@@ -32,7 +32,7 @@ def test_java_home_goes_before_the_path(tmp_path: Path) -> None:
     assert found == Java(home, 21)
 
 
-def test_too_old_a_java_is_passed_over(tmp_path: Path) -> None:
+def test_a_too_old_java_is_skipped(tmp_path: Path) -> None:
     old = fake_java(tmp_path / "old", 'java version "1.8.0_402"')
     good = fake_java(tmp_path / "good", 'openjdk version "17.0.15" 2025-04-15')
 
@@ -42,7 +42,7 @@ def test_too_old_a_java_is_passed_over(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("banner", "modules", "said"),
+    ("banner", "modules", "expected"),
     [
         ('openjdk version "11.0.22" 2024-01-16', "jdk.incubator.vector@11", "is Java 11"),
         ('openjdk version "25" 2025-09-16', "jdk.incubator.vector@25", "is Java 25"),
@@ -50,18 +50,18 @@ def test_too_old_a_java_is_passed_over(tmp_path: Path) -> None:
         ("no such thing", "", "prints no version"),
     ],
 )
-def test_without_a_usable_java_the_message_says_what_was_found_and_what_to_do(
-    tmp_path: Path, banner: str, modules: str, said: str
+def test_without_a_usable_java_the_message_lists_candidates_and_remedy(
+    tmp_path: Path, banner: str, modules: str, expected: str
 ) -> None:
     home = fake_java(tmp_path / "home", banner, modules)
 
     with pytest.raises(JavaNotFoundError) as raised:
         find_java({"JAVA_HOME": str(home), "PATH": ""})
 
-    assert said in str(raised.value)
+    assert expected in str(raised.value)
     assert "Install a JDK 17" in str(raised.value)
 
 
-def test_without_any_java_the_message_says_so() -> None:
+def test_without_any_java_the_message_mentions_java_home() -> None:
     with pytest.raises(JavaNotFoundError, match="JAVA_HOME is not set"):
         find_java({"PATH": ""})

@@ -1,4 +1,4 @@
-"""A process that asked for it dies with its parent, and so does what it forked."""
+"""A process that sets the parent-death signal ends with its parent, and so do its forks."""
 
 import os
 import signal
@@ -56,7 +56,7 @@ def launched(script: str) -> subprocess.Popen[str]:
     )
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a thread watches, which an exec ends")
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems use a watching thread, which an exec ends")
 def test_a_process_dies_with_its_parent_also_after_an_exec() -> None:
     with launched(REPLACED_CHILD) as parent:
         assert parent.stdout is not None

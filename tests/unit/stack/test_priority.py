@@ -1,4 +1,4 @@
-"""A process that gives way does so against every process of the machine, and so do those it starts."""
+"""A process with a lower priority has it relative to all processes of the machine, and so do its children."""
 
 import os
 import subprocess

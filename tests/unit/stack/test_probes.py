@@ -1,4 +1,4 @@
-"""Readiness probes over HTTP: of the schema registry, whose compatibility rule they set, and of a query node."""
+"""Readiness probes over HTTP: for the schema registry, whose compatibility rule they set, and for a query node."""
 
 import json
 import threading
@@ -15,7 +15,7 @@ CONFIG = "/apis/ccompat/v7/config"
 
 
 class Servers(BaseHTTPRequestHandler):
-    """A registry's configuration and a node's health page."""
+    """Serves a registry's configuration and a node's health page."""
 
     level = "NONE"
     healthz_status = 200
@@ -45,7 +45,7 @@ class Servers(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def port(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
-    # A proxy of the user would fail every request.
+    # If the requests used the user's proxy, all would fail.
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
     monkeypatch.setattr(Servers, "level", "NONE")
     with ThreadingHTTPServer(("127.0.0.1", 0), Servers) as server:
@@ -62,7 +62,7 @@ def test_the_registry_is_ready_once_it_has_the_compatibility_rule(port: int) -> 
     assert registry._is_ready(settings)
 
 
-def test_a_node_is_ready_when_its_health_page_says_so(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_node_is_ready_when_its_health_page_returns_200(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
     assert query_nodes._is_answering(port)
     monkeypatch.setattr(Servers, "healthz_status", 503)
     assert not query_nodes._is_answering(port)

@@ -1,4 +1,4 @@
-"""What is prepared, from where, and when it counts as done."""
+"""The preparation of the tools: lock files, package sources, and readiness."""
 
 import re
 from pathlib import Path
@@ -48,7 +48,7 @@ def test_no_lock_names_a_host(lock: Path) -> None:
     assert "://" not in lock.read_text()
 
 
-def test_every_locked_file_has_a_digest_and_a_place_of_its_own() -> None:
+def test_every_locked_file_has_a_digest_and_a_unique_path() -> None:
     files = read_lock()
 
     assert {file.jar_set for file in files} == {"kafka", "registry", "stream", "lake"}
@@ -56,7 +56,7 @@ def test_every_locked_file_has_a_digest_and_a_place_of_its_own() -> None:
     assert len({(file.jar_set, file.name) for file in files}) == len(files)
 
 
-def test_the_two_sparks_get_connectors_of_their_own() -> None:
+def test_each_spark_has_its_own_connectors() -> None:
     versions = {
         file.jar_set: file.version for file in read_lock() if file.artifact.startswith("spark-sql-kafka")
     }
@@ -64,7 +64,7 @@ def test_the_two_sparks_get_connectors_of_their_own() -> None:
     assert versions == {"stream": "4.2.0", "lake": "4.1.1"}
 
 
-def test_pips_settings_become_uvs() -> None:
+def test_pip_settings_are_converted_for_uv() -> None:
     config = (
         "global.index-url='https://index.example/simple'\n"
         "global.extra-index-url='https://one.example/simple https://two.example/simple'\n"

@@ -1,4 +1,4 @@
-"""A changed read-model module or event schema restarts the processes that read it, and no other."""
+"""A changed read-model module or event schema restarts only the processes that read it."""
 
 from pathlib import Path
 
@@ -55,7 +55,7 @@ def test_the_driver_and_the_query_nodes_read_them(settings: Settings) -> None:
     }
 
 
-def test_a_change_alters_the_definition_of_a_process_that_reads_them_only(settings: Settings) -> None:
+def test_a_change_alters_only_the_definitions_of_processes_that_read_them(settings: Settings) -> None:
     def definitions() -> dict[str, str]:
         write_configuration(
             settings,

@@ -1,4 +1,4 @@
-"""One stream driver per home: the second waits, then fails with the name of the first."""
+"""One stream driver per home: a second one waits, then fails and names the first one."""
 
 import os
 import signal
@@ -17,7 +17,7 @@ from include.settings import CHECKOUT, Settings
 from stack.launchers import spark_submit, stream_driver
 from stack.settings_environment import settings_environment
 
-# Takes the lock and becomes another program by exec, as the wrapper becomes the JVM. argv: its parent's id.
+# Takes the lock and executes another program, as the wrapper executes the JVM. argv: the parent's process id.
 HOLDER = """
 import os, psutil, sys
 from include.settings import Settings
@@ -88,7 +88,7 @@ def test_the_lock_is_free_once_its_holder_was_killed(settings: Settings) -> None
 
 
 def test_an_orphaned_driver_is_killed(settings: Settings) -> None:
-    # Its parent is this process: with another one recorded, it counts as an orphan.
+    # Its parent is this process: with another parent recorded, it is considered an orphan.
     with holder(settings, parent_pid=1) as pid:
         stream_driver.acquire(settings, wait_s=10).release()
 
@@ -111,7 +111,7 @@ def test_the_python_process_is_found_among_children_that_come_and_go() -> None:
             psutil.Process(python).kill()
 
 
-def test_a_driver_is_the_same_after_the_clock_was_set(
+def test_a_driver_is_recognized_after_the_clock_was_set(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with holder(settings, os.getpid()) as pid:
@@ -125,7 +125,7 @@ def test_a_driver_is_the_same_after_the_clock_was_set(
         assert driver.process() == psutil.Process(pid)
 
 
-def test_a_home_without_a_driver_has_none(settings: Settings) -> None:
+def test_a_home_without_a_driver_returns_none(settings: Settings) -> None:
     assert stream_driver.running(settings) is None
     assert stream_driver.stop(settings, timeout_s=1)
 
@@ -153,12 +153,12 @@ def test_the_scripts_pass_on_the_id_of_their_launcher(script: Path, tmp_path: Pa
 
 
 @pytest.mark.parametrize("arguments", [["--master", "yarn", "app.py"], ["app.py"], ["--master"]])
-def test_an_undefined_connection_is_refused(arguments: list[str]) -> None:
+def test_an_undefined_connection_is_rejected(arguments: list[str]) -> None:
     with pytest.raises(SettingsError, match="not defined"):
         spark_submit.master_of(arguments)
 
 
-def test_spark_gets_its_own_environment_without_airflow_s_variables(settings: Settings) -> None:
+def test_spark_gets_its_own_environment_without_airflow_variables(settings: Settings) -> None:
     settings = settings.changed(tools=settings.home / "tools")
     spark = settings.tools / "stream" / "lib" / "python3.11" / "site-packages" / "pyspark"
     spark.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""The published state reads back as it was written; a broken file is ignored."""
+"""The published state round-trips through its file; a broken file is ignored."""
 
 from pathlib import Path
 
@@ -27,13 +27,13 @@ STATE = NodeState(
 )
 
 
-def test_state_reads_back_as_it_was_written(tmp_path: Path) -> None:
+def test_state_round_trips(tmp_path: Path) -> None:
     node_state.write(tmp_path, STATE)
 
     assert node_state.read(tmp_path) == STATE
 
 
-def test_broken_file_is_no_state(tmp_path: Path) -> None:
+def test_broken_file_is_ignored(tmp_path: Path) -> None:
     assert node_state.read(tmp_path) is None
     (tmp_path / node_state.FILE_NAME).write_text('{"node": 1')
 

@@ -1,4 +1,4 @@
-"""Decimals are JSON numbers with their scale kept, never floats."""
+"""Decimals become JSON numbers that keep their scale, never floats."""
 
 import json
 from datetime import UTC, datetime
@@ -30,7 +30,7 @@ def test_value_is_written_exactly(value: object, text: str) -> None:
 
 
 @pytest.mark.parametrize("value", [Decimal("NaN"), Decimal("Infinity"), float("nan")])
-def test_a_value_without_a_json_form_is_refused(value: object) -> None:
+def test_a_value_without_a_json_form_is_rejected(value: object) -> None:
     with pytest.raises(ValueError, match=r"not a JSON number|JSON compliant"):
         dumps(value)
 
@@ -64,13 +64,11 @@ def test_avros_decimal_is_written_exactly(number: int, scale: int, text: str) ->
         ({"type": "array", "items": "string"}, ["a", "b"], ["a", "b"]),
     ],
 )
-def test_raw_value_is_written_as_the_value_it_stands_for(
-    avro_type: object, raw: object, value: object
-) -> None:
+def test_raw_value_is_written_as_its_logical_value(avro_type: object, raw: object, value: object) -> None:
     assert raw_json(avro_type)(raw) == dumps(value)
 
 
 @pytest.mark.parametrize("avro_type", ["bytes", {"type": "map", "values": "long"}, ["string", "long"]])
-def test_type_that_is_not_supported_is_named(avro_type: object) -> None:
+def test_unsupported_type_is_named(avro_type: object) -> None:
     with pytest.raises(TypeError, match="cannot answer a field of the Avro type"):
         raw_json(avro_type)

@@ -1,4 +1,4 @@
-"""What a request asks for: the plain form and the full parser read a key alike."""
+"""Query parsing: the fast path and the full parser return the same key."""
 
 import pytest
 
@@ -22,7 +22,7 @@ ALLOWED = LOOKUP.parameters
         ("customerId=" + "x" * 256, b"x" * 256),
     ],
 )
-def test_plain_query_is_read_alike(query: str, key: bytes) -> None:
+def test_plain_query_is_parsed_alike(query: str, key: bytes) -> None:
     assert LOOKUP.plain_key(query) == key == LOOKUP.key(parameters(query, ALLOWED))
 
 
@@ -47,7 +47,7 @@ def test_plus_is_a_space() -> None:
 
 
 @pytest.mark.parametrize("query", ["customerId=1&customerId=2", "other=1", "customerId=%ff"])
-def test_query_that_is_not_understood_is_refused(query: str) -> None:
+def test_invalid_query_is_rejected(query: str) -> None:
     with pytest.raises(ProblemError) as refused:
         parameters(query, ALLOWED)
     assert refused.value.status == 400
@@ -67,7 +67,7 @@ def test_problem_is_named_after_the_parameter(given: dict[str, str], slug: str) 
     assert refused.value.slug == slug
 
 
-def test_another_node_is_asked_the_same() -> None:
+def test_lookup_is_proxied_unchanged() -> None:
     given = parameters("customerId=a+b%26&minOffset=3", ALLOWED)
 
     assert LOOKUP.target(given) == "/api/customers.getBalance?customerId=a%20b%26&minOffset=3"
@@ -83,6 +83,6 @@ def test_bound_is_met_at_its_offset() -> None:
 
 
 @pytest.mark.parametrize("text", ["x", "-1", "1.5", "\u0665", "9" * 20])
-def test_bound_that_is_not_an_offset_is_refused(text: str) -> None:
+def test_bound_that_is_not_an_offset_is_rejected(text: str) -> None:
     with pytest.raises(ValueError, match="minOffset"):
         PositionBound.parse(text)

@@ -1,4 +1,4 @@
-"""A read model in a folder of its own brings lookups and commands: the fast path, Flask and the index page have them."""
+"""A read model's package defines lookups and commands: the fast path, Flask and the index page offer them."""
 
 import json
 import time
@@ -89,7 +89,7 @@ def settings(tmp_path: Path) -> Settings:
 
 
 class Node:
-    """A query node's application over a real store with one record; `flask` is what stands behind the fast path."""
+    """A query node's application over a real store with one record; `flask` is the application behind the fast path."""
 
     def __init__(self, settings: Settings) -> None:
         apis = load_apis(settings.read_models_dir)
@@ -168,7 +168,7 @@ def test_problem_is_named_after_the_parameter(node: Node) -> None:
     assert json.loads(unknown.text)["detail"] == "Unknown: other; allowed: minOffset, parcelId."
 
 
-def test_other_methods_are_flask_s(node: Node) -> None:
+def test_other_methods_are_handled_by_flask(node: Node) -> None:
     head = node.fast.head("/api/parcels.getPlace?parcelId=A%201/2")
     post = node.fast.post("/api/parcels.getPlace?parcelId=A%201/2")
 
@@ -176,7 +176,7 @@ def test_other_methods_are_flask_s(node: Node) -> None:
     assert (post.status_code, post.headers["Allow"]) == (405, "GET, HEAD, OPTIONS")
 
 
-def test_whole_record_is_answered_beside_it(node: Node) -> None:
+def test_whole_record_is_served_too(node: Node) -> None:
     record = node.fast.get("/api/read-models/parcels/records/A%201%2F2")
 
     assert json.loads(record.text)["state"] == {

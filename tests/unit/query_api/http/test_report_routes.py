@@ -1,4 +1,4 @@
-"""Reports are listed and served as they are, and nothing beside them is."""
+"""Reports are listed and served unchanged, and no other file is."""
 
 from pathlib import Path
 

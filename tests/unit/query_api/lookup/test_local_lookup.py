@@ -1,4 +1,4 @@
-"""A worker answers from the store that it has read from, and lets go of every store that is gone from the disk."""
+"""A worker decodes records with the store that it read them from, and closes every store that was removed from disk."""
 
 import gc
 import time
@@ -49,14 +49,14 @@ def value() -> bytes:
 
 
 class Node:
-    """A node's disk, as its materializer leaves it."""
+    """A node's files, as its materializer writes them."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._directory = StoreDirectory(settings.store_dir, LmdbBackend(64 * 1024 * 1024))
 
-    def make_store(self, version: int, changes: list[Change]) -> None:
-        """Make a version's store; with records, also with their schema."""
+    def create_store(self, version: int, changes: list[Change]) -> None:
+        """Create a version's store; if it has records, with their schema."""
         changelog = Binding("cluster", f"balance.v{version}.changelog", "topic id")
         store = self._directory.open_writer("balance", version, 1, changelog)
         if changes:
@@ -69,12 +69,12 @@ class Node:
         self._directory.discard("balance", version)
 
     def replace_store(self, version: int) -> None:
-        """Put an empty store in a version's place."""
+        """Replace a version's store with an empty one."""
         self.remove_store(version)
-        self.make_store(version, [])
+        self.create_store(version, [])
 
-    def tell(self, *versions: int) -> None:
-        """Write the node's state: these versions are held, the first of them is live."""
+    def publish(self, *versions: int) -> None:
+        """Write the node's state: it stores these versions, the first of which is live."""
         held = {
             n: VersionState(n, "live", f"balance.v{n}.changelog", {0: PartitionState(is_ready=True)})
             for n in versions
@@ -94,8 +94,8 @@ def settings(tmp_path: Path) -> Settings:
 def node(settings: Settings) -> Node:
     node = Node(settings)
     for version in (1, 2):
-        node.make_store(version, [Change(KEY, 3, 0, value())])
-    node.tell(1, 2)
+        node.create_store(version, [Change(KEY, 3, 0, value())])
+    node.publish(1, 2)
     return node
 
 
@@ -107,14 +107,14 @@ def local(settings: Settings, node: Node) -> LocalLookup:
 
 @pytest.fixture
 def without_gc() -> Iterator[None]:
-    """What is let go is closed at once, not when the collector comes by."""
+    """Disable garbage collection: a store must be closed as soon as its last reference is dropped."""
     gc.disable()
     yield
     gc.enable()
 
 
-def is_let_go(local: LocalLookup, version: int) -> Callable[[], bool]:
-    """Open a version's store; return what says whether it has been closed since."""
+def is_closed(local: LocalLookup, version: int) -> Callable[[], bool]:
+    """Open a version's store; return a function that tells whether it has been closed since."""
     place = local.place("balance", KEY, version)
     store = weakref.ref(local.find(place).store)
     return lambda: store() is None
@@ -139,48 +139,44 @@ def test_record_is_decoded_with_the_store_it_was_read_from(
 
 
 @pytest.mark.usefixtures("without_gc")
-def test_store_of_a_version_that_is_over_is_let_go_by_whoever_asks_for_the_state(
-    local: LocalLookup, node: Node
-) -> None:
-    retired, live = is_let_go(local, 2), is_let_go(local, 1)
+def test_store_of_an_ended_version_is_closed_when_the_state_is_read(local: LocalLookup, node: Node) -> None:
+    retired, live = is_closed(local, 2), is_closed(local, 1)
 
-    node.tell(1)
+    node.publish(1)
 
-    wait_until(lambda: local.state() and retired(), "it is let go", DEADLINE_S)
+    wait_until(lambda: local.state() and retired(), "the store is closed", DEADLINE_S)
     assert not live()
 
 
 @pytest.mark.usefixtures("without_gc")
-def test_store_that_was_removed_is_let_go_although_its_version_is_not_over(
-    local: LocalLookup, node: Node
-) -> None:
-    set_aside = is_let_go(local, 2)
+def test_removed_store_is_closed_although_its_version_is_active(local: LocalLookup, node: Node) -> None:
+    set_aside = is_closed(local, 2)
 
     node.remove_store(2)
 
-    def has_heard() -> bool:
-        node.tell(1, 2)
+    def is_noticed() -> bool:
+        node.publish(1, 2)
         return local.state() is not None and set_aside()
 
-    wait_until(has_heard, "it is let go", DEADLINE_S)
+    wait_until(is_noticed, "the store is closed", DEADLINE_S)
 
 
 @pytest.mark.usefixtures("without_gc")
-def test_worker_that_nobody_asks_lets_go_as_well(
+def test_worker_without_requests_closes_removed_stores(
     local: LocalLookup, node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    retired = is_let_go(local, 2)
+    retired = is_closed(local, 2)
     monkeypatch.setattr(local_lookup, "WATCH_INTERVAL_S", 0.05)
     local.watch()
 
-    node.tell(1)
+    node.publish(1)
 
-    wait_until(retired, "it is let go", DEADLINE_S)
+    wait_until(retired, "the store is closed", DEADLINE_S)
 
 
 @pytest.mark.usefixtures("without_gc")
-def test_lookup_that_fails_does_not_keep_the_store_open(local: LocalLookup, node: Node) -> None:
-    removed = is_let_go(local, 1)
+def test_failed_lookup_does_not_keep_the_store_open(local: LocalLookup, node: Node) -> None:
+    removed = is_closed(local, 1)
     place = local.place("balance", KEY)
     node.remove_store(1)
 

@@ -1,4 +1,4 @@
-"""Every reason for which a lookup has no answer has one status and tells the caller what to do."""
+"""Every lookup failure reason has one HTTP status and advice for the caller."""
 
 import json
 

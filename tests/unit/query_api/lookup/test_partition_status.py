@@ -1,4 +1,4 @@
-"""The owner's word counts for its partition; while it does not answer, that of whoever holds it."""
+"""A partition's report comes from its owner, or, if the owner does not answer, from another node that stores it."""
 
 from dataclasses import replace
 
@@ -21,11 +21,11 @@ OWN = PartitionReport(
 OWNERS = replace(OWN, reported_by="http://b", lag_records=0)
 
 
-def test_owners_report_counts() -> None:
+def test_owners_report_is_used() -> None:
     assert merged([OWN], [OWNERS]) == [OWNERS]
 
 
-def test_holders_report_counts_while_the_owner_is_away() -> None:
+def test_another_nodes_report_is_used_while_the_owner_is_unavailable() -> None:
     not_held = replace(OWN, is_held=False, is_ready=False, lag_records=None)
     elsewhere = replace(OWN, reported_by="http://c")
 
@@ -33,7 +33,7 @@ def test_holders_report_counts_while_the_owner_is_away() -> None:
     assert merged([not_held], [elsewhere]) == [elsewhere]
 
 
-def test_report_survives_json() -> None:
+def test_report_round_trips_through_json() -> None:
     fields = {**OWN.as_json(), "folded": {"0": 5}, "standbys": ["http://a"]}
 
     assert PartitionReport.from_json(fields) == replace(OWN, folded={0: 5})

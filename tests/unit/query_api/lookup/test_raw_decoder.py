@@ -1,4 +1,4 @@
-"""The position of a state record is read without its logical types, whatever the state is."""
+"""A state record's position is decoded without logical types, for any state schema."""
 
 import io
 from datetime import UTC, datetime
@@ -36,12 +36,12 @@ def test_position_is_read() -> None:
 
 
 @pytest.mark.parametrize("bad", [b"", b"\x01\x00\x00\x00\x07xx", header(8) + b"x", value()[:9], header(7)])
-def test_rubbish_is_undecodable(bad: bytes) -> None:
+def test_invalid_value_is_undecodable(bad: bytes) -> None:
     with pytest.raises(UndecodableError):
         RawDecoder(SCHEMAS.get).fields(bad)
 
 
-def test_logical_types_are_taken_away_at_every_depth() -> None:
+def test_logical_types_are_removed_at_every_depth() -> None:
     schema = {"type": "array", "items": ["null", {"type": "long", "logicalType": "timestamp-millis"}]}
 
     assert without_logical_types(schema) == {"type": "array", "items": ["null", "long"]}

@@ -19,7 +19,7 @@ class Record:
     """A changelog record with a new schema id."""
 
     def error(self) -> None:
-        """Be none."""
+        """Return no error."""
 
     def partition(self) -> int:
         """Return the partition."""
@@ -39,38 +39,38 @@ class Record:
 
 
 class OneRecord:
-    """A consumer that has one record."""
+    """A consumer that returns one record."""
 
     def assign(self, partitions: object) -> None:
-        """Have it whatever is assigned."""
+        """Provide the record for any assignment."""
 
     def poll(self, timeout: float) -> Record:
-        """Return it."""
+        """Return the record."""
         _ = timeout
         return Record()
 
     def consume(self, count: int, timeout: float) -> list[Record]:
-        """Return nothing more."""
+        """Return no further records."""
         _ = count, timeout
         return []
 
 
-class AwayRegistry:
+class UnavailableRegistry:
     """A schema registry that does not answer."""
 
     def __init__(self) -> None:
         self.asked = threading.Event()
 
     def schema_by_id(self, schema_id: int) -> None:
-        """Raise as an unavailable registry does."""
+        """Raise the error of an unavailable registry."""
         self.asked.set()
         raise RegistryUnavailableError(str(schema_id))
 
 
-def test_waiting_for_the_registry_ends_when_following_does(tmp_path: Path) -> None:
+def test_waiting_for_the_registry_ends_when_the_follower_is_stopped(tmp_path: Path) -> None:
     store = MemoryBackend().open_writer(tmp_path, 1)
     consumer: Any = OneRecord()
-    registry: Any = AwayRegistry()
+    registry: Any = UnavailableRegistry()
     follower = ChangelogFollower(
         "topic", store, consumer, registry, release_grace_s=0, previously_ready=(), on_change=lambda: None
     )
@@ -91,5 +91,5 @@ def test_waiting_for_the_registry_ends_when_following_does(tmp_path: Path) -> No
     thread.join(DEADLINE_S)
 
     assert ended
-    assert store.positions() == {}, "nothing of the batch counts"
+    assert store.positions() == {}, "no part of the batch is committed"
     store.close()

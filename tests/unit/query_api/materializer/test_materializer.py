@@ -1,4 +1,4 @@
-"""The materializer's loop: a signal stops it at any moment, and it takes over what the previous process published."""
+"""The materializer's loop: a signal stops it at any time, and it reuses the state that the previous process published."""
 
 import threading
 import time
@@ -18,7 +18,7 @@ HELD = {0: PartitionState(is_ready=True)}
 
 @pytest.fixture
 def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
-    """A node's settings; what it asks Kafka with is left out: none of these tests gets as far."""
+    """A node's settings; its Kafka clients are replaced by mocks."""
     for name in ("Membership", "ClusterObserver", "RegistryWatch"):
         monkeypatch.setattr(materializer_module, name, Mock())
     return Settings.of(home=tmp_path)
@@ -27,7 +27,7 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
 def test_signal_that_comes_while_the_loop_waits_ends_it(settings: Settings) -> None:
     materializer = Materializer(settings)
 
-    # What the loop holds for a moment inside `wait`; a handler runs in the same thread, and would wait for itself.
+    # The lock that the loop holds briefly inside `wait`: a handler runs in the same thread, and would deadlock.
     with vars(materializer._changed)["_cond"]:
         handler = threading.Thread(target=materializer.stop, daemon=True)
         handler.start()
@@ -39,7 +39,7 @@ def test_signal_that_comes_while_the_loop_waits_ends_it(settings: Settings) -> N
 
 
 @pytest.mark.parametrize(("age_s", "held"), [(1.0, HELD), (6.5, {})])
-def test_readiness_outlives_a_restart_in_which_no_other_node_has_answered(
+def test_readiness_survives_a_short_restart(
     settings: Settings, age_s: float, held: dict[int, PartitionState]
 ) -> None:
     version = VersionState(1, "live", "balance.v1.changelog", HELD)
@@ -52,6 +52,6 @@ def test_readiness_outlives_a_restart_in_which_no_other_node_has_answered(
 
     materializer = Materializer(settings)
     materializer.stop()
-    materializer.run()  # closes what it has open
+    materializer.run()  # closes its open resources
 
     assert materializer._previous.models["balance"].versions[1].partitions == held

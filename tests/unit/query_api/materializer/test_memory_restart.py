@@ -1,6 +1,6 @@
-"""A node whose store is in memory: workers read it from the materializer's process, and after a restart nothing is ready.
+"""A node with an in-memory store: workers read from the materializer's process, and after a restart nothing is ready.
 
-What the materializer asks Kafka is left out; the consumer that it follows the changelog with reaches no broker.
+The materializer's metadata requests to Kafka are stubbed, and its changelog consumer has no broker.
 """
 
 import subprocess
@@ -30,7 +30,7 @@ from tests.support.waiting import wait_until
 
 DEADLINE_S = 30.0
 KEY = b"you"
-# A materializer that has followed the changelog: it fills a store with one record, prints "filled", and waits.
+# Simulates a materializer that has read the changelog: stores one record, prints "filled", and waits.
 PREVIOUS = """
 import sys, time
 from pathlib import Path
@@ -49,7 +49,7 @@ time.sleep(60)
 
 @pytest.fixture
 def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
-    """A node's settings, and a cluster in which it owns the one partition of `balance`."""
+    """A node's settings, and a cluster in which it owns the only partition of `balance`."""
     settings = Settings.of(home=tmp_path, kafka_bootstrap="127.0.0.1:1", node_store="memory")
     url = settings.node.advertised_url
     topics = {
@@ -67,7 +67,7 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
 
 
 def publish_ready(settings: Settings) -> None:
-    """Publish, as the process before does, that partition 0 is ready."""
+    """Publish that partition 0 is ready, as the previous process does."""
     url = settings.node.advertised_url
     version = VersionState(1, "live", "balance.v1.changelog", {0: PartitionState(is_ready=True)})
     model = ModelState("balance", "balance", 1, 1, 1, {1: version}, frozenset({0}), owners={0: url})
@@ -113,7 +113,7 @@ def state_of_partition(settings: Settings) -> PartitionState | None:
     return None if state is None else state.models["balance"].versions[1].partitions.get(0)
 
 
-def test_restarted_node_has_nothing_ready_and_never_calls_a_key_unknown(
+def test_restarted_node_has_nothing_ready_and_never_reports_a_key_as_unknown(
     settings: Settings, balance_value: bytes
 ) -> None:
     with previous_process(settings, balance_value) as process:

@@ -54,7 +54,7 @@ def state_of(
     return build_state(previous, view, {"balance": "balance"}, owned, versions, 1)
 
 
-def test_only_versions_with_a_changelog_are_followed() -> None:
+def test_only_versions_with_an_existing_changelog_are_followed() -> None:
     assert [(r.number, r.partition_count) for r in versions_to_follow(VIEW)] == [(1, 4)]
     assert versions_to_follow(ClusterView(versions=VIEW.versions)) == []
 
@@ -67,7 +67,7 @@ def test_retired_version_is_not_followed() -> None:
     assert versions_to_follow(ClusterView(versions=versions, topics=TOPICS)) == []
 
 
-def test_routing_table_decides_until_there_is_an_own_assignment() -> None:
+def test_routing_table_decides_before_the_first_assignment() -> None:
     assert state_of().models["balance"].owned == {0, 1}
 
 
@@ -78,7 +78,7 @@ def test_own_assignment_overrides_the_routing_table() -> None:
     assert model.owners == {1: ME, 2: ME, 3: OTHER}
 
 
-def test_node_follows_what_it_owns_and_what_it_is_a_standby_of() -> None:
+def test_node_follows_owned_and_standby_partitions() -> None:
     assert target_partitions(state_of(), "balance", 1) == {0, 1, 2, 3}
     assert target_partitions(state_of(), "balance", 2) == frozenset()
     alone = build_state(BEFORE, VIEW, {"balance": "balance"}, None, {}, 0)
@@ -99,7 +99,7 @@ def state_with(held: dict[int, PartitionState], **fields: Any) -> NodeState:  # 
     return NodeState("me", ME, models=models, **fields)
 
 
-def test_state_of_a_moment_ago_stays_in_force_and_of_an_older_one_only_the_routing() -> None:
+def test_recent_state_is_reused_and_of_an_older_one_only_the_routing() -> None:
     held = {0: PartitionState(is_ready=True, end_offset=9)}
     recent = state_with(held, written_at=time.time() - 2)
     old = replace(recent, written_at=time.time() - 8)
@@ -108,14 +108,14 @@ def test_state_of_a_moment_ago_stays_in_force_and_of_an_older_one_only_the_routi
     assert previous_state(old, BEFORE, max_age_s=5) == state_with({}, written_at=old.written_at)
 
 
-def test_state_of_another_node_or_none_is_no_state() -> None:
+def test_state_of_another_node_is_not_reused() -> None:
     elsewhere = NodeState("me", OTHER, written_at=time.time())
 
     assert previous_state(elsewhere, BEFORE, max_age_s=5) == BEFORE
     assert previous_state(None, BEFORE, max_age_s=5) == BEFORE
 
 
-def test_while_the_store_is_opened_the_state_before_stays_in_force() -> None:
+def test_previous_state_is_used_while_the_store_is_opened() -> None:
     held = {0: PartitionState(is_ready=True, end_offset=9)}
     before = state_with(held)
 

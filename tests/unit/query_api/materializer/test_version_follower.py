@@ -1,4 +1,4 @@
-"""One version's thread: it refuses an unusable store, and reports its last partitions while it ends."""
+"""A version's thread rejects an unusable store, and reports its last partitions while it ends."""
 
 import threading
 from collections.abc import Iterator
@@ -35,8 +35,8 @@ def filled(directory: StoreDirectory) -> StoreDirectory:
     return directory
 
 
-def begin(directory: StoreDirectory, previously_ready: tuple[int, ...] = (0,)) -> VersionFollower:
-    """Follow without a broker: the partitions are those of the store."""
+def start(directory: StoreDirectory, previously_ready: tuple[int, ...] = (0,)) -> VersionFollower:
+    """Start a follower without a broker; it has the store's partitions."""
     settings = Settings.of(kafka_bootstrap="127.0.0.1:1")
     version = VersionFollower(
         settings, REFERENCE, directory, previously_ready=previously_ready, on_change=lambda: None
@@ -51,15 +51,15 @@ def test_unusable_store_is_left_for_the_materializer_to_remove(
 ) -> None:
     (filled.path("balance", 1) / "damaged").write_text("found by a reader")
 
-    version = begin(filled, previously_ready)
+    version = start(filled, previously_ready)
     version.join(DEADLINE_S)
 
     assert isinstance(version.failure, StoreUnusableError)
     assert filled.is_reported_damaged("balance", 1), "it is still there"
 
 
-def test_no_empty_store_is_created_while_workers_take_it_to_be_complete(directory: StoreDirectory) -> None:
-    version = begin(directory)
+def test_no_empty_store_is_created_while_workers_assume_a_complete_one(directory: StoreDirectory) -> None:
+    version = start(directory)
     version.join(DEADLINE_S)
 
     assert isinstance(version.failure, StoreUnusableError)
@@ -97,7 +97,7 @@ def slowly_closing(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[SlowlyClosi
 def test_partitions_can_be_read_while_the_follower_closes(
     filled: StoreDirectory, slowly_closing: type[SlowlyClosing]
 ) -> None:
-    version = begin(filled)
+    version = start(filled)
     wait_until(lambda: version.partitions() is not None, "it follows", DEADLINE_S)
 
     version.end()
@@ -110,10 +110,10 @@ def test_partitions_can_be_read_while_the_follower_closes(
 
 
 @pytest.mark.parametrize(("discard", "ending"), [(False, "closed"), (True, "open")])
-def test_store_is_closed_completely_unless_it_is_going_to_be_removed(
+def test_store_is_synced_on_close_unless_it_will_be_removed(
     filled: StoreDirectory, ending: str, *, discard: bool
 ) -> None:
-    version = begin(filled)
+    version = start(filled)
     wait_until(lambda: version.partitions() is not None, "it follows", DEADLINE_S)
 
     version.end(discard=discard)

@@ -54,14 +54,14 @@ class Thread:
 
 @dataclass
 class Node:
-    """The followers of one node, their stores, and what was started and forgotten."""
+    """The followers of one node and their stores; records which versions were started and forgotten."""
 
     directory: StoreDirectory
     started: list[Thread] = field(default_factory=list)
     forgotten: list[Key] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        """Start with none."""
+        """Create the followers."""
         self.versions = VersionFollowers(self.directory, self._start, self.forgotten.append)
 
     def _start(self, reference: VersionReference) -> Thread:
@@ -70,12 +70,12 @@ class Node:
         return self.started[-1]
 
     def step(self, view: ClusterView) -> None:
-        """Take a step and write the state."""
+        """Reconcile once and publish the state."""
         self.versions.step(view)
         self.versions.state_published()
 
     def started_of(self, key: Key) -> list[Thread]:
-        """Return every thread that was started of a version."""
+        """Return every thread that was started for a version."""
         return [t for t in self.started if (t.reference.model, t.reference.number) == key]
 
 
@@ -86,7 +86,7 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
 
 
 def view_of(stage: Stage, live: int = 1) -> ClusterView:
-    """Return a cluster with version 1 live and version 2 at a stage; or the other way round."""
+    """Return a cluster in which one of versions 1 and 2 is live, and the other one is at `stage`."""
     record = first_version("balance", 1)
     first = replace(record.versions[0], stage=Stage.LIVE if live == 1 else Stage.PREVIOUS)
     second = Version(2, stage, 1, "balance.v2.changelog", "", "")
@@ -134,9 +134,7 @@ def test_damaged_store_is_replaced_after_workers_have_read_a_state_without_it(
     node.versions.step(BESIDE)
     node.versions.step(BESIDE)
     assert (LIVE not in node.versions.running, node.forgotten) == (True, [LIVE])
-    assert (node.directory.path(*LIVE) / "data.mdb").stat().st_ino == store, (
-        "no state was published meanwhile"
-    )
+    assert (node.directory.path(*LIVE) / "data.mdb").stat().st_ino == store, "no state has been published yet"
 
     monkeypatch.setattr(version_followers, "STATE_PROPAGATION_S", 60.0)
     node.versions.state_published()
@@ -173,11 +171,11 @@ def test_failed_version_that_is_not_live_frees_its_space_and_starts_again_after_
     assert (list(node.versions.running), node.forgotten) == ([LIVE], [CANDIDATE])
     with (node.directory.path(*CANDIDATE) / "data.mdb").open("rb") as store:
         node.step(BESIDE)
-        assert os.fstat(store.fileno()).st_nlink == 0, "what has filled the disk is removed"
+        assert os.fstat(store.fileno()).st_nlink == 0, "the store that filled the disk is removed"
     assert len(node.started_of(CANDIDATE)) == started
 
 
-def test_version_that_is_promoted_meanwhile_starts_at_once(node: Node) -> None:
+def test_paused_version_that_is_promoted_starts_immediately(node: Node) -> None:
     node.step(BESIDE)
     candidate = node.started_of(CANDIDATE)[0]
     candidate.failure, candidate.is_running = FULL, False

@@ -1,4 +1,4 @@
-"""The stream's status as Prometheus reads it."""
+"""The stream's status in Prometheus' text format."""
 
 from include.stream.status import QueryStatus, StreamStatus, VersionStatus
 from query_api.metrics.stream_metrics import stream_exposition
@@ -10,7 +10,7 @@ QUERY = QueryStatus(
 STATUS = StreamStatus("running", 4711, 7, 2.5, 3, (VERSION,), (QUERY,))
 
 
-def test_every_figure_has_its_labels() -> None:
+def test_every_metric_has_its_labels() -> None:
     lines = stream_exposition(STATUS).decode().splitlines()
     assert 'foldlake_stream_up{state="running"} 1.0' in lines
     assert 'foldlake_stream_events_behind{read_model="balance",stage="live",version="1"} 7.0' in lines
@@ -22,6 +22,6 @@ def test_every_figure_has_its_labels() -> None:
     assert 'foldlake_stream_query_restarts{phase="real time",query="balance/v1"} 2.0' in lines
 
 
-def test_a_stream_that_does_not_run_is_down() -> None:
+def test_a_stopped_stream_is_down() -> None:
     status = StreamStatus("not running", None, 0, None, 0, (), ())
     assert 'foldlake_stream_up{state="not running"} 0.0' in stream_exposition(status).decode()

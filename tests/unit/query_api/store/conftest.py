@@ -1,4 +1,4 @@
-"""What the tests of every backend share; a new backend's folder is picked up by itself."""
+"""Fixtures for the tests of all backends; a new backend's folder is detected automatically."""
 
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -10,7 +10,7 @@ from query_api.store.backends import backend_names, load_backend
 from query_api.store.base import StoreBackend, StoreReader, StoreWriter
 from tests.unit.query_api.store.store_process import (
     PARTITIONS,
-    ReaderElsewhere,
+    RemoteReader,
     node_settings,
     reader_process,
 )
@@ -24,13 +24,13 @@ def process() -> Iterator[ProcessPoolExecutor]:
 
 @pytest.fixture(params=backend_names())
 def backend_name(request: pytest.FixtureRequest) -> str:
-    """The name of each backend in turn."""
+    """The name of each backend."""
     return str(request.param)
 
 
 @pytest.fixture
 def backend(backend_name: str) -> StoreBackend:
-    """Each backend in turn."""
+    """Each of the backends."""
     return load_backend(node_settings(backend_name))
 
 
@@ -52,4 +52,4 @@ def writer(backend: StoreBackend, path: Path) -> Iterator[StoreWriter]:
 def reader(backend_name: str, writer: StoreWriter, path: Path, process: ProcessPoolExecutor) -> StoreReader:
     """A reader of the same store in another process."""
     assert writer.positions() == {}
-    return ReaderElsewhere(backend_name, path, process)
+    return RemoteReader(backend_name, path, process)

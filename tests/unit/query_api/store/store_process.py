@@ -1,4 +1,4 @@
-"""Readers of a store in another process: as HTTP workers are, and as LMDB wants it (one environment a process)."""
+"""Readers of a store in another process, like HTTP workers; LMDB allows only one environment per process."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -32,13 +32,13 @@ def node_settings(backend: str) -> NodeSettings:
 
 @contextmanager
 def reader_process() -> Iterator[ProcessPoolExecutor]:
-    """Give a process in which readers can be opened."""
+    """Start a process in which readers can be opened."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as executor:
         yield executor
 
 
-class ReaderElsewhere:
-    """A reader in another process, opened at once."""
+class RemoteReader:
+    """A reader in another process; opened when it is created."""
 
     def __init__(self, backend: str, path: Path, process: ProcessPoolExecutor) -> None:
         self._backend = backend
@@ -46,11 +46,11 @@ class ReaderElsewhere:
         self._process = process
         self.positions()
 
-    def _ask(self, method: str, *arguments: object, **named: object) -> Any:  # noqa: ANN401 - as the method has it
+    def _ask(self, method: str, *arguments: object, **named: object) -> Any:  # noqa: ANN401 - the method's own type
         return self._process.submit(_ask, self._backend, self._path, method, arguments, named).result()
 
     def is_replaced(self) -> bool:
-        """Whether another store has taken its place."""
+        """Whether the store was removed or replaced."""
         return bool(self._ask("is_replaced"))
 
     def get(self, partition: int, key: bytes) -> StoredRecord | None:
@@ -98,7 +98,7 @@ class ReaderElsewhere:
 def torn_reads(
     backend: str, path: Path, keys: Sequence[bytes], seconds: float
 ) -> tuple[int, list[list[int]]]:
-    """Read keys that every commit changes together; return how often, and where their event counts differed."""
+    """Repeatedly read keys that every commit changes together; return the number of reads, and the inconsistent ones."""
     reads, torn = 0, []
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:

@@ -1,4 +1,4 @@
-"""A backend is found by its folder's name, and nothing but the folder has to be added."""
+"""A backend is found by its folder's name; adding one requires only the folder."""
 
 import shutil
 from pathlib import Path
@@ -13,18 +13,18 @@ from query_api.store.base import Change, ChangelogPosition
 from tests.unit.query_api.store.store_process import node_settings
 
 
-def test_unknown_backend_is_refused_with_the_names_that_there_are() -> None:
+def test_unknown_backend_is_rejected_with_the_available_names() -> None:
     with pytest.raises(SettingsError, match=r"FOLDLAKE_NODE_STORE is 'rocksdb'.*: lmdb, memory\."):
         load_backend(node_settings("rocksdb"))
 
 
 @pytest.mark.parametrize("name", ["base", "directory", "", "../lmdb", "lmdb.reader"])
-def test_name_that_is_no_folder_is_refused(name: str) -> None:
+def test_name_that_is_not_a_folder_is_rejected(name: str) -> None:
     with pytest.raises(SettingsError):
         load_backend(node_settings(name))
 
 
-def test_third_backend_is_a_new_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_new_folder_is_a_new_backend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "third"
     shutil.copytree(Path(memory.__file__).parent, folder)
     for module in folder.glob("*.py"):

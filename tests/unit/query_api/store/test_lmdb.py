@@ -1,4 +1,4 @@
-"""LMDB stores: their bytes stay what they were, damage is found, and the map grows."""
+"""LMDB stores: the file format is stable, damage is detected, and the map grows."""
 
 import json
 import struct
@@ -14,13 +14,13 @@ from query_api.store.base import Binding, Change, ChangelogPosition, StoredRecor
 from query_api.store.lmdb.backend import LmdbBackend
 from query_api.store.lmdb.read_check import read_everything
 from query_api.store.lmdb.writer import LmdbWriter
-from tests.unit.query_api.store.store_process import PARTITIONS, ReaderElsewhere
+from tests.unit.query_api.store.store_process import PARTITIONS, RemoteReader
 
 MAP_SIZE_BYTES = 1024 * 1024
 BACKEND = LmdbBackend(MAP_SIZE_BYTES)
 AT = ChangelogPosition(next_offset=5, as_of=1.0, folded={0: 7, 1: 2})
 KEY, VALUE = b"the key", b"the value"
-# The documented bytes of layout.py and record_format.py, written here by hand: stores on disks hold them.
+# The format documented in layout.py and record_format.py, written by hand: existing stores contain these bytes.
 BODY = struct.pack(">qq", 3, 4) + VALUE
 DATABASES = {
     b"p0": {KEY: struct.pack(">I", crc32(BODY, crc32(KEY))) + BODY},
@@ -36,7 +36,7 @@ def writer(path: Path) -> LmdbWriter:
     return BACKEND.open_writer(path, PARTITIONS)
 
 
-def test_store_of_the_documented_bytes_is_opened_and_carried_on(path: Path) -> None:
+def test_store_in_the_documented_format_is_opened_and_continued(path: Path) -> None:
     path.mkdir()
     with lmdb.open(str(path), max_dbs=len(DATABASES), map_size=MAP_SIZE_BYTES) as environment:
         for name, entries in DATABASES.items():
@@ -58,7 +58,7 @@ def test_store_of_the_documented_bytes_is_opened_and_carried_on(path: Path) -> N
     }
 
 
-def test_store_is_written_in_the_documented_bytes(writer: LmdbWriter, path: Path) -> None:
+def test_store_is_written_in_the_documented_format(writer: LmdbWriter, path: Path) -> None:
     writer.commit({0: [Change(KEY, 3, 4, VALUE)]}, {0: AT}, {9: "{}"})
     writer.bind(Binding("c", "t", "i"))
     writer.close()
@@ -78,9 +78,9 @@ def test_store_is_written_in_the_documented_bytes(writer: LmdbWriter, path: Path
 def test_map_grows_when_it_is_full_and_readers_follow(
     writer: LmdbWriter, path: Path, process: ProcessPoolExecutor
 ) -> None:
-    reader = ReaderElsewhere("lmdb", path, process)
+    reader = RemoteReader("lmdb", path, process)
     for number in range(8):
-        # More in all than the 64 MB of the reader's map, too.
+        # In total also more than the 64 MB of the reader's map.
         writer.commit({0: [Change(b"key %d" % number, 1, number, bytes(12 * MAP_SIZE_BYTES))]}, {0: AT}, {})
 
     assert all(reader.get(0, b"key %d" % number) is not None for number in range(8))

@@ -1,4 +1,4 @@
-"""A store in memory ends with its process; readers in other processes notice, and reach the next one."""
+"""An in-memory store ends with its process; readers in other processes detect that, and connect to the next one."""
 
 import signal
 import subprocess
@@ -39,8 +39,8 @@ time.sleep(60)
 
 
 @contextmanager
-def store_elsewhere(path: Path, value: str = "v") -> Iterator["subprocess.Popen[bytes]"]:
-    """Give a process that holds a store with one record."""
+def store_in_another_process(path: Path, value: str = "v") -> Iterator["subprocess.Popen[bytes]"]:
+    """Start a process that serves a store with one record."""
     command = [sys.executable, "-c", MATERIALIZER, str(path), value]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
@@ -56,7 +56,7 @@ def reaches(path: Path, value: bytes) -> Callable[[], bool]:
 
 
 def test_reader_of_a_killed_process_is_replaced_and_the_next_store_is_reached(path: Path) -> None:
-    with store_elsewhere(path) as process:
+    with store_in_another_process(path) as process:
         reader = BACKEND.open_reader(path, 1)
         assert reader.get(0, b"k") == StoredRecord(b"v", 1, 0)
         process.kill()
@@ -69,7 +69,7 @@ def test_reader_of_a_killed_process_is_replaced_and_the_next_store_is_reached(pa
             BACKEND.open_reader(path, 1)
         assert (BACKEND.exists(path), BACKEND.damage(path) is None) == (True, False)
 
-    with store_elsewhere(path, "of the next process"):
+    with store_in_another_process(path, "of the next process"):
         assert reaches(path, b"of the next process")()
         with pytest.raises(StoreMissingError):
             reader.get(0, b"k")
@@ -95,7 +95,7 @@ def test_reader_of_an_ended_store_does_not_read_from_its_successor(
     assert not BACKEND.exists(path)
 
 
-def test_reader_notices_a_removed_directory(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reader_detects_a_removed_directory(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replacement, "CHECK_INTERVAL_S", 0.0)
     writer = BACKEND.open_writer(path, 1)
     reader = BACKEND.open_reader(path, 1)
@@ -107,8 +107,8 @@ def test_reader_notices_a_removed_directory(path: Path, monkeypatch: pytest.Monk
     assert list(path.with_name("elsewhere").iterdir()) == []
 
 
-def test_stopped_process_does_not_hold_its_readers_up(path: Path) -> None:
-    with store_elsewhere(path) as process:
+def test_stopped_process_does_not_block_its_readers(path: Path) -> None:
+    with store_in_another_process(path) as process:
         reader = BACKEND.open_reader(path, 1)
         process.send_signal(signal.SIGSTOP)
         wait_until(
@@ -133,7 +133,7 @@ def _answers(reader: StoreReader) -> bool:
 
 
 def test_many_threads_share_a_reader_and_its_connections(path: Path) -> None:
-    with store_elsewhere(path) as process:
+    with store_in_another_process(path) as process:
         reader = MemoryReader(path, answer_timeout_s=DEADLINE_S)
         found: list[StoredRecord | None] = []
 
@@ -161,12 +161,12 @@ def test_other_users_cannot_connect(path: Path) -> None:
 def test_store_with_a_path_longer_than_a_socket_address_is_served(path: Path) -> None:
     deep = path / ("long" * 30) / ("name" * 30)
 
-    with store_elsewhere(deep):
+    with store_in_another_process(deep):
         assert reaches(deep, b"v")()
 
 
 @pytest.mark.parametrize("is_closed", [True, False])
-def test_store_of_the_process_before_is_never_carried_on(tmp_path: Path, *, is_closed: bool) -> None:
+def test_store_of_an_earlier_process_is_never_reused(tmp_path: Path, *, is_closed: bool) -> None:
     def fill(directory: StoreDirectory) -> None:
         store = directory.open_writer("balance", 1, 1, BINDING)
         store.commit({0: [Change(b"k", 1, 0, b"v")]}, {0: ChangelogPosition(1, 0.0)}, {})

@@ -1,4 +1,4 @@
-"""Keys in order, whatever is added and removed."""
+"""Keys stay in order through additions and removals."""
 
 import random
 
@@ -17,7 +17,7 @@ def test_keys_stay_in_order_while_keys_are_added_and_removed(
     keys, expected = SortedKeys(), set[bytes]()
     for step in range(4_000):
         key = b"%d" % chance.randrange(300)
-        # More is added than removed at first, and the other way round at the end.
+        # Mostly additions at first, mostly removals at the end.
         if key not in expected and chance.random() > step / 4_000:
             keys.add(key)
             expected.add(key)

@@ -1,4 +1,4 @@
-"""What every store does, whichever backend keeps it: the tests of query_api/store/base.py."""
+"""The contract of query_api/store/base.py, tested for every backend."""
 
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
@@ -103,7 +103,7 @@ def test_many_keys_are_read_at_once(filled: StoreReader) -> None:
     assert filled.get_many(0, KEYS) == filled.get_many(1, []) == {}
 
 
-def test_keys_are_as_long_as_the_backend_takes(
+def test_keys_up_to_the_maximum_length_are_stored(
     backend: StoreBackend, writer: StoreWriter, reader: StoreReader
 ) -> None:
     longest = b"k" * backend.max_key_bytes
@@ -137,7 +137,7 @@ def test_partition_without_records_has_an_empty_page(filled: StoreReader) -> Non
     assert filled.scan(0, limit=10) == ([], None, 0)
 
 
-def test_scan_continues_after_a_key_that_is_not_there(filled: StoreReader) -> None:
+def test_scan_continues_after_a_nonexistent_key(filled: StoreReader) -> None:
     assert filled.scan(1, after=b"key-1a", limit=1).records[0][0] == b"key-2"
     assert filled.scan(1, after=b"z", limit=1) == ([], None, 25)
 
@@ -167,7 +167,7 @@ def test_scan_of_a_range_has_the_keys_of_the_range(filled: StoreReader, keys: Ke
     assert scanned(filled, limit, keys) == expected
 
 
-def test_keys_above_every_byte_are_in_the_range_of_their_prefix(
+def test_keys_of_highest_bytes_are_in_the_range_of_their_prefix(
     writer: StoreWriter, reader: StoreReader
 ) -> None:
     keys = [b"\xfe\xff", b"\xff", b"\xff\xff", b"\xff\xff\x01"]
@@ -186,7 +186,7 @@ def test_scan_follows_commits_and_deletions(writer: StoreWriter, filled: StoreRe
     assert [key for key, _ in filled.scan(1, limit=100).records] == [*KEYS[:5], *KEYS[6:], b"key-99"]
 
 
-def test_samples_of_all_buckets_are_all_keys(filled: StoreReader) -> None:
+def test_samples_of_all_buckets_contain_all_keys(filled: StoreReader) -> None:
     samples = [scanned(filled, 3, sample=Sample(bucket, 4)) for bucket in range(4)]
 
     assert sorted(key for sample in samples for key in sample) == KEYS
@@ -252,7 +252,7 @@ def test_commit_is_seen_whole_or_not_at_all(
     assert (torn, number > 50, reads > 50) == ([], True, True)
 
 
-def test_store_that_is_not_there_is_missing(backend: StoreBackend, path: Path) -> None:
+def test_nonexistent_store_is_missing(backend: StoreBackend, path: Path) -> None:
     assert not backend.exists(path)
 
     with pytest.raises(StoreMissingError, match="There is no store"):

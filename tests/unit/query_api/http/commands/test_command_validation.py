@@ -1,4 +1,4 @@
-"""A command is taken exactly as it is meant, or refused with everything that is wrong with it."""
+"""A command is accepted exactly as sent, or rejected with all of its errors."""
 
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -57,7 +57,7 @@ def test_amount_is_exact_as_string_and_as_number(amount: str, expected: str) -> 
         '"\u0665"', '"0x5"', '"1_000"', '"' + "1" * 100 + '"',
     ],
 )  # fmt: skip
-def test_invalid_amount_is_refused(amount: str) -> None:
+def test_invalid_amount_is_rejected(amount: str) -> None:
     assert "amount" in errors_of(b'{"customerId": "1", "amount": %s}' % amount.encode())
 
 
@@ -78,12 +78,12 @@ def test_invalid_amount_is_refused(amount: str) -> None:
         b"[" * 10_000,
     ],
 )
-def test_body_that_is_not_a_json_object_is_refused(body: bytes) -> None:
+def test_body_that_is_not_a_json_object_is_rejected(body: bytes) -> None:
     assert errors_of(body) == {"body": "not-json"}
 
 
 @pytest.mark.parametrize("customer", ['""', "5", "null", "true", '["1"]', '"\\ud800"', '"' + "x" * 257 + '"'])
-def test_invalid_customer_id_is_refused(customer: str) -> None:
+def test_invalid_customer_id_is_rejected(customer: str) -> None:
     assert "customerId" in errors_of(b'{"customerId": %s, "amount": "5.00"}' % customer.encode())
 
 
@@ -95,11 +95,11 @@ def test_customer_id_is_measured_in_bytes() -> None:
 
 
 @pytest.mark.parametrize("event_id", ['""', "5", "null", '"' + "x" * 129 + '"'])
-def test_invalid_event_id_is_refused(event_id: str) -> None:
+def test_invalid_event_id_is_rejected(event_id: str) -> None:
     assert "id" in errors_of(b'{"customerId": "1", "amount": "1", "id": %s}' % event_id.encode())
 
 
-def test_event_has_the_id_given_or_one_of_its_own_and_the_time() -> None:
+def test_event_has_the_given_or_a_generated_id_and_the_time() -> None:
     body = b'{"customerId": "1", "amount": "1"%s}'
 
     assert parsed(body % b', "id": "mine"').values["id"] == "mine"
@@ -107,7 +107,7 @@ def test_event_has_the_id_given_or_one_of_its_own_and_the_time() -> None:
     assert (datetime.now(UTC) - parsed(body % b"").values["occurredOn"]).total_seconds() < 60
 
 
-def test_unknown_field_names_those_that_are_allowed() -> None:
+def test_unknown_field_error_lists_the_allowed_fields() -> None:
     found = errors_of(b'{"customerId": "1", "amount": "1", "more": 1}')
 
     assert found == {"more": "is unknown; allowed: amount, customerId, id"}
