@@ -110,9 +110,9 @@ def ensure_live_version(spark: SparkSession, settings: Settings, model: ReadMode
 def invalid_reason(newest: TaggedCommit, topic_id: str) -> str:
     """Return why a table's content no longer matches its newest tag; empty if it matches."""
     if newest.overwritten_by:
-        return f"the table was changed by something else ({newest.overwritten_by})"
+        return f"another program changed the table ({newest.overwritten_by})"
     if newest.tag.topic_id not in {"", topic_id}:
-        return f"the changelog was recreated (its topic id was {newest.tag.topic_id}, and is {topic_id})"
+        return f"the changelog was recreated (its topic id was {newest.tag.topic_id} and is now {topic_id})"
     return ""
 
 

@@ -13,7 +13,7 @@ LOG_FILES = 3
 def configure_logging(path: Path | None = None) -> None:
     """Log to standard error, and also to a file if a path is given.
 
-    Under Airflow, standard error goes to the task's log, together with Spark's own messages; the file has only ours.
+    Under Airflow, standard error goes to the task's log, together with Spark's own messages; the file contains only those of Foldlake.
     """
     logging.Formatter.converter = time.gmtime
     handlers: list[logging.Handler] = [logging.StreamHandler()]

@@ -91,7 +91,7 @@ def install() -> None:
 
 
 def _hold_file(settings: Settings) -> Path:
-    return settings.home / "held-back"
+    return settings.home / "hold-back"
 
 
 if __name__ == "__main__":

@@ -61,9 +61,9 @@ def ledger(settings: Settings) -> Ledger:
     return Ledger(settings)
 
 
-def position_of(letter: Message) -> tuple[object, object]:
+def position_of(dead_letter: Message) -> tuple[object, object]:
     """Return the position of the record that became this dead letter."""
-    headers = dict(letter.headers() or [])
+    headers = dict(dead_letter.headers() or [])
     return headers["source_partition"], headers["source_offset"]
 
 
@@ -91,7 +91,7 @@ def test_good_events_are_folded_and_each_bad_record_becomes_one_dead_letter(
 ) -> None:
     # Stopped, so that it catches up with the events in batches.
     shared_driver.stop()
-    earlier = {position_of(letter) for letter in records_of(settings, DEAD_LETTERS)}
+    earlier = {position_of(found) for found in records_of(settings, DEAD_LETTERS)}
     bad = bad_records(source)
     records: list[tuple[bytes | None, bytes | None]] = [(key, value) for _, key, value in bad]
     good = ledger.random_events(10_000 - len(bad))
@@ -110,9 +110,9 @@ def test_good_events_are_folded_and_each_bad_record_becomes_one_dead_letter(
         "all bad records are dead letters",
     )
     dead_letters = [
-        letter for letter in records_of(settings, DEAD_LETTERS) if position_of(letter) not in earlier
+        found for found in records_of(settings, DEAD_LETTERS) if position_of(found) not in earlier
     ]
-    found = [dict(letter.headers() or []) for letter in dead_letters]
+    found = [dict(dead_letter.headers() or []) for dead_letter in dead_letters]
     assert Counter(str(headers["reason"], "utf-8") for headers in found) == expected  # type: ignore[arg-type]  # bytes
     positions = {(h["source_partition"], h["source_offset"]) for h in found}
     assert len(positions) == len(bad)

@@ -53,7 +53,7 @@ def test_the_later_of_two_concurrent_rollbacks_loses(
             change_live(other, name, partial(roll_back, number=1, now=NOW, retire_live_after=LATER))
         return roll_back(record, 2, now=NOW, retire_live_after=LATER)
 
-    with pytest.raises(PromotionLostError, match=r"v1 of .* became live in the place of v3 meanwhile"):
+    with pytest.raises(PromotionLostError, match=r"v1 of .* replaced v3 in the meantime"):
         change_live(registry, name, with_concurrent_change)
     live = registry.read()[name].live
     other.close()
