@@ -13,7 +13,7 @@ from include.nodes.partition_report import PartitionReport
 from query_api.cluster.node_state import NodeState
 
 LOOKUPS = Counter(
-    "foldlake_lookups", "Lookups by outcome and by the node role that answered.", ["outcome", "served_by"]
+    "foldlake_lookups", "Lookups by outcome, answered locally or by a peer.", ["outcome", "served_by"]
 )
 COMMANDS = Counter("foldlake_commands", "Commands by outcome.", ["command", "outcome"])
 LOOKUP_SECONDS = Histogram(
