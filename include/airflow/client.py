@@ -9,14 +9,14 @@ from urllib.parse import quote
 import httpx
 
 from include.errors import FoldlakeError
-from include.waiting import wait_for
+from include.waiting import retry
 
 REQUEST_TIMEOUT_S = 5.0
 # A readiness probe must return within 2 s.
 HEALTH_TIMEOUT_S = 1.8
-# A busy Airflow may carry out a call this long after the call timed out.
-LATE_ANSWER_S = 20.0
-LATE_ANSWER_POLL_S = 1.0
+# How long `trigger` repeats its call while a busy Airflow does not respond in time.
+TRIGGER_TIMEOUT_S = 60.0
+TRIGGER_POLL_S = 1.0
 MAX_NOTE_CHARACTERS = 1000
 
 # The states in which `mark_run` can end a run.
@@ -83,27 +83,26 @@ class AirflowApi:
     def trigger(self, dag_id: str, conf: dict[str, Any] | None = None, note: str | None = None) -> str:
         """Start a run with these parameters and return its run id. Airflow accepts unknown parameters: check them first.
 
-        A busy Airflow may start the run and respond too late. The run is then looked up by its id, never triggered twice.
+        A busy Airflow may respond too late, whether or not it has started the run. The call is then repeated with the same
+        run id, which Airflow accepts once only.
+
+        Raises:
+            AirflowUnavailableError: Airflow did not respond within TRIGGER_TIMEOUT_S, is down or rejected the call.
         """
         run_id = f"manual__{datetime.now(UTC).isoformat()}"
         body = {"dag_run_id": run_id, "logical_date": None, "conf": conf or {}, "note": note}
         try:
-            self._call("POST", f"dags/{dag_id}/dagRuns", json=body)
+            retry(
+                lambda: self._call("POST", f"dags/{dag_id}/dagRuns", json=body),
+                retryable=lambda error: isinstance(error.__cause__, httpx.ReadTimeout),
+                timeout_s=TRIGGER_TIMEOUT_S,
+                poll_s=TRIGGER_POLL_S,
+            )
         except AirflowUnavailableError as error:
-            if not isinstance(error.__cause__, httpx.ReadTimeout) or not self._exists(dag_id, run_id):
+            # An earlier call, which timed out, has started the run.
+            if error.status != HTTPStatus.CONFLICT:
                 raise
         return run_id
-
-    def _exists(self, dag_id: str, run_id: str) -> bool:
-        """Return whether a run exists, waiting up to LATE_ANSWER_S for it to appear."""
-
-        def look() -> bool:
-            try:
-                return self.run_state(dag_id, run_id) is not None
-            except AirflowUnavailableError:
-                return False
-
-        return bool(wait_for(look, timeout_s=LATE_ANSWER_S, poll_s=LATE_ANSWER_POLL_S))
 
     def set_note(self, dag_id: str, run_id: str, note: str) -> None:
         """Set a run's note, which Airflow shows in the list of runs; truncated to the length that Airflow stores."""

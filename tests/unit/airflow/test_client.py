@@ -1,28 +1,31 @@
 """The client of Airflow's REST API while Airflow is busy."""
 
+import contextlib
 import json
+import math
 import threading
 import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from urllib.parse import quote
 
 import pytest
 
 from include.airflow import client as airflow_api
 from include.airflow.client import AirflowApi, AirflowUnavailableError
+from tests.support.temporary_stack import free_ports
 
 LATE_S = 0.6
 
 
 class Airflow(ThreadingHTTPServer):
-    """Starts a run and responds after the client's timeout, or starts no run at all."""
+    """Responds to its first calls after the client's timeout, and starts a run at one of its calls, or at none."""
 
-    def __init__(self, *, takes_runs: bool) -> None:
+    def __init__(self, *, late_calls: int, starts_at_call: int) -> None:
         super().__init__(("127.0.0.1", 0), Answers)
-        self.takes_runs = takes_runs
+        self.late_calls = late_calls
+        self.starts_at_call = starts_at_call
         self.posts = 0
-        self.runs: set[str] = set()
+        self.runs: list[str] = []
 
 
 class Answers(BaseHTTPRequestHandler):
@@ -34,28 +37,25 @@ class Answers(BaseHTTPRequestHandler):
         """Log nothing."""
 
     def do_POST(self) -> None:
-        """Start a run, if this Airflow does."""
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        """Start a run, if it is time to and there is no run with this id, as Airflow does."""
+        run_id = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["dag_run_id"]
         self.server.posts += 1
-        if self.server.takes_runs:
-            self.server.runs.add(body["dag_run_id"])
-        time.sleep(LATE_S)
-
-    def do_GET(self) -> None:
-        """Return the run's state, if there is such a run."""
-        found = any(self.path.endswith(quote(run_id)) for run_id in self.server.runs)
-        answer = json.dumps({"state": "queued"} if found else {}).encode()
-        self.send_response(200 if found else 404)
+        exists = run_id in self.server.runs
+        if self.server.posts >= self.server.starts_at_call and not exists:
+            self.server.runs.append(run_id)
+        if self.server.posts <= self.server.late_calls:
+            time.sleep(LATE_S)
+            return
+        answer = json.dumps({"detail": "a row with this id exists"} if exists else {"state": "queued"}).encode()
+        self.send_response(409 if exists else 200)
         self.send_header("Content-Length", str(len(answer)))
         self.end_headers()
         self.wfile.write(answer)
 
 
-@pytest.fixture
-def airflow(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Airflow]:
-    monkeypatch.setattr(airflow_api, "REQUEST_TIMEOUT_S", LATE_S / 3)
-    monkeypatch.setattr(airflow_api, "LATE_ANSWER_S", LATE_S)
-    with Airflow(takes_runs=request.param) as server:
+@contextlib.contextmanager
+def airflow(*, late_calls: int, starts_at_call: int) -> Iterator[Airflow]:
+    with Airflow(late_calls=late_calls, starts_at_call=starts_at_call) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         yield server
@@ -63,19 +63,44 @@ def airflow(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
         thread.join()
 
 
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(airflow_api, "REQUEST_TIMEOUT_S", LATE_S / 3)
+    monkeypatch.setattr(airflow_api, "TRIGGER_TIMEOUT_S", 4 * LATE_S)
+    monkeypatch.setattr(airflow_api, "TRIGGER_POLL_S", LATE_S / 10)
+
+
 def client(server: Airflow) -> AirflowApi:
     return AirflowApi(f"http://127.0.0.1:{server.server_port}")
 
 
-@pytest.mark.parametrize("airflow", [True], indirect=True)
-def test_run_that_started_is_not_reported_as_failed(airflow: Airflow) -> None:
-    run_id = client(airflow).trigger("rebuild")
+def test_run_that_started_at_a_late_call_is_neither_reported_as_failed_nor_started_twice() -> None:
+    with airflow(late_calls=1, starts_at_call=1) as server:
+        run_id = client(server).trigger("rebuild")
 
-    assert airflow.runs == {run_id}
-    assert airflow.posts == 1, "the run is looked up, not triggered twice"
+    assert server.runs == [run_id]
+    assert server.posts == 2
 
 
-@pytest.mark.parametrize("airflow", [False], indirect=True)
-def test_run_that_did_not_start_is_an_error(airflow: Airflow) -> None:
-    with pytest.raises(AirflowUnavailableError, match=r"Airflow API call POST .* failed"):
-        client(airflow).trigger("rebuild")
+def test_call_is_repeated_until_airflow_responds() -> None:
+    with airflow(late_calls=2, starts_at_call=3) as server:
+        run_id = client(server).trigger("rebuild")
+
+    assert server.runs == [run_id]
+
+
+def test_run_that_did_not_start_is_an_error() -> None:
+    with (
+        airflow(late_calls=1000, starts_at_call=1000) as server,
+        pytest.raises(AirflowUnavailableError, match=r"Airflow API call POST .* failed"),
+    ):
+        client(server).trigger("rebuild")
+    assert server.posts > 1
+
+
+def test_airflow_that_is_down_is_an_error_without_a_second_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(airflow_api, "TRIGGER_TIMEOUT_S", math.inf)
+    (port,) = free_ports(1)
+
+    with pytest.raises(AirflowUnavailableError, match="refused"):
+        AirflowApi(f"http://127.0.0.1:{port}").trigger("rebuild")
