@@ -46,7 +46,9 @@ class Answers(BaseHTTPRequestHandler):
         if self.server.posts <= self.server.late_calls:
             time.sleep(LATE_S)
             return
-        answer = json.dumps({"detail": "a row with this id exists"} if exists else {"state": "queued"}).encode()
+        answer = json.dumps(
+            {"detail": "a row with this id exists"} if exists else {"state": "queued"}
+        ).encode()
         self.send_response(409 if exists else 200)
         self.send_header("Content-Length", str(len(answer)))
         self.end_headers()
