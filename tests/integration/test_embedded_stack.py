@@ -1,9 +1,9 @@
 """The embedded Kafka and schema registry are configured as the rest of Foldlake requires."""
 
-import requests
 from confluent_kafka.admin import AdminClient
 
 from include.settings import Settings
+from tests.support.local_http import HTTP
 
 
 def test_topics_are_not_created_automatically(settings: Settings) -> None:
@@ -22,8 +22,8 @@ def test_backward_incompatible_schema_is_refused(settings: Settings) -> None:
         "schema": '{"type":"record","name":"R","fields":[{"name":"a","type":"string"},{"name":"b","type":"int"}]}'
     }
 
-    accepted = requests.post(f"{subject}/versions", json=first, headers=headers, timeout=10)
-    refused = requests.post(f"{subject}/versions", json=second, headers=headers, timeout=10)
+    accepted = HTTP.post(f"{subject}/versions", json=first, headers=headers)
+    refused = HTTP.post(f"{subject}/versions", json=second, headers=headers)
 
     assert accepted.status_code == 200
     assert refused.status_code == 409

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import psutil
 import pytest
-import requests
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
@@ -31,6 +30,7 @@ from stack.supervision.process import Process
 from stack.supervision.stray_processes import find_stray_processes
 from stack.supervision.supervisor import Supervisor
 from tests.support import dummy_servers
+from tests.support.local_http import HTTP
 from tests.support.temporary_stack import temporary_settings
 from tests.support.waiting import wait_until
 
@@ -139,13 +139,13 @@ def test_a_killed_broker_comes_back_with_what_it_acknowledged(settings: Settings
 def test_a_killed_registry_comes_back_with_the_schemas_it_acknowledged(settings: Settings) -> None:
     schema = {"schema": '{"type":"record","name":"Kept","fields":[]}'}
     subject = f"{settings.registry.url}/subjects/kept/versions"
-    registered = requests.post(subject, json=schema, timeout=10).json()
+    registered = HTTP.post(subject, json=schema).json()
     killed = pid(settings, "registry")
 
     os.kill(killed, signal.SIGKILL)
 
     wait_until(lambda: is_replaced(settings, "registry", killed), "another registry is up")
-    found = requests.get(f"{subject}/1", timeout=10).json()
+    found = HTTP.get(f"{subject}/1").json()
     assert found["id"] == registered["id"]
 
 

@@ -12,16 +12,18 @@ from decimal import Decimal
 from functools import partial
 from pathlib import Path
 
-import requests
+import httpx
 
 from include.settings import CHECKOUT, Settings
 from stack.settings_environment import settings_environment
 from stack.supervision.supervisor import ProcessState, Supervisor
 from tests.support.changelog_writer import ChangelogWriter
+from tests.support.local_http import http_client
 from tests.support.waiting import wait_until
 
 DEADLINE_S = 60.0
 REQUEST_TIMEOUT_S = 6.0
+HTTP = http_client(REQUEST_TIMEOUT_S)
 
 
 @dataclass
@@ -49,14 +51,14 @@ class NodeStack:
         self._event_counts[customer] = count
         self.expected[customer] = amount
 
-    def get(self, port: int, path: str) -> requests.Response:
+    def get(self, port: int, path: str) -> httpx.Response:
         """Query a node."""
-        return requests.get(f"http://127.0.0.1:{port}{path}", timeout=REQUEST_TIMEOUT_S)
+        return HTTP.get(f"http://127.0.0.1:{port}{path}")
 
-    def balance(self, port: int, customer: str) -> requests.Response:
+    def balance(self, port: int, customer: str) -> httpx.Response:
         """Query a node for a balance."""
         url = f"http://127.0.0.1:{port}/api/customers.getBalance"
-        return requests.get(url, params={"customerId": customer}, timeout=REQUEST_TIMEOUT_S)
+        return HTTP.get(url, params={"customerId": customer})
 
     def is_exact(self) -> bool:
         """Whether every node returns exactly the written balance of every customer; stops at the first wrong answer."""
@@ -68,12 +70,11 @@ class NodeStack:
 
     def _wrong_answers(self, ports: tuple[int, ...]) -> Iterator[str]:
         for port in ports:
-            with requests.Session() as session:
+            with http_client(REQUEST_TIMEOUT_S, keep_alive=True) as client:
                 for customer, amount in list(self.expected.items()):
-                    answer = session.get(
+                    answer = client.get(
                         f"http://127.0.0.1:{port}/api/customers.getBalance",
                         params={"customerId": customer},
-                        timeout=REQUEST_TIMEOUT_S,
                     )
                     if answer.status_code != 200 or answer.text != f'{{"amount":{amount}}}':
                         yield f"{port} {customer}: {answer.status_code} {answer.text}, not {amount}"
@@ -90,7 +91,7 @@ class NodeStack:
         """Whether a node reports that it is ready."""
         try:
             return self.get(port, "/readyz").status_code == 200
-        except requests.RequestException:
+        except httpx.HTTPError:
             return False
 
     def is_settled(self) -> bool:
@@ -102,7 +103,7 @@ class NodeStack:
         urls = {f"http://127.0.0.1:{port}" for port in self.ports}
         try:
             reports = [report for port in self.ports for report in self.get(port, "/api/partitions").json()]
-        except requests.RequestException:
+        except httpx.HTTPError:
             return False
         return (
             all(self.is_ready(port) for port in self.ports)
@@ -145,7 +146,7 @@ class NodeStack:
             while not stopping.is_set():
                 try:
                     failures.extend(self.wrong(ports))
-                except requests.RequestException as error:
+                except httpx.HTTPError as error:
                     failures.append(repr(error))
 
         thread = threading.Thread(target=look_up)
@@ -155,6 +156,24 @@ class NodeStack:
         finally:
             stopping.set()
             thread.join()
+
+
+def with_balances(settings: Settings, servers: Settings, customers: int) -> NodeStack:
+    """Return the running nodes once they return the balances of this many customers, written for them as version 1.
+
+    Args:
+        settings: settings of the running nodes.
+        servers: settings of the stack that supervises Kafka.
+        customers: number of customers, "customer 0/é" and so on, with balances from 5.00.
+    """
+    nodes = NodeStack(settings, ChangelogWriter(settings), servers=servers)
+    nodes.writer.make_topics()
+    nodes.writer.register_live()
+    for number in range(customers):
+        nodes.put(f"customer {number}/é", Decimal(number) / 100 + Decimal("5.00"))
+    nodes.writer.flush()
+    nodes.wait_until_exact()
+    return nodes
 
 
 class ExtraNode:

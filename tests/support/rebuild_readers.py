@@ -1,18 +1,18 @@
 """Readers that query every node continuously while versions change and record every wrong answer."""
 
 import itertools
-import json
 import threading
-import urllib.error
-import urllib.request
 from collections import Counter
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
+import httpx
+
+from tests.support.local_http import http_client
+
 TIMEOUT_S = 10.0
 PAUSE_S = 0.02
-DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 class Readers:
@@ -49,18 +49,20 @@ class Readers:
 
     def _query(self, port: int) -> None:
         newest: dict[tuple[str, int], int] = {}
-        for key in itertools.cycle(self._keys):
-            if self._stopping.wait(PAUSE_S):
-                return
-            url = f"http://127.0.0.1:{port}/api/read-models/{self._read_model}/records/{key}"
-            try:
-                with DIRECT.open(url, timeout=TIMEOUT_S) as response:
-                    answer = json.loads(response.read(), parse_float=str)
-            except (OSError, urllib.error.URLError) as error:
-                body = error.read() if isinstance(error, urllib.error.HTTPError) else b""
-                self.faults.append(f"{url}: {error} {body!r}")
-                continue
-            self._check(answer, newest)
+        with http_client(TIMEOUT_S) as client:
+            for key in itertools.cycle(self._keys):
+                if self._stopping.wait(PAUSE_S):
+                    return
+                url = f"http://127.0.0.1:{port}/api/read-models/{self._read_model}/records/{key}"
+                try:
+                    response = client.get(url)
+                except httpx.HTTPError as error:
+                    self.faults.append(f"{url}: {error!r}")
+                    continue
+                if response.is_success:
+                    self._check(response.json(parse_float=str), newest)
+                else:
+                    self.faults.append(f"{url}: {response.status_code} {response.text}")
 
     def _check(self, answer: dict[str, object], newest: dict[tuple[str, int], int]) -> None:
         version, count = int(str(answer["version"])), int(str(answer["event_count"]))

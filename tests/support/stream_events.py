@@ -5,11 +5,12 @@ import random
 from collections import Counter
 from decimal import Decimal
 
-import requests
+import httpx
 
 from include.declarations.read_model import read_model
 from include.read_models.balance.events import FundsAdded, FundsWithdrawn
 from include.settings import Settings
+from tests.support.local_http import http_client
 from tests.support.stream_process import ChangelogProgress, states
 
 BALANCE = read_model("balance")
@@ -72,15 +73,15 @@ class Ledger:
 
     def is_answered(self, settings: Settings) -> bool:
         """Whether every query node returns each customer's expected balance; stops at the first that does not."""
-        with requests.Session() as session:
+        with http_client(timeout_s=5, keep_alive=True) as client:
             for port in settings.query_ports:
                 url = f"http://127.0.0.1:{port}/api/customers.getBalance"
                 for customer, amount in self.amounts.items():
                     try:
-                        response = session.get(url, params={"customerId": customer}, timeout=5)
-                    except requests.RequestException:
+                        response = client.get(url, params={"customerId": customer})
+                    except httpx.HTTPError:
                         return False
-                    if response.status_code != requests.codes.ok:
+                    if not response.is_success:
                         return False
                     if json.loads(response.text, parse_float=Decimal)["amount"] != amount:
                         return False

@@ -2,15 +2,15 @@
 
 from collections.abc import Callable
 
+import httpx
 import psutil
-import requests
 
 from include.errors import FoldlakeError
 from include.waiting import wait_for
 
 POLL_INTERVAL_S = 0.1
 # Raised while a server is unavailable or busy, and for a process that has just exited.
-NOT_YET = (FoldlakeError, requests.RequestException, psutil.NoSuchProcess, KeyError)
+NOT_YET = (FoldlakeError, httpx.HTTPError, psutil.NoSuchProcess, KeyError)
 
 
 def wait_until(

@@ -1,14 +1,12 @@
 """Two query nodes for all tests of this folder, without Airflow or Spark."""
 
 from collections.abc import Callable, Iterator
-from decimal import Decimal
 
 import pytest
 
 from include.settings import Settings
 from stack.lifecycle import start
-from tests.support.changelog_writer import ChangelogWriter
-from tests.support.node_stack import NodeStack
+from tests.support.node_stack import NodeStack, with_balances
 from tests.support.temporary_stack import sharing_servers
 from tests.support.waiting import wait_until
 
@@ -20,14 +18,7 @@ def running_nodes(servers: Settings, keep_home: Callable[[], bool]) -> Iterator[
     """Two nodes with the balances of some customers; they start before there is anything to consume."""
     with sharing_servers(servers, keep_home) as home:
         start(home, ("query_nodes",))
-        stack = NodeStack(home, ChangelogWriter(home), servers=servers)
-        stack.writer.make_topics()
-        stack.writer.register_live()
-        for number in range(CUSTOMERS):
-            stack.put(f"customer {number}/é", Decimal(number) / 100 + Decimal("5.00"))
-        stack.writer.flush()
-        stack.wait_until_exact()
-        yield stack
+        yield with_balances(home, servers, CUSTOMERS)
 
 
 @pytest.fixture

@@ -7,13 +7,14 @@ import time
 from decimal import Decimal
 
 import fastavro
+import httpx
 import pytest
-import requests
 from confluent_kafka import TopicPartition, murmur2
 
 from include.declarations.event_schemas import event_schema
 from include.kafka.log_reading import end_offsets, log_consumer
 from include.kafka.wire_format import split
+from tests.support.local_http import HTTP
 from tests.support.node_stack import NodeStack
 from tests.support.waiting import wait_until
 
@@ -21,13 +22,11 @@ ADD = "/api/balance.addFunds"
 WITHDRAW = "/api/balance.withdrawFunds"
 
 
-def post(
-    nodes: NodeStack, path: str, body: bytes | dict[str, object], port_index: int = 0
-) -> requests.Response:
+def post(nodes: NodeStack, path: str, body: bytes | dict[str, object], port_index: int = 0) -> httpx.Response:
     url = f"http://127.0.0.1:{nodes.ports[port_index]}{path}"
     if isinstance(body, bytes):
-        return requests.post(url, data=body, timeout=10)
-    return requests.post(url, json=body, timeout=10)
+        return HTTP.post(url, content=body)
+    return HTTP.post(url, json=body)
 
 
 def written(nodes: NodeStack) -> int:

@@ -4,9 +4,10 @@ from decimal import Decimal
 from typing import Any
 from urllib.parse import quote
 
+import httpx
 import pytest
-import requests
 
+from tests.support.local_http import HTTP
 from tests.support.node_stack import NodeStack
 from tests.support.waiting import wait_until
 
@@ -33,7 +34,7 @@ def test_both_nodes_own_partitions_and_stand_by_for_each_other(nodes: NodeStack)
 
 
 def test_answer_has_version_position_node_and_role(nodes: NodeStack) -> None:
-    answers: list[requests.Response] = []
+    answers: list[httpx.Response] = []
 
     def owner_answers() -> bool:
         # If the owner takes longer than half a second, the standby answers.
@@ -87,7 +88,7 @@ def test_a_refused_lookup_gives_the_reason(nodes: NodeStack, path: str, status: 
 
 
 def test_unsupported_method_is_refused(nodes: NodeStack) -> None:
-    answer = requests.post(f"http://127.0.0.1:{nodes.ports[0]}/api/customers.getBalance", timeout=5)
+    answer = HTTP.post(f"http://127.0.0.1:{nodes.ports[0]}/api/customers.getBalance")
 
     assert answer.status_code == 405
     assert answer.headers["Content-Type"] == "application/problem+json"
@@ -121,11 +122,10 @@ def test_write_is_read_back_with_its_bound(nodes: NodeStack) -> None:
 
 def test_hop_to_a_node_that_is_not_the_owner_is_refused(nodes: NodeStack) -> None:
     statuses = {
-        requests.get(
+        HTTP.get(
             f"http://127.0.0.1:{port}/api/customers.getBalance",
             params={"customerId": CUSTOMER},
             headers={"Foldlake-Hop": "owner"},
-            timeout=5,
         ).status_code
         for port in nodes.ports
     }

@@ -10,9 +10,9 @@ from query_api.store.backends import backend_names, load_backend
 from query_api.store.base import StoreBackend, StoreReader, StoreWriter
 from tests.unit.query_api.store.store_process import (
     PARTITIONS,
-    RemoteReader,
     node_settings,
     reader_process,
+    remote_reader,
 )
 
 
@@ -52,4 +52,4 @@ def writer(backend: StoreBackend, path: Path) -> Iterator[StoreWriter]:
 def reader(backend_name: str, writer: StoreWriter, path: Path, process: ProcessPoolExecutor) -> StoreReader:
     """A reader of the same store in another process."""
     assert writer.positions() == {}
-    return RemoteReader(backend_name, path, process)
+    return remote_reader(backend_name, path, process)

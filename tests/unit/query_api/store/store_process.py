@@ -1,25 +1,16 @@
 """Readers of a store in another process, like HTTP workers; LMDB allows only one environment per process."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from include.settings import NodeSettings
 from query_api.store.backends import load_backend
-from query_api.store.base import (
-    ALL_KEYS,
-    ALL_RECORDS,
-    ChangelogPosition,
-    KeyRange,
-    Page,
-    Sample,
-    StoredRecord,
-    StoreReader,
-)
+from query_api.store.base import StoreReader
 
 PARTITIONS = 2
 MAP_SIZE_MB = 64
@@ -37,62 +28,25 @@ def reader_process() -> Iterator[ProcessPoolExecutor]:
         yield executor
 
 
-class RemoteReader:
-    """A reader in another process; opened when it is created."""
+class _RemoteReader:
+    """Calls every method of a reader in another process."""
 
     def __init__(self, backend: str, path: Path, process: ProcessPoolExecutor) -> None:
-        self._backend = backend
-        self._path = path
+        self._reader = (backend, path)
         self._process = process
-        self.positions()
 
-    def _ask(self, method: str, *arguments: object, **named: object) -> Any:  # noqa: ANN401 - the method's own type
-        return self._process.submit(_ask, self._backend, self._path, method, arguments, named).result()
+    def __getattr__(self, method: str) -> Callable[..., Any]:
+        def call(*arguments: object, **named: object) -> object:
+            return self._process.submit(_call, *self._reader, method, arguments, named).result()
 
-    def is_replaced(self) -> bool:
-        """Whether the store was removed or replaced."""
-        return bool(self._ask("is_replaced"))
+        return call
 
-    def get(self, partition: int, key: bytes) -> StoredRecord | None:
-        """Return a record."""
-        record: StoredRecord | None = self._ask("get", partition, key)
-        return record
 
-    def get_many(self, partition: int, keys: Sequence[bytes]) -> dict[bytes, StoredRecord]:
-        """Return records."""
-        records: dict[bytes, StoredRecord] = self._ask("get_many", partition, keys)
-        return records
-
-    def scan(
-        self,
-        partition: int,
-        keys: KeyRange = ALL_KEYS,
-        *,
-        after: bytes = b"",
-        limit: int,
-        sample: Sample = ALL_RECORDS,
-    ) -> Page:
-        """Return a page."""
-        page: Page = self._ask("scan", partition, keys, after=after, limit=limit, sample=sample)
-        return page
-
-    def count(self, partition: int) -> int:
-        """Return the number of records."""
-        return int(self._ask("count", partition))
-
-    def size_bytes(self) -> int:
-        """Return the size."""
-        return int(self._ask("size_bytes"))
-
-    def schema_text(self, schema_id: int) -> str | None:
-        """Return a schema."""
-        text: str | None = self._ask("schema_text", schema_id)
-        return text
-
-    def positions(self) -> dict[int, ChangelogPosition]:
-        """Return all positions."""
-        positions: dict[int, ChangelogPosition] = self._ask("positions")
-        return positions
+def remote_reader(backend: str, path: Path, process: ProcessPoolExecutor) -> StoreReader:
+    """Return a reader that was opened in another process."""
+    reader = cast("StoreReader", _RemoteReader(backend, path, process))
+    reader.positions()  # opens it
+    return reader
 
 
 def torn_reads(
@@ -118,7 +72,7 @@ def _reader(backend: str, path: Path) -> StoreReader:
     return _open_here[path]
 
 
-def _ask(
+def _call(
     backend: str, path: Path, method: str, arguments: tuple[object, ...], named: dict[str, object]
 ) -> object:
     return getattr(_reader(backend, path), method)(*arguments, **named)

@@ -14,7 +14,7 @@ from query_api.store.base import Binding, Change, ChangelogPosition, StoredRecor
 from query_api.store.lmdb.backend import LmdbBackend
 from query_api.store.lmdb.read_check import read_everything
 from query_api.store.lmdb.writer import LmdbWriter
-from tests.unit.query_api.store.store_process import PARTITIONS, RemoteReader
+from tests.unit.query_api.store.store_process import PARTITIONS, remote_reader
 
 MAP_SIZE_BYTES = 1024 * 1024
 BACKEND = LmdbBackend(MAP_SIZE_BYTES)
@@ -78,7 +78,7 @@ def test_store_is_written_in_the_documented_format(writer: LmdbWriter, path: Pat
 def test_map_grows_when_it_is_full_and_readers_follow(
     writer: LmdbWriter, path: Path, process: ProcessPoolExecutor
 ) -> None:
-    reader = RemoteReader("lmdb", path, process)
+    reader = remote_reader("lmdb", path, process)
     for number in range(8):
         # In total also more than the 64 MB of the reader's map.
         writer.commit({0: [Change(b"key %d" % number, 1, number, bytes(12 * MAP_SIZE_BYTES))]}, {0: AT}, {})

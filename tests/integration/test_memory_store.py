@@ -4,40 +4,31 @@ import os
 import shutil
 import signal
 import threading
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from decimal import Decimal
 
+import httpx
 import pytest
-import requests
 
 from include.nodes.peers import HOP_ANY, HOP_HEADER
+from include.settings import Settings
 from query_api.store.memory.server import SOCKET_FILE
-from tests.support.changelog_writer import ChangelogWriter
-from tests.support.node_stack import NodeStack
-from tests.support.temporary_stack import temporary_stack
+from stack.lifecycle import start
+from tests.support.local_http import HTTP
+from tests.support.node_stack import NodeStack, with_balances
+from tests.support.temporary_stack import sharing_servers
 from tests.support.waiting import wait_until
 
 CUSTOMERS = 100
 
 
 @pytest.fixture(scope="module")
-def running(request: pytest.FixtureRequest) -> Iterator[NodeStack]:
+def running(servers: Settings, keep_home: Callable[[], bool]) -> Iterator[NodeStack]:
     """Two nodes with the balances of some customers in memory."""
-    session = request.session
-    components = ("kafka", "registry", "query_nodes")
-    with temporary_stack(
-        components, keep_home=lambda: session.testsfailed > 0, node_store="memory"
-    ) as settings:
-        stack = NodeStack(settings, ChangelogWriter(settings))
-        stack.writer.make_topics()
-        stack.writer.register_live()
-        for number in range(CUSTOMERS):
-            stack.put(f"customer {number}/é", Decimal(number) / 100 + Decimal("5.00"))
-        stack.writer.flush()
-        stack.wait_until_exact()
-        yield stack
+    with sharing_servers(servers, keep_home, node_store="memory") as home:
+        start(home, ("query_nodes",))
+        yield with_balances(home, servers, CUSTOMERS)
 
 
 @pytest.fixture
@@ -57,10 +48,8 @@ def readiness(port: int) -> Iterator[list[bool]]:
         while not stopping.wait(0.02):
             try:
                 # With this header, the node omits the reports of other nodes.
-                response = requests.get(
-                    f"http://127.0.0.1:{port}/api/partitions", headers={HOP_HEADER: HOP_ANY}, timeout=5
-                )
-            except requests.RequestException:
+                response = HTTP.get(f"http://127.0.0.1:{port}/api/partitions", headers={HOP_HEADER: HOP_ANY})
+            except httpx.HTTPError:
                 continue
             answers.extend(report["is_ready"] for report in response.json())
 
@@ -113,7 +102,6 @@ def test_restarted_materializer_reads_the_changelog_again_and_is_not_ready_meanw
 def test_both_killed_at_once_lose_nothing(nodes: NodeStack) -> None:
     with nodes.continuous_lookups() as failures:
         nodes.kill("node-1-materializer", "node-2-materializer")
-        time.sleep(1.0)
         wait_until(nodes.is_settled, "both are ready again")
 
     nodes.wait_until_exact()
