@@ -141,7 +141,7 @@ def _not_a_position(text: str) -> str:
 class Offsets(dict[int, int]):
     """How far a whole topic has been read: partition -> offset of the first unread record; 0 for a partition not given.
 
-    Used for a topic's end offsets, a check's cut, and the offsets up to which a table is complete. A value object: create
+    Used for a topic's end offsets, a check's cut, and the offsets up to which a table or a node's store is complete. A value object: create
     another one instead of changing it. It is a dictionary so that JSON, Spark and Delta's tags accept it unconverted.
     """
 
@@ -154,6 +154,15 @@ class Offsets(dict[int, int]):
     def from_json(cls, by_partition: Mapping[str, int]) -> Self:
         """Return the offsets of a JSON object, whose partitions are strings; raises ValueError or AttributeError."""
         return cls({int(partition): offset for partition, offset in by_partition.items()})
+
+    @classmethod
+    def of_newest(cls, newest: Mapping[int, int]) -> Self:
+        """Return the offsets after these newest records: partition -> offset of the newest record that has been read."""
+        return cls({partition: offset + 1 for partition, offset in newest.items()})
+
+    def newest(self) -> dict[int, int]:
+        """Return the offset of the newest record that has been read of each partition; the inverse of `of_newest`."""
+        return {partition: offset - 1 for partition, offset in self.items()}
 
     def for_spark(self, topic: str) -> str:
         """Return the offsets in the format of Spark's Kafka source: JSON by topic and partition."""

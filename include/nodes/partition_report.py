@@ -3,6 +3,8 @@
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from include.position import Offsets
+
 PARTITIONS_PATH = "/api/partitions"
 
 
@@ -12,7 +14,7 @@ class PartitionReport:
 
     owner, standbys: URLs of the nodes. is_held: whether `reported_by` follows the partition.
     position, end: changelog offsets of the next record to read and of the next to be appended; lag_records: their difference.
-    folded: source partition -> newest source offset folded in. source_end: the source's end; events_behind: the difference.
+    folded: how far the source is folded in. source_end: the source's end; events_behind: the difference.
     `position` and the fields after it are None (folded: empty) if the node does not follow the partition.
     """
 
@@ -30,17 +32,17 @@ class PartitionReport:
     end: int | None = None
     lag_records: int | None = None
     source_topic: str = ""
-    folded: dict[int, int] = field(default_factory=dict)
+    folded: Offsets = field(default_factory=Offsets)
     source_end: int | None = None
     events_behind: int | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """Return the report as a JSON object."""
-        return asdict(self)
+        """Return the report as a JSON object; `folded` contains the newest offset folded in of each source partition."""
+        return asdict(self) | {"folded": self.folded.newest()}
 
     @classmethod
     def from_json(cls, fields: dict[str, Any]) -> "PartitionReport":
         """Read the report of another node; raises TypeError, KeyError or ValueError."""
         report = cls(**fields)
-        folded = {int(p): offset for p, offset in report.folded.items()}
+        folded = Offsets.of_newest({int(p): offset for p, offset in fields.get("folded", {}).items()})
         return replace(report, standbys=tuple(report.standbys), folded=folded)

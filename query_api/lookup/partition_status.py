@@ -47,16 +47,15 @@ def _report(
         return report
     # The end offset is fetched less often than the position advances.
     end = max(held.end_offset, position.next_offset)
-    folded = position.folded.get(partition, -1)
-    source_end = None if report.source_end is None else max(report.source_end, folded + 1)
+    source_end = None if report.source_end is None else max(report.source_end, position.folded.of(partition))
     return replace(
         report,
         position=position.next_offset,
         end=end,
         lag_records=end - position.next_offset,
-        folded=dict(position.folded),
+        folded=position.folded,
         source_end=source_end,
-        events_behind=None if source_end is None else source_end - folded - 1,
+        events_behind=None if source_end is None else position.folded.events_until({partition: source_end}),
     )
 
 

@@ -1,7 +1,6 @@
 """One batch of changelog messages, collected for one commit."""
 
-from collections.abc import Mapping
-
+from include.position import Offsets
 from query_api.store.base import Change, ChangelogPosition
 
 
@@ -9,13 +8,13 @@ class ChangelogBatch:
     """The changes of a batch and the positions after it, by partition.
 
     next_offsets: the first unread offset of each partition; advances as messages are added.
-    folded: partition -> source partition -> newest source offset in the batch.
+    newest_folded: partition -> source partition -> newest source offset in the batch.
     """
 
     def __init__(self, next_offsets: dict[int, int]) -> None:
         self.next_offsets = next_offsets
         self.changes: dict[int, list[Change]] = {}
-        self.folded: dict[int, dict[int, int]] = {}
+        self.newest_folded: dict[int, dict[int, int]] = {}
         self.advanced: set[int] = set()
         self.at_end: set[int] = set()
 
@@ -33,15 +32,10 @@ class ChangelogBatch:
         """Remove a partition that will be read from the beginning."""
         self.next_offsets.pop(partition, None)
         self.changes.pop(partition, None)
-        self.folded.pop(partition, None)
+        self.newest_folded.pop(partition, None)
         self.advanced.discard(partition)
 
     def position(self, partition: int, before: ChangelogPosition, as_of: float) -> ChangelogPosition:
         """Return a partition's position after this batch."""
-        folded = _newest_of(before.folded, self.folded.get(partition, {}))
+        folded = before.folded.merge(Offsets.of_newest(self.newest_folded.get(partition, {})))
         return ChangelogPosition(self.next_offsets[partition], as_of, folded)
-
-
-def _newest_of(folded: Mapping[int, int], seen: Mapping[int, int]) -> dict[int, int]:
-    """Return the higher source offset of each source partition."""
-    return {p: max(folded.get(p, -1), seen.get(p, -1)) for p in folded.keys() | seen.keys()}

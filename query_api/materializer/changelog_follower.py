@@ -208,10 +208,10 @@ class ChangelogFollower:
             self._skip_bad(message, str(error))
             return
         batch.changes.setdefault(partition, []).append(Change(key, fields["event_count"], offset, value))
-        folded = batch.folded.setdefault(partition, {})
+        newest = batch.newest_folded.setdefault(partition, {})
         source_partition, source_offset = fields["source_partition"], fields["source_offset"]
-        if source_offset > folded.get(source_partition, -1):
-            folded[source_partition] = source_offset
+        if source_offset > newest.get(source_partition, -1):
+            newest[source_partition] = source_offset
 
     def _fields(self, value: bytes) -> dict[str, int]:
         """Decode a state record; waits while the schema registry is unavailable and the schema id is new."""

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+from include.position import Offsets
+
 
 class Change(NamedTuple):
     """One changelog record to apply; `value` None deletes the key."""
@@ -83,12 +85,12 @@ class ChangelogPosition:
 
     next_offset: the first changelog offset that has not been read.
     as_of: Unix time in seconds at which the partition was last known to have been read up to this position.
-    folded: source partition -> newest source offset seen in a state record.
+    folded: how far the source is folded into the records read: per source partition, after the newest source offset seen.
     """
 
     next_offset: int
     as_of: float
-    folded: Mapping[int, int] = field(default_factory=dict)
+    folded: Offsets = field(default_factory=Offsets)
 
 
 @dataclass(frozen=True)

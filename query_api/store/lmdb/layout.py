@@ -11,6 +11,7 @@ from pathlib import Path
 
 import lmdb
 
+from include.position import Offsets
 from query_api.store.base import Binding, ChangelogPosition
 
 DATA_FILE = "data.mdb"
@@ -63,14 +64,18 @@ def number_key(number: int) -> bytes:
 
 def dump_position(position: ChangelogPosition) -> bytes:
     """Serialize a position."""
-    fields = {"next_offset": position.next_offset, "as_of": position.as_of, "folded": dict(position.folded)}
+    fields = {
+        "next_offset": position.next_offset,
+        "as_of": position.as_of,
+        "folded": position.folded.newest(),
+    }
     return json.dumps(fields).encode()
 
 
 def load_position(stored: bytes) -> ChangelogPosition:
     """Deserialize a position; raises ValueError for invalid bytes."""
     fields = json.loads(stored)
-    folded = {int(partition): offset for partition, offset in fields["folded"].items()}
+    folded = Offsets.of_newest({int(partition): offset for partition, offset in fields["folded"].items()})
     return ChangelogPosition(fields["next_offset"], fields["as_of"], folded)
 
 

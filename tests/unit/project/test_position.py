@@ -89,6 +89,13 @@ def test_offsets_cover_all_lower_offsets() -> None:
     assert not read.covers({2: 1})
 
 
+def test_newest_records_and_next_offsets_are_converted_into_each_other() -> None:
+    read = Offsets.of_newest({0: 39, 1: 0})
+
+    assert read == {0: 40, 1: 1}
+    assert read.newest() == {0: 39, 1: 0}
+
+
 def test_events_between_two_offsets_are_counted() -> None:
     assert Offsets({0: 40, 1: 2}).events_until({0: 45, 1: 1, 2: 3}) == 8
     assert Offsets().events_until(Offsets.of_ends((4, 0, 2))) == 6

@@ -9,6 +9,7 @@ from zlib import crc32
 import lmdb
 import pytest
 
+from include.position import Offsets
 from query_api.errors import StoreDamagedError
 from query_api.store.base import Binding, Change, ChangelogPosition, StoredRecord
 from query_api.store.lmdb.backend import LmdbBackend
@@ -18,7 +19,7 @@ from tests.unit.query_api.store.store_process import PARTITIONS, remote_reader
 
 MAP_SIZE_BYTES = 1024 * 1024
 BACKEND = LmdbBackend(MAP_SIZE_BYTES)
-AT = ChangelogPosition(next_offset=5, as_of=1.0, folded={0: 7, 1: 2})
+AT = ChangelogPosition(next_offset=5, as_of=1.0, folded=Offsets({0: 8, 1: 3}))
 KEY, VALUE = b"the key", b"the value"
 # The format documented in layout.py and record_format.py, written by hand: existing stores contain these bytes.
 BODY = struct.pack(">qq", 3, 4) + VALUE

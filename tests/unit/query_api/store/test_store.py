@@ -6,6 +6,7 @@ from zlib import crc32
 
 import pytest
 
+from include.position import Offsets
 from query_api.errors import StoreMissingError
 from query_api.store.base import (
     ALL_KEYS,
@@ -22,7 +23,7 @@ from query_api.store.base import (
 )
 from tests.unit.query_api.store.store_process import PARTITIONS, torn_reads
 
-AT = ChangelogPosition(next_offset=5, as_of=1.0, folded={0: 7, 1: 2})
+AT = ChangelogPosition(next_offset=5, as_of=1.0, folded=Offsets({0: 8, 1: 3}))
 KEYS = sorted(f"key-{number}".encode() for number in range(25))
 
 
