@@ -8,6 +8,8 @@ import typer
 
 # Unknown arguments are passed to pytest.
 CONTEXT_SETTINGS = {"allow_extra_args": True, "ignore_unknown_options": True}
+# Two workers: some tests keep a core busy, others mostly wait. In the order of the arguments, so the quick tests come first.
+IN_PARALLEL = ("--numprocesses=2", "--no-loadscope-reorder")
 
 
 def run(context: typer.Context) -> None:
@@ -38,8 +40,8 @@ def run(context: typer.Context) -> None:
             # Without a cache: it takes less than a second, and creates no folder in the checkout.
             "import-linter": [str(bin_directory / "lint-imports"), "--no-cache"],
             "mypy": [sys.executable, "-m", "mypy"],
-            # The quick tests first. The last step's output ends with its slowest tests and pytest's summary.
-            "tests": [*pytest, "--durations=20", "tests/unit", "tests/integration"],
+            # The last step's output ends with its slowest tests and pytest's summary.
+            "tests": [*pytest, *IN_PARALLEL, "--durations=20", "tests/unit", "tests/integration"],
         }
     )
     failed = []

@@ -1,6 +1,7 @@
 """Stacks and homes that exist for the duration of a block, on free ports, for integration tests."""
 
 import logging
+import os
 import random
 import shutil
 import socket
@@ -22,9 +23,12 @@ FIRST_PORT, LAST_PORT = 23000, 31999
 
 
 def free_ports(count: int) -> list[int]:
-    """Return this number of ports on which no process currently listens."""
+    """Return this number of ports on which no process currently listens; never those of another pytest worker."""
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    candidates = range(FIRST_PORT + worker, LAST_PORT + 1, workers)
     ports: list[int] = []
-    for port in random.sample(range(FIRST_PORT, LAST_PORT + 1), LAST_PORT - FIRST_PORT + 1):
+    for port in random.sample(candidates, len(candidates)):
         if _is_free(port):
             ports.append(port)
             if len(ports) == count:
