@@ -48,7 +48,9 @@ def run(
         return
     for name, status in found.items():
         if status is None:
-            print(f"{name}: no table yet at {table_path(settings, name)}; `./foldlake compact` creates it")
+            print(
+                f"{name}: no table yet at {table_path(settings.lake_root, name)}; `./foldlake compact` creates it"
+            )
         else:
             print("\n".join(to_lines(status)))
 

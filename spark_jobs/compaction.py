@@ -182,7 +182,7 @@ def _checkpoint(spark: SparkSession, settings: Settings, lake: LiveLake) -> str:
     A killed run leaves an uncommitted batch, which may or may not have been merged. The table's tag records which offsets
     were merged, so the batch is not resumed; Spark 4.1 would fail to resume it (SPARK-55271).
     """
-    folder = compaction_checkpoint(settings, lake.tag.read_model, lake.version.number)
+    folder = compaction_checkpoint(settings.checkpoints, lake.tag.read_model, lake.version.number)
     current = f"{folder}/{lake.tag.promotion_id}"
     topic = lake.version.changelog_topic
     for checkpoint in [f"{folder}/{name}" for name in child_names(spark, folder)]:

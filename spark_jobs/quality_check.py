@@ -37,7 +37,7 @@ def main() -> None:
     settings = Settings()
     spark = None
     try:
-        spark = spark_session("foldlake-quality", lake_config(settings))
+        spark = spark_session("foldlake-quality", lake_config(settings.lake))
         status = PASSED if check(spark, settings, request).passed else FAILED
     except UncheckableError as error:
         LOG.error("%s", error)  # noqa: TRY400 - its message is complete without a traceback
@@ -102,7 +102,7 @@ def check(spark: SparkSession, settings: Settings, request: CheckRequest) -> Che
     finally:
         # Alert even when the lake's storage is unavailable.
         if not result.passed:
-            alerts.alert(settings, result)
+            alerts.alert(settings.quality.alert_webhook_url, result)
     report.write_summary(settings, result)
     LOG.info("%s. Report: %s (%s)", result.verdict, result.report, result.report_url)
     return result

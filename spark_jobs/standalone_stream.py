@@ -184,7 +184,7 @@ def _fold(
         records=records,
         triggers=TriggerSettings.from_settings(settings.stream),
         prepare=partial(store_fingerprint, spark, endpoints.checkpoint, model, revision),
-        shuffle_partitions=shuffle_partitions(settings, endpoints.partitions),
+        shuffle_partitions=shuffle_partitions(settings.stream, endpoints.partitions),
         slot_rank=(SlotRank.SERVING, 0),
     )
 

@@ -27,7 +27,7 @@ class _Start:
 
     def __init__(self, settings: Settings, process: Process) -> None:
         self.process = process
-        self._log = log_path(settings, process.name)
+        self._log = log_path(settings.home, process.name)
         self._began_s = time.monotonic()
         self._pids: set[int] = set()
 

@@ -9,14 +9,14 @@ from include.settings import Settings
 USER = "admin"
 
 
-def airflow_home(settings: Settings) -> Path:
+def airflow_home(home: Path) -> Path:
     """Return AIRFLOW_HOME."""
-    return settings.home / "airflow"
+    return home / "airflow"
 
 
 def passwords_path(settings: Settings) -> Path:
     """Return the file in which Airflow's simple auth manager stores the passwords: a JSON object, user -> password."""
-    return airflow_home(settings) / "passwords.json"
+    return airflow_home(settings.home) / "passwords.json"
 
 
 def password(settings: Settings) -> str:

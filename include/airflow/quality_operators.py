@@ -148,7 +148,7 @@ def has_lake(settings: Settings, read_model: str) -> bool:
     """Return whether there is a table yet: a compaction before the first live version creates none."""
     from deltalake import DeltaTable  # noqa: PLC0415 - not when DAGs are parsed
 
-    return bool(DeltaTable.is_deltatable(table_path(settings, read_model)))
+    return bool(DeltaTable.is_deltatable(table_path(settings.lake_root, read_model)))
 
 
 def _only_compacted(context: Any) -> bool:  # noqa: ANN401 - Airflow's

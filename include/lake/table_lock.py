@@ -15,9 +15,9 @@ class LakeLockedError(FoldlakeError):
     """Another process writes to the table."""
 
 
-def lock_path(settings: Settings, model: str) -> Path:
+def lock_path(home: Path, model: str) -> Path:
     """Return the file on which a writer of `lake/<model>` holds an exclusive `flock`."""
-    return settings.home / "lake-locks" / model
+    return home / "lake-locks" / model
 
 
 def lake_lock(settings: Settings, model: str) -> AbstractContextManager[None]:
@@ -35,4 +35,4 @@ def lake_lock(settings: Settings, model: str) -> AbstractContextManager[None]:
             f"{LOCK_WAIT_S:.0f} s, so nothing was changed. Hint: retry when that process has ended; the lock is {error.path}."
         )
 
-    return file_lock(lock_path(settings, model), wait_s=LOCK_WAIT_S, error=locked)
+    return file_lock(lock_path(settings.home, model), wait_s=LOCK_WAIT_S, error=locked)

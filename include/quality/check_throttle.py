@@ -20,7 +20,7 @@ def pause_left_s(settings: Settings, read_model: str, now_s: float) -> float:
         read_model: name of the read model.
         now_s: the time (Unix s).
     """
-    summaries = [(path.stat().st_mtime, path) for path in reports_directory(settings).glob("*.json")]
+    summaries = [(path.stat().st_mtime, path) for path in reports_directory(settings.home).glob("*.json")]
     for ended_s, path in sorted(summaries, reverse=True):
         try:
             result = CheckResult.read(path.read_text(encoding="utf-8"))

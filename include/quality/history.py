@@ -43,7 +43,7 @@ class PastRun:
 def last_runs(settings: Settings, limit: int = 20) -> list[PastRun]:
     """Return the newest checks, the newest last; an empty list before the first check."""
     try:
-        table = DeltaTable(quality_path(settings)).to_pyarrow_table(columns=COLUMNS)
+        table = DeltaTable(quality_path(settings.lake_root)).to_pyarrow_table(columns=COLUMNS)
     except TableNotFoundError:
         return []
     runs: dict[tuple[str, datetime], list[dict[str, object]]] = {}

@@ -16,14 +16,14 @@ UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 URL_PATH = "/reports/quality/"
 
 
-def reports_directory(settings: Settings) -> Path:
+def reports_directory(home: Path) -> Path:
     """Return the directory of the reports."""
-    return settings.home / "reports" / "quality"
+    return home / "reports" / "quality"
 
 
 def report_path(settings: Settings, run_id: str) -> Path:
     """Return the path of a run's HTML page; the run's JSON is beside it."""
-    return reports_directory(settings) / f"{file_stem(run_id)}.html"
+    return reports_directory(settings.home) / f"{file_stem(run_id)}.html"
 
 
 def summary_path(settings: Settings, run_id: str) -> Path:

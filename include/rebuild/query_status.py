@@ -12,6 +12,10 @@ def query_status(settings: Settings, read_model: str, number: int) -> QueryStatu
     """
     name = query_name(read_model, number)
     return next(
-        (query for query in read_queries(settings) if query.query == name and query.reported_age_s < FRESH_S),
+        (
+            query
+            for query in read_queries(settings.kafka.bootstrap_servers)
+            if query.query == name and query.reported_age_s < FRESH_S
+        ),
         None,
     )

@@ -52,7 +52,7 @@ def check_slots(settings: Settings, records: Iterable[ReadModelVersions], models
     queries = sum(
         len([v for v in record.versions if v.is_active or v.stage in UNFINISHED_STAGES]) for record in records
     )
-    slots = most_queries(settings, len(models))
+    slots = most_queries(settings.stream, len(models))
     if queries < slots:
         return
     previous = [

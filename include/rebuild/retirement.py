@@ -16,9 +16,9 @@ from include.versions.version_record import UNFINISHED_STAGES, Stage, Version
 LOG = logging.getLogger(__name__)
 
 
-def previous_version(settings: Settings, read_model: str, number: int) -> Version | None:
+def previous_version(bootstrap_servers: str, read_model: str, number: int) -> Version | None:
     """Return the version if it is a previous one; None when it was retired or is live again."""
-    with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
+    with VersionRegistry(bootstrap_servers) as registry:
         version = record_of(registry, read_model).version(number)
     return version if version is not None and version.stage is Stage.PREVIOUS else None
 

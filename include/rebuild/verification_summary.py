@@ -23,7 +23,7 @@ def verification_summary(settings: Settings, run_id: str) -> str:
 def _summary(settings: Settings, run_id: str) -> str:
     from deltalake import DeltaTable  # noqa: PLC0415 - takes a second to import, and is rarely needed
 
-    path = quality_path(settings)
+    path = quality_path(settings.lake_root)
     if not urlsplit(path).scheme and not Path(path).exists():
         return "There are no results of quality checks."
     columns = ["store", "expectation", "passed", "checked", "failed"]

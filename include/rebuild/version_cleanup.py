@@ -10,7 +10,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient
 
 from include.errors import FoldlakeError, KafkaUnavailableError
 from include.kafka.topics import (
@@ -50,35 +49,34 @@ def remove_leftovers(settings: Settings, read_model: str, number: int) -> None:
 
 def remove_staging(settings: Settings, read_model: str, number: int) -> bool:
     """Remove a version's staging table, which is not used after the promotion; return whether it existed."""
-    return _remove(staging_path(settings, read_model, number))
+    return _remove(staging_path(settings.lake_root, read_model, number))
 
 
 def find_leftovers(settings: Settings, read_model: str, number: int) -> list[str]:
     """Return what is left of a version: topic names and paths."""
     topic = changelog_topic(read_model, number)
-    left = [topic] if partition_count(_admin(settings), topic) is not None else []
+    left = (
+        [topic] if partition_count(admin_client(settings.kafka.bootstrap_servers), topic) is not None else []
+    )
     return left + [path for path in _locations(settings, read_model, number) if _exists(path)]
 
 
 def _locations(settings: Settings, read_model: str, number: int) -> list[str]:
-    checkpoint = checkpoint_path(settings, read_model, number)
+    checkpoint = checkpoint_path(settings.checkpoints, read_model, number)
     rule = fold_rule_path(checkpoint)
     folder, _, name = rule.rpartition("/")
     return [
         checkpoint,
         rule,
         f"{folder}/.{name}.crc",  # Hadoop's checksum of it, on local disks
-        compaction_checkpoint(settings, read_model, number),
-        staging_path(settings, read_model, number),
+        compaction_checkpoint(settings.checkpoints, read_model, number),
+        staging_path(settings.lake_root, read_model, number),
     ]
 
 
-def _admin(settings: Settings) -> AdminClient:
-    return admin_client(settings.kafka.bootstrap_servers)
-
-
 def _delete_topic(settings: Settings, topic: str) -> None:
-    admin = _admin(settings)  # a reference for the whole function: the client's requests end with it
+    # A reference for the whole function: the client's requests end with it.
+    admin = admin_client(settings.kafka.bootstrap_servers)
     for future in admin.delete_topics([topic], operation_timeout=ADMIN_TIMEOUT_S).values():
         try:
             future.result(ADMIN_TIMEOUT_S * 2)

@@ -19,9 +19,9 @@ class VersionLockedError(FoldlakeError):
     """Another process writes this version's checkpoint."""
 
 
-def lock_path(settings: Settings, read_model: str, number: int) -> Path:
+def lock_path(home: Path, read_model: str, number: int) -> Path:
     """Return the file on which the only writer of a version holds an exclusive `flock`."""
-    return settings.home / "version-locks" / read_model / f"v{number}.lock"
+    return home / "version-locks" / read_model / f"v{number}.lock"
 
 
 def version_lock(
@@ -39,7 +39,7 @@ def version_lock(
         )
 
     return file_lock(
-        lock_path(settings, read_model, number),
+        lock_path(settings.home, read_model, number),
         wait_s=wait_s,
         error=locked,
         while_waiting=lambda waited_s: LOG.info(

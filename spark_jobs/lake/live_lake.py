@@ -43,12 +43,12 @@ class LiveLake:
 
 def lake_table(spark: SparkSession, settings: Settings, model: ReadModel) -> LakeTable:
     """Return the table that analysts read."""
-    return LakeTable(spark, model, table_path(settings, model.name), settings.lake.retention_h)
+    return LakeTable(spark, model, table_path(settings.lake_root, model.name), settings.lake.retention_h)
 
 
-def live_version(settings: Settings, model: ReadModel) -> Version | None:
+def live_version(bootstrap_servers: str, model: ReadModel) -> Version | None:
     """Return the live version, or None if there is none yet."""
-    with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
+    with VersionRegistry(bootstrap_servers) as registry:
         record = registry.read().get(model.name)
     return None if record is None else record.live
 
@@ -58,7 +58,7 @@ def folded_up_to(spark: SparkSession, settings: Settings, model: ReadModel, vers
 
     Call this before reading the changelog's end offsets: the changelog up to those ends is then complete up to this result.
     """
-    checkpoint = checkpoint_path(settings, model.name, version.number)
+    checkpoint = checkpoint_path(settings.checkpoints, model.name, version.number)
     return committed_offsets(spark, checkpoint, model.source_topic)
 
 
@@ -74,7 +74,7 @@ def promote(spark: SparkSession, settings: Settings, model: ReadModel) -> LiveLa
 
 def ensure_live_version(spark: SparkSession, settings: Settings, model: ReadModel) -> LiveLake | None:
     """Like `promote`, for a caller that holds the table's lock."""
-    version = live_version(settings, model)
+    version = live_version(settings.kafka.bootstrap_servers, model)
     if version is None:
         LOG.info("%s has no live version yet: nothing to do", model.name)
         return None
@@ -123,7 +123,7 @@ def _overwrite(
     topic = changelog_topic(model.name, tag.version)
     LOG.info("lake/%s: reading version %d from %s", model.name, tag.version, topic)
     writers = SchemaRegistry(settings.registry.url).schema_ids(topic)
-    records = topic_records(spark, settings, topic, tag.changelog_offsets)
+    records = topic_records(spark, settings.kafka.bootstrap_servers, topic, tag.changelog_offsets)
     newest = newest_records(spark, model, writers, records).persist()
     try:
         counts = count_records(newest)

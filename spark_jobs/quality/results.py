@@ -40,7 +40,7 @@ def record(spark: SparkSession, settings: Settings, result: CheckResult) -> None
         )
         for e in result.expectations
     ]
-    path = quality_path(settings)
+    path = quality_path(settings.lake_root)
     frame = spark.createDataFrame(rows, COLUMNS).withColumn("checked_at", current_timestamp()).coalesce(1)
     writer = frame.write.format("delta").option("mergeSchema", "true")
     earlier = _rows_of(request.run_id)
@@ -49,7 +49,7 @@ def record(spark: SparkSession, settings: Settings, result: CheckResult) -> None
     else:
         # An append reads nothing, so it cannot conflict with another check.
         writer.mode("append").save(path)
-    _maintain(spark, settings, path)
+    _maintain(spark, settings.lake.retention_h, path)
 
 
 def _rows_of(run_id: str) -> str:
@@ -64,10 +64,10 @@ def _has(spark: SparkSession, path: str, condition: str) -> bool:
     return not DeltaTable.forPath(spark, path).toDF().where(condition).isEmpty()
 
 
-def _maintain(spark: SparkSession, settings: Settings, path: str) -> None:
+def _maintain(spark: SparkSession, retention_h: float, path: str) -> None:
     table = DeltaTable.forPath(spark, path)
     newest = table.history(1).select(col("version")).first()
     if newest is None or newest.version % MAINTENANCE_COMMITS != MAINTENANCE_COMMITS - 1:
         return
     table.optimize().executeCompaction()
-    table.vacuum(settings.lake.retention_h)
+    table.vacuum(retention_h)

@@ -39,10 +39,10 @@ def environment(settings: Settings) -> dict[str, str]:
     return {
         **settings_environment(settings),
         **_RECOVERY,
-        "AIRFLOW_HOME": str(airflow_home(settings)),
+        "AIRFLOW_HOME": str(airflow_home(settings.home)),
         "PYTHONPATH": str(CHECKOUT),
         # The interpreter that stack/bin/spark-submit-supervised uses.
-        "FOLDLAKE_PYTHON": str(Tools(settings).main_python),
+        "FOLDLAKE_PYTHON": str(Tools(settings.tools).main_python),
         # Calls between Airflow's components stay on this machine, even if the user has configured a proxy.
         "NO_PROXY": ",".join(filter(None, (os.environ.get("NO_PROXY"), "127.0.0.1", "localhost"))),
         f"AIRFLOW_CONN_{SPARK_STREAM_CONNECTION.upper()}": json.dumps(
@@ -92,7 +92,7 @@ _RECOVERY = {
 
 def database_url(settings: Settings) -> str:
     """Return the SQLAlchemy URL of Airflow's database: the setting, or SQLite in Airflow's home."""
-    return settings.airflow.database_url or f"sqlite:///{airflow_home(settings) / 'airflow.db'}"
+    return settings.airflow.database_url or f"sqlite:///{airflow_home(settings.home) / 'airflow.db'}"
 
 
 def prepare(settings: Settings) -> None:
@@ -101,7 +101,7 @@ def prepare(settings: Settings) -> None:
     Raises:
         AirflowSetupError: the database could not be created or migrated.
     """
-    airflow_home(settings).mkdir(parents=True, exist_ok=True)
+    airflow_home(settings.home).mkdir(parents=True, exist_ok=True)
     _prepare_login(settings)
     _prepare_database(settings)
 
@@ -109,7 +109,7 @@ def prepare(settings: Settings) -> None:
 def processes(settings: Settings) -> list[Process]:
     """Return Airflow's processes. They start in any order: each waits for the others that it needs."""
     health = AirflowApi(settings.airflow.base_url).health
-    python = str(Tools(settings).main_python)
+    python = str(Tools(settings.tools).main_python)
     common = environment(settings)
 
     def component(name: str, *arguments: str, health_name: str, port: int | None = None) -> Process:
@@ -203,14 +203,14 @@ def _prepare_login(settings: Settings) -> None:
 
 def _prepare_database(settings: Settings) -> None:
     """Run `airflow db migrate` unless this version of Airflow has already migrated this database."""
-    stamp = airflow_home(settings) / "migrated.txt"
+    stamp = airflow_home(settings.home) / "migrated.txt"
     wanted = f"{version('apache-airflow-core')} {database_url(settings)}"
-    database = airflow_home(settings) / "airflow.db"
+    database = airflow_home(settings.home) / "airflow.db"
     exists = database.exists() or bool(settings.airflow.database_url)
     if exists and stamp.exists() and stamp.read_text() == wanted:
         return
     done = subprocess.run(
-        (str(Tools(settings).main_python), "-m", "airflow", "db", "migrate"),
+        (str(Tools(settings.tools).main_python), "-m", "airflow", "db", "migrate"),
         env={**os.environ, **environment(settings)},
         capture_output=True,
         text=True,

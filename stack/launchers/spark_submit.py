@@ -42,13 +42,13 @@ def main() -> None:
     # `exec` keeps the process, so its id and start time are also those of the JVM.
     started_s = stream_driver.started_s(psutil.Process())
     stream_driver.announce(settings, stream_driver.Driver(os.getpid(), parent_pid, started_s, master))
-    python = Tools(settings).stream_python
+    python = Tools(settings.tools).stream_python
     environment = submit_environment(python, temporary_dir(settings), os.environ, master)
     # May be left over from a killed driver; this process holds the lock, so no other process uses it.
     shutil.rmtree(temporary_dir(settings), ignore_errors=True)
     temporary_dir(settings).mkdir(parents=True)
     submit = spark_home(python) / "bin" / "spark-submit"
-    jars = ",".join(str(jar) for jar in Tools(settings).jars("stream"))
+    jars = ",".join(str(jar) for jar in Tools(settings.tools).jars("stream"))
     os.execve(submit, [str(submit), "--jars", jars, *arguments], environment)  # noqa: S606
 
 
@@ -88,7 +88,7 @@ def spark_home(python: Path) -> Path:
 
 def temporary_dir(settings: Settings) -> Path:
     """Return the folder for temporary files of Spark and the JVM, which are not needed after the driver ends."""
-    return stream_driver.directory(settings) / "tmp"
+    return stream_driver.directory(settings.home) / "tmp"
 
 
 def submit_environment(

@@ -90,14 +90,14 @@ def started_s(process: psutil.Process) -> float:
     return process.create_time() - psutil.boot_time()
 
 
-def directory(settings: Settings) -> Path:
+def directory(home: Path) -> Path:
     """Return the folder of the driver's lock, state file and temporary files."""
-    return settings.home / "stream"
+    return home / "stream"
 
 
 def lock_path(settings: Settings) -> Path:
     """Return the file on which the driver holds an exclusive `flock` until it can no longer write."""
-    return directory(settings) / "driver.lock"
+    return directory(settings.home) / "driver.lock"
 
 
 def acquire(settings: Settings, *, wait_s: float) -> FileLock:
@@ -162,7 +162,7 @@ def stop(settings: Settings, *, timeout_s: float) -> bool:
 
 
 def _state_path(settings: Settings) -> Path:
-    return directory(settings) / "driver.json"
+    return directory(settings.home) / "driver.json"
 
 
 def _read(settings: Settings) -> Driver | None:

@@ -51,7 +51,9 @@ def fold_spec(context: StreamContext, model: ReadModel, version: Version) -> Que
         is_essential=version.stage is Stage.LIVE,
         prepare=fold.prepare,
         guard=fold.guard,
-        shuffle_partitions=shuffle_partitions(context.settings, model.partitions(context.settings.topics)),
+        shuffle_partitions=shuffle_partitions(
+            context.settings.stream, model.partitions(context.settings.topics)
+        ),
         # Of several previous versions, the most recently replaced one comes first.
         slot_rank=(SLOT_RANKS.get(version.stage, SlotRank.CANDIDATE), -version.replaced_in),
     )
@@ -104,7 +106,7 @@ class VersionFold:
 
     @property
     def _checkpoint(self) -> str:
-        return checkpoint_path(self._context.settings, self._model.name, self._version.number)
+        return checkpoint_path(self._context.settings.checkpoints, self._model.name, self._version.number)
 
     def _compatible_model(self) -> ReadModel:
         model = self._context.models[self._model.name]

@@ -77,7 +77,9 @@ class Stages:
     def lake_job(self, job: str, *arguments: str) -> subprocess.Popen[bytes]:
         """Start a job with the lake's Spark."""
         settings = self._settings
-        return self._submit("spark-submit-lake", settings.lake.master, lake_config(settings), job, *arguments)
+        return self._submit(
+            "spark-submit-lake", settings.lake.master, lake_config(settings.lake), job, *arguments
+        )
 
     def _submit(
         self, binary: str, master: str, config: dict[str, str], job: str, *arguments: str

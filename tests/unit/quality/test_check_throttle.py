@@ -17,7 +17,7 @@ DURATION_S = 60.0
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
     settings = Settings.of(home=tmp_path)
-    reports_directory(settings).mkdir(parents=True)
+    reports_directory(settings.home).mkdir(parents=True)
     return settings
 
 
