@@ -138,7 +138,7 @@ def _start_in_order(
         for process, owner in order:
             prepared[owner].result()
             supervisor.start(process.name)
-        wait_until_ready(settings, supervisor, [process for process, _ in order], listener)
+        wait_until_ready(settings.home, supervisor, [process for process, _ in order], listener)
 
 
 def _stop_in_order(settings: Settings, supervisor: Supervisor, listener: Listener) -> None:

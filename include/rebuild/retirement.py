@@ -108,6 +108,6 @@ def _clean_up(
         if left := find_leftovers(settings, read_model, version.number):
             remove_leftovers(settings, read_model, version.number)
             return f"removed leftovers of {name} ({version.stage}): {', '.join(left)}"
-    elif remove_staging(settings, read_model, version.number):
+    elif remove_staging(settings.lake_root, read_model, version.number):
         return f"removed the staging of {name}: it is {version.stage}"
     return None

@@ -58,10 +58,10 @@ def source_partitions(topics: TopicSettings, read_models_dir: Path | None) -> li
 
 def stream_master(settings: Settings) -> str:
     """Return the Spark master: the setting, or `local[N]` with a slot for every task that never ends."""
-    return (
-        settings.stream.master
-        or f"local[{task_slots(settings, source_partitions(settings.topics, settings.read_models_dir))}]"
-    )
+    if settings.stream.master:
+        return settings.stream.master
+    partitions = source_partitions(settings.topics, settings.read_models_dir)
+    return f"local[{task_slots(settings.stream, partitions)}]"
 
 
 def stream_config(settings: Settings) -> dict[str, str]:
@@ -72,7 +72,7 @@ def stream_config(settings: Settings) -> dict[str, str]:
         # A query whose source has a different number of partitions overrides this when it starts.
         "spark.sql.shuffle.partitions": str(shuffle_partitions(settings.stream, max(partitions))),
         # On a cluster, the driver claims only its own slots: a rebuild's catch-up runs beside it.
-        "spark.cores.max": str(task_slots(settings, partitions)),
+        "spark.cores.max": str(task_slots(settings.stream, partitions)),
     }
     # A cluster's workers connect back to the driver: Spark detects the driver's host unless it is set.
     host = settings.stream.driver_host or ("" if settings.stream.master else LOOPBACK)

@@ -9,7 +9,6 @@ from pyspark.sql.functions import col, current_timestamp
 
 from include.lake.tables import quality_path
 from include.quality.check import CheckResult
-from include.settings import Settings
 
 COLUMNS = (
     "run_id string, read_model string, version int, store string, mode string, expectation string, passed boolean, "
@@ -19,7 +18,7 @@ COLUMNS = (
 MAINTENANCE_COMMITS = 50
 
 
-def record(spark: SparkSession, settings: Settings, result: CheckResult) -> None:
+def record(spark: SparkSession, lake_root: str, retention_h: float, result: CheckResult) -> None:
     """Write a check's rows in one commit, replacing those of an earlier attempt of its run; compact the table every 50 commits."""
     request = result.request
     rows: list[tuple[Any, ...]] = [
@@ -40,7 +39,7 @@ def record(spark: SparkSession, settings: Settings, result: CheckResult) -> None
         )
         for e in result.expectations
     ]
-    path = quality_path(settings.lake_root)
+    path = quality_path(lake_root)
     frame = spark.createDataFrame(rows, COLUMNS).withColumn("checked_at", current_timestamp()).coalesce(1)
     writer = frame.write.format("delta").option("mergeSchema", "true")
     earlier = _rows_of(request.run_id)
@@ -49,7 +48,7 @@ def record(spark: SparkSession, settings: Settings, result: CheckResult) -> None
     else:
         # An append reads nothing, so it cannot conflict with another check.
         writer.mode("append").save(path)
-    _maintain(spark, settings.lake.retention_h, path)
+    _maintain(spark, retention_h, path)
 
 
 def _rows_of(run_id: str) -> str:

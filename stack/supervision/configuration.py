@@ -21,9 +21,9 @@ LOG_BYTES = 20 * 1024 * 1024
 LOG_BACKUPS = 3
 
 
-def configuration_path(settings: Settings) -> Path:
+def configuration_path(home: Path) -> Path:
     """Return the path of supervisord's configuration."""
-    return _run_dir(settings.home) / "supervisord.conf"
+    return _run_dir(home) / "supervisord.conf"
 
 
 def log_path(home: Path, name: str) -> Path:
@@ -45,28 +45,28 @@ def write_configuration(settings: Settings, processes: Iterable[Process]) -> Non
     run = _run_dir(settings.home)
     run.mkdir(parents=True, exist_ok=True)
     log_path(settings.home, "supervisord").parent.mkdir(parents=True, exist_ok=True)
-    sections = [_main_section(settings), *(_program_section(settings, process) for process in processes)]
-    write_atomically(configuration_path(settings), "\n".join(sections))
+    sections = [_main_section(settings.home), *(_program_section(settings, process) for process in processes)]
+    write_atomically(configuration_path(settings.home), "\n".join(sections))
 
 
 def _run_dir(home: Path) -> Path:
     return home / "run"
 
 
-def _main_section(settings: Settings) -> str:
-    run = _run_dir(settings.home)
+def _main_section(home: Path) -> str:
+    run = _run_dir(home)
     user = "user=root" if os.getuid() == 0 else ""
     return f"""\
 [supervisord]
 {user}
-logfile={_escaped(log_path(settings.home, "supervisord"))}
+logfile={_escaped(log_path(home, "supervisord"))}
 logfile_maxbytes=50MB
 logfile_backups=1
 pidfile={_escaped(run / "supervisord.pid")}
 childlogdir={_escaped(run)}
 
 [unix_http_server]
-file={_escaped(socket_path(settings.home))}
+file={_escaped(socket_path(home))}
 chmod=0700
 
 [rpcinterface:supervisor]

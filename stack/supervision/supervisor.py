@@ -160,7 +160,13 @@ class Supervisor:
             self._log.replace(self._log.with_suffix(".log.previous"))
         # supervisord detaches into its own session: Ctrl-C in the terminal of `up` does not reach the servers.
         done = subprocess.run(
-            [sys.executable, "-m", "supervisor.supervisord", "-c", str(configuration_path(self._settings))],
+            [
+                sys.executable,
+                "-m",
+                "supervisor.supervisord",
+                "-c",
+                str(configuration_path(self._settings.home)),
+            ],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

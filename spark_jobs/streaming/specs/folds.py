@@ -100,7 +100,7 @@ class VersionFold:
     def guard(self) -> Iterator[None]:
         """Hold the version's lock, and store the fold's fingerprint beside the checkpoint."""
         model, version = self._model, self._version
-        with version_lock(self._context.settings, model.name, version.number, wait_s=LOCK_WAIT_S):
+        with version_lock(self._context.settings.home, model.name, version.number, wait_s=LOCK_WAIT_S):
             store_fingerprint(self._context.spark, self._checkpoint, model, version.fold_revision)
             yield
 

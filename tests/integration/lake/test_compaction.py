@@ -275,7 +275,7 @@ def test_a_second_writer_is_refused(
     ledger = LakeLedger(settings, "compacted-locked")
     monkeypatch.setattr("include.lake.table_lock.LOCK_WAIT_S", 0.0)
 
-    with lake_lock(settings, ledger.name), pytest.raises(LakeLockedError, match="by another process"):
+    with lake_lock(settings.home, ledger.name), pytest.raises(LakeLockedError, match="by another process"):
         compact(lake_spark, settings, ledger.model)
 
 

@@ -124,7 +124,7 @@ def source(full_stack: Settings) -> Iterator[EventSource]:
     wait_until(
         lambda: MODEL in VersionRegistry(full_stack.kafka.bootstrap_servers).read(), "version 1", TIMEOUT_S
     )
-    api = airflow_api(full_stack)
+    api = airflow_api(full_stack.home, full_stack.airflow)
     api.set_paused(RETIREMENT_DAG, paused=True)
     stopping = threading.Event()
 

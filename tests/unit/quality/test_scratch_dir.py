@@ -24,6 +24,6 @@ def test_the_scratch_dir_of_a_killed_check_is_removed_with_its_job(
     spool_dir().mkdir(parents=True)
     assert len(list(killed.iterdir())) == 1
 
-    scratch_dir(settings.home)
+    scratch_dir(tmp_path)
 
     assert not killed.exists()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from include.settings import Settings, StreamSettings
+from include.settings import StreamSettings
 from include.stream.slot_planning import (
     SlotClaim,
     SlotRank,
@@ -24,8 +24,8 @@ from include.stream.slot_planning import (
     ],
 )
 def test_slots(partitions: list[int], shuffle: int, spare: int, expected: int) -> None:
-    settings = Settings.of(stream_shuffle_partitions=shuffle, stream_spare_queries=spare)
-    assert task_slots(settings, partitions) == expected
+    stream = StreamSettings(shuffle_partitions=shuffle, spare_queries=spare)
+    assert task_slots(stream, partitions) == expected
 
 
 def test_shuffle_partitions_follow_the_source_unless_set() -> None:
