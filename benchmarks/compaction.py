@@ -57,8 +57,8 @@ def main() -> None:
     retention_h = given.retention_s / 3600
     with temporary_stack(("kafka", "registry"), lake_retention_h=retention_h) as settings:
         print_environment(settings)
-        jars = Tools(settings).jars("lake")
-        spark = spark_session("benchmark", lake_config(settings), master=settings.lake.master, jars=jars)
+        jars = Tools(settings.tools).jars("lake")
+        spark = spark_session("benchmark", lake_config(settings.lake), master=settings.lake.master, jars=jars)
         try:
             grow(spark, settings, [int(size) for size in given.keys.split(",") if size])
             repeat(spark, settings, given.compactions, given.small_keys)
@@ -114,7 +114,7 @@ class Balances:
 
     def check(self) -> None:
         """Verify that the table contains exactly the newest record of each key."""
-        table = DeltaTable(table_path(self.settings, self.name))
+        table = DeltaTable(table_path(self.settings.lake_root, self.name))
         rows = table.to_pyarrow_table(columns=["key", "amount", "event_count"])
         numbers = pc.cast(pc.utf8_slice_codeunits(rows["key"], len("customer-")), "int64").to_numpy()
         counts = rows["event_count"].to_numpy()

@@ -83,7 +83,7 @@ def compare_latency(settings: Settings, load: Load, probes: Probes, number: int,
 
     before = measured("before", seconds)
     # Sequentially, as in the pool `rebuild`.
-    stream, lake = stream_config(settings), lake_config(settings)
+    stream, lake = stream_config(settings), lake_config(settings.lake)
     job = submit(settings, "catch-up", stream_master(settings), stream, "catch_up", number)
     during = measured("catch-up", CHUNK_S, job)
     job = submit(settings, "lake", settings.lake.master, lake, "build_staging", number)

@@ -69,7 +69,7 @@ def measure(settings: Settings, mode: Mode, events: int) -> None:
     with PeakMemory(settings) as memory:
         status = run(settings, "quality_check", command_line(request))
     seconds = time.monotonic() - began_s
-    result = json.loads(summary_path(settings, name).read_text(encoding="utf-8"))
+    result = json.loads(summary_path(settings.home, name).read_text(encoding="utf-8"))
     assert status == 0, result["verdict"]
     print(
         f"quality   {mode:<7}{events:>11,} events, {result['keys']:>9,} records of lake and nodes: {seconds:6.1f} s, of "

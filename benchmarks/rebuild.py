@@ -80,7 +80,7 @@ def wait_until_folded(settings: Settings, deposits: Deposits, timeout_s: float) 
 
 def rebuild(settings: Settings, deposits: Deposits, timeout_s: float) -> None:
     """Trigger a rebuild with automatic promotion, wait for it, and print its durations and memory."""
-    api = airflow_api(settings)
+    api = airflow_api(settings.home, settings.airflow)
     began_s = time.monotonic()
     conf = {"read_model": BALANCE.name, "reason": "benchmark", "approve": False, "grace_hours": 1}
     run = DagRun.trigger(settings, REBUILD_DAG, conf)

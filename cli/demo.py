@@ -67,7 +67,7 @@ def run() -> None:
     comparisons = compare(console, settings, expected_accounts(baskets.events, ledger))
     if any(comparison.differences for comparison in comparisons):
         # More events may have been sent since the log was read.
-        ledger = read_ledger(settings, TOPIC)
+        ledger = read_ledger(settings.kafka.bootstrap_servers, settings.registry.url, TOPIC)
         comparisons = compare(console, settings, expected_accounts(baskets.events, ledger))
     console.print(result_table(expected_accounts(baskets.events), ledger.others, comparisons))
     differences = [difference for comparison in comparisons for difference in comparison.differences]

@@ -41,14 +41,19 @@ def run(
     settings = Settings()
     folder = settings.read_models_dir
     models = [declared(read_model, folder)] if read_model else list(load_read_models(folder).values())
-    found = {model.name: lake_status(settings, model, newest) for model in models}
+    found = {
+        model.name: lake_status(settings.lake_root, settings.kafka.bootstrap_servers, model, newest)
+        for model in models
+    }
     if as_json:
         tables = [None if status is None else asdict(status) for status in found.values()]
         print(json.dumps([table for table in tables if table], indent=2, default=str))
         return
     for name, status in found.items():
         if status is None:
-            print(f"{name}: no table yet at {table_path(settings, name)}; `./foldlake compact` creates it")
+            print(
+                f"{name}: no table yet at {table_path(settings.lake_root, name)}; `./foldlake compact` creates it"
+            )
         else:
             print("\n".join(to_lines(status)))
 

@@ -114,7 +114,7 @@ def _show(console: "Console", settings: "Settings", name: str) -> int:
     from include.quality.report import summary_path
 
     try:
-        result = CheckResult.read(summary_path(settings, name).read_text(encoding="utf-8"))
+        result = CheckResult.read(summary_path(settings.home, name).read_text(encoding="utf-8"))
     except OSError:
         console.print("[red]The check could not be run.[/red] The cause is printed above.")
         return 75
@@ -149,7 +149,7 @@ def _list(console: "Console", settings: "Settings") -> None:
     table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
     for column in ("when (UTC)", "read model", "stores", "mode", "outcome", "run"):
         table.add_column(column, overflow="fold")
-    for past in last_runs(settings):
+    for past in last_runs(settings.lake_root):
         outcome = "[green]passed[/green]" if past.passed else f"[red]FAILED[/red] {'; '.join(past.failed)}"
         model = f"{past.read_model} v{past.version}"
         when = f"{past.checked_at:%Y-%m-%d %H:%M:%S}"

@@ -39,7 +39,7 @@ def run(
     conf = {"read_model": read_model, "version": to, "reason": reason}
     request = rollback_request(conf, load_read_models(settings.read_models_dir))
     # Chosen now: by the time Airflow starts the run, the previously live version may be another one.
-    conf["version"] = version = choose_rollback(settings, request, requested_at)
+    conf["version"] = version = choose_rollback(settings.kafka.bootstrap_servers, request, requested_at)
     wanted = RunToFollow(
         f"rollback of {read_model} to v{version}",
         ROLLBACK_DAG,

@@ -17,7 +17,7 @@ def run(context: typer.Context) -> None:
     from include.settings import CHECKOUT, Settings
     from stack.tools import Tools
 
-    python = str(Tools(Settings()).stream_python)
+    python = str(Tools(Settings().tools).stream_python)
     # A user's SPARK_HOME may point to a different Spark.
     environment = {name: value for name, value in os.environ.items() if name != "SPARK_HOME"}
     environment["PYTHONPATH"] = str(CHECKOUT)

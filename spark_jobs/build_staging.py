@@ -51,12 +51,14 @@ def build_staging(spark: SparkSession, settings: Settings, model: ReadModel, num
 
     Does nothing for a version that has already been promoted. Raises UnknownVersionError, VersionAbandonedError, ReadModelError.
     """
-    version = _version(settings, model, number)
+    version = _version(settings.kafka.bootstrap_servers, model, number)
     if version.stage not in UNFINISHED_STAGES:
         LOG.info("v%d of %s is %s: no staging table needed", number, model.name, version.stage)
         return
-    until = source_ends(settings, model.source_topic)
-    table = LakeTable(spark, model, staging_path(settings, model.name, number), settings.lake.retention_h)
+    until = source_ends(settings.kafka.bootstrap_servers, model.source_topic)
+    table = LakeTable(
+        spark, model, staging_path(settings.lake_root, model.name, number), settings.lake.retention_h
+    )
     table.ensure()
     tag = CommitTag(model.name, number, version.fold_revision, OPERATION, complete_up_to=until)
     progress = WorkProgress(f"staging of {model.name} v{number}", "events", sum(until.values()))
@@ -69,8 +71,8 @@ def build_staging(spark: SparkSession, settings: Settings, model: ReadModel, num
     progress.reached(progress.total, f"; staging written in {elapsed_s:.1f} s")
 
 
-def _version(settings: Settings, model: ReadModel, number: int) -> Version:
-    with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
+def _version(bootstrap_servers: str, model: ReadModel, number: int) -> Version:
+    with VersionRegistry(bootstrap_servers) as registry:
         version = record_of(registry, model.name).version(number)
     if version is None:
         raise UnknownVersionError(f"{model.name} has no version {number}: register a rebuild first.")

@@ -86,7 +86,7 @@ def compact(
     Raises LakeLockedError when another process writes to the table.
     """
     started_s = time.monotonic()
-    with lake_lock(settings, model.name):
+    with lake_lock(settings.home, model.name):
         lake = ensure_live_version(spark, settings, model)
         if lake is None:
             return None
@@ -111,7 +111,7 @@ def compact(
 
 def _merge_new_records(spark: SparkSession, settings: Settings, model: ReadModel, lake: LiveLake) -> _Merging:
     # A removed checkpoint starts again at the first event, behind the offsets that the table is known to contain.
-    folded = folded_up_to(spark, settings, model, lake.version)
+    folded = folded_up_to(spark, settings.checkpoints, model, lake.version)
     complete_up_to = lake.tag.complete_up_to.merge(folded)
     changelog = changelog_now(settings.kafka.bootstrap_servers, lake.version.changelog_topic)
     ends = Offsets() if changelog is None else changelog.ends
@@ -137,7 +137,7 @@ def _run_merges(
 ) -> None:
     """Run the query to the changelog's end; adds the result to `merging`."""
     topic = lake.version.changelog_topic
-    checkpoint = _checkpoint(spark, settings, lake)
+    checkpoint = _checkpoint(spark, settings.checkpoints, lake)
     registry = SchemaRegistry(settings.registry.url)
     # Used when there is no checkpoint: start at the table's offsets.
     start = lake.tag.changelog_offsets.for_spark(topic)
@@ -176,13 +176,13 @@ def _run_merges(
     query.awaitTermination()
 
 
-def _checkpoint(spark: SparkSession, settings: Settings, lake: LiveLake) -> str:
+def _checkpoint(spark: SparkSession, checkpoints: str, lake: LiveLake) -> str:
     """Return the checkpoint that continues from the table's offsets; remove one that does not, and those of other promotions.
 
     A killed run leaves an uncommitted batch, which may or may not have been merged. The table's tag records which offsets
     were merged, so the batch is not resumed; Spark 4.1 would fail to resume it (SPARK-55271).
     """
-    folder = compaction_checkpoint(settings, lake.tag.read_model, lake.version.number)
+    folder = compaction_checkpoint(checkpoints, lake.tag.read_model, lake.version.number)
     current = f"{folder}/{lake.tag.promotion_id}"
     topic = lake.version.changelog_topic
     for checkpoint in [f"{folder}/{name}" for name in child_names(spark, folder)]:

@@ -37,7 +37,7 @@ def main() -> None:
     settings = Settings()
     spark = None
     try:
-        spark = spark_session("foldlake-quality", lake_config(settings))
+        spark = spark_session("foldlake-quality", lake_config(settings.lake))
         status = PASSED if check(spark, settings, request).passed else FAILED
     except UncheckableError as error:
         LOG.error("%s", error)  # noqa: TRY400 - its message is complete without a traceback
@@ -85,25 +85,25 @@ def check(spark: SparkSession, settings: Settings, request: CheckRequest) -> Che
     cannot complete.
     """
     started_s = time.monotonic()
-    report.remove(settings, request.run_id)
+    report.remove(settings.home, request.run_id)
     try:
         result = run_check(spark, settings, request)
     except UncheckableError as error:
-        report.write_uncheckable(settings, request, str(error), time.monotonic() - started_s)
+        report.write_uncheckable(settings.home, request, str(error), time.monotonic() - started_s)
         raise
     result = replace(
         result,
-        report=str(report.report_path(settings, request.run_id)),
-        report_url=report.report_url(settings, request.run_id),
+        report=str(report.report_path(settings.home, request.run_id)),
+        report_url=report.report_url(settings.reports_base_url, request.run_id),
     )
-    report.write_page(settings, result)
+    report.write_page(settings.home, result)
     try:
-        results.record(spark, settings, result)
+        results.record(spark, settings.lake_root, settings.lake.retention_h, result)
     finally:
         # Alert even when the lake's storage is unavailable.
         if not result.passed:
-            alerts.alert(settings, result)
-    report.write_summary(settings, result)
+            alerts.alert(settings.quality.alert_webhook_url, result)
+    report.write_summary(settings.home, result)
     LOG.info("%s. Report: %s (%s)", result.verdict, result.report, result.report_url)
     return result
 

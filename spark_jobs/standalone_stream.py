@@ -116,7 +116,7 @@ def _run(arguments: argparse.Namespace) -> None:
     ]
     ensure_topics(admin_client(arguments.bootstrap), topics, settings.topics.replication_factor)
     spark = _session(arguments, settings)
-    wait_for_slots(spark, task_slots(settings, [partitions]))
+    wait_for_slots(spark, task_slots(settings.stream, [partitions]))
     with _consumer(arguments.bootstrap) as consumer:
         specs = [
             _fold(spark, arguments, settings, model, schemas),
@@ -130,7 +130,7 @@ def _run(arguments: argparse.Namespace) -> None:
         ]
         driver = StreamDriver(
             spark,
-            QuerySet(spark, consumer, lambda: specs, task_slots(settings, [partitions])),
+            QuerySet(spark, consumer, lambda: specs, task_slots(settings.stream, [partitions])),
             publisher=None,
         )
         stop_on_signals(driver)
@@ -184,7 +184,7 @@ def _fold(
         records=records,
         triggers=TriggerSettings.from_settings(settings.stream),
         prepare=partial(store_fingerprint, spark, endpoints.checkpoint, model, revision),
-        shuffle_partitions=shuffle_partitions(settings, endpoints.partitions),
+        shuffle_partitions=shuffle_partitions(settings.stream, endpoints.partitions),
         slot_rank=(SlotRank.SERVING, 0),
     )
 

@@ -34,7 +34,7 @@ def main() -> int:
     models = load_read_models(settings.read_models_dir)
     modules = spec_modules()
     spark = spark_session("foldlake-stream", stream_config(settings))
-    slots = task_slots(settings, source_partitions(settings))
+    slots = task_slots(settings.stream, source_partitions(settings.topics, settings.read_models_dir))
     try:
         wait_for_slots(spark, slots)
         with StreamContext(spark, settings, models) as context:

@@ -7,6 +7,7 @@ from collections.abc import Set as AbstractSet
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, suppress
 from itertools import groupby
+from pathlib import Path
 from types import ModuleType
 
 from include.errors import FoldlakeError
@@ -47,7 +48,7 @@ def start(settings: Settings, only: Sequence[str] = (), listener: Listener = lam
         StartError: a process did not become ready in time.
         BusyError: another process is starting or stopping this stack.
     """
-    with _home_lock(settings):
+    with _home_lock(settings.home):
         supervisor = Supervisor(settings)
         if supervisor.pid() is None:
             # Processes left over from a killed start or a killed supervisor would occupy ports and locks.
@@ -75,7 +76,7 @@ def stop(settings: Settings, listener: Listener = lambda _: None) -> int:
 
     Returns the number of processes that had to be ended without the supervisor.
     """
-    with _home_lock(settings):
+    with _home_lock(settings.home):
         supervisor = Supervisor(settings)
         try:
             if supervisor.pid() is not None:
@@ -83,7 +84,7 @@ def stop(settings: Settings, listener: Listener = lambda _: None) -> int:
         finally:
             # Also after a failure above, so that no process is left running.
             ended = end_stray_processes(settings.home)
-            remove_run_files(settings)
+            remove_run_files(settings.home)
         return ended
 
 
@@ -137,7 +138,7 @@ def _start_in_order(
         for process, owner in order:
             prepared[owner].result()
             supervisor.start(process.name)
-        wait_until_ready(settings, supervisor, [process for process, _ in order], listener)
+        wait_until_ready(settings.home, supervisor, [process for process, _ in order], listener)
 
 
 def _stop_in_order(settings: Settings, supervisor: Supervisor, listener: Listener) -> None:
@@ -170,13 +171,13 @@ def _call_hook(module: ModuleType, hook: str, settings: Settings) -> None:
         function(settings)
 
 
-def _home_lock(settings: Settings) -> AbstractContextManager[None]:
+def _home_lock(home: Path) -> AbstractContextManager[None]:
     """Return the lock that prevents concurrent starts and stops of the same home."""
 
     def busy(locked: FileLockedError) -> BusyError:
         return BusyError(
-            f"Process {locked.holder or 'unknown'} is starting or stopping the stack in {settings.home}. "
+            f"Process {locked.holder or 'unknown'} is starting or stopping the stack in {home}. "
             "Hint: wait until it has finished, or interrupt it, then try again."
         )
 
-    return file_lock(settings.home / "run" / "lock", error=busy)
+    return file_lock(home / "run" / "lock", error=busy)

@@ -5,7 +5,6 @@ import time
 from pathlib import Path
 
 from include.errors import FoldlakeError
-from include.settings import Settings
 from include.waiting import wait_for
 from stack.progress import Listener, Progress
 from stack.supervision.configuration import log_path
@@ -25,9 +24,9 @@ class StartError(FoldlakeError):
 class _Start:
     """Observes the start of one process until it is ready."""
 
-    def __init__(self, settings: Settings, process: Process) -> None:
+    def __init__(self, home: Path, process: Process) -> None:
         self.process = process
-        self._log = log_path(settings, process.name)
+        self._log = log_path(home, process.name)
         self._began_s = time.monotonic()
         self._pids: set[int] = set()
 
@@ -52,14 +51,14 @@ class _Start:
 
 
 def wait_until_ready(
-    settings: Settings, supervisor: Supervisor, processes: list[Process], listener: Listener
+    home: Path, supervisor: Supervisor, processes: list[Process], listener: Listener
 ) -> None:
     """Wait until all of these newly started processes are ready.
 
     Raises:
         StartError: a process ended too often, or was not ready in time.
     """
-    waiting = [_Start(settings, process) for process in processes]
+    waiting = [_Start(home, process) for process in processes]
     for start in waiting:
         listener(Progress(start.process.name, "starting", 0))
 

@@ -4,7 +4,6 @@ import os
 from pathlib import Path
 
 from include.errors import FoldlakeError
-from include.settings import Settings
 from stack.provisioning.jars_lock import read_lock, unpacked
 from stack.provisioning.layout import Layout
 
@@ -14,10 +13,10 @@ class ToolMissingError(FoldlakeError):
 
 
 class Tools:
-    """Paths in the settings' tools directory; each is looked up when used."""
+    """Paths in the directory of the prepared tools; each is looked up when used."""
 
-    def __init__(self, settings: Settings) -> None:
-        self._layout = Layout(settings.tools)
+    def __init__(self, tools: Path) -> None:
+        self._layout = Layout(tools)
 
     @property
     def main_python(self) -> Path:

@@ -14,7 +14,6 @@ from include.kafka.log_reading import log_consumer, read_tail
 from include.kafka.schema_registry import SchemaRegistry
 from include.kafka.topics import admin_client, partition_count
 from include.kafka.wire_format import split
-from include.settings import Settings
 
 
 @dataclass
@@ -39,7 +38,9 @@ class Ledger:
     others: dict[str, Account] = field(default_factory=dict)
 
 
-def read_ledger(settings: Settings, topic: str, on_record: Callable[[], None] = lambda: None) -> Ledger:
+def read_ledger(
+    bootstrap_servers: str, registry_url: str, topic: str, on_record: Callable[[], None] = lambda: None
+) -> Ledger:
     """Read the whole topic once; returns an empty ledger if the topic does not exist.
 
     Raises:
@@ -47,12 +48,12 @@ def read_ledger(settings: Settings, topic: str, on_record: Callable[[], None] = 
         RegistryUnavailableError: a schema cannot be fetched.
     """
     ledger = Ledger()
-    admin = admin_client(settings.kafka.bootstrap_servers, log_level=0)
+    admin = admin_client(bootstrap_servers, log_level=0)
     partitions = partition_count(admin, topic)
     if partitions is None:
         return ledger
-    decoder = _Decoder(SchemaRegistry(settings.registry.url))
-    consumer = log_consumer(settings.kafka.bootstrap_servers)
+    decoder = _Decoder(SchemaRegistry(registry_url))
+    consumer = log_consumer(bootstrap_servers)
     try:
         for partition in range(partitions):
             for message in read_tail(consumer, topic, partition):

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
@@ -55,11 +56,11 @@ def load(
         LoadRunningError: another load is running.
         KafkaUnavailableError: the broker did not acknowledge an event.
     """
-    with _load_lock(settings):
+    with _load_lock(settings.home):
         admin = admin_client(settings.kafka.bootstrap_servers, log_level=0)
         topics = replace(READ_MODEL, source_topic=topic).source_topics(settings.topics)
         ensure_topics(admin, topics, settings.topics.replication_factor)
-        ledger = read_ledger(settings, topic)
+        ledger = read_ledger(settings.kafka.bootstrap_servers, settings.registry.url, topic)
         events = [
             event for event in (basket.event() for basket in baskets) if event.id not in ledger.basket_ids
         ]
@@ -138,12 +139,12 @@ def _produce(producer: Producer, topic: str, key: bytes, value: bytes, deliverie
             return
 
 
-def _load_lock(settings: Settings) -> AbstractContextManager[None]:
+def _load_lock(home: Path) -> AbstractContextManager[None]:
     """Return the lock that prevents concurrent loads, which would append the same missing events twice."""
     return file_lock(
-        settings.home / "run" / "load.lock",
+        home / "run" / "load.lock",
         error=lambda locked: LoadRunningError(
-            f"Process {locked.holder or 'unknown'} is loading events from {settings.home}. Hint: wait until it has "
+            f"Process {locked.holder or 'unknown'} is loading events from {home}. Hint: wait until it has "
             "finished, then load again."
         ),
     )

@@ -71,7 +71,7 @@ class DagRun:
         cls, settings: Settings, dag_id: str, conf: dict[str, Any], *, note: str | None = None
     ) -> Self:
         """Start a run; raises AirflowUnavailableError. Airflow accepts unknown fields in `conf`: check them first."""
-        api = airflow_api(settings)
+        api = airflow_api(settings.home, settings.airflow)
         run_id = api.trigger(dag_id, conf, note)
         return cls(api, dag_id, run_id, f"{settings.airflow.base_url}/dags/{dag_id}/runs/{run_id}")
 

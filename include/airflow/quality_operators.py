@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
@@ -31,7 +32,7 @@ class ReportLink(BaseOperatorLink):
 
     def get_link(self, operator: Any, *, ti_key: Any) -> str:  # noqa: ANN401 - Airflow's
         """Return the URL of the report."""
-        return report_url(Settings(), operator.check_of(ti_key.run_id))
+        return report_url(Settings().reports_base_url, operator.check_of(ti_key.run_id))
 
 
 class CheckStores(SparkSubmitOperator):
@@ -59,21 +60,25 @@ class CheckStores(SparkSubmitOperator):
             raise AirflowSkipException(f"This run is not for {self.read_model}.")
         mode, stores = due
         settings = Settings()
-        if run_type != MANUAL and not has_lake(settings, self.read_model):
+        if run_type != MANUAL and not has_lake(settings.lake_root, self.read_model):
             raise AirflowSkipException(
                 f"{self.read_model} has no table in the lake yet: the first check follows the compaction that creates it."
             )
         if run_type == ASSET_TRIGGERED and _only_compacted(context):
-            left_s = pause_left_s(settings, self.read_model, time.time())
+            left_s = pause_left_s(settings.home, self.read_model, time.time())
             if left_s:
                 raise AirflowSkipException(
                     f"The last check of {self.read_model} took long: the next check after a compaction runs in {left_s:.0f} s at the earliest."
                 )
         name = self.check_of(run.run_id)
         self.application_args = arguments(CheckRequest(self.read_model, stores, mode, name))
-        self.log.info(
-            "report: %s", run_check_job(settings, name, lambda: super(CheckStores, self).execute(context))
+        link = run_check_job(
+            settings.home,
+            settings.reports_base_url,
+            name,
+            lambda: super(CheckStores, self).execute(context),
         )
+        self.log.info("report: %s", link)
 
 
 class VerifyVersion(SparkSubmitOperator):
@@ -95,8 +100,14 @@ class VerifyVersion(SparkSubmitOperator):
 
     def execute(self, context: Any) -> None:  # noqa: ANN401 - Airflow's
         """Run the check."""
+        settings = Settings()
         try:
-            link = run_check_job(Settings(), self.check, lambda: super(VerifyVersion, self).execute(context))
+            link = run_check_job(
+                settings.home,
+                settings.reports_base_url,
+                self.check,
+                lambda: super(VerifyVersion, self).execute(context),
+            )
         except AirflowSkipException as error:
             raise AirflowFailException(
                 f"The candidate cannot be verified and is not promoted: {error}"
@@ -104,26 +115,28 @@ class VerifyVersion(SparkSubmitOperator):
         self.log.info("report: %s", link)
 
 
-def run_check_job(settings: Settings, name: str, job: Callable[[], object]) -> str:
+def run_check_job(home: Path, reports_base_url: str, name: str, job: Callable[[], object]) -> str:
     """Run a check's job and return the URL of its report, if the check passed.
 
     Raises AirflowFailException when the check failed, since a retry would fail again; AirflowSkipException when the read
     model cannot be checked. Without a verdict, or when the job failed after the check had passed, raises the job's own error,
     which Airflow retries.
     """
-    remove(settings, name)
+    remove(home, name)
     try:
         job()
     except AirflowException as error:
-        verdict = verdict_of(settings, name)
+        verdict = verdict_of(home, name)
         match verdict:
             case Verdict(Outcome.FAILED, summary):
-                raise AirflowFailException(f"{summary}. Report: {report_url(settings, name)}") from error
+                raise AirflowFailException(
+                    f"{summary}. Report: {report_url(reports_base_url, name)}"
+                ) from error
             case Verdict(Outcome.UNCHECKABLE, reason):
                 raise AirflowSkipException(reason) from error
             case _:
                 raise
-    return report_url(settings, name)
+    return report_url(reports_base_url, name)
 
 
 def due_check(
@@ -144,11 +157,11 @@ def kind_of(run_type: object) -> str:
     return str(getattr(run_type, "value", run_type))
 
 
-def has_lake(settings: Settings, read_model: str) -> bool:
+def has_lake(lake_root: str, read_model: str) -> bool:
     """Return whether there is a table yet: a compaction before the first live version creates none."""
     from deltalake import DeltaTable  # noqa: PLC0415 - not when DAGs are parsed
 
-    return bool(DeltaTable.is_deltatable(table_path(settings, read_model)))
+    return bool(DeltaTable.is_deltatable(table_path(lake_root, read_model)))
 
 
 def _only_compacted(context: Any) -> bool:  # noqa: ANN401 - Airflow's

@@ -27,7 +27,7 @@ def lake_task(
     **operator: Any,  # noqa: ANN401 - Airflow's
 ) -> SparkSubmitOperator:
     """Return a task that runs `spark_jobs/<job>.py` with the lake's Spark configuration; `arguments` may contain Jinja templates."""
-    config = lake_config(Settings())
+    config = lake_config(Settings().lake)
     binary, connection = "spark-submit-lake", SPARK_LAKE_CONNECTION
     return _task(operator_class, task_id, job, arguments, binary, connection, config, operator)
 
@@ -51,7 +51,9 @@ def stream_task(task_id: str, job: str, arguments: list[str], **operator: Any) -
     On a cluster it uses one core for each partition of the largest source, in addition to the stream driver's cores.
     """
     settings = Settings()
-    config = stream_config(settings) | {"spark.cores.max": str(max(source_partitions(settings)))}
+    config = stream_config(settings) | {
+        "spark.cores.max": str(max(source_partitions(settings.topics, settings.read_models_dir)))
+    }
     binary, connection = "spark-submit-catch-up", SPARK_STREAM_CONNECTION
     return _task(SparkSubmitOperator, task_id, job, arguments, binary, connection, config, operator)
 

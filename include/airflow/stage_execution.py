@@ -46,7 +46,7 @@ def stage_run(context: Any) -> StageRun:  # noqa: ANN401 - Airflow's
 
     def set_note(text: str) -> None:
         try:
-            airflow_api(settings).set_note(dag_run.dag_id, dag_run.run_id, text)
+            airflow_api(settings.home, settings.airflow).set_note(dag_run.dag_id, dag_run.run_id, text)
         except (AirflowUnavailableError, OSError, ValueError, KeyError) as error:
             # The run does not depend on its note.
             LOG.warning("cannot set the run's note: %s", error)

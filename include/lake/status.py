@@ -14,7 +14,6 @@ from include.kafka.log_reading import end_offsets, log_consumer
 from include.kafka.topics import admin_client, partition_count
 from include.lake.tables import CommitTag, table_path
 from include.position import Offsets
-from include.settings import Settings
 
 
 @dataclass(frozen=True)
@@ -50,9 +49,9 @@ class LakeStatus:
     history: tuple[LakeCommit, ...]
 
 
-def lake_status(settings: Settings, model: ReadModel, commits: int) -> LakeStatus | None:
+def lake_status(lake_root: str, bootstrap_servers: str, model: ReadModel, commits: int) -> LakeStatus | None:
     """Return the status of a read model's table, with its newest `commits` commits, or None if it does not exist yet."""
-    path = table_path(settings, model.name)
+    path = table_path(lake_root, model.name)
     try:
         table = DeltaTable(path)
     except TableNotFoundError:
@@ -71,7 +70,7 @@ def lake_status(settings: Settings, model: ReadModel, commits: int) -> LakeStatu
         delta_version=table.version(),
         version=None if tag is None else tag.version,
         complete_up_to=complete_up_to,
-        events_behind=_events_behind(settings, model, complete_up_to),
+        events_behind=_events_behind(bootstrap_servers, model, complete_up_to),
         newest_age_s=None if newest is None else (datetime.now(UTC) - newest.committed_at).total_seconds(),
         history=history[:commits],
     )
@@ -86,10 +85,10 @@ def _commit(entry: dict[str, Any]) -> LakeCommit:
     )
 
 
-def _events_behind(settings: Settings, model: ReadModel, complete_up_to: Offsets) -> int | None:
-    consumer = log_consumer(settings.kafka.bootstrap_servers)
+def _events_behind(bootstrap_servers: str, model: ReadModel, complete_up_to: Offsets) -> int | None:
+    consumer = log_consumer(bootstrap_servers)
     try:
-        admin = admin_client(settings.kafka.bootstrap_servers)
+        admin = admin_client(bootstrap_servers)
         partitions = partition_count(admin, model.source_topic)
         ends = Offsets.of_ends(end_offsets(consumer, model.source_topic, partitions or 0))
     except KafkaUnavailableError:

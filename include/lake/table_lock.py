@@ -5,7 +5,6 @@ from pathlib import Path
 
 from include.errors import FoldlakeError
 from include.files import FileLockedError, file_lock
-from include.settings import Settings
 
 # A promotion of a large table takes minutes. After this wait a job fails, and Airflow retries it.
 LOCK_WAIT_S = 120.0
@@ -15,12 +14,12 @@ class LakeLockedError(FoldlakeError):
     """Another process writes to the table."""
 
 
-def lock_path(settings: Settings, model: str) -> Path:
+def lock_path(home: Path, model: str) -> Path:
     """Return the file on which a writer of `lake/<model>` holds an exclusive `flock`."""
-    return settings.home / "lake-locks" / model
+    return home / "lake-locks" / model
 
 
-def lake_lock(settings: Settings, model: str) -> AbstractContextManager[None]:
+def lake_lock(home: Path, model: str) -> AbstractContextManager[None]:
     """Hold the lock of `lake/<model>` for a block of code; the kernel releases it when this process ends.
 
     Delta also detects a second writer, but only at its commit, after all of its work.
@@ -35,4 +34,4 @@ def lake_lock(settings: Settings, model: str) -> AbstractContextManager[None]:
             f"{LOCK_WAIT_S:.0f} s, so nothing was changed. Hint: retry when that process has ended; the lock is {error.path}."
         )
 
-    return file_lock(lock_path(settings, model), wait_s=LOCK_WAIT_S, error=locked)
+    return file_lock(lock_path(home, model), wait_s=LOCK_WAIT_S, error=locked)

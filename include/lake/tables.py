@@ -9,24 +9,23 @@ from typing import Any
 
 from include.declarations.read_model import POSITION_FIELDS, ReadModel, StateField
 from include.position import Offsets
-from include.settings import Settings
 
 KEY_COLUMN = "key"
 
 
-def table_path(settings: Settings, model: str) -> str:
+def table_path(lake_root: str, model: str) -> str:
     """Return the table that analysts read."""
-    return f"{settings.lake_root}/{model}"
+    return f"{lake_root}/{model}"
 
 
-def staging_path(settings: Settings, model: str, version: int) -> str:
+def staging_path(lake_root: str, model: str, version: int) -> str:
     """Return the table of a rebuild that is not promoted yet."""
-    return f"{settings.lake_root}/_staging/{model}/v{version}"
+    return f"{lake_root}/_staging/{model}/v{version}"
 
 
-def quality_path(settings: Settings) -> str:
+def quality_path(lake_root: str) -> str:
     """Return the table of the quality checks' results."""
-    return f"{settings.lake_root}/_quality"
+    return f"{lake_root}/_quality"
 
 
 def table_fields(model: ReadModel) -> tuple[StateField, ...]:

@@ -15,7 +15,6 @@ from include.nodes.key_sample import KeySample
 from include.nodes.partition_report import PARTITIONS_PATH, PartitionReport
 from include.nodes.peers import HOP_ANY, HOP_HEADER, REASON_HEADER
 from include.nodes.routing_table import RoutingTable, routing_table
-from include.settings import Settings
 from include.waiting import wait_for
 
 # 500 small records are 70 kB and occupy a node's worker for about 15 ms, which hardly delays a lookup.
@@ -67,8 +66,8 @@ class ReplicaUnavailableError(FoldlakeError):
 class NodeClient:
     """The client of all query nodes of this Kafka, for one version of a read model. Thread-safe."""
 
-    def __init__(self, settings: Settings, model: str, version: int, source_topic: str) -> None:
-        self._bootstrap_servers = settings.kafka.bootstrap_servers
+    def __init__(self, bootstrap_servers: str, model: str, version: int, source_topic: str) -> None:
+        self._bootstrap_servers = bootstrap_servers
         self._records = f"/api/read-models/{quote(model, safe='')}/records"
         self._model = model
         self._version = version

@@ -5,7 +5,6 @@ import logging
 import httpx
 
 from include.quality.check import CheckResult
-from include.settings import Settings
 
 LOG = logging.getLogger(__name__)
 # At INFO, httpx logs the URL of every request, and a webhook's URL is a secret.
@@ -14,14 +13,14 @@ TIMEOUT_S = 10.0
 KEYS_IN_ALERT = 20
 
 
-def alert(settings: Settings, result: CheckResult) -> bool:
+def alert(webhook_url: str, result: CheckResult) -> bool:
     """Alert on a failed check; return False if the webhook did not accept it. Never raises.
 
     The webhook gets a POST of JSON: text (one line, as chat systems display it), read_model, version, run_id, report,
     expectations (those that failed: store, expectation, failed) and keys (some of those that failed: place, key).
     """
     LOG.error("%s", result.verdict)
-    if not settings.quality.alert_webhook_url:
+    if not webhook_url:
         return True
     body = {
         "text": f"{result.verdict}. Report: {result.report_url}",
@@ -37,9 +36,7 @@ def alert(settings: Settings, result: CheckResult) -> bool:
         "keys": [{"place": k.place, "key": k.key} for k in result.failing_keys[:KEYS_IN_ALERT]],
     }
     try:
-        httpx.post(
-            settings.quality.alert_webhook_url, json=body, timeout=TIMEOUT_S, follow_redirects=True
-        ).raise_for_status()
+        httpx.post(webhook_url, json=body, timeout=TIMEOUT_S, follow_redirects=True).raise_for_status()
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         # The failure itself is also in the log, in the table and in the task's state.
         LOG.error("the alert could not be delivered to FOLDLAKE_ALERT_WEBHOOK_URL: %s", error)  # noqa: TRY400

@@ -1,26 +1,26 @@
 """Limits how often checks follow compactions: each reads the whole log, so a long check is followed by a long pause."""
 
 import json
+from pathlib import Path
 
 from include.quality.check import CheckResult
 from include.quality.report import reports_directory
-from include.settings import Settings
 
 # Checks after compactions run for at most a tenth of the time.
 PAUSE_FACTOR = 9.0
 
 
-def pause_left_s(settings: Settings, read_model: str, now_s: float) -> float:
+def pause_left_s(home: Path, read_model: str, now_s: float) -> float:
     """Return the seconds until a check of a read model may follow a compaction again; 0.0 if it may now.
 
     The read model's newest check whose report still exists determines the pause, regardless of what triggered it.
 
     Args:
-        settings: give the directory of the reports.
+        home: where the reports are, among all other state.
         read_model: name of the read model.
         now_s: the time (Unix s).
     """
-    summaries = [(path.stat().st_mtime, path) for path in reports_directory(settings).glob("*.json")]
+    summaries = [(path.stat().st_mtime, path) for path in reports_directory(home).glob("*.json")]
     for ended_s, path in sorted(summaries, reverse=True):
         try:
             result = CheckResult.read(path.read_text(encoding="utf-8"))

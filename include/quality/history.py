@@ -7,7 +7,6 @@ from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
 from include.lake.tables import quality_path
-from include.settings import Settings
 
 COLUMNS = [
     "run_id",
@@ -40,10 +39,10 @@ class PastRun:
         return not self.failed
 
 
-def last_runs(settings: Settings, limit: int = 20) -> list[PastRun]:
+def last_runs(lake_root: str, limit: int = 20) -> list[PastRun]:
     """Return the newest checks, the newest last; an empty list before the first check."""
     try:
-        table = DeltaTable(quality_path(settings)).to_pyarrow_table(columns=COLUMNS)
+        table = DeltaTable(quality_path(lake_root)).to_pyarrow_table(columns=COLUMNS)
     except TableNotFoundError:
         return []
     runs: dict[tuple[str, datetime], list[dict[str, object]]] = {}

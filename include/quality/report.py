@@ -9,31 +9,30 @@ from jinja2 import Environment, FileSystemLoader, select_autoescape
 
 from include.files import write_atomically
 from include.quality.check import CheckRequest, CheckResult, FailingKey
-from include.settings import Settings
 
 TEMPLATES = Path(__file__).resolve().parent / "templates"
 UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 URL_PATH = "/reports/quality/"
 
 
-def reports_directory(settings: Settings) -> Path:
+def reports_directory(home: Path) -> Path:
     """Return the directory of the reports."""
-    return settings.home / "reports" / "quality"
+    return home / "reports" / "quality"
 
 
-def report_path(settings: Settings, run_id: str) -> Path:
+def report_path(home: Path, run_id: str) -> Path:
     """Return the path of a run's HTML page; the run's JSON is beside it."""
-    return reports_directory(settings) / f"{file_stem(run_id)}.html"
+    return reports_directory(home) / f"{file_stem(run_id)}.html"
 
 
-def summary_path(settings: Settings, run_id: str) -> Path:
+def summary_path(home: Path, run_id: str) -> Path:
     """Return the path of a run's JSON."""
-    return report_path(settings, run_id).with_suffix(".json")
+    return report_path(home, run_id).with_suffix(".json")
 
 
-def report_url(settings: Settings, run_id: str) -> str:
+def report_url(base_url: str, run_id: str) -> str:
     """Return the URL under which a query node serves the page."""
-    base = settings.quality.reports_url or f"http://127.0.0.1:{settings.query_ports[0]}"
+    base = base_url
     return f"{base.rstrip('/')}{URL_PATH}{file_stem(run_id)}.html"
 
 
@@ -42,28 +41,28 @@ def file_stem(run_id: str) -> str:
     return UNSAFE.sub("-", run_id).strip(".-") or "run"
 
 
-def remove(settings: Settings, run_id: str) -> None:
+def remove(home: Path, run_id: str) -> None:
     """Remove the files of an earlier try of the same run, so that its verdict is not mistaken for this try's."""
-    report_path(settings, run_id).unlink(missing_ok=True)
-    summary_path(settings, run_id).unlink(missing_ok=True)
+    report_path(home, run_id).unlink(missing_ok=True)
+    summary_path(home, run_id).unlink(missing_ok=True)
 
 
-def write_page(settings: Settings, result: CheckResult) -> Path:
+def write_page(home: Path, result: CheckResult) -> Path:
     """Write the page atomically and return its path."""
-    path = report_path(settings, result.request.run_id)
+    path = report_path(home, result.request.run_id)
     write_atomically(path, html(result))
     return path
 
 
-def write_summary(settings: Settings, result: CheckResult) -> None:
+def write_summary(home: Path, result: CheckResult) -> None:
     """Write the JSON, which is the verdict: last, since a check with a verdict is not repeated."""
-    write_atomically(summary_path(settings, result.request.run_id), result.to_json())
+    write_atomically(summary_path(home, result.request.run_id), result.to_json())
 
 
-def write_uncheckable(settings: Settings, request: CheckRequest, reason: str, duration_s: float) -> None:
+def write_uncheckable(home: Path, request: CheckRequest, reason: str, duration_s: float) -> None:
     """Write the JSON of a read model that cannot be checked; it has no page."""
     summary = {"request": asdict(request), "passed": None, "verdict": reason, "duration_s": duration_s}
-    write_atomically(summary_path(settings, request.run_id), json.dumps(summary, indent=1))
+    write_atomically(summary_path(home, request.run_id), json.dumps(summary, indent=1))
 
 
 def html(result: CheckResult) -> str:

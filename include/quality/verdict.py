@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 from enum import Enum
+from pathlib import Path
 
 from include.quality.check import CheckResult
 from include.quality.report import summary_path
-from include.settings import Settings
 
 
 class Outcome(Enum):
@@ -24,10 +24,10 @@ class Verdict:
     summary: str
 
 
-def verdict_of(settings: Settings, run_id: str) -> Verdict | None:
+def verdict_of(home: Path, run_id: str) -> Verdict | None:
     """Return the verdict of a check, or None when it has none."""
     try:
-        fields = CheckResult.read(summary_path(settings, run_id).read_text(encoding="utf-8"))
+        fields = CheckResult.read(summary_path(home, run_id).read_text(encoding="utf-8"))
         return Verdict(Outcome(fields["passed"]), str(fields["verdict"]))
     except (OSError, ValueError, KeyError, TypeError):
         return None

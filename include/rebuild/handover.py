@@ -62,7 +62,9 @@ class _Handover:
 
     def _real_time_query(self) -> QueryStatus | None:
         """Return the query once it is in real time; raises QueryRefusedError when the driver keeps refusing it."""
-        self._query = query = query_status(self._settings, self._read_model, self._number)
+        self._query = query = query_status(
+            self._settings.kafka.bootstrap_servers, self._read_model, self._number
+        )
         now_s = time.monotonic()
         if query is None or query.phase != REFUSED:
             self._not_refused_s = now_s
@@ -93,7 +95,7 @@ def _make_candidate(settings: Settings, read_model: str, number: int) -> None:
             change(registry, read_model, partial(hand_over, number=number))
             return
         # Under the lock: a catch-up that starts later finds a candidate and does not write to it.
-        with version_lock(settings, read_model, number, wait_s=LOCK_WAIT_S):
+        with version_lock(settings.home, read_model, number, wait_s=LOCK_WAIT_S):
             change(registry, read_model, partial(hand_over, number=number))
 
 

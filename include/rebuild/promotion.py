@@ -57,7 +57,7 @@ def roll_back_version(settings: Settings, read_model: str, number: int) -> Versi
     return _make_live(settings, read_model, number, roll_back, settings.rebuild.grace_h)
 
 
-def choose_rollback(settings: Settings, request: RollbackRequest, requested_at: datetime) -> int:
+def choose_rollback(bootstrap_servers: str, request: RollbackRequest, requested_at: datetime) -> int:
     """Return the number of the version that a rollback makes live. Call it only once: the rollback itself changes the result.
 
     requested_at: when the rollback was requested. A request without a version means the version before the one that was
@@ -65,7 +65,7 @@ def choose_rollback(settings: Settings, request: RollbackRequest, requested_at: 
 
     Raises NothingToRollBackToError, UnknownVersionError, or StaleRequestError when another version became live since.
     """
-    with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
+    with VersionRegistry(bootstrap_servers) as registry:
         record = record_of(registry, request.read_model)
     if request.version is not None:
         return request.version

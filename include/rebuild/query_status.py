@@ -1,17 +1,14 @@
 """The stream driver's status of one version's query."""
 
-from include.settings import Settings
 from include.stream.checkpoints import query_name
 from include.stream.status import FRESH_S, QueryStatus, read_queries
 
 
-def query_status(settings: Settings, read_model: str, number: int) -> QueryStatus | None:
+def query_status(bootstrap_servers: str, read_model: str, number: int) -> QueryStatus | None:
     """Return the status of a version's query that a running driver reported last, or None when it reports none.
 
     Raises KafkaUnavailableError when no broker responds.
     """
     name = query_name(read_model, number)
-    return next(
-        (query for query in read_queries(settings) if query.query == name and query.reported_age_s < FRESH_S),
-        None,
-    )
+    queries = read_queries(bootstrap_servers)
+    return next((query for query in queries if query.query == name and query.reported_age_s < FRESH_S), None)

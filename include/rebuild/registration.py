@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from include.declarations.read_model import load_read_models
 from include.rebuild.errors import NoSlotsError
 from include.rebuild.request import RebuildRequest
-from include.settings import Settings
+from include.settings import Settings, StreamSettings
 from include.stream.slot_planning import most_queries
 from include.versions.registry import VersionRegistry
 from include.versions.transitions import change, register
@@ -34,7 +34,7 @@ def register_candidate(settings: Settings, request: RebuildRequest, run_id: str)
             if changed is not record:
                 models = load_read_models(settings.read_models_dir)
                 records = registry.read() | {record.read_model: record}
-                check_slots(settings, records.values(), models)
+                check_slots(settings.stream, records.values(), models)
             return changed
 
         record = change(registry, request.read_model, decide)
@@ -43,7 +43,9 @@ def register_candidate(settings: Settings, request: RebuildRequest, run_id: str)
     return version
 
 
-def check_slots(settings: Settings, records: Iterable[ReadModelVersions], models: Collection[str]) -> None:
+def check_slots(
+    stream: StreamSettings, records: Iterable[ReadModelVersions], models: Collection[str]
+) -> None:
     """Raise NoSlotsError unless the stream driver has task slots for another version.
 
     models: the names of the declared read models. The registry may have versions of others, which are not folded.
@@ -52,7 +54,7 @@ def check_slots(settings: Settings, records: Iterable[ReadModelVersions], models
     queries = sum(
         len([v for v in record.versions if v.is_active or v.stage in UNFINISHED_STAGES]) for record in records
     )
-    slots = most_queries(settings, len(models))
+    slots = most_queries(stream, len(models))
     if queries < slots:
         return
     previous = [

@@ -16,9 +16,9 @@ from include.versions.version_record import UNFINISHED_STAGES, Stage, Version
 LOG = logging.getLogger(__name__)
 
 
-def previous_version(settings: Settings, read_model: str, number: int) -> Version | None:
+def previous_version(bootstrap_servers: str, read_model: str, number: int) -> Version | None:
     """Return the version if it is a previous one; None when it was retired or is live again."""
-    with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
+    with VersionRegistry(bootstrap_servers) as registry:
         version = record_of(registry, read_model).version(number)
     return version if version is not None and version.stage is Stage.PREVIOUS else None
 
@@ -108,6 +108,6 @@ def _clean_up(
         if left := find_leftovers(settings, read_model, version.number):
             remove_leftovers(settings, read_model, version.number)
             return f"removed leftovers of {name} ({version.stage}): {', '.join(left)}"
-    elif remove_staging(settings, read_model, version.number):
+    elif remove_staging(settings.lake_root, read_model, version.number):
         return f"removed the staging of {name}: it is {version.stage}"
     return None

@@ -10,7 +10,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient
 
 from include.errors import FoldlakeError, KafkaUnavailableError
 from include.kafka.topics import (
@@ -41,44 +40,43 @@ def remove_leftovers(settings: Settings, read_model: str, number: int) -> None:
 
     Waits until its writer has stopped; raises VersionLockedError when the writer does not stop.
     """
-    with version_lock(settings, read_model, number, wait_s=LOCK_WAIT_S):
-        _delete_topic(settings, changelog_topic(read_model, number))
-        for location in _locations(settings, read_model, number):
+    with version_lock(settings.home, read_model, number, wait_s=LOCK_WAIT_S):
+        _delete_topic(settings.kafka.bootstrap_servers, changelog_topic(read_model, number))
+        for location in _locations(settings.checkpoints, settings.lake_root, read_model, number):
             if _remove(location):
                 LOG.info("removed %s", location)
 
 
-def remove_staging(settings: Settings, read_model: str, number: int) -> bool:
+def remove_staging(lake_root: str, read_model: str, number: int) -> bool:
     """Remove a version's staging table, which is not used after the promotion; return whether it existed."""
-    return _remove(staging_path(settings, read_model, number))
+    return _remove(staging_path(lake_root, read_model, number))
 
 
 def find_leftovers(settings: Settings, read_model: str, number: int) -> list[str]:
     """Return what is left of a version: topic names and paths."""
     topic = changelog_topic(read_model, number)
-    left = [topic] if partition_count(_admin(settings), topic) is not None else []
-    return left + [path for path in _locations(settings, read_model, number) if _exists(path)]
+    admin = admin_client(settings.kafka.bootstrap_servers)
+    left = [topic] if partition_count(admin, topic) is not None else []
+    locations = _locations(settings.checkpoints, settings.lake_root, read_model, number)
+    return left + [path for path in locations if _exists(path)]
 
 
-def _locations(settings: Settings, read_model: str, number: int) -> list[str]:
-    checkpoint = checkpoint_path(settings, read_model, number)
+def _locations(checkpoints: str, lake_root: str, read_model: str, number: int) -> list[str]:
+    checkpoint = checkpoint_path(checkpoints, read_model, number)
     rule = fold_rule_path(checkpoint)
     folder, _, name = rule.rpartition("/")
     return [
         checkpoint,
         rule,
         f"{folder}/.{name}.crc",  # Hadoop's checksum of it, on local disks
-        compaction_checkpoint(settings, read_model, number),
-        staging_path(settings, read_model, number),
+        compaction_checkpoint(checkpoints, read_model, number),
+        staging_path(lake_root, read_model, number),
     ]
 
 
-def _admin(settings: Settings) -> AdminClient:
-    return admin_client(settings.kafka.bootstrap_servers)
-
-
-def _delete_topic(settings: Settings, topic: str) -> None:
-    admin = _admin(settings)  # a reference for the whole function: the client's requests end with it
+def _delete_topic(bootstrap_servers: str, topic: str) -> None:
+    # A reference for the whole function: the client's requests end with it.
+    admin = admin_client(bootstrap_servers)
     for future in admin.delete_topics([topic], operation_timeout=ADMIN_TIMEOUT_S).values():
         try:
             future.result(ADMIN_TIMEOUT_S * 2)

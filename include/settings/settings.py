@@ -90,6 +90,11 @@ class Settings(BaseSettings):
         return self.lake.dir or str(self.home / "lake")
 
     @property
+    def reports_base_url(self) -> str:
+        """Base URL of the server of the quality checks' reports."""
+        return self.quality.reports_url or f"http://127.0.0.1:{self.query_ports[0]}"
+
+    @property
     def store_dir(self) -> Path:
         """Directory of this node's local store."""
         return self.node.store_dir or self.home / "nodes" / self.node.name

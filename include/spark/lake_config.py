@@ -1,6 +1,6 @@
 """Spark's settings for the jobs that read and write the lake, as data, because they are needed to launch the JVM."""
 
-from include.settings import Settings
+from include.settings import LakeSettings
 from include.spark.stream_config import FORGET_SOON, JAVA_OPTIONS, LOOPBACK
 
 LAKE_CONFIG: dict[str, str] = FORGET_SOON | {
@@ -34,12 +34,12 @@ DECODE_ONCE: dict[str, str] = {
 }
 
 
-def lake_config(settings: Settings) -> dict[str, str]:
+def lake_config(lake: LakeSettings) -> dict[str, str]:
     """Return every Spark setting of a lake job except its master and jars."""
     config = LAKE_CONFIG | {
-        "spark.driver.memory": f"{settings.lake.driver_memory_mb}m",
-        "spark.sql.shuffle.partitions": str(settings.lake.shuffle_partitions),
+        "spark.driver.memory": f"{lake.driver_memory_mb}m",
+        "spark.sql.shuffle.partitions": str(lake.shuffle_partitions),
     }
-    if settings.lake.master.startswith("local"):
+    if lake.master.startswith("local"):
         config |= {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
     return config

@@ -1,7 +1,9 @@
 """Spark's settings for the stream driver, as data, because they are needed to launch the JVM."""
 
+from pathlib import Path
+
 from include.declarations.read_model import load_read_models
-from include.settings import Settings
+from include.settings import Settings, TopicSettings
 from include.stream.slot_planning import shuffle_partitions, task_slots
 
 # Keeps Avro from allocating an arbitrary length read from a damaged record; no Kafka record is larger.
@@ -48,26 +50,29 @@ STREAM_CONFIG: dict[str, str] = FORGET_SOON | {
 LOOPBACK = "127.0.0.1"
 
 
-def source_partitions(settings: Settings) -> list[int]:
+def source_partitions(topics: TopicSettings, read_models_dir: Path | None) -> list[int]:
     """Return the number of partitions of each declared read model's source."""
-    models = load_read_models(settings.read_models_dir).values()
-    return [model.partitions(settings.topics) for model in models]
+    models = load_read_models(read_models_dir).values()
+    return [model.partitions(topics) for model in models]
 
 
 def stream_master(settings: Settings) -> str:
     """Return the Spark master: the setting, or `local[N]` with a slot for every task that never ends."""
-    return settings.stream.master or f"local[{task_slots(settings, source_partitions(settings))}]"
+    if settings.stream.master:
+        return settings.stream.master
+    partitions = source_partitions(settings.topics, settings.read_models_dir)
+    return f"local[{task_slots(settings.stream, partitions)}]"
 
 
 def stream_config(settings: Settings) -> dict[str, str]:
     """Return every Spark setting of the stream driver except its master and jars."""
-    partitions = source_partitions(settings)
+    partitions = source_partitions(settings.topics, settings.read_models_dir)
     config = STREAM_CONFIG | {
         "spark.driver.memory": f"{settings.stream.driver_memory_mb}m",
         # A query whose source has a different number of partitions overrides this when it starts.
-        "spark.sql.shuffle.partitions": str(shuffle_partitions(settings, max(partitions))),
+        "spark.sql.shuffle.partitions": str(shuffle_partitions(settings.stream, max(partitions))),
         # On a cluster, the driver claims only its own slots: a rebuild's catch-up runs beside it.
-        "spark.cores.max": str(task_slots(settings, partitions)),
+        "spark.cores.max": str(task_slots(settings.stream, partitions)),
     }
     # A cluster's workers connect back to the driver: Spark detects the driver's host unless it is set.
     host = settings.stream.driver_host or ("" if settings.stream.master else LOOPBACK)

@@ -1,16 +1,14 @@
 """The paths of each version's checkpoints."""
 
-from include.settings import Settings
-
 
 def query_name(model_name: str, version: int) -> str:
     """Return the name of a version's query, which is also its checkpoint's path below the root."""
     return f"{model_name}/v{version}"
 
 
-def checkpoint_path(settings: Settings, model_name: str, version: int) -> str:
+def checkpoint_path(checkpoints: str, model_name: str, version: int) -> str:
     """Return the checkpoint of a version's query: a local path, or a URI."""
-    return f"{settings.checkpoints}/{query_name(model_name, version)}"
+    return f"{checkpoints}/{query_name(model_name, version)}"
 
 
 def fold_rule_path(checkpoint: str) -> str:
@@ -21,6 +19,6 @@ def fold_rule_path(checkpoint: str) -> str:
     return f"{checkpoint}.fold"
 
 
-def compaction_checkpoint(settings: Settings, model_name: str, version: int) -> str:
+def compaction_checkpoint(checkpoints: str, model_name: str, version: int) -> str:
     """Return the folder of compaction's checkpoints for a version: one for each time that the version became live."""
-    return f"{settings.checkpoints}/compaction/{query_name(model_name, version)}"
+    return f"{checkpoints}/compaction/{query_name(model_name, version)}"

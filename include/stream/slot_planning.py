@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 
-from include.settings import Settings
+from include.settings import StreamSettings
 
 # The dead-letter query of a source has no shuffle: one task per source partition.
 DEAD_LETTER_QUERIES = 1
@@ -32,29 +32,29 @@ class SlotClaim:
     order: int = 0
 
 
-def shuffle_partitions(settings: Settings, partitions: int) -> int:
+def shuffle_partitions(stream: StreamSettings, partitions: int) -> int:
     """Return the number of shuffle partitions of a query whose source has `partitions`: the setting, or the same number."""
-    return settings.stream.shuffle_partitions or partitions
+    return stream.shuffle_partitions or partitions
 
 
-def query_slots(settings: Settings, partitions: int) -> int:
+def query_slots(stream: StreamSettings, partitions: int) -> int:
     """Return the task slots of one version's query whose source has `partitions`."""
-    return partitions + shuffle_partitions(settings, partitions)
+    return partitions + shuffle_partitions(stream, partitions)
 
 
-def task_slots(settings: Settings, source_partitions: Collection[int]) -> int:
+def task_slots(stream: StreamSettings, source_partitions: Collection[int]) -> int:
     """Return the task slots for one live version of each read model, spare queries for candidates, and dead letters.
 
     source_partitions: the number of partitions of each read model's source. A spare query is sized for the largest source.
     """
-    queries = [query_slots(settings, partitions) for partitions in source_partitions]
-    spare = settings.stream.spare_queries * max(queries, default=0)
+    queries = [query_slots(stream, partitions) for partitions in source_partitions]
+    spare = stream.spare_queries * max(queries, default=0)
     return sum(queries) + spare + DEAD_LETTER_QUERIES * sum(source_partitions)
 
 
-def most_queries(settings: Settings, read_models: int) -> int:
+def most_queries(stream: StreamSettings, read_models: int) -> int:
     """Return how many versions can be folded concurrently: a live one of each read model, and the spare ones."""
-    return read_models + settings.stream.spare_queries
+    return read_models + stream.spare_queries
 
 
 def queries_with_slots(claims: Mapping[str, SlotClaim], running: Collection[str], available: int) -> set[str]:

@@ -112,11 +112,11 @@ def read_stream_status(settings: Settings) -> StreamStatus:
     )
 
 
-def read_queries(settings: Settings) -> tuple[QueryStatus, ...]:
+def read_queries(bootstrap_servers: str) -> tuple[QueryStatus, ...]:
     """Return the driver's last report on each query, regardless of its age; raises KafkaUnavailableError."""
-    consumer = log_consumer(settings.kafka.bootstrap_servers)
+    consumer = log_consumer(bootstrap_servers)
     try:
-        admin = admin_client(settings.kafka.bootstrap_servers)
+        admin = admin_client(bootstrap_servers)
         return tuple(_queries(admin, consumer))
     finally:
         consumer.close()

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from include.errors import FoldlakeError
 from include.files import FileLockedError, file_lock
-from include.settings import Settings
 
 LOG = logging.getLogger(__name__)
 
@@ -19,14 +18,12 @@ class VersionLockedError(FoldlakeError):
     """Another process writes this version's checkpoint."""
 
 
-def lock_path(settings: Settings, read_model: str, number: int) -> Path:
+def lock_path(home: Path, read_model: str, number: int) -> Path:
     """Return the file on which the only writer of a version holds an exclusive `flock`."""
-    return settings.home / "version-locks" / read_model / f"v{number}.lock"
+    return home / "version-locks" / read_model / f"v{number}.lock"
 
 
-def version_lock(
-    settings: Settings, read_model: str, number: int, *, wait_s: float
-) -> AbstractContextManager[None]:
+def version_lock(home: Path, read_model: str, number: int, *, wait_s: float) -> AbstractContextManager[None]:
     """Hold a version's lock for a block of code.
 
     Raises VersionLockedError when another process holds it for longer than `wait_s` seconds.
@@ -39,7 +36,7 @@ def version_lock(
         )
 
     return file_lock(
-        lock_path(settings, read_model, number),
+        lock_path(home, read_model, number),
         wait_s=wait_s,
         error=locked,
         while_waiting=lambda waited_s: LOG.info(

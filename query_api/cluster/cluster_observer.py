@@ -10,7 +10,6 @@ from include.errors import KafkaUnavailableError
 from include.kafka.log_reading import log_consumer
 from include.kafka.topics import admin_client
 from include.nodes.routing_table import RoutingTable, routing_table
-from include.settings import Settings
 from include.versions.registry import VersionRegistry
 from include.versions.version_record import ReadModelVersions
 from query_api.store.base import Binding
@@ -42,13 +41,15 @@ class ClusterView:
 class ClusterObserver:
     """Reads a ClusterView from Kafka. Not thread-safe."""
 
-    def __init__(self, settings: Settings, source_topics: Mapping[str, str]) -> None:
+    def __init__(
+        self, bootstrap_servers: str, replication_factor: int, source_topics: Mapping[str, str]
+    ) -> None:
         """Observe the read models whose names and source topics are given."""
         self._source_topics = source_topics
-        self._bootstrap_servers = settings.kafka.bootstrap_servers
-        self._versions = VersionRegistry(settings.kafka.bootstrap_servers, settings.topics.replication_factor)
-        self._admin = admin_client(settings.kafka.bootstrap_servers)
-        self._consumer = log_consumer(settings.kafka.bootstrap_servers)
+        self._bootstrap_servers = bootstrap_servers
+        self._versions = VersionRegistry(bootstrap_servers, replication_factor)
+        self._admin = admin_client(bootstrap_servers)
+        self._consumer = log_consumer(bootstrap_servers)
         self._routing = RoutingTable()
         self._facts: dict[str, TopicFacts] = {}
         self._facts_at = float("-inf")

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from include.nodes.routing_table import GROUP
-from include.settings import Settings
+from include.settings import NodeSettings
 from query_api.errors import FencedError
 
 # Three heartbeats fit into the shortest session timeout that a broker allows by default (6 s).
@@ -24,21 +24,21 @@ log = logging.getLogger(__name__)
 class Membership:
     """Joins the group and keeps `assigned` up to date. One thread calls `run_once` in a loop."""
 
-    def __init__(self, settings: Settings, on_change: Callable[[], None]) -> None:
+    def __init__(self, bootstrap_servers: str, node: NodeSettings, on_change: Callable[[], None]) -> None:
         self._on_change = on_change
         self._topics: frozenset[str] = frozenset()
         self.assigned: frozenset[tuple[str, int]] = frozenset()
         self.has_joined = False
         self._consumer = Consumer(
             {
-                "bootstrap.servers": settings.kafka.bootstrap_servers,
+                "bootstrap.servers": bootstrap_servers,
                 "group.id": GROUP,
                 # A restart within the session timeout gets its partitions back without a rebalance.
-                "group.instance.id": settings.node.name,
+                "group.instance.id": node.name,
                 # The routing table is built from the group's description, which contains each member's client id.
-                "client.id": settings.node.advertised_url,
+                "client.id": node.advertised_url,
                 "partition.assignment.strategy": "cooperative-sticky",
-                "session.timeout.ms": settings.node.session_timeout_s * 1000,
+                "session.timeout.ms": node.session_timeout_s * 1000,
                 "heartbeat.interval.ms": HEARTBEAT_INTERVAL_MS,
                 "topic.metadata.refresh.interval.ms": METADATA_REFRESH_MS,
                 "enable.auto.commit": False,

@@ -73,7 +73,7 @@ def create_wsgi(settings: Settings) -> FastPath:
     Raises ReadModelError or SchemaError when a read model's declarations are not valid.
     """
     apis = load_apis(settings.read_models_dir)
-    local = LocalLookup(settings)
+    local = LocalLookup(settings.store_dir, settings.node)
     local.watch()
     lookups = Lookups(local, Peers())
     router = LookupRouter(lookups, compile_lookups(apis))

@@ -6,12 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from include.kafka.record_schema import RecordSchema
 from include.kafka.state_record import StateRecord, decode_state_record
 from include.position import SOURCE_OFFSET
-from include.settings import Settings
+from include.settings import NodeSettings
 from query_api.cluster.node_state import ModelState, NodeState, NodeStateWatch
 from query_api.errors import StoreDamagedError, StoreMissingError
 from query_api.lookup.lookup_failures import FailureReason, LookupFailedError
@@ -83,11 +84,11 @@ class LocalPage:
 class LocalLookup:
     """Looks keys up in this node's stores. One per HTTP worker process; thread-safe."""
 
-    def __init__(self, settings: Settings) -> None:
-        self.node_name = settings.node.name
-        self._watch = NodeStateWatch(settings.store_dir)
-        self._max_age_s = float(settings.node.session_timeout_s)
-        directory = StoreDirectory(settings.store_dir, load_backend(settings.node))
+    def __init__(self, store_dir: Path, node: NodeSettings) -> None:
+        self.node_name = node.name
+        self._watch = NodeStateWatch(store_dir)
+        self._max_age_s = float(node.session_timeout_s)
+        directory = StoreDirectory(store_dir, load_backend(node))
         self.max_key_bytes = directory.max_key_bytes
         self._stores = OpenStores(directory)
         self._state: NodeState | None = None

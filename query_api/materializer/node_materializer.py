@@ -43,9 +43,11 @@ class Materializer:
         self._changed = threading.Event()
         self._stopping = threading.Event()
         self._observe_now = threading.Event()
-        self._membership = Membership(settings, self._on_assignment)
-        self._observer = ClusterObserver(settings, self._source_topics)
-        self._registry_watch = RegistryWatch(settings, self._observe_now.set)
+        self._membership = Membership(settings.kafka.bootstrap_servers, settings.node, self._on_assignment)
+        self._observer = ClusterObserver(
+            settings.kafka.bootstrap_servers, settings.topics.replication_factor, self._source_topics
+        )
+        self._registry_watch = RegistryWatch(settings.kafka.bootstrap_servers, self._observe_now.set)
         self._view: ClusterView | None = None
         self._waiting_for = "Kafka"
         self._versions = VersionFollowers(self._directory, self._start_follower, self._forget)

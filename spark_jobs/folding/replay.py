@@ -20,14 +20,14 @@ LOG = logging.getLogger(__name__)
 RECORDS_PER_TASK = 250_000
 
 
-def source_ends(settings: Settings, topic: str) -> Offsets:
+def source_ends(bootstrap_servers: str, topic: str) -> Offsets:
     """Return the current end offset of each partition of a source topic.
 
     Raises KafkaUnavailableError when the broker does not answer or the topic does not exist.
     """
-    consumer = log_consumer(settings.kafka.bootstrap_servers)
+    consumer = log_consumer(bootstrap_servers)
     try:
-        admin = admin_client(settings.kafka.bootstrap_servers)
+        admin = admin_client(bootstrap_servers)
         partitions = partition_count(admin, topic)
         if partitions is None:
             message = f"Topic {topic} does not exist: start the stream driver on this Kafka first."
@@ -38,7 +38,7 @@ def source_ends(settings: Settings, topic: str) -> Offsets:
 
 
 def topic_records(
-    spark: SparkSession, settings: Settings, topic: str, until: Offsets, since: Offsets | None = None
+    spark: SparkSession, bootstrap_servers: str, topic: str, until: Offsets, since: Offsets | None = None
 ) -> DataFrame:
     """Return a topic's records up to these end offsets, as Spark's Kafka source has them.
 
@@ -46,7 +46,7 @@ def topic_records(
     """
     return (
         spark.read.format("kafka")
-        .option("kafka.bootstrap.servers", settings.kafka.bootstrap_servers)
+        .option("kafka.bootstrap.servers", bootstrap_servers)
         .option("subscribe", topic)
         .option("startingOffsets", "earliest" if since is None else _starts(topic, since, until))
         # Fixed ends: otherwise Spark reads up to the ends at the time of planning.
@@ -76,14 +76,14 @@ def replayed_events(
     The columns are those of the stream: key, partition, offset, event_type, each event type's struct, and their shared fields.
     All schema ids in the log are looked up first.
     """
-    records = topic_records(spark, settings, model.source_topic, until, since)
-    ids = known_schema_ids(settings, model.source_topic, records)
+    records = topic_records(spark, settings.kafka.bootstrap_servers, model.source_topic, until, since)
+    ids = known_schema_ids(settings.registry.url, model.source_topic, records)
     return good_events(EventDecoder(model.event_schemas, ids).decode(records))
 
 
-def known_schema_ids(settings: Settings, topic: str, records: DataFrame) -> SchemaIds:
+def known_schema_ids(registry_url: str, topic: str, records: DataFrame) -> SchemaIds:
     """Return the schema ids in these records as found in the registry; unknown ones are rejected, as in the stream."""
-    schemas = RegistrySchemas(SchemaRegistry(settings.registry.url), topic)
+    schemas = RegistrySchemas(SchemaRegistry(registry_url), topic)
     header = substring(col("value"), 1, HEADER_BYTES).alias("header")
     found = {
         bytes(row.header) for row in records.select(header).distinct().collect() if row.header is not None

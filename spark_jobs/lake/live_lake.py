@@ -41,24 +41,24 @@ class LiveLake:
     counts: RecordCounts | None
 
 
-def lake_table(spark: SparkSession, settings: Settings, model: ReadModel) -> LakeTable:
+def lake_table(spark: SparkSession, lake_root: str, retention_h: float, model: ReadModel) -> LakeTable:
     """Return the table that analysts read."""
-    return LakeTable(spark, model, table_path(settings, model.name), settings.lake.retention_h)
+    return LakeTable(spark, model, table_path(lake_root, model.name), retention_h)
 
 
-def live_version(settings: Settings, model: ReadModel) -> Version | None:
+def live_version(bootstrap_servers: str, model: ReadModel) -> Version | None:
     """Return the live version, or None if there is none yet."""
-    with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
+    with VersionRegistry(bootstrap_servers) as registry:
         record = registry.read().get(model.name)
     return None if record is None else record.live
 
 
-def folded_up_to(spark: SparkSession, settings: Settings, model: ReadModel, version: Version) -> Offsets:
+def folded_up_to(spark: SparkSession, checkpoints: str, model: ReadModel, version: Version) -> Offsets:
     """Return source partition -> offset below which every event is in the version's changelog.
 
     Call this before reading the changelog's end offsets: the changelog up to those ends is then complete up to this result.
     """
-    checkpoint = checkpoint_path(settings, model.name, version.number)
+    checkpoint = checkpoint_path(checkpoints, model.name, version.number)
     return committed_offsets(spark, checkpoint, model.source_topic)
 
 
@@ -68,22 +68,22 @@ def promote(spark: SparkSession, settings: Settings, model: ReadModel) -> LiveLa
     Returns None when there is no live version yet, or its changelog does not exist.
     Raises LakeLockedError when another process writes to the table.
     """
-    with lake_lock(settings, model.name):
+    with lake_lock(settings.home, model.name):
         return ensure_live_version(spark, settings, model)
 
 
 def ensure_live_version(spark: SparkSession, settings: Settings, model: ReadModel) -> LiveLake | None:
     """Like `promote`, for a caller that holds the table's lock."""
-    version = live_version(settings, model)
+    version = live_version(settings.kafka.bootstrap_servers, model)
     if version is None:
         LOG.info("%s has no live version yet: nothing to do", model.name)
         return None
-    complete_up_to = folded_up_to(spark, settings, model, version)
+    complete_up_to = folded_up_to(spark, settings.checkpoints, model, version)
     changelog = changelog_now(settings.kafka.bootstrap_servers, version.changelog_topic)
     if changelog is None:
         LOG.info("%s has no topic %s yet: nothing to do", model.name, version.changelog_topic)
         return None
-    table = lake_table(spark, settings, model)
+    table = lake_table(spark, settings.lake_root, settings.lake.retention_h, model)
     table.ensure()
     newest = table.newest_commit()
     if newest is not None and newest.tag.version == version.number:
@@ -123,7 +123,7 @@ def _overwrite(
     topic = changelog_topic(model.name, tag.version)
     LOG.info("lake/%s: reading version %d from %s", model.name, tag.version, topic)
     writers = SchemaRegistry(settings.registry.url).schema_ids(topic)
-    records = topic_records(spark, settings, topic, tag.changelog_offsets)
+    records = topic_records(spark, settings.kafka.bootstrap_servers, topic, tag.changelog_offsets)
     newest = newest_records(spark, model, writers, records).persist()
     try:
         counts = count_records(newest)

@@ -51,7 +51,11 @@ def open_check(spark: SparkSession, settings: Settings, request: CheckRequest) -
     while True:
         check = _open(spark, settings, request)
         waited_s = time.monotonic() - started_s
-        if check.agrees or request.version is not None or waited_s > _wait_limit_s(check, settings, started):
+        if (
+            check.agrees
+            or request.version is not None
+            or waited_s > _wait_limit_s(check, settings.quality.wait_s, started)
+        ):
             return check
         LOG.info(
             "version %d is live, but the lake contains another one: reloading both",
@@ -61,13 +65,13 @@ def open_check(spark: SparkSession, settings: Settings, request: CheckRequest) -
         time.sleep(POLL_S)
 
 
-def _wait_limit_s(check: OpenedCheck, settings: Settings, started: datetime) -> float:
+def _wait_limit_s(check: OpenedCheck, wait_s: float, started: datetime) -> float:
     """Return for how long after the start a table may contain another version than the live one."""
     since = check.target.version.live_since
     if not since:
-        return settings.quality.wait_s
+        return wait_s
     left_s = LAKE_FOLLOWS_WITHIN_S - (started - datetime.fromisoformat(since)).total_seconds()
-    return max(settings.quality.wait_s, min(left_s, LAKE_FOLLOWS_WITHIN_S))
+    return max(wait_s, min(left_s, LAKE_FOLLOWS_WITHIN_S))
 
 
 def _open(spark: SparkSession, settings: Settings, request: CheckRequest) -> OpenedCheck:

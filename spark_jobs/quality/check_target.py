@@ -21,14 +21,14 @@ def target_of(spark: SparkSession, settings: Settings, request: CheckRequest) ->
     Raises QualityError when the version does not exist, UnknownReadModelError, KafkaUnavailableError.
     """
     model = read_model(request.read_model, settings.read_models_dir)
-    version = _version(settings, request)
+    version = _version(settings.kafka.bootstrap_servers, request)
     record = record_type(spark, model, version.fold_revision)
     return Target(
         spark,
         settings,
         model,
         version,
-        source_ends(settings, model.source_topic),
+        source_ends(settings.kafka.bootstrap_servers, model.source_topic),
         version.is_active,
         state_type(record),
         position_types(record),
@@ -44,8 +44,8 @@ def lost_events(target: Target) -> dict[int, int]:
         consumer.close()
 
 
-def _version(settings: Settings, request: CheckRequest) -> Version:
-    with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
+def _version(bootstrap_servers: str, request: CheckRequest) -> Version:
+    with VersionRegistry(bootstrap_servers) as registry:
         record = registry.read().get(request.read_model)
     if record is None:
         message = f"The version registry has no {request.read_model!r}: start the stream driver on this Kafka first."

@@ -9,7 +9,6 @@ from pyspark.sql.functions import col, current_timestamp
 
 from include.lake.tables import quality_path
 from include.quality.check import CheckResult
-from include.settings import Settings
 
 COLUMNS = (
     "run_id string, read_model string, version int, store string, mode string, expectation string, passed boolean, "
@@ -19,7 +18,7 @@ COLUMNS = (
 MAINTENANCE_COMMITS = 50
 
 
-def record(spark: SparkSession, settings: Settings, result: CheckResult) -> None:
+def record(spark: SparkSession, lake_root: str, retention_h: float, result: CheckResult) -> None:
     """Write a check's rows in one commit, replacing those of an earlier attempt of its run; compact the table every 50 commits."""
     request = result.request
     rows: list[tuple[Any, ...]] = [
@@ -40,7 +39,7 @@ def record(spark: SparkSession, settings: Settings, result: CheckResult) -> None
         )
         for e in result.expectations
     ]
-    path = quality_path(settings)
+    path = quality_path(lake_root)
     frame = spark.createDataFrame(rows, COLUMNS).withColumn("checked_at", current_timestamp()).coalesce(1)
     writer = frame.write.format("delta").option("mergeSchema", "true")
     earlier = _rows_of(request.run_id)
@@ -49,7 +48,7 @@ def record(spark: SparkSession, settings: Settings, result: CheckResult) -> None
     else:
         # An append reads nothing, so it cannot conflict with another check.
         writer.mode("append").save(path)
-    _maintain(spark, settings, path)
+    _maintain(spark, retention_h, path)
 
 
 def _rows_of(run_id: str) -> str:
@@ -64,10 +63,10 @@ def _has(spark: SparkSession, path: str, condition: str) -> bool:
     return not DeltaTable.forPath(spark, path).toDF().where(condition).isEmpty()
 
 
-def _maintain(spark: SparkSession, settings: Settings, path: str) -> None:
+def _maintain(spark: SparkSession, retention_h: float, path: str) -> None:
     table = DeltaTable.forPath(spark, path)
     newest = table.history(1).select(col("version")).first()
     if newest is None or newest.version % MAINTENANCE_COMMITS != MAINTENANCE_COMMITS - 1:
         return
     table.optimize().executeCompaction()
-    table.vacuum(settings.lake.retention_h)
+    table.vacuum(retention_h)

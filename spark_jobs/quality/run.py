@@ -142,7 +142,7 @@ class _Comparison:
     ) -> tuple[DataFrame, Replay]:
         target, started_s = self._target, time.monotonic()
         # These ends are beyond every stored position, because the stores were read before.
-        until = source_ends(target.settings, target.model.source_topic)
+        until = source_ends(target.settings.kafka.bootstrap_servers, target.model.source_topic)
         replay = replay_fold(target, positions_of(records), distinct_cuts(self._replicas), until, only)
         LOG.info("replayed %s events in %.1f s", f"{replay.events:,}", time.monotonic() - started_s)
         return compare(target, self._replicas, records, replay, sample), replay

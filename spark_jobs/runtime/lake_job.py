@@ -21,7 +21,7 @@ def run_lake_job(name: str, job: Callable[[SparkSession, Settings], None]) -> No
     configure_logging()
     die_with_parent()
     settings = Settings()
-    spark = spark_session(f"foldlake-{name}", lake_config(settings))
+    spark = spark_session(f"foldlake-{name}", lake_config(settings.lake))
     try:
         job(spark, settings)
     except FoldlakeError as error:

@@ -6,12 +6,13 @@ import secrets
 import subprocess
 from contextlib import suppress
 from importlib.metadata import version
+from pathlib import Path
 
 from include.airflow.client import AirflowApi, AirflowUnavailableError, RunState
 from include.airflow.login import USER, airflow_api, airflow_home, passwords_path
 from include.airflow.names import SPARK_LAKE_CONNECTION, SPARK_STREAM_CONNECTION, STREAM_DAG
 from include.errors import FoldlakeError
-from include.settings import CHECKOUT, Settings
+from include.settings import CHECKOUT, AirflowSettings, Settings
 from include.spark.stream_config import stream_master
 from include.waiting import retry, wait_for
 from stack.launchers import stream_driver
@@ -39,10 +40,10 @@ def environment(settings: Settings) -> dict[str, str]:
     return {
         **settings_environment(settings),
         **_RECOVERY,
-        "AIRFLOW_HOME": str(airflow_home(settings)),
+        "AIRFLOW_HOME": str(airflow_home(settings.home)),
         "PYTHONPATH": str(CHECKOUT),
         # The interpreter that stack/bin/spark-submit-supervised uses.
-        "FOLDLAKE_PYTHON": str(Tools(settings).main_python),
+        "FOLDLAKE_PYTHON": str(Tools(settings.tools).main_python),
         # Calls between Airflow's components stay on this machine, even if the user has configured a proxy.
         "NO_PROXY": ",".join(filter(None, (os.environ.get("NO_PROXY"), "127.0.0.1", "localhost"))),
         f"AIRFLOW_CONN_{SPARK_STREAM_CONNECTION.upper()}": json.dumps(
@@ -58,13 +59,13 @@ def environment(settings: Settings) -> dict[str, str]:
         "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{url}/execution/",
         "AIRFLOW__CORE__HOSTNAME_CALLABLE": "socket.gethostname",
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{USER}:admin",
-        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(passwords_path(settings)),
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(passwords_path(settings.home)),
         "AIRFLOW__API__HOST": "127.0.0.1",
         "AIRFLOW__API__PORT": str(settings.airflow.port),
         "AIRFLOW__API__BASE_URL": url,
         # Also how long the server waits for open connections when it stops.
         "AIRFLOW__API__WORKER_TIMEOUT": "5",
-        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": database_url(settings),
+        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": database_url(settings.home, settings.airflow),
     }
 
 
@@ -90,9 +91,9 @@ _RECOVERY = {
 }
 
 
-def database_url(settings: Settings) -> str:
+def database_url(home: Path, airflow: AirflowSettings) -> str:
     """Return the SQLAlchemy URL of Airflow's database: the setting, or SQLite in Airflow's home."""
-    return settings.airflow.database_url or f"sqlite:///{airflow_home(settings) / 'airflow.db'}"
+    return airflow.database_url or f"sqlite:///{airflow_home(home) / 'airflow.db'}"
 
 
 def prepare(settings: Settings) -> None:
@@ -101,15 +102,15 @@ def prepare(settings: Settings) -> None:
     Raises:
         AirflowSetupError: the database could not be created or migrated.
     """
-    airflow_home(settings).mkdir(parents=True, exist_ok=True)
-    _prepare_login(settings)
+    airflow_home(settings.home).mkdir(parents=True, exist_ok=True)
+    _prepare_login(settings.home, settings.airflow.password)
     _prepare_database(settings)
 
 
 def processes(settings: Settings) -> list[Process]:
     """Return Airflow's processes. They start in any order: each waits for the others that it needs."""
     health = AirflowApi(settings.airflow.base_url).health
-    python = str(Tools(settings).main_python)
+    python = str(Tools(settings.tools).main_python)
     common = environment(settings)
 
     def component(name: str, *arguments: str, health_name: str, port: int | None = None) -> Process:
@@ -143,7 +144,7 @@ def after_start(settings: Settings) -> None:
     """
 
     def unpause() -> None:
-        client = airflow_api(settings)
+        client = airflow_api(settings.home, settings.airflow)
         if client.dag_exists(STREAM_DAG):
             client.set_paused(STREAM_DAG, paused=False)
 
@@ -161,24 +162,24 @@ def before_stop(settings: Settings) -> None:
     A scheduler that is stopped while a stream runs would wait for it forever. If Airflow does not answer, its steps are
     skipped; the driver is stopped in any case.
     """
-    client = _paused(settings)
-    graceful = stream_driver.stop(settings, timeout_s=DRIVER_STOP_TIMEOUT_S)
+    client = _paused(settings.home, settings.airflow)
+    graceful = stream_driver.stop(settings.home, timeout_s=DRIVER_STOP_TIMEOUT_S)
     if client is not None:
         with suppress(AirflowUnavailableError):
-            _end_runs(settings, client, "success" if graceful else "failed")
+            _end_runs(settings.home, client, "success" if graceful else "failed")
 
 
-def _paused(settings: Settings) -> AirflowApi | None:
+def _paused(home: Path, airflow: AirflowSettings) -> AirflowApi | None:
     """Pause the stream's DAG; return a client of this Airflow, or None if it does not answer."""
     try:
-        client = airflow_api(settings)
+        client = airflow_api(home, airflow)
         client.set_paused(STREAM_DAG, paused=True)
     except (AirflowUnavailableError, OSError, ValueError):
         return None
     return client
 
 
-def _end_runs(settings: Settings, client: AirflowApi, state: RunState) -> None:
+def _end_runs(home: Path, client: AirflowApi, state: RunState) -> None:
     """Wait until the driver's task has ended, then end its run, which Airflow would do only a minute later."""
     runs = client.active_runs(STREAM_DAG)
 
@@ -186,7 +187,7 @@ def _end_runs(settings: Settings, client: AirflowApi, state: RunState) -> None:
         if not any(client.running_tasks(STREAM_DAG, run_id) for run_id in runs):
             return True
         # A task that was just starting may have launched its driver only after the first stop.
-        stream_driver.stop(settings, timeout_s=DRIVER_STOP_TIMEOUT_S)
+        stream_driver.stop(home, timeout_s=DRIVER_STOP_TIMEOUT_S)
         return False
 
     wait_for(tasks_ended, timeout_s=RUN_END_TIMEOUT_S, poll_s=POLL_INTERVAL_S)
@@ -194,23 +195,23 @@ def _end_runs(settings: Settings, client: AirflowApi, state: RunState) -> None:
         client.mark_run(STREAM_DAG, run_id, state)
 
 
-def _prepare_login(settings: Settings) -> None:
-    path = passwords_path(settings)
-    if settings.airflow.password or not path.exists():
+def _prepare_login(home: Path, password: str) -> None:
+    path = passwords_path(home)
+    if password or not path.exists():
         path.touch(mode=0o600)
-        path.write_text(json.dumps({USER: settings.airflow.password or secrets.token_urlsafe(9)}))
+        path.write_text(json.dumps({USER: password or secrets.token_urlsafe(9)}))
 
 
 def _prepare_database(settings: Settings) -> None:
     """Run `airflow db migrate` unless this version of Airflow has already migrated this database."""
-    stamp = airflow_home(settings) / "migrated.txt"
-    wanted = f"{version('apache-airflow-core')} {database_url(settings)}"
-    database = airflow_home(settings) / "airflow.db"
+    stamp = airflow_home(settings.home) / "migrated.txt"
+    wanted = f"{version('apache-airflow-core')} {database_url(settings.home, settings.airflow)}"
+    database = airflow_home(settings.home) / "airflow.db"
     exists = database.exists() or bool(settings.airflow.database_url)
     if exists and stamp.exists() and stamp.read_text() == wanted:
         return
     done = subprocess.run(
-        (str(Tools(settings).main_python), "-m", "airflow", "db", "migrate"),
+        (str(Tools(settings.tools).main_python), "-m", "airflow", "db", "migrate"),
         env={**os.environ, **environment(settings)},
         capture_output=True,
         text=True,

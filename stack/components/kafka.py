@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient
 
 from include.errors import FoldlakeError
 from include.files import write_atomically
-from include.settings import Settings
+from include.settings import KafkaSettings, Settings, TopicSettings
 from stack.supervision.process import Process
 from stack.tools import Tools
 
@@ -41,9 +41,9 @@ class KafkaSetupError(FoldlakeError):
     """The broker's storage could not be prepared."""
 
 
-def data_directory(settings: Settings) -> Path:
+def data_directory(home: Path) -> Path:
     """Return the directory of the broker's logs."""
-    return settings.home / "kafka" / "data"
+    return home / "kafka" / "data"
 
 
 def prepare(settings: Settings) -> None:
@@ -54,16 +54,16 @@ def prepare(settings: Settings) -> None:
     """
     home = settings.home / "kafka"
     write_atomically(home / "log4j2.properties", LOG4J)
-    data = data_directory(settings)
-    write_atomically(_properties_path(settings), properties(settings, data))
+    data = data_directory(settings.home)
+    write_atomically(_properties_path(settings.home), properties(settings.kafka, settings.topics, data))
     if not data.exists():
         _format(settings, home)
 
 
-def properties(settings: Settings, data: Path) -> str:
+def properties(kafka: KafkaSettings, topics: TopicSettings, data: Path) -> str:
     """Return the content of server.properties."""
-    listener = f"PLAINTEXT://127.0.0.1:{settings.kafka.port}"
-    controller = f"127.0.0.1:{settings.kafka.controller_port}"
+    listener = f"PLAINTEXT://127.0.0.1:{kafka.port}"
+    controller = f"127.0.0.1:{kafka.controller_port}"
     lines = {
         "process.roles": "broker,controller",
         "node.id": 1,
@@ -75,7 +75,7 @@ def properties(settings: Settings, data: Path) -> str:
         "log.dirs": data,
         # An automatically created topic would have the wrong number of partitions.
         "auto.create.topics.enable": "false",
-        "num.partitions": settings.topics.partitions,
+        "num.partitions": topics.partitions,
         # The log is the source of truth: it is kept forever unless a topic's own configuration limits it.
         "log.retention.ms": -1,
         "log.retention.bytes": -1,
@@ -103,7 +103,7 @@ def properties(settings: Settings, data: Path) -> str:
 
 def processes(settings: Settings) -> list[Process]:
     """Return the broker's process."""
-    tools = Tools(settings)
+    tools = Tools(settings.tools)
     home = settings.home / "kafka"
     command = (
         str(tools.java),
@@ -118,14 +118,14 @@ def processes(settings: Settings) -> list[Process]:
         "-cp",
         _class_path(tools),
         "kafka.Kafka",
-        str(_properties_path(settings)),
+        str(_properties_path(settings.home)),
     )
     return [
         Process(
             name="kafka",
             command=command,
             start_order=START_ORDER,
-            is_ready=lambda: _answers(settings),
+            is_ready=lambda: _answers(settings.kafka.port),
             port=settings.kafka.port,
             port_setting="FOLDLAKE_KAFKA_PORT",
             also_listens={"FOLDLAKE_KAFKA_CONTROLLER_PORT": settings.kafka.controller_port},
@@ -135,8 +135,8 @@ def processes(settings: Settings) -> list[Process]:
     ]
 
 
-def _properties_path(settings: Settings) -> Path:
-    return settings.home / "kafka" / "server.properties"
+def _properties_path(home: Path) -> Path:
+    return home / "kafka" / "server.properties"
 
 
 def _class_path(tools: Tools) -> str:
@@ -150,8 +150,8 @@ def _format(settings: Settings, home: Path) -> None:
     fresh = home / "formatting"
     shutil.rmtree(fresh, ignore_errors=True)
     configuration = home / "formatting.properties"
-    configuration.write_text(properties(settings, fresh), encoding="utf-8")
-    tools = Tools(settings)
+    configuration.write_text(properties(settings.kafka, settings.topics, fresh), encoding="utf-8")
+    tools = Tools(settings.tools)
     cluster_id = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
     done = subprocess.run(
         [
@@ -175,15 +175,15 @@ def _format(settings: Settings, home: Path) -> None:
     if done.returncode != 0:
         message = f"Cannot format Kafka's storage in {home}:\n{(done.stdout + done.stderr)[-2000:]}"
         raise KafkaSetupError(message)
-    fresh.rename(data_directory(settings))
+    fresh.rename(data_directory(settings.home))
     configuration.unlink()
 
 
-def _answers(settings: Settings) -> bool:
+def _answers(port: int) -> bool:
     """Whether the broker lists its topics. The port is tried first, because a Kafka client logs failed connections."""
     try:
-        socket.create_connection(("127.0.0.1", settings.kafka.port), timeout=READY_TIMEOUT_S).close()
-        client = AdminClient({"bootstrap.servers": f"127.0.0.1:{settings.kafka.port}", "log_level": 0})
+        socket.create_connection(("127.0.0.1", port), timeout=READY_TIMEOUT_S).close()
+        client = AdminClient({"bootstrap.servers": f"127.0.0.1:{port}", "log_level": 0})
         return bool(client.list_topics(timeout=READY_TIMEOUT_S).brokers)
     except (OSError, KafkaException):
         return False

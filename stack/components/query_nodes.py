@@ -42,7 +42,7 @@ def node_settings(settings: Settings) -> list[Settings]:
 
 
 def _node_processes(node: Settings) -> list[Process]:
-    python = str(Tools(node).main_python)
+    python = str(Tools(node.tools).main_python)
     environment = {
         "FOLDLAKE_NODE_NAME": node.node.name,
         "FOLDLAKE_NODE_PORT": str(node.node.port),

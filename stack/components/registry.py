@@ -1,5 +1,7 @@
 """The embedded schema registry: Apicurio Registry, through its Confluent-compatible API."""
 
+from pathlib import Path
+
 import httpx
 
 from include.settings import Settings
@@ -18,7 +20,7 @@ def prepare(settings: Settings) -> None:
 
 def processes(settings: Settings) -> list[Process]:
     """Return the registry's process."""
-    tools = Tools(settings)
+    tools = Tools(settings.tools)
     return [
         Process(
             name="registry",
@@ -33,21 +35,21 @@ def processes(settings: Settings) -> list[Process]:
                 str(tools.registry_home / "quarkus-run.jar"),
             ),
             start_order=START_ORDER,
-            is_ready=lambda: _is_ready(settings),
+            is_ready=lambda: _is_ready(settings.registry.port),
             port=settings.registry.port,
             port_setting="FOLDLAKE_REGISTRY_PORT",
-            environment=environment(settings),
+            environment=environment(settings.home, settings.registry.port),
             reads_settings=False,
         )
     ]
 
 
-def environment(settings: Settings) -> dict[str, str]:
+def environment(home: Path, port: int) -> dict[str, str]:
     """Return Apicurio's configuration as environment variables."""
-    database = settings.home / "registry" / "db"
+    database = home / "registry" / "db"
     return {
         "QUARKUS_HTTP_HOST": "127.0.0.1",
-        "QUARKUS_HTTP_PORT": str(settings.registry.port),
+        "QUARKUS_HTTP_PORT": str(port),
         # By default the management interface listens on all interfaces, on a fixed port. It is unused here, so any free port will do.
         "QUARKUS_MANAGEMENT_HOST": "127.0.0.1",
         "QUARKUS_MANAGEMENT_PORT": "0",
@@ -65,9 +67,9 @@ def environment(settings: Settings) -> dict[str, str]:
     }
 
 
-def _is_ready(settings: Settings) -> bool:
+def _is_ready(port: int) -> bool:
     """Whether the registry answers and rejects incompatible schemas; sets that rule if it is missing."""
-    config = f"http://127.0.0.1:{settings.registry.port}/apis/ccompat/v7/config"
+    config = f"http://127.0.0.1:{port}/apis/ccompat/v7/config"
     try:
         current = loopback_client().get(config).raise_for_status().json()
         if current.get("compatibilityLevel") == COMPATIBILITY:

@@ -24,7 +24,7 @@ def main() -> None:
     die_with_parent(launcher_pid())
     settings = Settings()
     environment_name, arguments = sys.argv[1], sys.argv[2:]
-    tools = Tools(settings)
+    tools = Tools(settings.tools)
     python = tools.main_python if environment_name == "lake" else tools.stream_python
     try:
         master = master_of(arguments)
@@ -35,15 +35,15 @@ def main() -> None:
         sys.exit(1)
     if master.startswith("local"):
         lower_priority(settings.lake.niceness)
-    scratch = scratch_dir(settings)
+    scratch = scratch_dir(settings.home)
     submit = home / "bin" / "spark-submit"
     environment = submit_environment(python, scratch, os.environ, master)
     os.execve(submit, [str(submit), "--jars", jars, *arguments], environment)  # noqa: S606
 
 
-def scratch_dir(settings: Settings) -> Path:
+def scratch_dir(home: Path) -> Path:
     """Create and return this process's folder for temporary files; remove the folders of processes that have ended."""
-    root = settings.home / "jobs"
+    root = home / "jobs"
     root.mkdir(parents=True, exist_ok=True)
     for path in root.iterdir():
         if path.name.isdigit() and not psutil.pid_exists(int(path.name)):

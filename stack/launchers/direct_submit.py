@@ -15,7 +15,7 @@ def launch(settings: Settings, job: str, arguments: Sequence[str]) -> subprocess
     command = [
         str(CHECKOUT / "stack" / "bin" / "spark-submit-lake"),
         *("--master", settings.lake.master),
-        *(f"--conf={name}={value}" for name, value in lake_config(settings).items()),
+        *(f"--conf={name}={value}" for name, value in lake_config(settings.lake).items()),
         str(CHECKOUT / "spark_jobs" / f"{job}.py"),
         *arguments,
     ]

@@ -35,20 +35,20 @@ def main() -> None:
     arguments = sys.argv[1:]
     try:
         master = master_of(arguments)
-        stream_driver.acquire(settings, wait_s=LOCK_WAIT_S)
+        stream_driver.acquire(settings.home, wait_s=LOCK_WAIT_S)
     except FoldlakeError as error:
         sys.stderr.write(f"{error}\n")
         sys.exit(EXIT_LOCKED if isinstance(error, stream_driver.DriverLockedError) else 1)
     # `exec` keeps the process, so its id and start time are also those of the JVM.
     started_s = stream_driver.started_s(psutil.Process())
-    stream_driver.announce(settings, stream_driver.Driver(os.getpid(), parent_pid, started_s, master))
-    python = Tools(settings).stream_python
-    environment = submit_environment(python, temporary_dir(settings), os.environ, master)
+    stream_driver.announce(settings.home, stream_driver.Driver(os.getpid(), parent_pid, started_s, master))
+    python = Tools(settings.tools).stream_python
+    environment = submit_environment(python, temporary_dir(settings.home), os.environ, master)
     # May be left over from a killed driver; this process holds the lock, so no other process uses it.
-    shutil.rmtree(temporary_dir(settings), ignore_errors=True)
-    temporary_dir(settings).mkdir(parents=True)
+    shutil.rmtree(temporary_dir(settings.home), ignore_errors=True)
+    temporary_dir(settings.home).mkdir(parents=True)
     submit = spark_home(python) / "bin" / "spark-submit"
-    jars = ",".join(str(jar) for jar in Tools(settings).jars("stream"))
+    jars = ",".join(str(jar) for jar in Tools(settings.tools).jars("stream"))
     os.execve(submit, [str(submit), "--jars", jars, *arguments], environment)  # noqa: S606
 
 
@@ -86,9 +86,9 @@ def spark_home(python: Path) -> Path:
     return homes[-1]
 
 
-def temporary_dir(settings: Settings) -> Path:
+def temporary_dir(home: Path) -> Path:
     """Return the folder for temporary files of Spark and the JVM, which are not needed after the driver ends."""
-    return stream_driver.directory(settings) / "tmp"
+    return stream_driver.directory(home) / "tmp"
 
 
 def submit_environment(

@@ -10,7 +10,6 @@ import psutil
 
 from include.errors import FoldlakeError
 from include.files import FileLock, is_locked, write_atomically
-from include.settings import Settings
 from include.waiting import wait_for
 
 POLL_INTERVAL_S = 0.1
@@ -90,24 +89,24 @@ def started_s(process: psutil.Process) -> float:
     return process.create_time() - psutil.boot_time()
 
 
-def directory(settings: Settings) -> Path:
+def directory(home: Path) -> Path:
     """Return the folder of the driver's lock, state file and temporary files."""
-    return settings.home / "stream"
+    return home / "stream"
 
 
-def lock_path(settings: Settings) -> Path:
+def lock_path(home: Path) -> Path:
     """Return the file on which the driver holds an exclusive `flock` until it can no longer write."""
-    return directory(settings) / "driver.lock"
+    return directory(home) / "driver.lock"
 
 
-def acquire(settings: Settings, *, wait_s: float) -> FileLock:
+def acquire(home: Path, *, wait_s: float) -> FileLock:
     """Take the lock for this process and for the program that it becomes by `exec`.
 
     An orphaned driver that holds the lock is killed: on a kernel that does not end a child with its parent, it would
     run forever.
 
     Args:
-        settings: the settings of the home.
+        home: the home whose driver this will be.
         wait_s: how long to wait for another driver to end.
 
     Returns:
@@ -116,57 +115,57 @@ def acquire(settings: Settings, *, wait_s: float) -> FileLock:
     Raises:
         DriverLockedError: another driver still held the lock after `wait_s`.
     """
-    lock = FileLock(lock_path(settings), survives_exec=True)
+    lock = FileLock(lock_path(home), survives_exec=True)
 
     def locked() -> bool:
         if lock.try_acquire():
             return True
-        holder = _read(settings)
+        holder = _read(home)
         if holder and holder.is_orphan():
             holder.kill()
         return False
 
     if not wait_for(locked, timeout_s=wait_s, poll_s=POLL_INTERVAL_S):
-        raise DriverLockedError.held_by(_read(settings), lock.path, wait_s)
+        raise DriverLockedError.held_by(_read(home), lock.path, wait_s)
     return lock
 
 
-def announce(settings: Settings, driver: Driver) -> None:
+def announce(home: Path, driver: Driver) -> None:
     """Record the driver that holds the lock. Only the holder may call this."""
-    write_atomically(_state_path(settings), json.dumps(asdict(driver)))
+    write_atomically(_state_path(home), json.dumps(asdict(driver)))
 
 
-def running(settings: Settings) -> Driver | None:
+def running(home: Path) -> Driver | None:
     """Return the driver that holds the lock now, or None."""
-    return _read(settings) if is_locked(lock_path(settings)) else None
+    return _read(home) if is_locked(lock_path(home)) else None
 
 
-def stop(settings: Settings, *, timeout_s: float) -> bool:
+def stop(home: Path, *, timeout_s: float) -> bool:
     """Stop the driver gracefully: SIGTERM to its Python process, which stops the queries.
 
     Returns:
         Whether it ended within `timeout_s`. If not, its JVM is killed, which loses no data, but the next driver
         reprocesses everything that was not committed.
     """
-    driver = running(settings)
+    driver = running(home)
     if driver is None:
         return True
     receiver = driver.python() or driver.process()
     if receiver is not None:
         with suppress(psutil.NoSuchProcess):
             receiver.send_signal(signal.SIGTERM)
-    if wait_for(lambda: running(settings) != driver, timeout_s=timeout_s, poll_s=POLL_INTERVAL_S):
+    if wait_for(lambda: running(home) != driver, timeout_s=timeout_s, poll_s=POLL_INTERVAL_S):
         return True
     driver.kill()
     return False
 
 
-def _state_path(settings: Settings) -> Path:
-    return directory(settings) / "driver.json"
+def _state_path(home: Path) -> Path:
+    return directory(home) / "driver.json"
 
 
-def _read(settings: Settings) -> Driver | None:
+def _read(home: Path) -> Driver | None:
     try:
-        return Driver(**json.loads(_state_path(settings).read_text()))
+        return Driver(**json.loads(_state_path(home).read_text()))
     except (FileNotFoundError, ValueError, TypeError):
         return None

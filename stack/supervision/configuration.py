@@ -21,14 +21,14 @@ LOG_BYTES = 20 * 1024 * 1024
 LOG_BACKUPS = 3
 
 
-def configuration_path(settings: Settings) -> Path:
+def configuration_path(home: Path) -> Path:
     """Return the path of supervisord's configuration."""
-    return _run_dir(settings) / "supervisord.conf"
+    return _run_dir(home) / "supervisord.conf"
 
 
-def log_path(settings: Settings, name: str) -> Path:
+def log_path(home: Path, name: str) -> Path:
     """Return the log file of a process, or of `supervisord` itself."""
-    return settings.home / "logs" / f"{name}.log"
+    return home / "logs" / f"{name}.log"
 
 
 def socket_path(home: Path) -> Path:
@@ -42,31 +42,31 @@ def socket_path(home: Path) -> Path:
 
 def write_configuration(settings: Settings, processes: Iterable[Process]) -> None:
     """Write supervisord's configuration for these processes, and create the folders that it refers to."""
-    run = _run_dir(settings)
+    run = _run_dir(settings.home)
     run.mkdir(parents=True, exist_ok=True)
-    log_path(settings, "supervisord").parent.mkdir(parents=True, exist_ok=True)
-    sections = [_main_section(settings), *(_program_section(settings, process) for process in processes)]
-    write_atomically(configuration_path(settings), "\n".join(sections))
+    log_path(settings.home, "supervisord").parent.mkdir(parents=True, exist_ok=True)
+    sections = [_main_section(settings.home), *(_program_section(settings, process) for process in processes)]
+    write_atomically(configuration_path(settings.home), "\n".join(sections))
 
 
-def _run_dir(settings: Settings) -> Path:
-    return settings.home / "run"
+def _run_dir(home: Path) -> Path:
+    return home / "run"
 
 
-def _main_section(settings: Settings) -> str:
-    run = _run_dir(settings)
+def _main_section(home: Path) -> str:
+    run = _run_dir(home)
     user = "user=root" if os.getuid() == 0 else ""
     return f"""\
 [supervisord]
 {user}
-logfile={_escaped(log_path(settings, "supervisord"))}
+logfile={_escaped(log_path(home, "supervisord"))}
 logfile_maxbytes=50MB
 logfile_backups=1
 pidfile={_escaped(run / "supervisord.pid")}
 childlogdir={_escaped(run)}
 
 [unix_http_server]
-file={_escaped(socket_path(settings.home))}
+file={_escaped(socket_path(home))}
 chmod=0700
 
 [rpcinterface:supervisor]
@@ -76,7 +76,7 @@ supervisor.rpcinterface_factory=supervisor.rpcinterface:make_main_rpcinterface
 
 def _program_section(settings: Settings, process: Process) -> str:
     description = _write_description(settings, process)
-    python = Tools(settings).main_python
+    python = Tools(settings.tools).main_python
     group = "true" if process.kill_as_group else "false"
     return f"""\
 [program:{process.name}]
@@ -90,7 +90,7 @@ stopsignal={process.stop_signal}
 stopwaitsecs={process.stop_timeout_s}
 killasgroup={group}
 redirect_stderr=true
-stdout_logfile={_escaped(_escaped(log_path(settings, process.name)))}
+stdout_logfile={_escaped(_escaped(log_path(settings.home, process.name)))}
 stdout_logfile_maxbytes={LOG_BYTES}
 stdout_logfile_backups={LOG_BACKUPS}
 """
@@ -106,10 +106,10 @@ def _write_description(settings: Settings, process: Process) -> Path:
         "environment": {**_common_environment(settings, process), **process.environment},
     }
     if process.reads_declarations:
-        described["declarations"] = declarations_digest(settings)
+        described["declarations"] = declarations_digest(settings.read_models_dir)
     description = json.dumps(described, indent=1)
     digest = hashlib.sha256(description.encode()).hexdigest()[:12]
-    path = _run_dir(settings) / "processes" / f"{process.name}-{digest}.json"
+    path = _run_dir(settings.home) / "processes" / f"{process.name}-{digest}.json"
     if not path.exists():
         for outdated in path.parent.glob(f"{process.name}-{'?' * 12}.json"):
             outdated.unlink()
@@ -118,7 +118,7 @@ def _write_description(settings: Settings, process: Process) -> Path:
 
 
 def _common_environment(settings: Settings, process: Process) -> dict[str, str]:
-    java = {"JAVA_HOME": str(Tools(settings).java_home)}
+    java = {"JAVA_HOME": str(Tools(settings.tools).java_home)}
     if not process.reads_settings:
         return java
     return {

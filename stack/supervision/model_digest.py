@@ -4,12 +4,11 @@ import hashlib
 from pathlib import Path
 
 from include.declarations.modules import READ_MODELS
-from include.settings import Settings
 
 
-def declarations_digest(settings: Settings) -> str:
+def declarations_digest(read_models_dir: Path | None) -> str:
     """Return a digest of the paths and contents of these files, which changes when one is added, removed or changed."""
-    directories = [READ_MODELS, *([settings.read_models_dir] if settings.read_models_dir else [])]
+    directories = [READ_MODELS, *([read_models_dir] if read_models_dir else [])]
     digest = hashlib.sha256()
     for directory in directories:
         for path in sorted(_files(directory)):

@@ -60,7 +60,7 @@ class Supervisor:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._socket = socket_path(settings.home)
-        self._log = log_path(settings, "supervisord")
+        self._log = log_path(settings.home, "supervisord")
 
     def pid(self) -> int | None:
         """Return supervisord's process id, or None when it is not running."""
@@ -160,7 +160,13 @@ class Supervisor:
             self._log.replace(self._log.with_suffix(".log.previous"))
         # supervisord detaches into its own session: Ctrl-C in the terminal of `up` does not reach the servers.
         done = subprocess.run(
-            [sys.executable, "-m", "supervisor.supervisord", "-c", str(configuration_path(self._settings))],
+            [
+                sys.executable,
+                "-m",
+                "supervisor.supervisord",
+                "-c",
+                str(configuration_path(self._settings.home)),
+            ],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -198,10 +204,10 @@ def marker(home: Path) -> str:
     return str(home.resolve())
 
 
-def remove_run_files(settings: Settings) -> None:
+def remove_run_files(home: Path) -> None:
     """Remove the files that are needed only while the stack is running."""
-    socket_path(settings.home).unlink(missing_ok=True)
-    shutil.rmtree(settings.home / "run" / "processes", ignore_errors=True)
+    socket_path(home).unlink(missing_ok=True)
+    shutil.rmtree(home / "run" / "processes", ignore_errors=True)
 
 
 def _process_state(answer: dict[str, Any]) -> ProcessState:

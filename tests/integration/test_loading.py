@@ -77,7 +77,7 @@ def test_a_load_continues_where_an_interrupted_one_stopped(
     result = load(settings, topic, baskets)
 
     assert 0 < result.present < 2000
-    ledger = read_ledger(settings, topic)
+    ledger = read_ledger(settings.kafka.bootstrap_servers, settings.registry.url, topic)
     assert ledger.basket_ids == {f"basket-{basket.basket_id}" for basket in baskets}
     assert ledger.repeated == 0
 

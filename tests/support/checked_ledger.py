@@ -153,12 +153,12 @@ class CheckedLedger:
         complete_up_to: Offsets | None = None,
     ) -> None:
         """Replace the rows of the lake's or the staging table; `complete_up_to` defaults to the end of the source."""
-        path = table_path(self.settings, self.name)
+        path = table_path(self.settings.lake_root, self.name)
         if store is StoreName.STAGING:
-            path = staging_path(self.settings, self.name, version)
+            path = staging_path(self.settings.lake_root, self.name, version)
         table = LakeTable(spark, self.model, path, self.settings.lake.retention_h)
         table.ensure()
-        ends = source_ends(self.settings, self.name)
+        ends = source_ends(self.settings.kafka.bootstrap_servers, self.name)
         tag = CommitTag(
             self.name,
             version,

@@ -42,7 +42,7 @@ class DummyServer:
     def processes(self, settings: Settings) -> list[Process]:
         """Return the server's process; it is not ready while the home contains the file that `hold_back` creates."""
         port = self.port(settings)
-        python = str(Tools(settings).main_python)
+        python = str(Tools(settings.tools).main_python)
         return [
             Process(
                 name=self.name,

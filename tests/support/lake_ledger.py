@@ -38,7 +38,7 @@ class LakeLedger:
     @property
     def table(self) -> str:
         """The path of the read model's table."""
-        return table_path(self.settings, self.name)
+        return table_path(self.settings.lake_root, self.name)
 
     def put(self, key: str, cents: int, event_count: int, **further: object) -> None:
         """Append a key's newest record."""

@@ -21,8 +21,8 @@ READ_TIMEOUT_S = 10.0
 
 def kill_jvm(settings: Settings, process: subprocess.Popen[bytes]) -> None:
     """Kill the driver's JVM with -9 and wait until the whole driver has exited."""
-    wait_until(lambda: running(settings) is not None, "the driver holds its lock")
-    driver = running(settings)
+    wait_until(lambda: running(settings.home) is not None, "the driver holds its lock")
+    driver = running(settings.home)
     assert driver is not None
     driver.kill()
     process.wait(30)

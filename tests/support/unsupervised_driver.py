@@ -86,10 +86,10 @@ class SharedDriver:
 
 
 def _end(settings: Settings, process: subprocess.Popen[bytes]) -> None:
-    driver = running(settings)
+    driver = running(settings.home)
     if driver is None or driver.pid != process.pid:
         # The driver has ended, or is waiting for the lock and has written nothing.
         process.kill()
     else:
-        stop(settings, timeout_s=STOP_TIMEOUT_S)
+        stop(settings.home, timeout_s=STOP_TIMEOUT_S)
     process.wait(STOP_TIMEOUT_S)

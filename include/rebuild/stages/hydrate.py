@@ -12,7 +12,7 @@ def hydrate(run: StageRun) -> str:
     from include.rebuild.verification_summary import verification_summary
 
     hydrate_version(run.settings, run.read_model, run.version)
-    return verification_summary(run.settings, run.text(CHECK_ID))
+    return verification_summary(run.settings.lake_root, run.settings.reports_base_url, run.text(CHECK_ID))
 
 
 HYDRATE = PlanStage(

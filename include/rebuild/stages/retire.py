@@ -12,7 +12,7 @@ def _due_at(run: StageRun) -> datetime | None:
     number = run.results["promote"]
     if number is None:
         return None
-    version = previous_version(run.settings, run.read_model, int(number))
+    version = previous_version(run.settings.kafka.bootstrap_servers, run.read_model, int(number))
     return None if version is None else datetime.fromisoformat(version.retire_after)
 
 

@@ -28,7 +28,7 @@ class ChangelogStore:
 
     def _committed(self) -> Offsets:
         target = self._target
-        checkpoint = checkpoint_path(target.settings, target.model.name, target.version.number)
+        checkpoint = checkpoint_path(target.settings.checkpoints, target.model.name, target.version.number)
         offsets = committed_offsets(target.spark, checkpoint, target.model.source_topic)
         if not offsets:
             message = (
@@ -62,7 +62,12 @@ class ChangelogStore:
     def _newest(self) -> DataFrame:
         target = self._target
         settings, topic = target.settings, target.version.changelog_topic
-        records = topic_records(target.spark, settings, topic, source_ends(settings, topic))
+        records = topic_records(
+            target.spark,
+            settings.kafka.bootstrap_servers,
+            topic,
+            source_ends(settings.kafka.bootstrap_servers, topic),
+        )
         writers = SchemaRegistry(settings.registry.url).schema_ids(topic)
         newest = readable(newest_records(target.spark, target.model, writers, records)).where("not deleted")
         return state_records(target, lit(str(self.name)), newest)

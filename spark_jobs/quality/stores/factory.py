@@ -13,9 +13,9 @@ def store_of(name: StoreName, target: Target) -> Store:
     settings, model = target.settings, target.model.name
     match name:
         case StoreName.LAKE:
-            return DeltaStore(name, target, table_path(settings, model))
+            return DeltaStore(name, target, table_path(settings.lake_root, model))
         case StoreName.STAGING:
-            return DeltaStore(name, target, staging_path(settings, model, target.version.number))
+            return DeltaStore(name, target, staging_path(settings.lake_root, model, target.version.number))
         case StoreName.CHANGELOG:
             return ChangelogStore(target)
         case StoreName.NODES:

@@ -38,7 +38,9 @@ class NodesStore:
     def __init__(self, target: Target) -> None:
         self._target = target
         model, settings = target.model, target.settings
-        self._client = NodeClient(settings, model.name, target.version.number, model.source_topic)
+        self._client = NodeClient(
+            settings.kafka.bootstrap_servers, model.name, target.version.number, model.source_topic
+        )
         self._replicas = self._client.replicas(settings.quality.wait_s)
         if not self._replicas.ready:
             reason = (

@@ -51,7 +51,9 @@ def fold_spec(context: StreamContext, model: ReadModel, version: Version) -> Que
         is_essential=version.stage is Stage.LIVE,
         prepare=fold.prepare,
         guard=fold.guard,
-        shuffle_partitions=shuffle_partitions(context.settings, model.partitions(context.settings.topics)),
+        shuffle_partitions=shuffle_partitions(
+            context.settings.stream, model.partitions(context.settings.topics)
+        ),
         # Of several previous versions, the most recently replaced one comes first.
         slot_rank=(SLOT_RANKS.get(version.stage, SlotRank.CANDIDATE), -version.replaced_in),
     )
@@ -98,13 +100,13 @@ class VersionFold:
     def guard(self) -> Iterator[None]:
         """Hold the version's lock, and store the fold's fingerprint beside the checkpoint."""
         model, version = self._model, self._version
-        with version_lock(self._context.settings, model.name, version.number, wait_s=LOCK_WAIT_S):
+        with version_lock(self._context.settings.home, model.name, version.number, wait_s=LOCK_WAIT_S):
             store_fingerprint(self._context.spark, self._checkpoint, model, version.fold_revision)
             yield
 
     @property
     def _checkpoint(self) -> str:
-        return checkpoint_path(self._context.settings, self._model.name, self._version.number)
+        return checkpoint_path(self._context.settings.checkpoints, self._model.name, self._version.number)
 
     def _compatible_model(self) -> ReadModel:
         model = self._context.models[self._model.name]

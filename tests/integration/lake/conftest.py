@@ -24,7 +24,7 @@ def settings(servers: Settings, keep_home: Callable[[], bool]) -> Iterator[Setti
 @pytest.fixture(scope="package")
 def lake_spark(settings: Settings) -> Iterator[SparkSession]:
     """A Spark session of the lake in the test process, with which the tests call the jobs' functions."""
-    tools = Tools(settings)
+    tools = Tools(settings.tools)
     with pytest.MonkeyPatch.context() as environment:
         # Use the prepared Java and Spark, not another installation on the machine.
         environment.setenv("JAVA_HOME", str(tools.java_home))
@@ -34,7 +34,7 @@ def lake_spark(settings: Settings) -> Iterator[SparkSession]:
         # This JVM runs long enough to benefit from the C2 compiler.
         environment.delenv("JDK_JAVA_OPTIONS")
         spark = spark_session(
-            "foldlake-tests", lake_config(settings), master="local[2]", jars=tools.jars("lake")
+            "foldlake-tests", lake_config(settings.lake), master="local[2]", jars=tools.jars("lake")
         )
         yield spark
         spark.stop()

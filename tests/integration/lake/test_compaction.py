@@ -39,7 +39,7 @@ def tags(spark: SparkSession, ledger: LakeLedger) -> list[CommitTag]:
 
 def write_stream_checkpoint(ledger: LakeLedger, batch: int, offsets: dict[str, int]) -> None:
     """Write the files that the checkpoint of the stream's query contains after a batch."""
-    checkpoint = Path(checkpoint_path(ledger.settings, ledger.name, 1))
+    checkpoint = Path(checkpoint_path(ledger.settings.checkpoints, ledger.name, 1))
     source = json.dumps({ledger.model.source_topic: offsets})
     for folder, text in (("offsets", f"v1\n{{}}\n{source}"), ("commits", "v1\n{}")):
         (checkpoint / folder).mkdir(parents=True, exist_ok=True)
@@ -129,7 +129,7 @@ def test_the_table_names_the_offsets_up_to_which_it_is_complete(
     assert tags(lake_spark, ledger)[-1] == done.tag
 
     # Without its checkpoint the stream starts at the first event again: the table keeps its offsets.
-    shutil.rmtree(checkpoint_path(settings, ledger.name, 1))
+    shutil.rmtree(checkpoint_path(settings.checkpoints, ledger.name, 1))
     write_stream_checkpoint(ledger, 0, {"0": 3, "1": 9})
     assert compacted(ledger, lake_spark).tag.complete_up_to == {0: 7, 1: 9}
 
@@ -171,7 +171,7 @@ def test_after_a_lost_checkpoint_compaction_continues_at_the_offsets_of_the_tabl
     compacted(ledger, lake_spark)
     ledger.put("a", 2, 2)
     compacted(ledger, lake_spark)
-    folder = Path(compaction_checkpoint(settings, ledger.name, 1))
+    folder = Path(compaction_checkpoint(settings.checkpoints, ledger.name, 1))
     assert len(list(folder.iterdir())) == 1
     folder.rename(folder.with_name("lost"))
     ledger.put("a", 3, 3)
@@ -217,7 +217,9 @@ def test_a_run_killed_between_commit_and_checkpoint_is_repeated_without_a_second
     compacted(ledger, lake_spark)
     ledger.put("a", 2, 2)
     done = compacted(ledger, lake_spark)
-    commits = Path(compaction_checkpoint(settings, ledger.name, 1)) / done.tag.promotion_id / "commits"
+    commits = (
+        Path(compaction_checkpoint(settings.checkpoints, ledger.name, 1)) / done.tag.promotion_id / "commits"
+    )
     for name in ("0", ".0.crc"):
         (commits / name).unlink(missing_ok=True)
     ledger.put("a", 3, 3)
@@ -273,7 +275,7 @@ def test_a_second_writer_is_refused(
     ledger = LakeLedger(settings, "compacted-locked")
     monkeypatch.setattr("include.lake.table_lock.LOCK_WAIT_S", 0.0)
 
-    with lake_lock(settings, ledger.name), pytest.raises(LakeLockedError, match="by another process"):
+    with lake_lock(settings.home, ledger.name), pytest.raises(LakeLockedError, match="by another process"):
         compact(lake_spark, settings, ledger.model)
 
 

@@ -49,7 +49,10 @@ def test_table_is_exact_after_a_kill_at_every_step(
     (tmp_path / "models" / "killed.py").write_text(MODEL)
     settings = settings.changed(read_models_dir=tmp_path / "models")
     ledger = LakeLedger(settings, "killed")
-    places = {"table": Path(ledger.table), "checkpoint": Path(compaction_checkpoint(settings, "killed", 1))}
+    places = {
+        "table": Path(ledger.table),
+        "checkpoint": Path(compaction_checkpoint(settings.checkpoints, "killed", 1)),
+    }
     for round_number, (place, pattern) in enumerate(MOMENTS, start=1):
         for number in range(300):
             ledger.put(f"key {number * round_number}", number + round_number, round_number)

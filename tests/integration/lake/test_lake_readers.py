@@ -100,7 +100,9 @@ def test_the_examples_in_the_docs_run(ledger: LakeLedger, lake_spark: SparkSessi
 
 
 def test_the_status_shows_the_content_of_the_table(ledger: LakeLedger) -> None:
-    status = lake_status(ledger.settings, ledger.model, commits=5)
+    status = lake_status(
+        ledger.settings.lake_root, ledger.settings.kafka.bootstrap_servers, ledger.model, commits=5
+    )
 
     assert status is not None
     assert (status.rows, status.version) == (len(AMOUNTS), 2)
@@ -117,7 +119,7 @@ def test_the_status_of_an_empty_table_is_complete(settings: Settings, lake_spark
     ledger = LakeLedger(settings, "just-created")
     LakeTable(lake_spark, ledger.model, ledger.table, settings.lake.retention_h).ensure()
 
-    status = lake_status(settings, ledger.model, commits=5)
+    status = lake_status(settings.lake_root, settings.kafka.bootstrap_servers, ledger.model, commits=5)
 
     assert status is not None
     assert (status.version, status.complete_up_to) == (None, {})

@@ -268,7 +268,7 @@ def test_a_repeated_run_replaces_its_results(
     # As if the first attempt of the run had been killed before its verdict.
     assert right.full.request.run_id == faulty.full.request.run_id
 
-    table = lake_spark.read.format("delta").load(quality_path(ledger.settings))
+    table = lake_spark.read.format("delta").load(quality_path(ledger.settings.lake_root))
 
     rows = {row.expectation: row for row in table.where(table.run_id == RUN_ID).collect()}
     assert len(rows) == table.where(table.run_id == RUN_ID).count() == len(faulty.full.expectations)

@@ -27,6 +27,6 @@ def test_a_key_with_events_in_several_partitions_is_uncheckable(
     assert f"key 'all' in partitions {', '.join(map(str, partitions))}" in str(refused.value)
     assert "produce the events to another topic" in str(refused.value)
 
-    verdict = verdict_of(settings, "mixed")
+    verdict = verdict_of(settings.home, "mixed")
     assert verdict is not None
     assert verdict.outcome is Outcome.UNCHECKABLE

@@ -60,7 +60,7 @@ def settings(stream_stack: Settings, tmp_path: Path) -> Settings:
 
 
 def phase(settings: Settings, number: int) -> str:
-    status = query_status(settings, MODEL, number)
+    status = query_status(settings.kafka.bootstrap_servers, MODEL, number)
     return "unknown" if status is None else status.phase
 
 
@@ -89,7 +89,7 @@ def test_new_revision_needs_no_restart_and_an_edited_one_is_refused(
         change(registry, MODEL, registration)
         change(registry, MODEL, partial(hand_over, number=2))
         wait_until(lambda: phase(settings, 2) == "refused", "the module has no revision 2 yet")
-        status = query_status(settings, MODEL, 2)
+        status = query_status(settings.kafka.bootstrap_servers, MODEL, 2)
         assert status is not None
         assert "fold revision 2 of savings, and the module has only [1]: put it back" in status.last_error
         write_module(tmp_path, bonus=True)
@@ -101,7 +101,7 @@ def test_new_revision_needs_no_restart_and_an_edited_one_is_refused(
         )
 
     def refusal_reason(number: int) -> str:
-        status = query_status(settings, MODEL, number)
+        status = query_status(settings.kafka.bootstrap_servers, MODEL, number)
         return status.last_error if status is not None and status.phase == "refused" else ""
 
     write_module(tmp_path, bonus=True, plain="undefined()")

@@ -24,13 +24,13 @@ CORES_PER_WORKER = 6
 @contextmanager
 def daemon(settings: Settings, class_name: str, *arguments: str, log: Path) -> Iterator[None]:
     """Run a Spark daemon from the stream driver's PySpark installation."""
-    home = spark_home(Tools(settings).stream_python)
+    home = spark_home(Tools(settings.tools).stream_python)
     environment = {
         **os.environ,
         "FOLDLAKE_HOME": str(settings.home),
         "SPARK_HOME": str(home),
         "SPARK_LOCAL_IP": LOOPBACK,
-        "PYSPARK_PYTHON": str(Tools(settings).stream_python),
+        "PYSPARK_PYTHON": str(Tools(settings.tools).stream_python),
     }
     command = [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{class_name}", *arguments]
     with log.open("ab") as output:

@@ -29,7 +29,7 @@ def launch(stream_stack: Settings, tmp_path: Path) -> subprocess.Popen[bytes]:
     ensure_topics(admin, [Topic("alone", 3)], 1)
     schemas = [f"--schema={number}={SCHEMAS / name}.avsc" for name, number in SCHEMA_IDS.items()]
     command = [
-        *(str(Tools(stream_stack).stream_python), "-m", "spark_jobs.standalone_stream"),
+        *(str(Tools(stream_stack.tools).stream_python), "-m", "spark_jobs.standalone_stream"),
         f"--bootstrap={stream_stack.kafka.bootstrap_servers}",
         *("--source-topic=alone", "--changelog-topic=alone.out", f"--state-dir={tmp_path / 'state'}"),
         *schemas,

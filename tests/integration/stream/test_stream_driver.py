@@ -200,10 +200,10 @@ def test_killed_driver_is_exact_after_its_restart_and_writes_no_dead_letter_twic
 def test_driver_killed_in_real_time_mode_after_a_commit_can_catch_up_in_batches(
     settings: Settings, driver: SharedDriver, source: EventSource, ledger: Ledger
 ) -> None:
-    commits = Path(checkpoint_path(settings, "balance", 1)) / "commits"
+    commits = Path(checkpoint_path(settings.checkpoints, "balance", 1)) / "commits"
 
     def is_in_real_time() -> bool:
-        status = query_status(settings, "balance", 1)
+        status = query_status(settings.kafka.bootstrap_servers, "balance", 1)
         return status is not None and status.phase == "real time"
 
     def newest_commit() -> int:

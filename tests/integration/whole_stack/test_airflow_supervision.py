@@ -42,13 +42,13 @@ def ledger(full_stack: Settings, source: EventSource) -> Ledger:
 
 
 def has_python(settings: Settings) -> bool:
-    driver = stream_driver.running(settings)
+    driver = stream_driver.running(settings.home)
     return driver is not None and driver.python() is not None
 
 
 def running(settings: Settings) -> tuple[Driver, psutil.Process]:
     """Return the driver and its Python process."""
-    driver = stream_driver.running(settings)
+    driver = stream_driver.running(settings.home)
     assert driver is not None
     python = driver.python()
     assert python is not None
@@ -98,7 +98,7 @@ def test_after_a_kill_one_driver_runs_again_and_balances_are_exact(
     source.append(ledger.random_events(200))
 
     wait_until(
-        lambda: stream_driver.running(full_stack) not in (None, old), f"{victim}: restarted", TIMEOUT_S
+        lambda: stream_driver.running(full_stack.home) not in (None, old), f"{victim}: restarted", TIMEOUT_S
     )
     assert has_ended(old_python)
     wait_until(lambda: ledger.is_folded(full_stack), f"{victim}: all events are folded", TIMEOUT_S)
@@ -111,7 +111,7 @@ def test_after_a_kill_one_driver_runs_again_and_balances_are_exact(
 def test_a_stop_is_graceful_and_a_start_continues(
     full_stack: Settings, source: EventSource, ledger: Ledger
 ) -> None:
-    client = airflow_api(full_stack)
+    client = airflow_api(full_stack.home, full_stack.airflow)
     source.append(ledger.random_events(200))
     wait_until(lambda: ledger.is_folded(full_stack), "the driver folds events", TIMEOUT_S)
     driver, python = running(full_stack)

@@ -22,7 +22,9 @@ SERVERS = ("kafka", "registry", "node-1-materializer", "node-2-http")
 
 @pytest.fixture(scope="module")
 def source(full_stack: Settings) -> EventSource:
-    wait_until(lambda: stream_driver.running(full_stack) is not None, "Airflow has launched the driver", 180)
+    wait_until(
+        lambda: stream_driver.running(full_stack.home) is not None, "Airflow has launched the driver", 180
+    )
     return EventSource(full_stack, "balance")
 
 

@@ -77,7 +77,9 @@ class Stages:
     def lake_job(self, job: str, *arguments: str) -> subprocess.Popen[bytes]:
         """Start a job with the lake's Spark."""
         settings = self._settings
-        return self._submit("spark-submit-lake", settings.lake.master, lake_config(settings), job, *arguments)
+        return self._submit(
+            "spark-submit-lake", settings.lake.master, lake_config(settings.lake), job, *arguments
+        )
 
     def _submit(
         self, binary: str, master: str, config: dict[str, str], job: str, *arguments: str
@@ -122,7 +124,7 @@ def source(full_stack: Settings) -> Iterator[EventSource]:
     wait_until(
         lambda: MODEL in VersionRegistry(full_stack.kafka.bootstrap_servers).read(), "version 1", TIMEOUT_S
     )
-    api = airflow_api(full_stack)
+    api = airflow_api(full_stack.home, full_stack.airflow)
     api.set_paused(RETIREMENT_DAG, paused=True)
     stopping = threading.Event()
 

@@ -79,7 +79,7 @@ def under_load(stack: Settings) -> Iterator[Settings]:
 
 @pytest.fixture(scope="module")
 def api(full_stack: Settings) -> AirflowApi:
-    return airflow_api(full_stack)
+    return airflow_api(full_stack.home, full_stack.airflow)
 
 
 def record(settings: Settings) -> ReadModelVersions:

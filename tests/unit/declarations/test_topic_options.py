@@ -70,7 +70,7 @@ def test_slots_and_cores_follow_each_read_model_s_partitions(tmp_path: Path) -> 
     declare(tmp_path, "wide", "wide", "partitions=12")
     settings = SETTINGS.changed(read_models_dir=tmp_path, stream_spare_queries=1)
 
-    assert sorted(source_partitions(settings)) == [4, 12]
+    assert sorted(source_partitions(settings.topics, settings.read_models_dir)) == [4, 12]
     # A live query each (8 and 24), a spare one of the larger (24), dead letters (4 and 12).
     assert stream_master(settings) == "local[72]"
     assert stream_config(settings)["spark.cores.max"] == "72"

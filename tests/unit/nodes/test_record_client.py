@@ -5,14 +5,12 @@ import threading
 import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
-from pathlib import Path
 
 import pytest
 
 from include.nodes.key_sample import KeySample
 from include.nodes.peers import HOP_ANY, HOP_HEADER, REASON_HEADER
 from include.nodes.record_client import OWNER, NodeClient, PartitionReplica, ReplicaUnavailableError
-from include.settings import Settings
 
 WAIT_S = 1.0
 SLOW_S = WAIT_S * 1.2
@@ -66,8 +64,8 @@ def node(request: pytest.FixtureRequest) -> Iterator[Node]:
 
 
 @pytest.fixture
-def client(tmp_path: Path) -> Iterator[NodeClient]:
-    client = NodeClient(Settings.of(home=tmp_path), "balance", 1, "balance")
+def client() -> Iterator[NodeClient]:
+    client = NodeClient("127.0.0.1:1", "balance", 1, "balance")
     yield client
     client.close()
 

@@ -4,13 +4,11 @@ import json
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from include.quality.alerts import alert
-from include.settings import Settings
 from tests.unit.quality.test_report import FAILED
 
 
@@ -49,12 +47,8 @@ def webhook() -> Iterator[Webhook]:
         thread.join()
 
 
-def settings(home: Path, url: str = "") -> Settings:
-    return Settings.of(home=home, alert_webhook_url=url)
-
-
-def test_webhook_receives_the_failed_expectations(webhook: Webhook, tmp_path: Path) -> None:
-    assert alert(settings(tmp_path, f"http://127.0.0.1:{webhook.server_port}/hook"), FAILED)
+def test_webhook_receives_the_failed_expectations(webhook: Webhook) -> None:
+    assert alert(f"http://127.0.0.1:{webhook.server_port}/hook", FAILED)
 
     (body,) = webhook.received
     assert (body["read_model"], body["version"]) == ("balance", 3)
@@ -65,22 +59,22 @@ def test_webhook_receives_the_failed_expectations(webhook: Webhook, tmp_path: Pa
     assert {"place": "lake", "key": "gone"} in body["keys"]
 
 
-def test_rejected_alert_is_logged(webhook: Webhook, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_rejected_alert_is_logged(webhook: Webhook, caplog: pytest.LogCaptureFixture) -> None:
     webhook.status = 500
 
-    assert not alert(settings(tmp_path, f"http://127.0.0.1:{webhook.server_port}/hook"), FAILED)
+    assert not alert(f"http://127.0.0.1:{webhook.server_port}/hook", FAILED)
 
     assert "quality check FAILED" in caplog.text
     assert "could not be delivered" in caplog.text
 
 
-def test_unreachable_webhook_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    assert not alert(settings(tmp_path, "http://127.0.0.1:1/hook"), FAILED)
+def test_unreachable_webhook_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    assert not alert("http://127.0.0.1:1/hook", FAILED)
 
     assert "quality check FAILED" in caplog.text
 
 
-def test_without_a_webhook_the_failure_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    assert alert(settings(tmp_path), FAILED)
+def test_without_a_webhook_the_failure_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    assert alert("", FAILED)
 
     assert "quality check FAILED" in caplog.text

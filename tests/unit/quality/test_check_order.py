@@ -29,8 +29,8 @@ class Steps:
 
     def take(self, name: str) -> None:
         """Record a step, and whether the page and the verdict exist."""
-        page = report.report_path(self._settings, REQUEST.run_id).exists()
-        self.taken.append((name, page, verdict_of(self._settings, REQUEST.run_id) is not None))
+        page = report.report_path(self._settings.home, REQUEST.run_id).exists()
+        self.taken.append((name, page, verdict_of(self._settings.home, REQUEST.run_id) is not None))
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def test_the_order_is_page_results_alert_verdict(settings: Settings, monkeypatch
     quality.check(NO_SPARK, settings, REQUEST)
 
     assert steps.taken == [("record", True, False), ("alert", True, False)]
-    verdict = verdict_of(settings, REQUEST.run_id)
+    verdict = verdict_of(settings.home, REQUEST.run_id)
     assert verdict is not None
     assert verdict.outcome is Outcome.FAILED
 
@@ -70,7 +70,7 @@ def test_without_stored_results_there_is_no_verdict(
     with pytest.raises(OSError, match="no space left"):
         quality.check(NO_SPARK, settings, REQUEST)
 
-    assert verdict_of(settings, REQUEST.run_id) is None
+    assert verdict_of(settings.home, REQUEST.run_id) is None
 
 
 def test_the_verdict_of_an_impossible_check_is_the_reason(
@@ -89,7 +89,7 @@ def test_the_verdict_of_an_impossible_check_is_the_reason(
     ):
         quality.check(NO_SPARK, settings, REQUEST)
 
-    verdict = verdict_of(settings, REQUEST.run_id)
+    verdict = verdict_of(settings.home, REQUEST.run_id)
     assert verdict is not None
     assert (verdict.outcome, verdict.summary) == (Outcome.UNCHECKABLE, str(error))
     assert "5 of its 1,200 keys" in str(error)

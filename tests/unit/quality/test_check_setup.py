@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from include.settings import Settings
 from spark_jobs.quality.check_setup import LAKE_FOLLOWS_WITHIN_S, _wait_limit_s
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -27,4 +26,4 @@ WAIT_S = 60.0
 def test_the_wait_depends_on_when_the_version_became_live(live_since: str, expected_s: float) -> None:
     found: Any = SimpleNamespace(target=SimpleNamespace(version=SimpleNamespace(live_since=live_since)))
 
-    assert _wait_limit_s(found, Settings.of(quality_wait_s=WAIT_S), NOW) == expected_s
+    assert _wait_limit_s(found, WAIT_S, NOW) == expected_s

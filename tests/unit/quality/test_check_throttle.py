@@ -8,46 +8,44 @@ import pytest
 
 from include.quality.check_throttle import PAUSE_FACTOR, pause_left_s
 from include.quality.report import reports_directory, summary_path
-from include.settings import Settings
 
 NOW_S = 1_800_000_000.0
 DURATION_S = 60.0
 
 
 @pytest.fixture
-def settings(tmp_path: Path) -> Settings:
-    settings = Settings.of(home=tmp_path)
-    reports_directory(settings).mkdir(parents=True)
-    return settings
+def home(tmp_path: Path) -> Path:
+    reports_directory(tmp_path).mkdir(parents=True)
+    return tmp_path
 
 
-def ended(settings: Settings, run_id: str, ago_s: float, read_model: str = "balance") -> None:
-    path = summary_path(settings, run_id)
+def ended(home: Path, run_id: str, ago_s: float, read_model: str = "balance") -> None:
+    path = summary_path(home, run_id)
     path.write_text(json.dumps({"request": {"read_model": read_model}, "duration_s": DURATION_S}))
     os.utime(path, (NOW_S - ago_s, NOW_S - ago_s))
 
 
 def test_before_the_first_check_nothing_is_throttled(tmp_path: Path) -> None:
-    assert pause_left_s(Settings.of(home=tmp_path), "balance", NOW_S) == 0
+    assert pause_left_s(tmp_path, "balance", NOW_S) == 0
 
 
-def test_the_newest_check_sets_the_throttle(settings: Settings) -> None:
-    ended(settings, "older", ago_s=10_000)
-    ended(settings, "newest", ago_s=40)
+def test_the_newest_check_sets_the_throttle(home: Path) -> None:
+    ended(home, "older", ago_s=10_000)
+    ended(home, "newest", ago_s=40)
 
-    assert pause_left_s(settings, "balance", NOW_S) == pytest.approx(DURATION_S * PAUSE_FACTOR - 40)
-    assert pause_left_s(settings, "balance", NOW_S + DURATION_S * PAUSE_FACTOR) == 0
-
-
-def test_checks_of_other_read_models_do_not_throttle(settings: Settings) -> None:
-    ended(settings, "visits", ago_s=1, read_model="visits")
-
-    assert pause_left_s(settings, "balance", NOW_S) == 0
+    assert pause_left_s(home, "balance", NOW_S) == pytest.approx(DURATION_S * PAUSE_FACTOR - 40)
+    assert pause_left_s(home, "balance", NOW_S + DURATION_S * PAUSE_FACTOR) == 0
 
 
-def test_invalid_files_and_a_clock_set_back_do_not_block_checks(settings: Settings) -> None:
-    summary_path(settings, "rubbish").write_text("{")
-    summary_path(settings, "older release").write_text("{}")
-    ended(settings, "later", ago_s=-3_600)
+def test_checks_of_other_read_models_do_not_throttle(home: Path) -> None:
+    ended(home, "visits", ago_s=1, read_model="visits")
 
-    assert pause_left_s(settings, "balance", NOW_S) == 0
+    assert pause_left_s(home, "balance", NOW_S) == 0
+
+
+def test_invalid_files_and_a_clock_set_back_do_not_block_checks(home: Path) -> None:
+    summary_path(home, "rubbish").write_text("{")
+    summary_path(home, "older release").write_text("{}")
+    ended(home, "later", ago_s=-3_600)
+
+    assert pause_left_s(home, "balance", NOW_S) == 0

@@ -9,7 +9,6 @@ import pytest
 from include.quality import report
 from include.quality.check import CheckRequest, CheckResult, ExpectationResult, FailingKey, Mode, StoreName
 from include.quality.verdict import verdict_of
-from include.settings import Settings
 
 REQUEST = CheckRequest(
     "balance", (StoreName.LAKE, StoreName.NODES), Mode.FULL, "manual__2026-01-01T00:00:00+00:00"
@@ -108,23 +107,19 @@ def test_a_key_is_escaped() -> None:
 
 @pytest.mark.parametrize("run_id", ["../../etc/passwd", "a/b", "..", "", "manual__2026-01-01T00:00:00+00:00"])
 def test_a_report_stays_in_its_folder(tmp_path: Path, run_id: str) -> None:
-    settings = Settings.of(home=tmp_path)
-
-    path = report.report_path(settings, run_id)
+    path = report.report_path(tmp_path, run_id)
 
     assert path.parent == tmp_path / "reports" / "quality"
     assert path.stem.strip(".")
 
 
 def test_the_page_is_written_first_and_the_verdict_beside_it_last(tmp_path: Path) -> None:
-    settings = Settings.of(home=tmp_path)
+    path = report.write_page(tmp_path, FAILED)
 
-    path = report.write_page(settings, FAILED)
-
-    assert verdict_of(settings, REQUEST.run_id) is None
+    assert verdict_of(tmp_path, REQUEST.run_id) is None
     assert path.read_text(encoding="utf-8") == report.html(FAILED)
-    report.write_summary(settings, FAILED)
+    report.write_summary(tmp_path, FAILED)
     said = CheckResult.read(path.with_suffix(".json").read_text(encoding="utf-8"))
     assert (said["passed"], said["verdict"]) == (False, FAILED.verdict)
-    report.remove(settings, REQUEST.run_id)
+    report.remove(tmp_path, REQUEST.run_id)
     assert list(path.parent.iterdir()) == []

@@ -18,12 +18,12 @@ def test_the_scratch_dir_of_a_killed_check_is_removed_with_its_job(
 ) -> None:
     settings = Settings.of(home=tmp_path)
     killed = tmp_path / "jobs" / NOBODY
-    python = Tools(settings).main_python
+    python = Tools(settings.tools).main_python
     environment = submit_environment(python, killed, {}, "local[2]")
     monkeypatch.setenv("SPARK_LOCAL_DIRS", environment["SPARK_LOCAL_DIRS"])
     spool_dir().mkdir(parents=True)
     assert len(list(killed.iterdir())) == 1
 
-    scratch_dir(settings)
+    scratch_dir(tmp_path)
 
     assert not killed.exists()

@@ -31,15 +31,15 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
 
 
 def passed(settings: Settings) -> None:
-    report.write_summary(settings, PASSED)
+    report.write_summary(settings.home, PASSED)
 
 
 def failed(settings: Settings) -> None:
-    report.write_summary(settings, FAILED)
+    report.write_summary(settings.home, FAILED)
 
 
 def refused(settings: Settings) -> None:
-    report.write_uncheckable(settings, REQUEST, "it cannot be checked", 12.0)
+    report.write_uncheckable(settings.home, REQUEST, "it cannot be checked", 12.0)
 
 
 def job(settings: Settings, writes: Writes | None, error: Exception | None) -> Callable[..., None]:
@@ -55,19 +55,21 @@ def job(settings: Settings, writes: Writes | None, error: Exception | None) -> C
 
 
 def test_verdict_is_none_before_the_check_has_finished(settings: Settings) -> None:
-    assert verdict_of(settings, NAME) is None
-    report.write_page(settings, FAILED)
-    assert verdict_of(settings, NAME) is None
+    assert verdict_of(settings.home, NAME) is None
+    report.write_page(settings.home, FAILED)
+    assert verdict_of(settings.home, NAME) is None
     failed(settings)
-    assert verdict_of(settings, NAME) == Verdict(Outcome.FAILED, FAILED.verdict)
+    assert verdict_of(settings.home, NAME) == Verdict(Outcome.FAILED, FAILED.verdict)
     passed(settings)
-    assert verdict_of(settings, NAME) == Verdict(Outcome.PASSED, PASSED.verdict)
+    assert verdict_of(settings.home, NAME) == Verdict(Outcome.PASSED, PASSED.verdict)
     refused(settings)
-    assert verdict_of(settings, NAME) == Verdict(Outcome.UNCHECKABLE, "it cannot be checked")
+    assert verdict_of(settings.home, NAME) == Verdict(Outcome.UNCHECKABLE, "it cannot be checked")
 
 
 def test_a_passed_check_returns_its_report(settings: Settings) -> None:
-    assert run_check_job(settings, NAME, job(settings, passed, None)) == report.report_url(settings, NAME)
+    assert run_check_job(
+        settings.home, settings.reports_base_url, NAME, job(settings, passed, None)
+    ) == report.report_url(settings.reports_base_url, NAME)
 
 
 @pytest.mark.parametrize(
@@ -84,7 +86,7 @@ def test_the_verdict_decides_about_a_failed_job(
     settings: Settings, writes: Writes | None, raised: type[Exception]
 ) -> None:
     with pytest.raises(AirflowException) as error:
-        run_check_job(settings, NAME, job(settings, writes, JOB_FAILED))
+        run_check_job(settings.home, settings.reports_base_url, NAME, job(settings, writes, JOB_FAILED))
 
     assert type(error.value) is raised
 
@@ -93,7 +95,7 @@ def test_the_verdict_of_an_earlier_try_is_ignored(settings: Settings) -> None:
     failed(settings)
 
     with pytest.raises(AirflowException) as error:
-        run_check_job(settings, NAME, job(settings, None, JOB_FAILED))
+        run_check_job(settings.home, settings.reports_base_url, NAME, job(settings, None, JOB_FAILED))
 
     assert error.value is JOB_FAILED
 

@@ -62,4 +62,4 @@ def test_locked_version_does_not_block_the_others(
 def test_error_names_a_file_system_that_only_spark_can_access(settings: Settings) -> None:
     there = settings.changed(lake_dir="gopher://somewhere/lake")
     with pytest.raises(StorageUnreachableError, match=r"gopher://somewhere/lake.*Remove them manually"):
-        remove_staging(there, "balance", 2)
+        remove_staging(there.lake_root, "balance", 2)

@@ -7,7 +7,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from include.settings import Settings
 from stack.components import query_nodes, registry
 from tests.support.temporary_stack import free_ports
 
@@ -55,11 +54,9 @@ def port(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
 
 
 def test_the_registry_is_ready_once_it_has_the_compatibility_rule(port: int) -> None:
-    settings = Settings.of(registry_port=port)
-
-    assert not registry._is_ready(settings)
+    assert not registry._is_ready(port)
     assert Servers.level == registry.COMPATIBILITY
-    assert registry._is_ready(settings)
+    assert registry._is_ready(port)
 
 
 def test_a_node_is_ready_when_its_health_page_returns_200(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,5 +68,5 @@ def test_a_node_is_ready_when_its_health_page_returns_200(port: int, monkeypatch
 def test_a_server_that_is_down_is_not_ready() -> None:
     (port,) = free_ports(1)
 
-    assert not registry._is_ready(Settings.of(registry_port=port))
+    assert not registry._is_ready(port)
     assert not query_nodes._is_answering(port)

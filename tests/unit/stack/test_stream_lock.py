@@ -22,10 +22,10 @@ HOLDER = """
 import os, psutil, sys
 from include.settings import Settings
 from stack.launchers import stream_driver
-settings = Settings()
-stream_driver.acquire(settings, wait_s=0)
+home = Settings().home
+stream_driver.acquire(home, wait_s=0)
 started = stream_driver.started_s(psutil.Process())
-stream_driver.announce(settings, stream_driver.Driver(os.getpid(), int(sys.argv[1]), started, "local[1]"))
+stream_driver.announce(home, stream_driver.Driver(os.getpid(), int(sys.argv[1]), started, "local[1]"))
 print("locked", flush=True)
 os.execvp("sleep", ["sleep", "600"])
 """
@@ -63,7 +63,7 @@ def holder(settings: Settings, parent_pid: int) -> Iterator[int]:
 
 def test_the_lock_outlives_an_exec_and_names_its_holder(settings: Settings) -> None:
     with holder(settings, os.getpid()) as pid:
-        driver = stream_driver.running(settings)
+        driver = stream_driver.running(settings.home)
 
         assert driver is not None
         assert (driver.pid, driver.master) == (pid, "local[1]")
@@ -73,7 +73,7 @@ def test_a_second_driver_fails_and_names_the_first(settings: Settings) -> None:
     with holder(settings, os.getpid()) as pid:
         began_s = time.monotonic()
         with pytest.raises(stream_driver.DriverLockedError, match=f"process {pid}"):
-            stream_driver.acquire(settings, wait_s=0.5)
+            stream_driver.acquire(settings.home, wait_s=0.5)
 
         assert time.monotonic() - began_s >= 0.5
 
@@ -82,15 +82,15 @@ def test_the_lock_is_free_once_its_holder_was_killed(settings: Settings) -> None
     with holder(settings, os.getpid()) as pid:
         psutil.Process(pid).kill()
 
-        stream_driver.acquire(settings, wait_s=10).release()
+        stream_driver.acquire(settings.home, wait_s=10).release()
 
-    assert stream_driver.running(settings) is None
+    assert stream_driver.running(settings.home) is None
 
 
 def test_an_orphaned_driver_is_killed(settings: Settings) -> None:
     # Its parent is this process: with another parent recorded, it is considered an orphan.
     with holder(settings, parent_pid=1) as pid:
-        stream_driver.acquire(settings, wait_s=10).release()
+        stream_driver.acquire(settings.home, wait_s=10).release()
 
         assert psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
 
@@ -115,7 +115,7 @@ def test_a_driver_is_recognized_after_the_clock_was_set(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with holder(settings, os.getpid()) as pid:
-        driver = stream_driver.running(settings)
+        driver = stream_driver.running(settings.home)
         assert driver is not None
         boot_s, created_s = psutil.boot_time(), psutil.Process(pid).create_time()
         # After the clock is set back by an hour, the kernel reports both times an hour earlier.
@@ -126,8 +126,8 @@ def test_a_driver_is_recognized_after_the_clock_was_set(
 
 
 def test_a_home_without_a_driver_returns_none(settings: Settings) -> None:
-    assert stream_driver.running(settings) is None
-    assert stream_driver.stop(settings, timeout_s=1)
+    assert stream_driver.running(settings.home) is None
+    assert stream_driver.stop(settings.home, timeout_s=1)
 
 
 def test_no_driver_starts_for_a_launcher_that_has_ended(settings: Settings) -> None:
@@ -137,7 +137,7 @@ def test_no_driver_starts_for_a_launcher_that_has_ended(settings: Settings) -> N
     command = [sys.executable, "-m", "stack.launchers.spark_submit", "--master", "local[1]", "app.py"]
 
     assert subprocess.run(command, cwd=CHECKOUT, env=environment, check=False).returncode == -signal.SIGKILL
-    assert stream_driver.running(settings) is None
+    assert stream_driver.running(settings.home) is None
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from include.settings import Settings
+from include.settings import StreamSettings
 from include.stream.slot_planning import (
     SlotClaim,
     SlotRank,
@@ -24,13 +24,13 @@ from include.stream.slot_planning import (
     ],
 )
 def test_slots(partitions: list[int], shuffle: int, spare: int, expected: int) -> None:
-    settings = Settings.of(stream_shuffle_partitions=shuffle, stream_spare_queries=spare)
-    assert task_slots(settings, partitions) == expected
+    stream = StreamSettings(shuffle_partitions=shuffle, spare_queries=spare)
+    assert task_slots(stream, partitions) == expected
 
 
 def test_shuffle_partitions_follow_the_source_unless_set() -> None:
-    assert shuffle_partitions(Settings.of(stream_shuffle_partitions=0), 6) == 6
-    assert shuffle_partitions(Settings.of(stream_shuffle_partitions=3), 6) == 3
+    assert shuffle_partitions(StreamSettings(shuffle_partitions=0), 6) == 6
+    assert shuffle_partitions(StreamSettings(shuffle_partitions=3), 6) == 3
 
 
 SLOTS_PER_QUERY = 8

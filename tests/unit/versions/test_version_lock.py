@@ -6,50 +6,47 @@ from pathlib import Path
 
 import pytest
 
-from include.settings import CHECKOUT, Settings
+from include.settings import CHECKOUT
 from include.versions.version_lock import VersionLockedError, version_lock
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from include.settings import Settings
 from include.versions.version_lock import version_lock
-with version_lock(Settings.of(home=Path(sys.argv[1])), "balance", 2, wait_s=0):
+with version_lock(Path(sys.argv[1]), "balance", 2, wait_s=0):
     print("held", flush=True)
     time.sleep(60)
 """
 
 
-@pytest.fixture
-def settings(tmp_path: Path) -> Settings:
-    return Settings.of(home=tmp_path)
-
-
-def hold(settings: Settings, *, wait_s: float) -> None:
-    with version_lock(settings, "balance", 2, wait_s=wait_s):
+def hold(home: Path, *, wait_s: float) -> None:
+    with version_lock(home, "balance", 2, wait_s=wait_s):
         pass
 
 
-def test_second_writer_of_a_version_cannot_lock_it(settings: Settings) -> None:
+def test_second_writer_of_a_version_cannot_lock_it(tmp_path: Path) -> None:
     with (
-        version_lock(settings, "balance", 2, wait_s=0),
+        version_lock(tmp_path, "balance", 2, wait_s=0),
         pytest.raises(VersionLockedError, match="v2 of balance is still being written"),
     ):
-        hold(settings, wait_s=0.3)
-    hold(settings, wait_s=0)
+        hold(tmp_path, wait_s=0.3)
+    hold(tmp_path, wait_s=0)
 
 
-def test_other_versions_are_not_locked(settings: Settings) -> None:
-    with version_lock(settings, "balance", 2, wait_s=0), version_lock(settings, "balance", 3, wait_s=0):
+def test_other_versions_are_not_locked(tmp_path: Path) -> None:
+    with (
+        version_lock(tmp_path, "balance", 2, wait_s=0),
+        version_lock(tmp_path, "balance", 3, wait_s=0),
+    ):
         pass
 
 
-def test_killed_writer_releases_its_lock(settings: Settings) -> None:
-    command = [sys.executable, "-c", HOLD, str(settings.home)]
+def test_killed_writer_releases_its_lock(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", HOLD, str(tmp_path)]
     with subprocess.Popen(command, cwd=CHECKOUT, stdout=subprocess.PIPE) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"held\n"
         with pytest.raises(VersionLockedError):
-            hold(settings, wait_s=0)
+            hold(tmp_path, wait_s=0)
         holder.kill()
-    hold(settings, wait_s=5)
+    hold(tmp_path, wait_s=5)

@@ -102,7 +102,7 @@ def node(settings: Settings) -> Node:
 @pytest.fixture
 def local(settings: Settings, node: Node) -> LocalLookup:
     assert node is not None
-    return LocalLookup(settings)
+    return LocalLookup(settings.store_dir, settings.node)
 
 
 @pytest.fixture

@@ -118,7 +118,7 @@ def test_restarted_node_has_nothing_ready_and_never_reports_a_key_as_unknown(
 ) -> None:
     with previous_process(settings, balance_value) as process:
         publish_ready(settings)
-        local = LocalLookup(settings)
+        local = LocalLookup(settings.store_dir, settings.node)
         place = local.place("balance", KEY)
         assert local.find(place).raw["source_offset"] == 42
         listed = local.page(place, b"", 10, ALL_RECORDS)
