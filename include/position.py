@@ -141,8 +141,9 @@ def _not_a_position(text: str) -> str:
 class Offsets(dict[int, int]):
     """How far a whole topic has been read: partition -> offset of the first unread record; 0 for a partition not given.
 
-    Used for a topic's end offsets, a check's cut, and the offsets up to which a table or a node's store is complete. A value object: create
-    another one instead of changing it. It is a dictionary so that JSON, Spark and Delta's tags accept it unconverted.
+    Used for a topic's end offsets, a check's cut, and the offsets up to which a table or a node's store is complete. A value
+    object: create another one instead of changing it. It is a dictionary so that JSON, Spark and Delta's tags accept it
+    unconverted.
     """
 
     @classmethod

@@ -5,7 +5,7 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
 
-class FolderScheduling(LoadScopeScheduling):
+class FolderScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no type hints
     """Gives each worker whole folders of tests, in order, because the tests of a folder share their fixtures."""
 
     def _split_scope(self, nodeid: str) -> str:

@@ -32,8 +32,7 @@ def summary_path(home: Path, run_id: str) -> Path:
 
 def report_url(base_url: str, run_id: str) -> str:
     """Return the URL under which a query node serves the page."""
-    base = base_url
-    return f"{base.rstrip('/')}{URL_PATH}{file_stem(run_id)}.html"
+    return f"{base_url.rstrip('/')}{URL_PATH}{file_stem(run_id)}.html"
 
 
 def file_stem(run_id: str) -> str:
