@@ -29,7 +29,7 @@ pytestmark = pytest.mark.timeout(2400)
 MODEL = "balance"
 KEYS = [f"under-load-{number}" for number in range(50)]
 CENTS = 125
-EVENTS_PER_S = 500
+EVENTS_PER_S = 200
 TICK_S = 0.1
 TIMEOUT_S = 900.0
 # Each poll costs Airflow tens of milliseconds on the two cores that its tasks need.
