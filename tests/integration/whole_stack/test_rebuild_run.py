@@ -1,5 +1,6 @@
 """A rebuild started over REST under load: it is promoted, a second one is refused, and a rollback restores the old version."""
 
+import itertools
 import math
 import threading
 import time
@@ -55,9 +56,10 @@ def under_load(stack: Settings) -> Iterator[Settings]:
     stopping = threading.Event()
 
     def produce() -> None:
+        endless = itertools.cycle(values)
         while not stopping.wait(TICK_S):
-            for number in range(int(EVENTS_PER_S * TICK_S)):
-                source.append_raw(*values[number % len(values)])
+            for _ in range(int(EVENTS_PER_S * TICK_S)):
+                source.append_raw(*next(endless))
 
     thread = threading.Thread(target=produce, daemon=True)
     thread.start()
