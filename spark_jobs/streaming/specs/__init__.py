@@ -2,4 +2,7 @@
 
 Each module defines `query_specs(context: StreamContext) -> list[QuerySpec]`. The driver calls it every two seconds: a new
 name starts a query, a missing name stops one. It must therefore be cheap; slow work belongs in a spec's `prepare`.
+
+A query keeps its task slots while it runs. Raise FOLDLAKE_STREAM_SPARE_QUERIES by one for every two stateless queries, or a
+rebuild's candidate may be refused (docs/decisions/0025).
 """
