@@ -3,9 +3,8 @@
 import os
 import shutil
 import signal
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from decimal import Decimal
 
 import httpx
@@ -14,52 +13,38 @@ import pytest
 from include.nodes.peers import HOP_ANY, HOP_HEADER
 from include.settings import Settings
 from query_api.store.memory.server import SOCKET_FILE
-from stack.lifecycle import start
 from tests.support.local_http import HTTP
-from tests.support.node_stack import NodeStack, with_balances
-from tests.support.temporary_stack import sharing_servers
+from tests.support.node_stack import NodeStack, node_stack
+from tests.support.repetition import repeated
 from tests.support.waiting import wait_until
-
-CUSTOMERS = 100
 
 
 @pytest.fixture(scope="module")
 def running(servers: Settings, keep_home: Callable[[], bool]) -> Iterator[NodeStack]:
     """Two nodes with the balances of some customers in memory."""
-    with sharing_servers(servers, keep_home, node_store="memory") as home:
-        start(home, ("query_nodes",))
-        yield with_balances(home, servers, CUSTOMERS)
+    with node_stack(servers, keep_home, customers=100, node_store="memory") as nodes:
+        yield nodes
 
 
 @pytest.fixture
 def nodes(running: NodeStack) -> NodeStack:
     """The same nodes, once both are ready and own partitions."""
-    wait_until(running.is_settled, "both are ready and own partitions")
-    return running
+    return running.settled()
 
 
 @contextmanager
 def readiness(port: int) -> Iterator[list[bool]]:
     """Query a node continuously whether its own partitions are ready; yields the answers."""
     answers: list[bool] = []
-    stopping = threading.Event()
 
     def query() -> None:
-        while not stopping.wait(0.02):
-            try:
-                # With this header, the node omits the reports of other nodes.
-                response = HTTP.get(f"http://127.0.0.1:{port}/api/partitions", headers={HOP_HEADER: HOP_ANY})
-            except httpx.HTTPError:
-                continue
+        with suppress(httpx.HTTPError):
+            # With this header, the node omits the reports of other nodes.
+            response = HTTP.get(f"http://127.0.0.1:{port}/api/partitions", headers={HOP_HEADER: HOP_ANY})
             answers.extend(report["is_ready"] for report in response.json())
 
-    thread = threading.Thread(target=query)
-    thread.start()
-    try:
+    with repeated(query, pause_s=0.02):
         yield answers
-    finally:
-        stopping.set()
-        thread.join()
 
 
 def unknown(failures: list[str]) -> list[str]:
@@ -102,7 +87,7 @@ def test_restarted_materializer_reads_the_changelog_again_and_is_not_ready_meanw
 def test_both_killed_at_once_lose_nothing(nodes: NodeStack) -> None:
     with nodes.continuous_lookups() as failures:
         nodes.kill("node-1-materializer", "node-2-materializer")
-        wait_until(nodes.is_settled, "both are ready again")
+        nodes.settled()
 
     nodes.wait_until_exact()
     assert unknown(failures) == [], "a node without records reports that it is not ready"

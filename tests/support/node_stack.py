@@ -4,26 +4,27 @@ import os
 import signal
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
+from typing import Self
 
 import httpx
 
 from include.settings import CHECKOUT, Settings
+from stack.lifecycle import start
 from stack.settings_environment import settings_environment
 from stack.supervision.supervisor import ProcessState, Supervisor
 from tests.support.changelog_writer import ChangelogWriter
-from tests.support.local_http import http_client
+from tests.support.local_http import HTTP, http_client
+from tests.support.repetition import repeated
+from tests.support.temporary_stack import sharing_servers
 from tests.support.waiting import wait_until
 
 DEADLINE_S = 60.0
-REQUEST_TIMEOUT_S = 6.0
-HTTP = http_client(REQUEST_TIMEOUT_S)
 
 
 @dataclass
@@ -70,7 +71,7 @@ class NodeStack:
 
     def _wrong_answers(self, ports: tuple[int, ...]) -> Iterator[str]:
         for port in ports:
-            with http_client(REQUEST_TIMEOUT_S, keep_alive=True) as client:
+            with http_client(keep_alive=True) as client:
                 for customer, amount in list(self.expected.items()):
                     answer = client.get(
                         f"http://127.0.0.1:{port}/api/customers.getBalance",
@@ -111,6 +112,11 @@ class NodeStack:
             and all(report["is_ready"] and report["reported_by"] == report["owner"] for report in reports)
         )
 
+    def settled(self) -> Self:
+        """Wait until `is_settled`, and return the nodes."""
+        wait_until(self.is_settled, "both are ready and own partitions")
+        return self
+
     def pid(self, process: str) -> int:
         """Return the pid of a supervised process."""
         pid = self._states()[process].pid
@@ -140,40 +146,39 @@ class NodeStack:
     def continuous_lookups(self, ports: tuple[int, ...] = ()) -> Iterator[list[str]]:
         """Look up all customers on the nodes continuously; yields the list of wrong and missing answers."""
         failures: list[str] = []
-        stopping = threading.Event()
 
         def look_up() -> None:
-            while not stopping.is_set():
-                try:
-                    failures.extend(self.wrong(ports))
-                except httpx.HTTPError as error:
-                    failures.append(repr(error))
+            try:
+                failures.extend(self.wrong(ports))
+            except httpx.HTTPError as error:
+                failures.append(repr(error))
 
-        thread = threading.Thread(target=look_up)
-        thread.start()
-        try:
+        with repeated(look_up):
             yield failures
-        finally:
-            stopping.set()
-            thread.join()
 
 
-def with_balances(settings: Settings, servers: Settings, customers: int) -> NodeStack:
-    """Return the running nodes once they return the balances of this many customers, written for them as version 1.
+@contextmanager
+def node_stack(
+    servers: Settings, keep_home: Callable[[], bool], customers: int, **overrides: object
+) -> Iterator[NodeStack]:
+    """Run two nodes, which start before there is anything to consume; yields them once they return the customers' balances.
 
     Args:
-        settings: settings of the running nodes.
-        servers: settings of the stack that supervises Kafka.
+        servers: settings of the stack that runs Kafka and the schema registry.
+        keep_home: called at the end; returns whether to keep the nodes' home with the logs.
         customers: number of customers, "customer 0/é" and so on, with balances from 5.00.
+        overrides: settings by variable, for example `node_store`.
     """
-    nodes = NodeStack(settings, ChangelogWriter(settings), servers=servers)
-    nodes.writer.make_topics()
-    nodes.writer.register_live()
-    for number in range(customers):
-        nodes.put(f"customer {number}/é", Decimal(number) / 100 + Decimal("5.00"))
-    nodes.writer.flush()
-    nodes.wait_until_exact()
-    return nodes
+    with sharing_servers(servers, keep_home, **overrides) as home:
+        start(home, ("query_nodes",))
+        nodes = NodeStack(home, ChangelogWriter(home), servers=servers)
+        nodes.writer.make_topics()
+        nodes.writer.register_live()
+        for number in range(customers):
+            nodes.put(f"customer {number}/é", Decimal(number) / 100 + Decimal("5.00"))
+        nodes.writer.flush()
+        nodes.wait_until_exact()
+        yield nodes
 
 
 class ExtraNode:

@@ -1,7 +1,7 @@
 """The check raises no false alarm under load, and finds faults in a single node's store."""
 
+import itertools
 import os
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,6 +19,7 @@ from spark_jobs.quality.expectations.no_truncated_partition import WHOLE_PARTITI
 from spark_jobs.quality.run import run_check
 from stack.lifecycle import start
 from tests.support.checked_ledger import failed
+from tests.support.repetition import repeated
 from tests.support.stream_events import BALANCE, Ledger, random_event
 from tests.support.stream_process import EventSource, make_topics
 from tests.support.temporary_stack import sharing_servers
@@ -52,22 +53,15 @@ def nodes(servers: Settings, keep_home: Callable[[], bool]) -> Iterator[Settings
 @contextmanager
 def load(settings: Settings) -> Iterator[None]:
     """Append about three hundred events per second, of existing and new customers."""
-    stopping = threading.Event()
     source = EventSource(settings, BALANCE.source_topic)
+    customers = itertools.count(505, step=5)
 
     def append() -> None:
-        customers = 500
-        while not stopping.wait(PAUSE_S):
-            customers += 5
-            source.append([random_event(customers) for _ in range(EVENTS_PER_BURST)])
+        known = next(customers)
+        source.append([random_event(known) for _ in range(EVENTS_PER_BURST)])
 
-    thread = threading.Thread(target=append)
-    thread.start()
-    try:
+    with repeated(append, PAUSE_S):
         yield
-    finally:
-        stopping.set()
-        thread.join()
 
 
 def run(

@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from decimal import Decimal
@@ -22,6 +21,7 @@ from include.versions.registry import VersionRegistry
 from include.versions.version_record import ReadModelVersions, Stage
 from stack.settings_environment import settings_environment
 from tests.support.rebuild_readers import Readers
+from tests.support.repetition import repeated
 from tests.support.stream_process import EventSource
 from tests.support.waiting import wait_until
 
@@ -126,19 +126,14 @@ def source(full_stack: Settings) -> Iterator[EventSource]:
     )
     api = airflow_api(full_stack.home, full_stack.airflow)
     api.set_paused(RETIREMENT_DAG, paused=True)
-    stopping = threading.Event()
 
     def produce() -> None:
-        while not stopping.wait(0.1):
-            source.append(FundsAdded(customerId=key, amount=Decimal(CENTS) / 100) for key in KEYS)
+        source.append(FundsAdded(customerId=key, amount=Decimal(CENTS) / 100) for key in KEYS)
 
-    thread = threading.Thread(target=produce, daemon=True)
-    thread.start()
     try:
-        yield source
+        with repeated(produce, pause_s=0.1):
+            yield source
     finally:
-        stopping.set()
-        thread.join(30)
         api.set_paused(RETIREMENT_DAG, paused=False)
 
 

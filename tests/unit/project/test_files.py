@@ -2,13 +2,13 @@
 
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
 
 from include.files import FileLock, FileLockedError, file_lock, holder_of, is_locked, write_atomically
 from include.settings import CHECKOUT
+from tests.support.repetition import repeated
 
 # argv: the file, and whether the lock survives the exec of `sleep`.
 HOLDER = """
@@ -83,18 +83,11 @@ def test_readers_see_whole_contents_while_a_file_is_replaced(tmp_path: Path) -> 
     path = tmp_path / "folder" / "file"
     contents = {"a" * 100_000, "b" * 200_000}
     write_atomically(path, "a" * 100_000)
-    done = threading.Event()
 
     def replace() -> None:
-        while not done.is_set():
-            for content in contents:
-                write_atomically(path, content)
+        for content in contents:
+            write_atomically(path, content)
 
-    writer = threading.Thread(target=replace)
-    writer.start()
-    try:
+    with repeated(replace):
         assert {path.read_text() for _ in range(500)} <= contents
-    finally:
-        done.set()
-        writer.join()
     assert [file.name for file in path.parent.iterdir()] == ["file"]
