@@ -2,11 +2,11 @@
 
 import itertools
 import math
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
 from decimal import Decimal
+from http import HTTPStatus
 
 import pytest
 
@@ -21,6 +21,7 @@ from include.settings import Settings
 from include.versions.registry import VersionRegistry
 from include.versions.version_record import ReadModelVersions, Stage
 from tests.support.rebuild_readers import Readers
+from tests.support.repetition import repeated
 from tests.support.stream_process import EventSource
 from tests.support.waiting import wait_until
 
@@ -53,16 +54,11 @@ def under_load(stack: Settings) -> Iterator[Settings]:
     source = EventSource(stack, MODEL)
     events = [FundsAdded(customerId=key, amount=Decimal(CENTS) / 100) for key in KEYS]
     values = [(event_key(event), source.serializer.serialize(event)) for event in events]
-    stopping = threading.Event()
+    endless = itertools.cycle(values)
 
     def produce() -> None:
-        endless = itertools.cycle(values)
-        while not stopping.wait(TICK_S):
-            for _ in range(int(EVENTS_PER_S * TICK_S)):
-                source.append_raw(*next(endless))
-
-    thread = threading.Thread(target=produce, daemon=True)
-    thread.start()
+        for value in itertools.islice(endless, int(EVENTS_PER_S * TICK_S)):
+            source.append_raw(*value)
 
     def answered() -> bool:
         with Readers(stack.query_ports, MODEL, KEYS, CENTS) as readers:
@@ -71,12 +67,9 @@ def under_load(stack: Settings) -> Iterator[Settings]:
             )
         return not readers.faults
 
-    try:
+    with repeated(produce, TICK_S):
         wait_until(answered, "all keys are folded", TIMEOUT_S)
         yield stack
-    finally:
-        stopping.set()
-        thread.join(30)
 
 
 @pytest.fixture(scope="module")
@@ -219,3 +212,18 @@ def test_misspelt_field_is_refused_before_the_rebuild_starts(stack: Settings, ap
     wait_until(lambda: api.run_state(REBUILD_DAG, run_id) == "failed", "the run fails", TIMEOUT_S, POLL_S)
     assert "Unknown field: aprove" in task_log(api, run_id, "register_candidate")
     assert record(stack) == before
+
+
+def test_airflow_accepts_a_run_id_once(api: AirflowApi) -> None:
+    conf = {"read_model": MODEL, "reason": "x", "aprove": False}
+    run_id = api.trigger(REBUILD_DAG, conf)
+
+    # As `trigger` does when Airflow has started the run, but has not responded in time.
+    with pytest.raises(AirflowUnavailableError) as refused:
+        api._call(
+            "POST",
+            f"dags/{REBUILD_DAG}/dagRuns",
+            json={"dag_run_id": run_id, "logical_date": None, "conf": conf, "note": None},
+        )
+
+    assert refused.value.status == HTTPStatus.CONFLICT
