@@ -161,6 +161,11 @@ class Offsets(dict[int, int]):
         """Return the offsets after these newest records: partition -> offset of the newest record that has been read."""
         return cls({partition: offset + 1 for partition, offset in newest.items()})
 
+    @classmethod
+    def from_newest_json(cls, newest: Mapping[str, int]) -> Self:
+        """Return the offsets after the newest records of a JSON object, whose partitions are strings; errors as `from_json`."""
+        return cls.of_newest(cls.from_json(newest))
+
     def newest(self) -> dict[int, int]:
         """Return the offset of the newest record that has been read of each partition; the inverse of `of_newest`."""
         return {partition: offset - 1 for partition, offset in self.items()}

@@ -87,7 +87,8 @@ class AirflowApi:
         run id, which Airflow accepts once only.
 
         Raises:
-            AirflowUnavailableError: Airflow did not respond within TRIGGER_TIMEOUT_S, is down or rejected the call.
+            AirflowUnavailableError: Airflow is down, rejected the call, or did not respond within TRIGGER_TIMEOUT_S; in the
+                last case it may still start the run.
         """
         run_id = f"manual__{datetime.now(UTC).isoformat()}"
         body = {"dag_run_id": run_id, "logical_date": None, "conf": conf or {}, "note": note}

@@ -14,7 +14,8 @@ class PartitionReport:
 
     owner, standbys: URLs of the nodes. is_held: whether `reported_by` follows the partition.
     position, end: changelog offsets of the next record to read and of the next to be appended; lag_records: their difference.
-    folded: how far the source is folded in. source_end: the source's end; events_behind: the difference.
+    folded: source partition -> the offset after the newest event folded in. source_end: the source's end; events_behind: the
+        difference.
     `position` and the fields after it are None (folded: empty) if the node does not follow the partition.
     """
 
@@ -44,5 +45,5 @@ class PartitionReport:
     def from_json(cls, fields: dict[str, Any]) -> "PartitionReport":
         """Read the report of another node; raises TypeError, KeyError or ValueError."""
         report = cls(**fields)
-        folded = Offsets.of_newest({int(p): offset for p, offset in fields.get("folded", {}).items()})
+        folded = Offsets.from_newest_json(fields.get("folded", {}))
         return replace(report, standbys=tuple(report.standbys), folded=folded)

@@ -85,7 +85,7 @@ class ChangelogPosition:
 
     next_offset: the first changelog offset that has not been read.
     as_of: Unix time in seconds at which the partition was last known to have been read up to this position.
-    folded: how far the source is folded into the records read: per source partition, after the newest source offset seen.
+    folded: source partition -> the offset after the newest source offset in the state records read.
     """
 
     next_offset: int

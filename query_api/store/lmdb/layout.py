@@ -75,7 +75,7 @@ def dump_position(position: ChangelogPosition) -> bytes:
 def load_position(stored: bytes) -> ChangelogPosition:
     """Deserialize a position; raises ValueError for invalid bytes."""
     fields = json.loads(stored)
-    folded = Offsets.of_newest({int(partition): offset for partition, offset in fields["folded"].items()})
+    folded = Offsets.from_newest_json(fields["folded"])
     return ChangelogPosition(fields["next_offset"], fields["as_of"], folded)
 
 
