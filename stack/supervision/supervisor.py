@@ -158,15 +158,10 @@ class Supervisor:
         self._socket.unlink(missing_ok=True)
         if self._log.exists():
             self._log.replace(self._log.with_suffix(".log.previous"))
+        configuration = str(configuration_path(self._settings.home))
         # supervisord detaches into its own session: Ctrl-C in the terminal of `up` does not reach the servers.
         done = subprocess.run(
-            [
-                sys.executable,
-                "-m",
-                "supervisor.supervisord",
-                "-c",
-                str(configuration_path(self._settings.home)),
-            ],
+            [sys.executable, "-m", "supervisor.supervisord", "-c", configuration],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
