@@ -15,8 +15,9 @@ IN_PARALLEL = ("--numprocesses=2", "--no-loadscope-reorder")
 def run(context: typer.Context) -> None:
     """Run ruff, import-linter, mypy, the unit tests, then the integration tests, which start real servers on free ports.
 
-    With arguments, only pytest runs, with these arguments. Without arguments, every step runs even if an earlier one
-    fails. The tests that repeatedly kill each stage of a rebuild and each step of a compaction require -m endurance.
+    With arguments, only pytest runs, with these arguments. Without arguments, every step runs even if an earlier one fails, and
+    two processes run the tests. The tests that repeatedly kill each stage of a rebuild and each step of a compaction require
+    -m endurance.
 
     Examples:
       ./foldlake test

@@ -5,6 +5,21 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
 
+# The worker that does not run the unit tests begins with the whole stack's: they take the longest, and mostly wait, while the
+# lake's keep a core busy.
+FOLDER_ORDER = ("tests/unit", "tests/integration/whole_stack", "tests/integration/lake")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the tests of these folders first."""
+
+    def place(item: pytest.Item) -> int:
+        under = (place for place, folder in enumerate(FOLDER_ORDER) if item.nodeid.startswith(f"{folder}/"))
+        return next(under, len(FOLDER_ORDER))
+
+    items.sort(key=place)
+
+
 class FolderScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no type hints
     """Gives each worker whole folders of tests, in order, because the tests of a folder share their fixtures."""
 
