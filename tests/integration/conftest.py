@@ -1,7 +1,7 @@
-"""The stack that all integration tests of a run share: a real Kafka broker and schema registry.
+"""The stack that all integration tests of a run share, apart from the whole stack's: a real Kafka broker and schema registry.
 
 The other components that a folder's tests need run only during these tests, in a separate home that uses these servers
-(`sharing_servers`). The tests with Airflow come last and start the rest of this stack.
+(`sharing_servers`).
 """
 
 from collections.abc import Callable, Iterator
@@ -10,11 +10,6 @@ import pytest
 
 from include.settings import Settings
 from tests.support.temporary_stack import temporary_stack
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run the tests of the whole stack last, regardless of the order of the arguments: what they start stays up."""
-    items.sort(key=lambda item: "whole_stack" in item.path.parts)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -35,14 +30,7 @@ def keep_home(request: pytest.FixtureRequest) -> Callable[[], bool]:
 @pytest.fixture(scope="session")
 def servers(keep_home: Callable[[], bool]) -> Iterator[Settings]:
     """Settings of a stack with Kafka and the schema registry up, on free ports, in a new directory."""
-    with temporary_stack(
-        ("kafka", "registry"),
-        keep_home,
-        # No scheduled compactions: only the tests run one.
-        compaction_interval_s=0,
-        # There is no other load, so lake jobs need no low priority.
-        lake_niceness=0,
-    ) as running:
+    with temporary_stack(("kafka", "registry"), keep_home) as running:
         yield running
 
 

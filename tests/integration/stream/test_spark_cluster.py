@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from include.parent_death import die_with_parent
 from include.settings import Settings
 from stack.launchers.spark_submit import spark_home
 from stack.tools import Tools
@@ -34,7 +35,14 @@ def daemon(settings: Settings, class_name: str, *arguments: str, log: Path) -> I
     }
     command = [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{class_name}", *arguments]
     with log.open("ab") as output:
-        process = subprocess.Popen(command, env=environment, stdout=output, stderr=subprocess.STDOUT)
+        process = subprocess.Popen(
+            command,
+            env=environment,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            # A killed test run must leave no daemon.
+            preexec_fn=die_with_parent,  # noqa: PLW1509 - only a system call
+        )
     try:
         yield
     finally:

@@ -49,7 +49,7 @@ def test_a_value_without_a_json_form_is_rejected(value: object) -> None:
 def test_avros_decimal_is_written_exactly(number: int, scale: int, text: str) -> None:
     unscaled = number.to_bytes(16, "big", signed=True)
 
-    assert unscaled_text(unscaled, scale) == text
+    assert unscaled_text(scale, unscaled) == text
 
 
 @pytest.mark.parametrize(
