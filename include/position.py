@@ -45,6 +45,8 @@ POSITION_RECORD_FIELDS = (EVENT_COUNT, SOURCE_PARTITION, SOURCE_OFFSET, OCCURRED
 POSITION_COLUMNS = tuple(field.name for field in POSITION_RECORD_FIELDS)
 # (event_count, source_partition, source_offset) of a decoded record; raises KeyError if one is absent.
 position_values = itemgetter(EVENT_COUNT.name, SOURCE_PARTITION.name, SOURCE_OFFSET.name)
+_TEXT = "partition=%d, offset=%d, event_count=%d"
+_text_values = itemgetter(SOURCE_PARTITION.name, SOURCE_OFFSET.name, EVENT_COUNT.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +101,7 @@ class Position:
         topic = f"topic={self.topic}, " if self.topic else ""
         if not self.event_count:
             return f"{topic}partition={self.partition}, offset={self.offset}"
-        return topic + _text(self.partition, self.offset, self.event_count)
+        return topic + _TEXT % (self.partition, self.offset, self.event_count)
 
     @classmethod
     def parse(cls, text: str) -> Self:
@@ -118,12 +120,7 @@ class Position:
 
 def position_text(fields: Mapping[str, Any]) -> str:
     """Return the text form of a decoded record's position. Every lookup calls it, so it creates no `Position`."""
-    event_count, partition, offset = position_values(fields)
-    return _text(partition, offset, event_count)
-
-
-def _text(partition: int, offset: int, event_count: int) -> str:
-    return f"partition={partition}, offset={offset}, event_count={event_count}"
+    return _TEXT % _text_values(fields)
 
 
 def parse_offset(text: str) -> int:

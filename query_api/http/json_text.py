@@ -5,6 +5,7 @@ import json
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -37,7 +38,7 @@ def decimal_text(value: Decimal) -> str:
     return format(value, "f")
 
 
-def unscaled_text(unscaled: bytes, scale: int) -> str:
+def unscaled_text(scale: int, unscaled: bytes) -> str:
     """Return Avro's decimal (a big-endian two's complement integer of 10^-scale) as a JSON number."""
     number = int.from_bytes(unscaled, "big", signed=True)
     digits = str(number)
@@ -63,7 +64,7 @@ def raw_json(avro_type: object) -> Callable[[Any], str]:
         match avro_type.get("type"), avro_type.get("logicalType"):
             case "bytes", "decimal":
                 scale: int = avro_type.get("scale", 0)
-                return lambda unscaled: unscaled_text(unscaled, scale)
+                return partial(unscaled_text, scale)
             case "long", "timestamp-millis":
                 return lambda ms: dumps(EPOCH + timedelta(milliseconds=ms))
             case "array", None:
