@@ -120,7 +120,8 @@ class Position:
 
 def position_text(fields: Mapping[str, Any]) -> str:
     """Return the text form of a decoded record's position. Every lookup calls it, so it creates no `Position`."""
-    return _TEXT % _text_values(fields)
+    text: str = _TEXT % _text_values(fields)
+    return text
 
 
 def parse_offset(text: str) -> int:
