@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from include.declarations.read_model import POSITION_FIELDS, ReadModel, StateField
+from include.known_fields import known_fields
 from include.position import Offsets
 
 KEY_COLUMN = "key"
@@ -66,6 +67,6 @@ class CommitTag:
             fields: dict[str, Any] = json.loads(text or "")
             for name in ("changelog_offsets", "complete_up_to"):
                 fields[name] = Offsets.from_json(fields[name])
-            return cls(**fields)
+            return cls(**known_fields(cls, fields))
         except (ValueError, TypeError, KeyError, AttributeError):
             return None

@@ -3,6 +3,7 @@
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from include.known_fields import known_fields
 from include.position import Offsets
 
 PARTITIONS_PATH = "/api/partitions"
@@ -44,6 +45,6 @@ class PartitionReport:
     @classmethod
     def from_json(cls, fields: dict[str, Any]) -> "PartitionReport":
         """Read the report of another node; raises TypeError, KeyError or ValueError."""
-        report = cls(**fields)
+        report = cls(**known_fields(cls, fields))
         folded = Offsets.from_newest_json(fields.get("folded", {}))
         return replace(report, standbys=tuple(report.standbys), folded=folded)

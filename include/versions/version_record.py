@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from include.kafka.topics import changelog_topic
+from include.known_fields import known_fields
 
 
 class Stage(StrEnum):
@@ -92,8 +93,10 @@ class ReadModelVersions:
     def from_json(cls, value: bytes) -> "ReadModelVersions":
         """Parse a message's value; raises ValueError, KeyError or TypeError when it is not a record."""
         fields: dict[str, Any] = json.loads(value)
-        versions = tuple(Version(**{**v, "stage": Stage(v["stage"])}) for v in fields["versions"])
-        return cls(**{**fields, "versions": versions})
+        versions = tuple(
+            Version(**{**known_fields(Version, v), "stage": Stage(v["stage"])}) for v in fields["versions"]
+        )
+        return cls(**{**known_fields(cls, fields), "versions": versions})
 
 
 def first_version(read_model: str, fold_revision: int) -> ReadModelVersions:

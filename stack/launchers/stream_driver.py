@@ -10,6 +10,7 @@ import psutil
 
 from include.errors import FoldlakeError
 from include.files import FileLock, is_locked, write_atomically
+from include.known_fields import known_fields
 from include.waiting import wait_for
 
 POLL_INTERVAL_S = 0.1
@@ -166,6 +167,6 @@ def _state_path(home: Path) -> Path:
 
 def _read(home: Path) -> Driver | None:
     try:
-        return Driver(**json.loads(_state_path(home).read_text()))
+        return Driver(**known_fields(Driver, json.loads(_state_path(home).read_text())))
     except (FileNotFoundError, ValueError, TypeError):
         return None

@@ -182,9 +182,12 @@ def node_stack(
 
 
 class ExtraNode:
-    """A node in addition to those of the stack, without a supervisor: a killed process is not restarted."""
+    """A node in addition to those of the stack, without a supervisor: a killed process is not restarted.
 
-    def __init__(self, settings: Settings, name: str, port: int) -> None:
+    checkout: the directory with the node's code.
+    """
+
+    def __init__(self, settings: Settings, name: str, port: int, checkout: Path = CHECKOUT) -> None:
         self.port = port
         self.url = f"http://127.0.0.1:{port}"
         environment = {
@@ -192,13 +195,14 @@ class ExtraNode:
             **settings_environment(settings),
             "FOLDLAKE_NODE_NAME": name,
             "FOLDLAKE_NODE_PORT": str(port),
-            "PYTHONPATH": str(CHECKOUT),
+            "PYTHONPATH": str(checkout),
         }
         log = (settings.home / "logs" / f"{name}.log").open("ab")
         self._processes = [
             subprocess.Popen(
                 [sys.executable, "-m", f"query_api.{part}"],
                 env=environment,
+                cwd=checkout,
                 stdout=log,
                 stderr=log,
                 start_new_session=True,

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import lmdb
 
+from include.known_fields import known_fields
 from include.position import Offsets
 from query_api.store.base import Binding, ChangelogPosition
 
@@ -88,4 +89,4 @@ def dump_binding(binding: Binding) -> bytes:
 
 def load_binding(stored: bytes) -> Binding:
     """Deserialize a binding; raises ValueError, KeyError or TypeError for invalid bytes."""
-    return Binding(**json.loads(stored))
+    return Binding(**known_fields(Binding, json.loads(stored)))

@@ -1,5 +1,13 @@
-"""Lookups succeed while nodes join, leave and are killed."""
+"""Lookups succeed while nodes join, leave and are killed; nodes of the previous commit and of this one work beside each other."""
 
+import subprocess
+import tarfile
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+
+from include.settings import CHECKOUT
 from tests.support.node_stack import ExtraNode, NodeStack
 from tests.support.temporary_stack import free_ports
 from tests.support.waiting import wait_until
@@ -46,6 +54,35 @@ def test_lookups_succeed_while_a_node_joins_and_leaves(nodes: NodeStack) -> None
         wait_until(lambda: joined.url not in _owners(nodes), "its partitions are owned by others")
 
     assert failures == []
+
+
+def test_rolling_upgrade_a_node_of_the_previous_commit_works_beside_this_one(
+    nodes: NodeStack, previous_commit: Path
+) -> None:
+    (port,) = free_ports(1)
+
+    with nodes.continuous_lookups() as failures:
+        older = ExtraNode(nodes.settings, "node-5", port, previous_commit)
+        try:
+            wait_until(lambda: older.url in _owners(nodes), "the older node owns a partition")
+            wait_until(lambda: nodes.is_ready(port), "it is ready")
+            assert nodes.wrong((port,)) == [], "it answers for all keys, also those of the newer nodes"
+        finally:
+            older.stop()
+        wait_until(lambda: older.url not in _owners(nodes), "its partitions are owned by others")
+
+    assert failures == []
+
+
+@pytest.fixture
+def previous_commit(tmp_path: Path) -> Path:
+    """A directory with the code of the previous commit."""
+    archive = subprocess.run(["git", "archive", "HEAD^"], cwd=CHECKOUT, capture_output=True, check=False)
+    if archive.returncode:
+        pytest.skip("this clone has no previous commit")
+    with tarfile.open(fileobj=BytesIO(archive.stdout)) as files:
+        files.extractall(tmp_path, filter="data")
+    return tmp_path
 
 
 def _owners(nodes: NodeStack) -> set[str]:
