@@ -1,4 +1,4 @@
-"""Application: folds the events of a rebuild in one batch into staging, independently of the query and the changelog.
+"""Application: folds the events of a rebuild in one batch into staging, independently of the query, its decoder and the changelog.
 
 The job overwrites the table `lake/_staging/<model>/v<N>` in one commit: killed at any point, it leaves either the old table
 or the new one. The check of a rebuild compares it with the changelog.
@@ -23,7 +23,7 @@ from include.versions.transitions import UnknownVersionError, VersionAbandonedEr
 from include.versions.version_record import UNFINISHED_STAGES, Stage, Version
 from include.work_progress import WorkProgress
 from spark_jobs.folding.fold_query import fold
-from spark_jobs.folding.replay import replayed_events, source_ends
+from spark_jobs.folding.replay import events_for_staging, source_ends
 from spark_jobs.lake.lake_table import LakeTable, session_settings
 from spark_jobs.runtime.lake_job import run_lake_job
 
@@ -64,7 +64,7 @@ def build_staging(spark: SparkSession, settings: Settings, model: ReadModel, num
     progress = WorkProgress(f"staging of {model.name} v{number}", "events", sum(until.values()))
     started_s = time.monotonic()
     with session_settings(spark, DECODE_ONCE), _progress_logged(spark, progress):
-        events = replayed_events(spark, settings, model, until)
+        events = events_for_staging(spark, settings, model, until)
         states = _with_all_columns(fold(model, version.fold_revision, events), table)
         table.overwrite(states, tag, settings.lake.shuffle_partitions)
     elapsed_s = time.monotonic() - started_s

@@ -175,7 +175,9 @@ def _fold(
         )
 
     def records(source: DataFrame, schema_ids: SchemaIds) -> DataFrame:
-        return changelog_stream(source, model, revision, schema_ids, arguments.state_schema_id)
+        return changelog_stream(
+            source, model, revision, schema_ids, arguments.state_schema_id, endpoints.partitions
+        )
 
     return QuerySpec(
         name=f"{model.name}/alone",

@@ -9,10 +9,17 @@ from pyspark.sql.avro.functions import from_avro
 from pyspark.sql.functions import coalesce, col, expr, length, lit, substring, when
 
 from include.errors import ReadModelError
+from include.kafka.logical_types import Comparison, compare, decoded_as
 from include.kafka.record_schema import RecordSchema
 from include.kafka.wire_format import HEADER_BYTES, MAGIC, header
+from spark_jobs.folding.event_rules import (
+    is_in_wrong_partition,
+    key_is_invalid,
+    text_is_invalid,
+    time_is_out_of_range,
+)
+from spark_jobs.folding.logical_conversion import converted
 
-MAX_KEY_BYTES = 256
 OTHER_TYPE = "other event type"
 UNKNOWN_SCHEMA_ID = "FOLDLAKE_UNKNOWN_SCHEMA_HEADER"
 
@@ -24,8 +31,12 @@ class Reason(StrEnum):
     NULL_VALUE = "null_value"
     WRONG_MAGIC = "wrong_magic"
     UNKNOWN_SCHEMA_ID = "unknown_schema_id"
+    INCOMPATIBLE_SCHEMA = "incompatible_schema"
     UNDECODABLE_PAYLOAD = "undecodable_payload"
+    INVALID_TEXT = "invalid_text"
+    TIME_OUT_OF_RANGE = "time_out_of_range"
     INVALID_KEY = "invalid_key"
+    WRONG_PARTITION = "wrong_partition"
 
 
 @dataclass(frozen=True)
@@ -44,7 +55,7 @@ class SchemaIds:
 
 @dataclass(frozen=True)
 class EventDecoder:
-    """Decodes records as the event types in `readers`.
+    """Decodes records as the event types in `readers`; `partitions` is the number of partitions of their topic.
 
     Adds the columns `reason` (null unless the record cannot be folded), `event_type`, one struct per event type, and every
     field that all event types share.
@@ -52,6 +63,7 @@ class EventDecoder:
 
     readers: tuple[RecordSchema, ...]
     schema_ids: SchemaIds
+    partitions: int
 
     def __post_init__(self) -> None:  # noqa: D105 - checks its argument
         for reader in self.readers:
@@ -78,33 +90,57 @@ class EventDecoder:
         )
 
     def folded_ids(self, reader: RecordSchema) -> tuple[int, ...]:
-        """Return the schema ids of a reader's event type."""
-        return tuple(i for i, writer in self.schema_ids.writers.items() if writer.name == reader.name)
+        """Return the schema ids of a reader's event type whose records can be read exactly."""
+        return tuple(i for i, found in self._comparisons(reader).items() if found.problem is None)
+
+    def incompatible_ids(self) -> dict[int, str]:
+        """Return the schema ids of the readers' event types whose records cannot be read exactly, with the reason."""
+        return {
+            i: f"{reader.name}: {found.problem}"
+            for reader in self.readers
+            for i, found in self._comparisons(reader).items()
+            if found.problem is not None
+        }
+
+    def _comparisons(self, reader: RecordSchema) -> dict[int, Comparison]:
+        writers = self.schema_ids.writers.items()
+        return {i: compare(writer, reader) for i, writer in writers if writer.name == reader.name}
+
+    @property
+    def _active(self) -> tuple[RecordSchema, ...]:
+        """The readers whose columns have a type: those with a known schema id."""
+        return tuple(reader for reader in self.readers if self.folded_ids(reader))
 
     def _payload(self, reader: RecordSchema) -> Column:
         payload = expr(f"substring(value, {HEADER_BYTES + 1})")
         decoded = lit(None)
-        for schema_id in self.folded_ids(reader):
+        for schema_id, comparison in self._comparisons(reader).items():
+            if comparison.problem is not None:
+                continue
             writer = self.schema_ids.writers[schema_id]
-            options = {"mode": "PERMISSIVE", "avroSchema": reader.renamed_like(writer).text}
-            branch = from_avro(payload, writer.text, options)
-            decoded = when(col("header") == lit(header(schema_id)), branch).otherwise(decoded)
+            wanted = decoded_as(reader, comparison).renamed_like(writer)
+            branch = from_avro(payload, writer.text, {"mode": "PERMISSIVE", "avroSchema": wanted.text})
+            decoded = when(
+                col("header") == lit(header(schema_id)), converted(branch, reader, comparison)
+            ).otherwise(decoded)
         return decoded.alias(reader.name)
 
     def _event_type(self) -> Column:
         name = lit(None).cast("string")
-        for reader in self.readers:
-            if self.folded_ids(reader):
-                name = when(col(f"{reader.name}.occurredOn").isNotNull(), lit(reader.name)).otherwise(name)
+        for reader in self._active:
+            name = when(col(f"{reader.name}.occurredOn").isNotNull(), lit(reader.name)).otherwise(name)
         return name.alias("event_type")
 
     def _shared(self, name: str) -> Column:
-        present = [col(f"{reader.name}.{name}") for reader in self.readers if self.folded_ids(reader)]
+        present = [col(f"{reader.name}.{name}") for reader in self._active]
         return coalesce(*present, lit(None)).alias(name)
 
     def _reason(self) -> Column:
         folded = [header(i) for reader in self.readers for i in self.folded_ids(reader)]
-        other_types = [header(i) for i in self.schema_ids.writers if header(i) not in folded]
+        incompatible = [header(i) for i in self.incompatible_ids()]
+        other_types = [
+            header(i) for i in self.schema_ids.writers if header(i) not in {*folded, *incompatible}
+        ]
         unknown: Column = lit(Reason.UNKNOWN_SCHEMA_ID.value)
         if self.schema_ids.stop_at_unknown:
             rejected = col("header").isin([header(i) for i in self.schema_ids.rejected])
@@ -118,21 +154,17 @@ class EventDecoder:
             when(col("key").isNull(), Reason.NULL_KEY.value)
             .when(col("value").isNull(), Reason.NULL_VALUE.value)
             .when(~framed, Reason.WRONG_MAGIC.value)
+            .when(col("header").isin(incompatible), Reason.INCOMPATIBLE_SCHEMA.value)
             .when(col("header").isin(folded) & col("event_type").isNull(), Reason.UNDECODABLE_PAYLOAD.value)
             .when(~col("header").isin(folded + other_types), unknown)
-            .when(self._key_is_invalid(), Reason.INVALID_KEY.value)
+            .when(text_is_invalid(self._active), Reason.INVALID_TEXT.value)
+            .when(time_is_out_of_range(self._active), Reason.TIME_OUT_OF_RANGE.value)
+            .when(key_is_invalid(self._active), Reason.INVALID_KEY.value)
+            .when(
+                col("header").isin(folded) & is_in_wrong_partition(self.partitions),
+                Reason.WRONG_PARTITION.value,
+            )
         )
-
-    def _key_is_invalid(self) -> Column:
-        """Return whether the record's key differs from the event's entity, whose events would then be in several partitions."""
-        size = length(col("key"))
-        invalid = (size == 0) | (size > MAX_KEY_BYTES)
-        for reader in self.readers:
-            if reader.key_field is not None and self.folded_ids(reader):
-                entity = col(f"{reader.name}.{reader.key_field}").cast("binary")
-                same = entity == col("key")
-                invalid = invalid | ~coalesce(same, lit(True))  # noqa: FBT003 - a literal column
-        return invalid
 
 
 def good_events(events: DataFrame) -> DataFrame:

@@ -94,9 +94,14 @@ def _state_record(schema: RecordSchema) -> Column:
 
 
 def changelog_stream(
-    source: DataFrame, model: ReadModel, revision: int, schema_ids: SchemaIds, state_schema_id: int
+    source: DataFrame,
+    model: ReadModel,
+    revision: int,
+    schema_ids: SchemaIds,
+    state_schema_id: int,
+    partitions: int,
 ) -> DataFrame:
     """Return the changelog records for the records of the source topic: the whole computation of one version's query."""
-    events = EventDecoder(model.event_schemas, schema_ids).decode(source)
+    events = EventDecoder(model.event_schemas, schema_ids, partitions).decode(source)
     states = fold(model, revision, good_events(events))
     return changelog_records(model, revision, states, state_schema_id)

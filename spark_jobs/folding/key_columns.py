@@ -37,7 +37,7 @@ def _no_events(spark: SparkSession, model: ReadModel) -> DataFrame:
     """Return an empty frame with the columns that key and fold can use."""
     nulls = (lit(None).cast(kind).alias(name) for name, kind in KAFKA_COLUMNS.items())
     schema_ids = SchemaIds(dict(enumerate(model.event_schemas)))
-    return EventDecoder(model.event_schemas, schema_ids).decode(spark.range(0).select(*nulls))
+    return EventDecoder(model.event_schemas, schema_ids, partitions=1).decode(spark.range(0).select(*nulls))
 
 
 def _columns(expression: Any) -> set[str]:  # noqa: ANN401 - a Java object

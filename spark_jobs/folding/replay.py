@@ -14,6 +14,7 @@ from include.kafka.wire_format import HEADER_BYTES, MAGIC
 from include.position import Offsets
 from include.settings import Settings
 from spark_jobs.folding.decode import EventDecoder, SchemaIds, good_events
+from spark_jobs.folding.independent_decode import independently_decoded
 from spark_jobs.folding.schema_cache import RegistrySchemas
 
 LOG = logging.getLogger(__name__)
@@ -76,9 +77,27 @@ def replayed_events(
     The columns are those of the stream: key, partition, offset, event_type, each event type's struct, and their shared fields.
     All schema ids in the log are looked up first.
     """
+    records, decoder = _records_and_decoder(spark, settings, model, until, since)
+    return good_events(decoder.decode(records))
+
+
+def events_for_staging(
+    spark: SparkSession, settings: Settings, model: ReadModel, until: Offsets
+) -> DataFrame:
+    """Return the events up to these end offsets as `replayed_events` does, but decoded by another library."""
+    return independently_decoded(*_records_and_decoder(spark, settings, model, until))
+
+
+def _records_and_decoder(
+    spark: SparkSession,
+    settings: Settings,
+    model: ReadModel,
+    until: Offsets,
+    since: Offsets | None = None,
+) -> tuple[DataFrame, EventDecoder]:
     records = topic_records(spark, settings.kafka.bootstrap_servers, model.source_topic, until, since)
     ids = known_schema_ids(settings.registry.url, model.source_topic, records)
-    return good_events(EventDecoder(model.event_schemas, ids).decode(records))
+    return records, EventDecoder(model.event_schemas, ids, len(until))
 
 
 def known_schema_ids(registry_url: str, topic: str, records: DataFrame) -> SchemaIds:

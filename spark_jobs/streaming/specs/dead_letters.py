@@ -59,7 +59,7 @@ def dead_letter_spec(
     def records(source: DataFrame, schema_ids: SchemaIds) -> DataFrame:
         newest = newest_offsets(consumer, endpoints.sink_topic, endpoints.partitions)
         LOG.info("newest dead letters of %s, by partition: offsets %s", endpoints.source_topic, newest)
-        bad = undecodable(EventDecoder(readers, schema_ids).decode(source))
+        bad = undecodable(EventDecoder(readers, schema_ids, endpoints.partitions).decode(source))
         return dead_letter_records(endpoints.source_topic, bad.where(_is_new(newest)))
 
     return QuerySpec(

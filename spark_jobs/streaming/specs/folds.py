@@ -93,7 +93,12 @@ class VersionFold:
     def records(self, source: DataFrame, schema_ids: SchemaIds) -> DataFrame:
         """Return the state records of the version."""
         return changelog_stream(
-            source, self._model, self._version.fold_revision, schema_ids, self._state_schema_id
+            source,
+            self._model,
+            self._version.fold_revision,
+            schema_ids,
+            self._state_schema_id,
+            self._model.partitions(self._context.settings.topics),
         )
 
     @contextmanager

@@ -1,5 +1,6 @@
 """A home for tests that declare their own read models, and a Spark session for the functions of the lake jobs."""
 
+import sys
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -29,6 +30,8 @@ def lake_spark(settings: Settings) -> Iterator[SparkSession]:
         # Use the prepared Java and Spark, not another installation on the machine.
         environment.setenv("JAVA_HOME", str(tools.java_home))
         environment.delenv("SPARK_HOME", raising=False)
+        # As the launcher of the jobs does: staging decodes in Python workers.
+        environment.setenv("PYSPARK_PYTHON", sys.executable)
         environment.setenv("SPARK_LOCAL_DIRS", str(settings.home / "spark"))
         environment.setenv("SPARK_LOCAL_IP", "127.0.0.1")
         # This JVM runs long enough to benefit from the C2 compiler.

@@ -7,9 +7,10 @@ from collections import Counter
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
+from zlib import crc32
 
 import pytest
-from confluent_kafka import Message
+from confluent_kafka import Message, Producer, murmur2
 
 from include.declarations.event_schemas import event_schema
 from include.declarations.read_model import read_model
@@ -22,6 +23,7 @@ from include.stream.checkpoints import checkpoint_path
 from include.stream.status import read_stream_status
 from include.versions.registry import VersionRegistry
 from include.versions.version_record import Stage
+from tests.support.faults.foreign_writers import ForeignWriter, decimal, timestamp, with_types
 from tests.support.stream_events import BALANCE, CHANGELOG, RANDOM, Ledger, random_event
 from tests.support.stream_process import EventSource, records_of, states
 from tests.support.unsupervised_driver import SharedDriver
@@ -65,6 +67,12 @@ def position_of(dead_letter: Message) -> tuple[object, object]:
     """Return the position of the record that became this dead letter."""
     headers = dict(dead_letter.headers() or [])
     return headers["source_partition"], headers["source_offset"]
+
+
+def reasons(settings: Settings) -> list[str]:
+    """Return the reason of every dead letter, in the order in which they were written."""
+    found = sorted(records_of(settings, DEAD_LETTERS), key=lambda message: message.timestamp()[1])
+    return [str(dict(message.headers() or [])["reason"], "utf-8") for message in found]  # type: ignore[arg-type]  # bytes
 
 
 def bad_records(source: EventSource) -> list[tuple[str, bytes | None, bytes | None]]:
@@ -174,6 +182,71 @@ def test_event_of_a_new_schema_version_is_folded_without_a_manual_restart(
     wait_until(lambda: ledger.is_folded(settings), "both versions are folded")
     ledger.assert_exact(settings)
     assert process.poll() is None
+
+
+@pytest.mark.usefixtures("driver")
+def test_writer_with_another_logical_type_is_converted_exactly_or_not_folded(
+    settings: Settings, source: EventSource, ledger: Ledger
+) -> None:
+    earlier = len(records_of(settings, DEAD_LETTERS))
+    exact = (
+        with_types("FundsAdded", amount=decimal(18, 1)),
+        with_types("FundsAdded", occurredOn=timestamp("micros")),
+    )
+    event = FundsAdded(customerId="other-writer", amount=Decimal("5.0"))
+    for schema in exact:
+        ForeignWriter(source, schema).append(vars(event))
+        ledger.add(event)
+    # The registry's rule BACKWARD takes this schema for a compatible one; 5.0000 was folded as 500.00.
+    ForeignWriter(source, with_types("FundsAdded", amount=decimal(18, 4))).append(vars(event))
+
+    wait_until(lambda: ledger.is_folded(settings), "the exact ones are folded")
+    wait_until(lambda: len(reasons(settings)) > earlier, "the other is a dead letter")
+    ledger.assert_exact(settings)
+    assert reasons(settings)[earlier:] == ["incompatible_schema"]
+
+
+@pytest.mark.usefixtures("driver")
+def test_events_of_another_partitioner_are_dead_letters(
+    settings: Settings, source: EventSource, ledger: Ledger
+) -> None:
+    earlier = len(records_of(settings, DEAD_LETTERS))
+    # Partitions are those of CRC-32, the default of librdkafka.
+    producer = Producer({"bootstrap.servers": settings.kafka.bootstrap_servers})
+    misplaced = 0
+    for event in [random_event(50) for _ in range(200)]:
+        key, partitions = event.customerId.encode(), settings.topics.partitions
+        if crc32(key) % partitions == murmur2(key, partitions):
+            ledger.add(event)
+        else:
+            misplaced += 1
+        producer.produce(source.topic, source.serializer.serialize(event), key)
+    assert producer.flush(30) == 0
+
+    wait_until(lambda: len(reasons(settings)) >= earlier + misplaced, "misplaced events are dead letters")
+    wait_until(lambda: ledger.is_folded(settings), "the others are folded")
+    ledger.assert_exact(settings)
+    assert reasons(settings)[earlier:] == ["wrong_partition"] * misplaced
+
+
+@pytest.mark.usefixtures("driver")
+def test_events_that_no_reader_can_represent_are_dead_letters(
+    settings: Settings, source: EventSource, ledger: Ledger
+) -> None:
+    earlier = len(records_of(settings, DEAD_LETTERS))
+    schema = event_schema("FundsAdded")
+    writer = ForeignWriter(source, schema)
+    event = vars(random_event())
+    # Microseconds where milliseconds are expected: the year 57879.
+    writer.append(event | {"occurredOn": int(event["occurredOn"].timestamp() * 1_000_000)})
+    writer.append(event | {"occurredOn": -(10**14)})
+    writer.append(event | {"customerId": "not UTF-8"}, replace=(b"not", b"\xff\xfe\xfd"))
+    source.append(ledger.random_events(10))
+
+    wait_until(lambda: len(reasons(settings)) >= earlier + 3, "they are dead letters")
+    wait_until(lambda: ledger.is_folded(settings), "the valid ones are folded")
+    ledger.assert_exact(settings)
+    assert sorted(reasons(settings)[earlier:]) == ["invalid_text", "time_out_of_range", "time_out_of_range"]
 
 
 def test_killed_driver_is_exact_after_its_restart_and_writes_no_dead_letter_twice(

@@ -1,0 +1,1 @@
+"""Faults that tests cause: records of other programs, broken connections, full disks."""

@@ -1,0 +1,100 @@
+"""Which differences in logical types between a writer's and a reader's schema are converted, and which are refused."""
+
+import json
+
+import pytest
+
+from include.kafka.logical_types import Comparison, compare, decoded_as
+from include.kafka.record_schema import RecordSchema
+
+LONG_TIME = {"type": "long", "logicalType": "timestamp-millis"}
+MICROS = {"type": "long", "logicalType": "timestamp-micros"}
+LOCAL = {"type": "long", "logicalType": "local-timestamp-millis"}
+
+# An Avro type is JSON of any shape.
+AvroType = object
+
+
+def decimal(precision: int, scale: int) -> dict[str, object]:
+    return {"type": "bytes", "logicalType": "decimal", "precision": precision, "scale": scale}
+
+
+def schema(avro_type: AvroType, name: str = "value", **field: AvroType) -> RecordSchema:
+    fields = [{"name": name, "type": avro_type, **field}]
+    return RecordSchema.parse(json.dumps({"type": "record", "name": "Event", "fields": fields}), "test")
+
+
+def array(items: AvroType) -> dict[str, object]:
+    return {"type": "array", "items": items}
+
+
+def record(**fields: AvroType) -> dict[str, object]:
+    return {"type": "record", "name": "Part", "fields": [{"name": n, "type": t} for n, t in fields.items()]}
+
+
+@pytest.mark.parametrize(
+    ("writer", "reader"),
+    [
+        (decimal(18, 2), decimal(18, 2)),
+        (decimal(18, 2), ["null", decimal(18, 2)]),
+        ({"type": "string", "logicalType": "uuid"}, "string"),
+        (array(decimal(9, 2)), array(decimal(9, 2))),
+        (record(price=decimal(9, 2), weight=decimal(9, 3)), record(price=decimal(9, 2))),
+        ({"type": "long", "logicalType": "unheard-of"}, "long"),
+    ],
+)
+def test_equal_types_need_no_conversion(writer: AvroType, reader: AvroType) -> None:
+    assert compare(schema(writer), schema(reader)) == Comparison()
+
+
+@pytest.mark.parametrize(
+    ("writer", "reader"),
+    [
+        (decimal(18, 1), decimal(18, 2)),
+        (decimal(30, 0), decimal(18, 2)),
+        (MICROS, LONG_TIME),
+        (LONG_TIME, MICROS),
+    ],
+)
+def test_exact_conversions_decode_with_the_writers_type(writer: AvroType, reader: AvroType) -> None:
+    found = compare(schema(writer), schema(reader))
+
+    assert found == Comparison({"value": writer})
+    assert decoded_as(schema(reader), found).parsed()["fields"][0]["type"] == writer
+
+
+@pytest.mark.parametrize(
+    ("writer", "reader", "problem"),
+    [
+        (decimal(18, 4), decimal(18, 2), "value is decimal(18,4), not decimal(18,2)"),
+        ("bytes", decimal(18, 2), "value is a plain value, not decimal(18,2)"),
+        (LONG_TIME, "long", "value is timestamp-millis, not a plain value"),
+        (LOCAL, LONG_TIME, "value is local-timestamp-millis, not timestamp-millis"),
+        (array(decimal(9, 1)), array(decimal(9, 2)), "value[] is decimal(9,1), not decimal(9,2)"),
+        (
+            record(price=MICROS),
+            record(price=LONG_TIME),
+            "value.price is timestamp-micros, not timestamp-millis",
+        ),
+    ],
+)
+def test_other_differences_are_named(writer: AvroType, reader: AvroType, problem: str) -> None:
+    assert compare(schema(writer), schema(reader)) == Comparison(problem=problem)
+
+
+def test_field_is_found_under_the_readers_alias() -> None:
+    reader = schema(decimal(18, 2), "amount", aliases=["value"])
+
+    assert compare(schema(decimal(18, 4)), reader).problem == "amount is decimal(18,4), not decimal(18,2)"
+
+
+def test_nullable_field_keeps_null() -> None:
+    reader = schema(["null", decimal(18, 2)])
+
+    decoded = decoded_as(reader, compare(schema(["null", decimal(16, 1)]), reader))
+
+    assert decoded.parsed()["fields"][0]["type"] == ["null", decimal(16, 1)]
+
+
+def test_field_that_the_writer_lacks_is_the_readers() -> None:
+    assert compare(schema("string", "other"), schema(decimal(18, 2), default="")) == Comparison()
