@@ -13,7 +13,7 @@ from include.errors import FoldlakeError, KafkaUnavailableError, RegistryUnavail
 from include.kafka.log_reading import end_offsets
 from include.position import Offsets
 from spark_jobs.folding.decode import UNKNOWN_SCHEMA_ID
-from spark_jobs.folding.schema_cache import headers_ahead
+from spark_jobs.folding.schema_cache import headers_ahead, named_headers
 from spark_jobs.runtime.checkpoint import committed_offsets, remove_uncommitted
 from spark_jobs.streaming.query_spec import QuerySpec, StartRefusedError
 from spark_jobs.streaming.query_start import start_catch_up, start_real_time
@@ -179,12 +179,8 @@ class SupervisedQuery:
         if UNKNOWN_SCHEMA_ID not in str(error) and self.phase is not Phase.REAL_TIME:
             self._back_off(error)
             return
-        endpoints = self.spec.endpoints
         try:
-            ahead = headers_ahead(
-                self._spark, endpoints.bootstrap_servers, endpoints.source_topic, endpoints.checkpoint
-            )
-            self.spec.schemas.learn(ahead)
+            self._learn(str(error))
         except Exception as failure:  # noqa: BLE001 - registry or broker unavailable: retry later
             self._back_off(failure)
             return
@@ -192,6 +188,22 @@ class SupervisedQuery:
             LOG.info("query %s restarts with newly found schema ids", self.name)
         else:
             self._back_off(error)
+
+    def _learn(self, error: str) -> None:
+        """Look up the schema ids that the error names, and those of the records ahead."""
+        endpoints, schemas = self.spec.endpoints, self.spec.schemas
+        # First, so that they are known even if the records ahead cannot be read.
+        schemas.learn(named_headers(error))
+        known = schemas.schema_ids
+        schemas.learn(
+            headers_ahead(
+                self._spark,
+                endpoints.bootstrap_servers,
+                endpoints.source_topic,
+                endpoints.checkpoint,
+                known.writers.keys() | known.rejected,
+            )
+        )
 
     def _back_off(self, error: Exception) -> None:
         self.failures_in_a_row += 1
