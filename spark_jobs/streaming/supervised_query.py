@@ -70,11 +70,17 @@ class SupervisedQuery:
         self._started_with = spec.schemas.schema_ids
         self._started_s = 0.0
         self._not_before_s = 0.0
+        self._failing_since_s: float | None = None
 
     @property
     def name(self) -> str:
         """The name of the query."""
         return self.spec.name
+
+    @property
+    def failing_for_s(self) -> float:
+        """How long the query has failed again and again or been refused; 0 once it has run for RECOVERED_AFTER_S."""
+        return 0.0 if self._failing_since_s is None else time.monotonic() - self._failing_since_s
 
     def poll(self) -> None:
         """Start the query if it is due and not running; if it has ended, handle that.
@@ -86,7 +92,11 @@ class SupervisedQuery:
         if self._query is None:
             if time.monotonic() >= self._not_before_s:
                 self._try_start()
-        elif not self._query.isActive:
+            return
+        if time.monotonic() - self._started_s > RECOVERED_AFTER_S:
+            self.failures_in_a_row = 0
+            self._failing_since_s = None
+        if not self._query.isActive:
             error = self._query.exception()
             self._query = None
             if error is None:
@@ -110,6 +120,7 @@ class SupervisedQuery:
             LOG.error("query %s is refused: %s", self.name, reason)
         self.phase = Phase.REFUSED
         self.last_error = reason
+        self._note_failure()
         self._not_before_s = time.monotonic() + retry_after_s
 
     def events_behind(self) -> int:
@@ -172,8 +183,6 @@ class SupervisedQuery:
             self.stop()
 
     def _recover(self, error: Exception) -> None:
-        if time.monotonic() - self._started_s > RECOVERED_AFTER_S:
-            self.failures_in_a_row = 0
         self.restarts += 1
         # In real-time mode the error is that of the first failed task, so its text does not always contain the cause.
         if UNKNOWN_SCHEMA_ID not in str(error) and self.phase is not Phase.REAL_TIME:
@@ -217,6 +226,11 @@ class SupervisedQuery:
     def _fail(self, error: Exception) -> None:
         self.phase = Phase.FAILED
         self.last_error = str(error).splitlines()[0][:500] if str(error) else repr(error)
+        self._note_failure()
+
+    def _note_failure(self) -> None:
+        if self._failing_since_s is None:
+            self._failing_since_s = time.monotonic()
 
     def _retry_later(self, error: Exception, retry_after_s: float) -> None:
         self._fail(error)
