@@ -1,11 +1,12 @@
 """`./foldlake dead-letters`: the source records that could not be decoded, and why."""
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 if TYPE_CHECKING:
-    from include.kafka.dead_letters import DeadLetters
+    from include.kafka.dead_letters import DeadLetters, Digest
     from include.settings import Settings
 
 PREVIEW_CHARACTERS = 32
@@ -25,8 +26,8 @@ def run(
 ) -> None:
     """List the newest dead letters: source records that could not be decoded.
 
-    Each line shows time, reason, source partition and offset, and the start of key and value. docs/operations.md lists a
-    remedy for each reason.
+    Each line shows time, reason, source partition and offset, and the start of key and value, or of their digests if they are
+    too large for the dead-letter topic. docs/operations.md lists a remedy for each reason.
 
     Examples:
       ./foldlake dead-letters
@@ -73,10 +74,10 @@ def to_lines(letters: "DeadLetters") -> list[str]:
         (
             f"{letter.written_at:%Y-%m-%d %H:%M:%S}",
             letter.reason,
-            f"{letter.source_partition}/{letter.source_offset}",
-            preview(letter.key, KEY_CHARACTERS),
-            "" if letter.value is None else str(len(letter.value)),
-            preview(letter.value, PREVIEW_CHARACTERS),
+            "" if letter.source_offset < 0 else f"{letter.source_partition}/{letter.source_offset}",
+            _shown(letter.key, letter.key_digest, KEY_CHARACTERS),
+            _size(letter.value, letter.value_digest),
+            _shown(letter.value, letter.value_digest, PREVIEW_CHARACTERS),
         )
         for letter in letters.newest
     ]
@@ -101,10 +102,23 @@ def to_json(letters: "DeadLetters") -> dict[str, Any]:
                 "source_offset": letter.source_offset,
                 "key_hex": None if letter.key is None else letter.key.hex(),
                 "value_hex": None if letter.value is None else letter.value.hex(),
+                "key_digest": None if letter.key_digest is None else asdict(letter.key_digest),
+                "value_digest": None if letter.value_digest is None else asdict(letter.value_digest),
             }
             for letter in letters.newest
         ],
     }
+
+
+def _shown(content: bytes | None, digest: "Digest | None", characters: int) -> str:
+    """Return the start of a key or value, or of its digest if the letter is a reference."""
+    return preview(content, characters) if digest is None else f"sha256 {digest.sha256[:8]}…"
+
+
+def _size(content: bytes | None, digest: "Digest | None") -> str:
+    if digest is not None:
+        return str(digest.size_bytes)
+    return "" if content is None else str(len(content))
 
 
 def preview(content: bytes | None, characters: int) -> str:

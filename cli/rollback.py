@@ -11,16 +11,22 @@ def run(
     to: Annotated[
         int | None, typer.Option(min=1, help="The version. Default: the one that was live before.")
     ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Roll back even if the version lacks events or nodes.")
+    ] = False,
     follow: Annotated[bool, typer.Option(help="Show the stages until the rollback is complete.")] = True,
 ) -> None:
-    """Make a previous version live again: immediately for lookups, then for the lake's table.
+    """Make a previous version live again: within seconds for lookups, then for the lake's table.
 
-    Starts a run of Airflow's DAG `rollback`. `./foldlake versions` lists the versions.
+    Starts a run of Airflow's DAG `rollback`. `./foldlake versions` lists the versions. If the version lacks events of the live
+    one, or a query node has not loaded it, the command waits up to a minute, then names what is lacking and changes nothing.
 
     Examples:
       ./foldlake rollback balance --reason "the bonus was wrong"
 
       ./foldlake rollback balance --to 3 --reason "as before"
+
+      ./foldlake rollback balance --reason "wrong numbers are worse than old ones" --force
     """
     from datetime import UTC, datetime
 
@@ -29,6 +35,7 @@ def run(
     from cli.display.run_display import RunToFollow, trigger_and_follow
     from include.airflow.names import ROLLBACK_DAG
     from include.declarations.read_model import load_read_models
+    from include.rebuild.gate import look_at_gate
     from include.rebuild.plan import rollback_plan
     from include.rebuild.promotion import choose_rollback
     from include.rebuild.request import rollback_request
@@ -36,10 +43,13 @@ def run(
 
     settings, console = Settings(), Console()
     requested_at = datetime.now(UTC)
-    conf = {"read_model": read_model, "version": to, "reason": reason}
+    conf = {"read_model": read_model, "version": to, "reason": reason, "force": force}
     request = rollback_request(conf, load_read_models(settings.read_models_dir))
     # Chosen now: by the time Airflow starts the run, the previously live version may be another one.
     conf["version"] = version = choose_rollback(settings.kafka.bootstrap_servers, request, requested_at)
+    if force and (lacking := look_at_gate(settings, read_model, version)).missing:
+        console.print(f"[yellow]v{version} lacks:[/yellow]", end=" ")
+        console.print(str(lacking), highlight=False, markup=False, soft_wrap=True)
     wanted = RunToFollow(
         f"rollback of {read_model} to v{version}",
         ROLLBACK_DAG,
@@ -60,5 +70,8 @@ def run(
             "it."
         )
     else:
-        console.print("[red]Not done.[/red] `./foldlake versions` shows which version is live.")
+        console.print(
+            f"[red]Not done.[/red] The log above names what v{version} lacks; --force rolls back nevertheless. `./foldlake versions` "
+            "shows which version is live."
+        )
     raise typer.Exit(1)

@@ -102,6 +102,10 @@ def stream_table(stream: dict[str, Any]) -> "Table":
         table.add_row(
             label, f"{version['stage']}, {version['events']} events, {version['events_behind']} behind"
         )
+    for letters in stream.get("stuck_dead_letters", ()):
+        label = f"dead letters of {letters['source_topic']}"
+        stuck_for = duration(round(letters["stuck_for_s"]))
+        table.add_row(label, f"[red]not written for {stuck_for}; the folds continue[/red]")
     for query in stream.get("queries", ()):
         table.add_row(f"query {query['query']}", _query_state(query))
     return table

@@ -17,6 +17,10 @@ version registry, which the query nodes follow within a second, then one commit 
 becomes the previous one, so a second rollback undoes the first. A rollback that names no version does nothing if another
 version became live after it was requested.
 
+The version must pass the same gate as a new one: the stream driver folds it in real time, and every query node has it up to all
+events that the live version contains. Otherwise nothing is changed, and the task's log and the run's note name what it lacks.
+**Force** makes it live nevertheless: lookups then answer from what it has.
+
 Press **Trigger**, then choose the read model and state the reason. `./foldlake versions` lists the versions. A retired
 version cannot come back: rebuild with its fold revision instead.
 
@@ -41,6 +45,12 @@ FORM = {
         maxLength=MAX_REASON_CHARACTERS,
         title="Reason",
         description="Stored as this run's note.",
+    ),
+    "force": Param(
+        False,  # noqa: FBT003 - the form's default
+        type="boolean",
+        title="Force",
+        description="On: roll back even if the version lacks events or a node has not loaded it; the run's note names what it lacks.",
     ),
 }
 

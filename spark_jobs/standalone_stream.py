@@ -114,7 +114,8 @@ def _run(arguments: argparse.Namespace) -> None:
         changelog(arguments.changelog_topic, partitions),
         Topic(dead_letter_topic(arguments.source_topic), partitions),
     ]
-    ensure_topics(admin_client(arguments.bootstrap), topics, settings.topics.replication_factor)
+    admin = admin_client(arguments.bootstrap)
+    ensure_topics(admin, topics, settings.topics.replication_factor)
     spark = _session(arguments, settings)
     wait_for_slots(spark, task_slots(settings.stream, [partitions]))
     with _consumer(arguments.bootstrap) as consumer:
@@ -126,6 +127,7 @@ def _run(arguments: argparse.Namespace) -> None:
                 model.event_schemas,
                 TriggerSettings.from_settings(settings.stream),
                 consumer,
+                admin,
             ),
         ]
         driver = StreamDriver(

@@ -1,18 +1,47 @@
-"""Reading the newest dead letters of a source topic, each with its origin and its reason."""
+"""Dead letters: their headers, the newest one of a source partition, and the newest ones of a source topic."""
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import cast
 
-from confluent_kafka import Message
+from confluent_kafka import Consumer, Message
 
-from include.kafka.log_reading import end_offsets, log_consumer, read_tail
+from include.kafka.log_reading import end_offsets, log_consumer, newest_record, read_tail
 from include.kafka.topics import admin_client, dead_letter_topic, partition_count
+from include.position import Position, parse_offset
+
+# The headers of a dead letter. The last four exist only if it is a reference: its key or value is too large for the topic.
+REASON_HEADER = "reason"
+SOURCE_TOPIC_HEADER = "source_topic"
+SOURCE_PARTITION_HEADER = "source_partition"
+SOURCE_OFFSET_HEADER = "source_offset"
+KEY_BYTES_HEADER = "key_bytes"
+KEY_SHA256_HEADER = "key_sha256"
+VALUE_BYTES_HEADER = "value_bytes"
+VALUE_SHA256_HEADER = "value_sha256"
+# The reason shown for a record that another program wrote to the topic.
+FOREIGN = "not_a_dead_letter"
+# How many records of a partition are searched for its newest dead letter; further ones are of another program.
+SEARCHED_RECORDS = 10_000
+
+
+@dataclass(frozen=True)
+class Digest:
+    """Size and SHA-256 (hexadecimal) of a key or value that a reference does not contain."""
+
+    size_bytes: int
+    sha256: str
 
 
 @dataclass(frozen=True)
 class DeadLetter:
-    """A source record that could not be decoded, with unchanged key and value; `written_at` is the dead letter's time."""
+    """A source record that could not be decoded, with unchanged key and value; `written_at` is the dead letter's time.
+
+    key_digest, value_digest: in place of a key or value that is too large for the topic, which is then None here.
+    source_partition, source_offset: -1 for a record of another program, whose reason is FOREIGN.
+    """
 
     written_at: datetime
     reason: str
@@ -21,20 +50,70 @@ class DeadLetter:
     source_offset: int
     key: bytes | None
     value: bytes | None
+    key_digest: Digest | None = None
+    value_digest: Digest | None = None
 
     @classmethod
     def from_message(cls, message: Message) -> "DeadLetter":
         """Convert a record of a dead-letter topic."""
-        headers = {k: v for k, v in dict(message.headers() or []).items() if isinstance(v, bytes)}
+        headers = _headers(message)
+        source = _source(headers)
         return cls(
             written_at=datetime.fromtimestamp(message.timestamp()[1] / 1000, UTC),
-            reason=headers.get("reason", b"none given").decode(),
-            source_topic=headers.get("source_topic", b"").decode(),
-            source_partition=int(headers.get("source_partition", -1)),
-            source_offset=int(headers.get("source_offset", -1)),
+            reason=FOREIGN if source is None else headers[REASON_HEADER].decode(errors="replace"),
+            source_topic="" if source is None else source.topic,
+            source_partition=-1 if source is None else source.partition,
+            source_offset=-1 if source is None else source.offset,
             key=message.key(),
             value=message.value(),
+            key_digest=_digest(headers, KEY_BYTES_HEADER, KEY_SHA256_HEADER),
+            value_digest=_digest(headers, VALUE_BYTES_HEADER, VALUE_SHA256_HEADER),
         )
+
+
+def source_position(message: Message) -> Position | None:
+    """Return the position of the source record of a dead letter; None for a record of another program."""
+    return _source(_headers(message))
+
+
+def newest_dead_letter(consumer: Consumer, source_topic: str, partition: int) -> Position | None:
+    """Return the position of the source record of a source partition's newest dead letter; None if there is none.
+
+    Looks past records of other programs, up to SEARCHED_RECORDS. Raises KafkaUnavailableError.
+    """
+
+    def is_of_partition(message: Message) -> bool:
+        source = source_position(message)
+        return source is not None and (source.topic, source.partition) == (source_topic, partition)
+
+    found = newest_record(
+        consumer, dead_letter_topic(source_topic), partition, is_of_partition, SEARCHED_RECORDS
+    )
+    return None if found is None else source_position(found)
+
+
+def _headers(message: Message) -> dict[str, bytes]:
+    pairs = cast("list[tuple[str, bytes | None]]", message.headers() or [])
+    return {name: value for name, value in pairs if value is not None}
+
+
+def _source(headers: Mapping[str, bytes]) -> Position | None:
+    if REASON_HEADER not in headers:
+        return None
+    try:
+        topic = headers[SOURCE_TOPIC_HEADER].decode()
+        partition = parse_offset(headers[SOURCE_PARTITION_HEADER].decode())
+        offset = parse_offset(headers[SOURCE_OFFSET_HEADER].decode())
+    except (KeyError, ValueError):
+        return None
+    return Position(partition, offset, topic=topic)
+
+
+def _digest(headers: Mapping[str, bytes], size: str, sha256: str) -> Digest | None:
+    try:
+        return Digest(parse_offset(headers[size].decode()), headers[sha256].decode())
+    except (KeyError, ValueError):
+        return None
 
 
 @dataclass(frozen=True)

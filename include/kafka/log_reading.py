@@ -1,6 +1,6 @@
 """Reading a topic as a finite log: from the start, or its last records, up to its current end."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Message, TopicPartition
 
@@ -10,6 +10,8 @@ from include.waiting import retry
 REQUEST_TIMEOUT_S = 10.0
 READ_TIMEOUT_S = 30.0
 RETRY_INTERVAL_S = 0.1
+# By how much a search backwards widens its next reading.
+WIDENING = 100
 LEADER_ERRORS = {
     "NOT_LEADER_FOR_PARTITION",
     "LEADER_NOT_AVAILABLE",
@@ -95,3 +97,24 @@ def read_tail(
                 raise KafkaUnavailableError(f"Cannot read {topic}/{partition}: {error}")
     finally:
         consumer.unassign()
+
+
+def newest_record(
+    consumer: Consumer, topic: str, partition: int, accept: Callable[[Message], bool], limit: int
+) -> Message | None:
+    """Return the newest record of a partition that `accept` accepts, among the last `limit` records; None if there is none.
+
+    Reads the last record first, and further back only as long as none is accepted. Raises KafkaUnavailableError.
+    """
+    records = 1
+    while True:
+        found: Message | None = None
+        for message in read_tail(consumer, topic, partition, records):
+            if accept(message):
+                found = message
+        if found is not None or records >= limit:
+            return found
+        low, high = _watermarks(consumer, topic, partition)
+        if records >= high - low:
+            return None
+        records = min(limit, records * WIDENING)

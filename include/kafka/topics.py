@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient, NewTopic, TopicMetadata  # type: ignore[attr-defined]  # not in its __all__
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType, TopicMetadata  # type: ignore[attr-defined]  # not in its __all__
 
 from include.errors import KafkaUnavailableError
 from include.waiting import wait_for
@@ -14,6 +14,7 @@ PROGRESS_TOPIC = "stream-progress"
 ADMIN_TIMEOUT_S = 15.0
 POLL_INTERVAL_S = 0.05
 ALREADY_EXISTS = "TOPIC_ALREADY_EXISTS"
+MAX_MESSAGE_BYTES = "max.message.bytes"
 
 FOREVER = {"retention.ms": "-1", "retention.bytes": "-1", "cleanup.policy": "delete"}
 # Every node that has lost its store reads a changelog from the start: small segments and a low dirty ratio keep it
@@ -69,6 +70,17 @@ def partition_count(admin: AdminClient, topic: str) -> int | None:
     """
     metadata = _metadata(admin, topic)
     return None if metadata is None else len(metadata.partitions)
+
+
+def max_message_bytes(admin: AdminClient, topic: str) -> int:
+    """Return the size of the largest record batch that a topic accepts; raises KafkaUnavailableError."""
+    resource = ConfigResource(ResourceType.TOPIC, topic)
+    (future,) = admin.describe_configs([resource], request_timeout=ADMIN_TIMEOUT_S).values()
+    try:
+        return int(future.result(ADMIN_TIMEOUT_S * 2)[MAX_MESSAGE_BYTES].value)
+    except (KafkaException, TimeoutError) as error:
+        message = f"Cannot read the setting {MAX_MESSAGE_BYTES} of topic {topic} ({error}). Hint: check that the brokers are up."
+        raise KafkaUnavailableError(message) from error
 
 
 def _metadata(admin: AdminClient, topic: str) -> TopicMetadata | None:

@@ -38,6 +38,11 @@ class PartitionReport:
     source_end: int | None = None
     events_behind: int | None = None
 
+    @property
+    def is_stored(self) -> bool:
+        """Whether the node that reports it stores the partition for lookups: as its owner or as a standby."""
+        return self.reported_by == self.owner or self.reported_by in self.standbys
+
     def as_json(self) -> dict[str, Any]:
         """Return the report as a JSON object; `folded` contains the newest offset folded in of each source partition."""
         return asdict(self) | {"folded": self.folded.newest()}

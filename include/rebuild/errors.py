@@ -19,6 +19,14 @@ class StageTimeoutError(FoldlakeError):
     """A stage timed out waiting for a condition."""
 
 
+class GateClosedError(StageTimeoutError):
+    """A candidate cannot become live yet: the message names what it lacks."""
+
+
+class RollbackRefusedError(FoldlakeError):
+    """The version that a rollback would make live lacks something; the message names it. Nothing was changed."""
+
+
 class CleanUpIncompleteError(FoldlakeError):
     """Some of the versions that are due could not be retired, abandoned or removed."""
 

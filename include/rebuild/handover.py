@@ -5,7 +5,7 @@ import time
 from functools import partial
 
 from include.rebuild.errors import QueryRefusedError, StageTimeoutError
-from include.rebuild.query_status import query_status
+from include.rebuild.query_status import REAL_TIME, REFUSED, describe_query, query_status
 from include.settings import Settings
 from include.stream.status import QueryStatus
 from include.versions.registry import VersionRegistry
@@ -20,8 +20,6 @@ LOCK_WAIT_S = 60.0
 POLL_INTERVAL_S = 1.0
 # The driver reloads a read model's module before it refuses a version, and retries every few seconds.
 REFUSAL_TIMEOUT_S = 30.0
-REAL_TIME = "real time"
-REFUSED = "refused"
 
 
 def hand_over_version(settings: Settings, read_model: str, number: int) -> None:
@@ -56,7 +54,7 @@ class _Handover:
         if query is None:
             raise StageTimeoutError(
                 f"The stream driver did not fold v{self._number} of {self._read_model} in real time within {timeout_s} s: "
-                f"{_description(self._query)}. `./foldlake logs stream` shows the driver's log."
+                f"{describe_query(self._query)}. `./foldlake logs stream` shows the driver's log."
             )
         LOG.info("the stream driver (pid %d) folds it in real time", query.driver_pid)
 
@@ -83,7 +81,7 @@ class _Handover:
             self._read_model,
             self._number,
             waited_s,
-            _description(self._query),
+            describe_query(self._query),
         )
 
 
@@ -97,9 +95,3 @@ def _make_candidate(settings: Settings, read_model: str, number: int) -> None:
         # Under the lock: a catch-up that starts later finds a candidate and does not write to it.
         with version_lock(settings.home, read_model, number, wait_s=LOCK_WAIT_S):
             change(registry, read_model, partial(hand_over, number=number))
-
-
-def _description(query: QueryStatus | None) -> str:
-    if query is None:
-        return "the stream driver reports no query for it (is the driver running?)"
-    return f"its query is {query.phase}" + (f" ({query.last_error})" if query.last_error else "")

@@ -5,9 +5,13 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
-from include.rebuild.errors import StaleRequestError
-from include.rebuild.handover import hand_over_version
-from include.rebuild.hydration import hydrate_version
+from include.rebuild.errors import (
+    GateClosedError,
+    QueryRefusedError,
+    RollbackRefusedError,
+    StaleRequestError,
+)
+from include.rebuild.gate import GateResult, look_at_gate, wait_at_gate
 from include.rebuild.request import RollbackRequest
 from include.settings import Settings
 from include.versions.registry import VersionRegistry
@@ -24,37 +28,68 @@ from include.versions.version_record import ReadModelVersions, Stage, Version
 
 LOG = logging.getLogger(__name__)
 # Long enough for a node or the driver to restart.
-RECHECK_TIMEOUT_S = 60
+GATE_TIMEOUT_S = 60.0
 
 
-def recheck_candidate(settings: Settings, read_model: str, number: int) -> None:
-    """Check again the results of the preceding stages: the approval may have taken days.
+def recheck_candidate(settings: Settings, read_model: str, number: int) -> int | None:
+    """Check again the results of the preceding stages, as the approval may have taken days, and that no events would disappear.
 
-    Raises QueryRefusedError, StageTimeoutError or VersionChangeError when the stream driver no longer folds the candidate, or
-    a query node has not loaded it.
+    Returns the number of the live version that the candidate was compared with; None when it is not a candidate.
+
+    Raises GateClosedError with what it lacks, QueryRefusedError when the stream driver refuses it, VersionChangeError when it
+    has ended.
     """
-    with VersionRegistry(settings.kafka.bootstrap_servers, settings.topics.replication_factor) as registry:
-        version = require_not_ended(record_of(registry, read_model), number)
-    if version.stage is Stage.CANDIDATE:
-        brief = settings.changed(rebuild_hydrate_timeout_s=RECHECK_TIMEOUT_S)
-        hand_over_version(brief, read_model, number)
-        hydrate_version(brief, read_model, number)
+    if _stage(settings, read_model, number) is not Stage.CANDIDATE:
+        return None
+    found = wait_at_gate(settings, read_model, number, GATE_TIMEOUT_S)
+    if not found.missing:
+        return found.live
+    message = f"v{number} of {read_model} was not promoted. After {GATE_TIMEOUT_S:.0f} s it lacks: {found}."
+    raise QueryRefusedError(message) if found.is_refused else GateClosedError(message)
 
 
-def promote_version(settings: Settings, read_model: str, number: int, grace_h: float) -> Version | None:
+def check_rollback(settings: Settings, read_model: str, number: int, *, force: bool) -> GateResult | None:
+    """Check that a previous version may become live again, under the same conditions as a candidate.
+
+    force: do not wait, and return what it lacks. Returns None when it is not a previous version.
+
+    Raises RollbackRefusedError with what it lacks, unless `force`; VersionChangeError when it has ended.
+    """
+    if _stage(settings, read_model, number) is not Stage.PREVIOUS:
+        return None
+    if force:
+        found = look_at_gate(settings, read_model, number)
+        LOG.warning("v%d of %s becomes live by force; it lacks: %s", number, read_model, found)
+        return found
+    found = wait_at_gate(settings, read_model, number, GATE_TIMEOUT_S)
+    if found.missing:
+        raise RollbackRefusedError(
+            f"Nothing was rolled back. After {GATE_TIMEOUT_S:.0f} s, v{number} of {read_model} lacks: {found}. Correct that and "
+            "repeat the rollback, or repeat it with force, and lookups get the records as they are."
+        )
+    return found
+
+
+def promote_version(
+    settings: Settings, read_model: str, number: int, grace_h: float, expected_live: int | None = None
+) -> Version | None:
     """Make a candidate live; returns the version that it replaced, which is kept for `grace_h` hours.
+
+    expected_live: the number of the version that it was compared with.
 
     Raises PromotionLostError when another version became live in the meantime, VersionChangeError when it is not a candidate.
     """
-    return _make_live(settings, read_model, number, promote, grace_h)
+    return _make_live(settings, read_model, number, promote, grace_h, expected_live)
 
 
-def roll_back_version(settings: Settings, read_model: str, number: int) -> Version | None:
-    """Make a previous version live again; returns the version that it replaced.
+def roll_back_version(
+    settings: Settings, read_model: str, number: int, expected_live: int | None = None
+) -> Version | None:
+    """Make a previous version live again; returns the version that it replaced. `expected_live` as for `promote_version`.
 
     Raises PromotionLostError, VersionRetiredError, VersionAbandonedError, NotHandedOverError.
     """
-    return _make_live(settings, read_model, number, roll_back, settings.rebuild.grace_h)
+    return _make_live(settings, read_model, number, roll_back, settings.rebuild.grace_h, expected_live)
 
 
 def choose_rollback(bootstrap_servers: str, request: RollbackRequest, requested_at: datetime) -> int:
@@ -87,12 +122,16 @@ def _make_live(
     number: int,
     transition: Callable[..., ReadModelVersions],
     grace_h: float,
+    expected_live: int | None,
 ) -> Version | None:
     now = datetime.now(UTC)
     after = now + timedelta(hours=grace_h)
     with VersionRegistry(settings.kafka.bootstrap_servers, settings.topics.replication_factor) as registry:
         record = change_live(
-            registry, read_model, partial(transition, number=number, now=now, retire_live_after=after)
+            registry,
+            read_model,
+            partial(transition, number=number, now=now, retire_live_after=after),
+            expected_live=expected_live,
         )
     replaced = replaced_last(record)
     LOG.info(
@@ -103,3 +142,8 @@ def _make_live(
         f"; v{replaced.number} is kept for a rollback until {replaced.retire_after}" if replaced else "",
     )
     return replaced
+
+
+def _stage(settings: Settings, read_model: str, number: int) -> Stage:
+    with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
+        return require_not_ended(record_of(registry, read_model), number).stage

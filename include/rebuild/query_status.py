@@ -3,6 +3,9 @@
 from include.stream.checkpoints import query_name
 from include.stream.status import FRESH_S, QueryStatus, read_queries
 
+REAL_TIME = "real time"
+REFUSED = "refused"
+
 
 def query_status(bootstrap_servers: str, read_model: str, number: int) -> QueryStatus | None:
     """Return the status of a version's query that a running driver reported last, or None when it reports none.
@@ -12,3 +15,10 @@ def query_status(bootstrap_servers: str, read_model: str, number: int) -> QueryS
     name = query_name(read_model, number)
     queries = read_queries(bootstrap_servers)
     return next((query for query in queries if query.query == name and query.reported_age_s < FRESH_S), None)
+
+
+def describe_query(query: QueryStatus | None) -> str:
+    """Return the status of a version's query as a clause."""
+    if query is None:
+        return "the stream driver reports no query for it (is the driver running?)"
+    return f"its query is {query.phase}" + (f" ({query.last_error})" if query.last_error else "")

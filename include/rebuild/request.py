@@ -29,11 +29,15 @@ class RebuildRequest:
 
 @dataclass(frozen=True)
 class RollbackRequest:
-    """A valid request for a rollback; version None means the one that was live before."""
+    """A valid request for a rollback.
+
+    version: None means the one that was live before. force: roll back even to a version that lacks events or nodes.
+    """
 
     read_model: str
     version: int | None
     reason: str
+    force: bool = False
 
 
 def rebuild_request(
@@ -50,16 +54,15 @@ def rebuild_request(
             f"Read model {model.name} has no fold revision {revision}, allowed: {_list(model.folds)}. Add it to the read model's "
             "module, or leave fold_revision empty for the newest."
         )
-    approve = conf.get("approve", True)
-    if not isinstance(approve, bool):
-        raise RequestError(f"approve is {approve!r}; allowed: true (wait for approval) or false.")
+    approve = _flag(conf, "approve", default=True, meaning="wait for approval")
     return RebuildRequest(model.name, _reason(conf), revision, approve, _grace_h(conf, default_grace_h))
 
 
 def rollback_request(conf: Mapping[str, Any], models: Mapping[str, ReadModel]) -> RollbackRequest:
     """Check the fields of a rollback's form; raises RequestError."""
-    reject_unknown(conf, ("read_model", "version", "reason"))
-    return RollbackRequest(_model(conf, models).name, _number(conf, "version"), _reason(conf))
+    reject_unknown(conf, ("read_model", "version", "reason", "force"))
+    force = _flag(conf, "force", default=False, meaning="roll back whatever the version lacks")
+    return RollbackRequest(_model(conf, models).name, _number(conf, "version"), _reason(conf), force)
 
 
 def reject_unknown(sent: Mapping[str, Any], allowed: Iterable[str]) -> None:
@@ -97,6 +100,13 @@ def _number(conf: Mapping[str, Any], name: str) -> int | None:
         return None
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise RequestError(f"{name} is {value!r}; allowed: a whole number of at least 1, or empty.")
+    return value
+
+
+def _flag(conf: Mapping[str, Any], name: str, *, default: bool, meaning: str) -> bool:
+    value = conf.get(name, default)
+    if not isinstance(value, bool):
+        raise RequestError(f"{name} is {value!r}; allowed: true ({meaning}) or false.")
     return value
 
 

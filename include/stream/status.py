@@ -16,6 +16,7 @@ from confluent_kafka import Consumer
 from confluent_kafka.admin import AdminClient
 
 from include.declarations.read_model import load_read_models, read_model
+from include.kafka.dead_letters import newest_dead_letter
 from include.kafka.log_reading import end_offsets, log_consumer, read_tail
 from include.kafka.record_schema import RecordSchema
 from include.kafka.state_record import StateRecord, decode_state_record
@@ -36,7 +37,10 @@ FRESH_S = 15.0
 
 @dataclass(frozen=True)
 class QueryStatus:
-    """The driver's last report on one query."""
+    """The driver's last report on one query.
+
+    failing_for_s: how long it has failed again and again or been refused; 0 once it runs steadily.
+    """
 
     query: str
     phase: str
@@ -46,6 +50,7 @@ class QueryStatus:
     master: str
     reported_age_s: float
     last_batch: dict[str, Any]
+    failing_for_s: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -69,12 +74,21 @@ class VersionStatus:
 
 
 @dataclass(frozen=True)
+class StuckDeadLetters:
+    """A source topic whose dead letters are not being written, and for how long."""
+
+    source_topic: str
+    stuck_for_s: float
+
+
+@dataclass(frozen=True)
 class StreamStatus:
     """The status of the whole stream.
 
     state: running, catching up, failing or not running.
     events_behind: the largest lag of any version. dead_letters: number in all source topics.
     newest_event_age_s: age of the newest folded event of any version.
+    stuck_dead_letters: the source topics whose dead letters are not being written; the folds continue.
     """
 
     state: str
@@ -84,6 +98,7 @@ class StreamStatus:
     dead_letters: int
     versions: tuple[VersionStatus, ...]
     queries: tuple[QueryStatus, ...]
+    stuck_dead_letters: tuple[StuckDeadLetters, ...] = ()
 
 
 def read_stream_status(settings: Settings) -> StreamStatus:
@@ -109,6 +124,7 @@ def read_stream_status(settings: Settings) -> StreamStatus:
         dead_letters=sum({v.source_topic: v.dead_letters for v in versions}.values()),
         versions=versions,
         queries=tuple(fresh),
+        stuck_dead_letters=tuple(_stuck_dead_letters({v.source_topic for v in versions}, fresh)),
     )
 
 
@@ -130,6 +146,16 @@ def _state(phases: set[str]) -> str:
     return "catching up" if phases & {"catching up", "starting"} else "running"
 
 
+def _stuck_dead_letters(
+    source_topics: Iterable[str], queries: Iterable[QueryStatus]
+) -> Iterable[StuckDeadLetters]:
+    by_name = {query.query: query for query in queries}
+    for topic in sorted(source_topics):
+        query = by_name.get(dead_letter_topic(topic))
+        if query is not None and query.failing_for_s > 0:
+            yield StuckDeadLetters(topic, query.failing_for_s)
+
+
 def _queries(admin: AdminClient, consumer: Consumer) -> Iterable[QueryStatus]:
     if partition_count(admin, PROGRESS_TOPIC) is None:
         return
@@ -148,6 +174,8 @@ def _queries(admin: AdminClient, consumer: Consumer) -> Iterable[QueryStatus]:
             master=report["master"],
             reported_age_s=_age_s(datetime.fromisoformat(report["at"])),
             last_batch=report["last_batch"],
+            # A driver of an earlier release does not report it.
+            failing_for_s=report.get("failing_for_s", 0.0),
         )
 
 
@@ -171,8 +199,7 @@ def _versions(
             # Records of other types are not folded: only the query's commits include their offsets, not the changelog.
             folded.add_commit(committed.get(f"{model.name}/v{version.number}", {}))
             if partition_count(admin, dead_letters) is not None:
-                for partition in range(partitions):
-                    folded.add_dead_letters(consumer, dead_letters, partition)
+                folded.add_dead_letters(consumer, model.source_topic, partitions)
             changelog_partitions = partition_count(admin, version.changelog_topic) or 0
             folded.add_changelog(consumer, version.changelog_topic, changelog_partitions, TAIL_RECORDS)
             if not folded.offsets.covers(ends) and folded.is_quiet():
@@ -216,12 +243,13 @@ class _Folded:
             self.occurred_on = max(self.occurred_on or record.occurred_on, record.occurred_on)
             self.written_at_s = max(self.written_at_s or written_at_s, written_at_s)
 
-    def add_dead_letters(self, consumer: Consumer, topic: str, partition: int) -> None:
-        """Include the last record of a dead-letter partition; its offset is the number of dead letters before it."""
-        for message in read_tail(consumer, topic, partition, records=1):
-            headers = dict(message.headers() or [])
-            self._include(Position(partition, int(headers.get("source_offset") or -1)))
-            self.dead_letters += (message.offset() or 0) + 1
+    def add_dead_letters(self, consumer: Consumer, source_topic: str, partitions: int) -> None:
+        """Include the newest dead letter of each source partition, and count the records of the dead-letter topic."""
+        self.dead_letters = sum(end_offsets(consumer, dead_letter_topic(source_topic), partitions))
+        for partition in range(partitions):
+            newest = newest_dead_letter(consumer, source_topic, partition)
+            if newest is not None:
+                self._include(newest)
 
     def add_commit(self, end_offsets: Mapping[str, int]) -> None:
         """Include the offsets of the query's last committed batch, by source partition."""

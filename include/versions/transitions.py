@@ -221,19 +221,23 @@ def change(registry: VersionRegistry, read_model: str, transition: Transition) -
     raise AssertionError
 
 
-def change_live(registry: VersionRegistry, read_model: str, transition: Transition) -> ReadModelVersions:
+def change_live(
+    registry: VersionRegistry, read_model: str, transition: Transition, expected_live: int | None = None
+) -> ReadModelVersions:
     """Apply a promotion or rollback by compare-and-set; of two concurrent ones, one fails.
 
-    Raises PromotionLostError when another version became live after the record was read; after any other
-    concurrent change, the transition is applied to the changed record.
+    expected_live: the number of the version that the caller expects to replace, 0 for none; None for the one that is live now.
+
+    Raises PromotionLostError when another version became live since; after any other concurrent change, the transition is
+    applied to the changed record.
     """
-    before = record_of(registry, read_model).live
+    before = _number(record_of(registry, read_model).live) if expected_live is None else expected_live
 
     def decide(record: ReadModelVersions) -> ReadModelVersions:
         changed = transition(record)
-        if changed is not record and _number(record.live) != _number(before):
+        if changed is not record and _number(record.live) != before:
             raise PromotionLostError(
-                f"Nothing was promoted: v{_number(record.live)} of {read_model} replaced v{_number(before)} "
+                f"Nothing was promoted: v{_number(record.live)} of {read_model} replaced v{before} "
                 "in the meantime. Check `./foldlake versions`, then decide again."
             )
         return changed

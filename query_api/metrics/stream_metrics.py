@@ -42,9 +42,16 @@ class _StreamCollector(Collector):
             behind.add_metric(labels, version.events_behind)
             if version.newest_event_age_s is not None:
                 age.add_metric(labels, version.newest_event_age_s)
+        stuck = GaugeMetricFamily(
+            "foldlake_stream_dead_letters_stuck_seconds",
+            "How long dead letters have not been written because their query fails; 0 while they are.",
+            labels=["source_topic"],
+        )
+        stuck_for_s = {found.source_topic: found.stuck_for_s for found in self._status.stuck_dead_letters}
         for topic, count in {v.source_topic: v.dead_letters for v in self._status.versions}.items():
             letters.add_metric([topic], count)
-        yield from (behind, age, letters)
+            stuck.add_metric([topic], stuck_for_s.get(topic, 0.0))
+        yield from (behind, age, letters, stuck)
 
     def _of_queries(self) -> Iterable[Metric]:
         rate = GaugeMetricFamily(

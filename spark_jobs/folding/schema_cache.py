@@ -1,20 +1,24 @@
 """Caches the schema ids of source topics, and looks up unknown ones."""
 
 import logging
+import re
+from collections.abc import Collection
 from typing import Protocol
 
 from pyspark.sql import SparkSession
-from pyspark.sql.functions import col, substring
+from pyspark.sql.functions import col, length, lit, substring
 
 from include.kafka.record_schema import RecordSchema
 from include.kafka.schema_registry import SchemaRegistry
-from include.kafka.wire_format import HEADER_BYTES, MAGIC, split
-from spark_jobs.folding.decode import SchemaIds
+from include.kafka.wire_format import HEADER_BYTES, MAGIC, header, split
+from spark_jobs.folding.decode import UNKNOWN_SCHEMA_ID, SchemaIds
 from spark_jobs.runtime.checkpoint import offsets_json
 
 LOG = logging.getLogger(__name__)
 # A query that stops at an unknown id looks up at most this many ids ahead of its checkpoint; further ones at its next stop.
 MAX_HEADERS_AHEAD = 10_000
+# As raised by the decoder.
+NAMED_HEADER = re.compile(rf"{UNKNOWN_SCHEMA_ID}=([0-9A-F]{{{2 * HEADER_BYTES}}})(?![0-9A-F])")
 
 
 class KnownSchemas(Protocol):
@@ -64,7 +68,7 @@ class RegistrySchemas:
     def learn(self, headers: set[bytes]) -> None:
         """Fetch the schemas of the ids that are not known yet."""
         for schema_id in sorted(
-            {split(header)[0] for header in headers} - self._writers.keys() - self._rejected
+            {split(found)[0] for found in headers} - self._writers.keys() - self._rejected
         ):
             schema = self._registry.schema_by_id(schema_id)
             if schema is None:
@@ -78,10 +82,21 @@ class RegistrySchemas:
                 self._writers[schema_id] = schema
 
 
-def headers_ahead(spark: SparkSession, bootstrap_servers: str, topic: str, checkpoint: str) -> set[bytes]:
-    """Return the distinct record headers between a query's checkpoint and the end of its topic.
+def named_headers(error: str) -> set[bytes]:
+    """Return the headers of the unknown schema ids that an error of Spark names. It may name none.
 
-    Looking up all of their ids together stops the query once instead of once per unknown id.
+    In real-time mode, an error is that of the first failed task, and its text does not always contain the cause.
+    """
+    return {bytes.fromhex(found) for found in NAMED_HEADER.findall(error)}
+
+
+def headers_ahead(
+    spark: SparkSession, bootstrap_servers: str, topic: str, checkpoint: str, known_ids: Collection[int]
+) -> set[bytes]:
+    """Return the distinct headers with an unknown schema id between a query's checkpoint and the end of its topic.
+
+    Looking up all of their ids together stops the query once instead of once per unknown id. At most MAX_HEADERS_AHEAD are
+    returned; the caller then knows these, and the next call returns others.
     """
     records = (
         spark.read.format("kafka")
@@ -90,7 +105,12 @@ def headers_ahead(spark: SparkSession, bootstrap_servers: str, topic: str, check
         .option("startingOffsets", offsets_json(spark, checkpoint) or "earliest")
         .load()
     )
-    header = substring(col("value"), 1, HEADER_BYTES).alias("header")
-    rows = records.select(header).distinct().limit(MAX_HEADERS_AHEAD).collect()
-    found = {bytes(row.header) for row in rows if row.header is not None}
-    return {h for h in found if len(h) == HEADER_BYTES and h[0] == MAGIC}
+    found = col("header")
+    headers = records.select(substring(col("value"), 1, HEADER_BYTES).alias("header"))
+    # Filtered before they are limited: any number of records without a schema id may be ahead of the one that is searched.
+    unknown = headers.where(
+        (length(found) == HEADER_BYTES)
+        & (substring(found, 1, 1) == lit(bytes([MAGIC])))
+        & ~found.isin([header(schema_id) for schema_id in known_ids])
+    )
+    return {bytes(row.header) for row in unknown.distinct().limit(MAX_HEADERS_AHEAD).collect()}

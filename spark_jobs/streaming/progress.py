@@ -131,6 +131,7 @@ class ProgressPublisher:
             "phase": query.phase.value,
             "restarts": query.restarts,
             "last_error": query.last_error,
+            "failing_for_s": query.failing_for_s,
             "driver_pid": os.getpid(),
             "master": self._master,
             "at": datetime.now(UTC).isoformat(),

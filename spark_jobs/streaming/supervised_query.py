@@ -13,7 +13,7 @@ from include.errors import FoldlakeError, KafkaUnavailableError, RegistryUnavail
 from include.kafka.log_reading import end_offsets
 from include.position import Offsets
 from spark_jobs.folding.decode import UNKNOWN_SCHEMA_ID
-from spark_jobs.folding.schema_cache import headers_ahead
+from spark_jobs.folding.schema_cache import headers_ahead, named_headers
 from spark_jobs.runtime.checkpoint import committed_offsets, remove_uncommitted
 from spark_jobs.streaming.query_spec import QuerySpec, StartRefusedError
 from spark_jobs.streaming.query_start import start_catch_up, start_real_time
@@ -70,11 +70,17 @@ class SupervisedQuery:
         self._started_with = spec.schemas.schema_ids
         self._started_s = 0.0
         self._not_before_s = 0.0
+        self._failing_since_s: float | None = None
 
     @property
     def name(self) -> str:
         """The name of the query."""
         return self.spec.name
+
+    @property
+    def failing_for_s(self) -> float:
+        """How long the query has failed again and again or been refused; 0 once it has run for RECOVERED_AFTER_S."""
+        return 0.0 if self._failing_since_s is None else time.monotonic() - self._failing_since_s
 
     def poll(self) -> None:
         """Start the query if it is due and not running; if it has ended, handle that.
@@ -86,7 +92,11 @@ class SupervisedQuery:
         if self._query is None:
             if time.monotonic() >= self._not_before_s:
                 self._try_start()
-        elif not self._query.isActive:
+            return
+        if time.monotonic() - self._started_s > RECOVERED_AFTER_S:
+            self.failures_in_a_row = 0
+            self._failing_since_s = None
+        if not self._query.isActive:
             error = self._query.exception()
             self._query = None
             if error is None:
@@ -110,6 +120,7 @@ class SupervisedQuery:
             LOG.error("query %s is refused: %s", self.name, reason)
         self.phase = Phase.REFUSED
         self.last_error = reason
+        self._note_failure()
         self._not_before_s = time.monotonic() + retry_after_s
 
     def events_behind(self) -> int:
@@ -172,19 +183,13 @@ class SupervisedQuery:
             self.stop()
 
     def _recover(self, error: Exception) -> None:
-        if time.monotonic() - self._started_s > RECOVERED_AFTER_S:
-            self.failures_in_a_row = 0
         self.restarts += 1
         # In real-time mode the error is that of the first failed task, so its text does not always contain the cause.
         if UNKNOWN_SCHEMA_ID not in str(error) and self.phase is not Phase.REAL_TIME:
             self._back_off(error)
             return
-        endpoints = self.spec.endpoints
         try:
-            ahead = headers_ahead(
-                self._spark, endpoints.bootstrap_servers, endpoints.source_topic, endpoints.checkpoint
-            )
-            self.spec.schemas.learn(ahead)
+            self._learn(str(error))
         except Exception as failure:  # noqa: BLE001 - registry or broker unavailable: retry later
             self._back_off(failure)
             return
@@ -192,6 +197,22 @@ class SupervisedQuery:
             LOG.info("query %s restarts with newly found schema ids", self.name)
         else:
             self._back_off(error)
+
+    def _learn(self, error: str) -> None:
+        """Look up the schema ids that the error names, and those of the records ahead."""
+        endpoints, schemas = self.spec.endpoints, self.spec.schemas
+        # First, so that they are known even if the records ahead cannot be read.
+        schemas.learn(named_headers(error))
+        known = schemas.schema_ids
+        schemas.learn(
+            headers_ahead(
+                self._spark,
+                endpoints.bootstrap_servers,
+                endpoints.source_topic,
+                endpoints.checkpoint,
+                known.writers.keys() | known.rejected,
+            )
+        )
 
     def _back_off(self, error: Exception) -> None:
         self.failures_in_a_row += 1
@@ -205,6 +226,11 @@ class SupervisedQuery:
     def _fail(self, error: Exception) -> None:
         self.phase = Phase.FAILED
         self.last_error = str(error).splitlines()[0][:500] if str(error) else repr(error)
+        self._note_failure()
+
+    def _note_failure(self) -> None:
+        if self._failing_since_s is None:
+            self._failing_since_s = time.monotonic()
 
     def _retry_later(self, error: Exception, retry_after_s: float) -> None:
         self._fail(error)

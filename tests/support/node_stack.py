@@ -52,6 +52,10 @@ class NodeStack:
         self._event_counts[customer] = count
         self.expected[customer] = amount
 
+    def event_count(self, customer: str) -> int:
+        """Return the number of records that were appended for the customer, which is also its newest source offset."""
+        return self._event_counts.get(customer, 0)
+
     def get(self, port: int, path: str) -> httpx.Response:
         """Query a node."""
         return HTTP.get(f"http://127.0.0.1:{port}{path}")

@@ -13,6 +13,7 @@ from spark_jobs.streaming.supervised_query import SupervisedQuery
 # Never used: such a query fails in its guard.
 NO_SPARK: Any = None
 NO_CONSUMER: Any = None
+NO_ADMIN: Any = None
 ENDPOINTS = QueryEndpoints("127.0.0.1:1", "events", "states", 2, "checkpoint")
 TRIGGERS = TriggerSettings(1_000, 1_000, 300)
 

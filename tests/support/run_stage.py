@@ -32,6 +32,7 @@ def main() -> int:
     parser.add_argument("--reason", help="for register_candidate")
     parser.add_argument("--fold-revision", type=int, help="for register_candidate; default: the newest")
     parser.add_argument("--grace-hours", type=float, help="for promote")
+    parser.add_argument("--force", action="store_true", help="for roll_back")
     arguments = parser.parse_args()
     if arguments.stage != "register_candidate" and arguments.version is None:
         parser.error(f"{arguments.stage} needs --version")
@@ -55,6 +56,7 @@ def _stage_run(settings: Settings, arguments: argparse.Namespace) -> StageRun:
         "fold_revision": arguments.fold_revision,
         "approve": False,
         "grace_hours": grace_h,
+        "force": arguments.force,
     }
     results = {
         "register_candidate": {"version": arguments.version, "grace_h": grace_h},

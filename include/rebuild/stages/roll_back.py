@@ -20,10 +20,19 @@ def choose_version(run: StageRun) -> int:
 
 
 def roll_back(run: StageRun) -> None:
-    """Make the version live."""
-    from include.rebuild.promotion import roll_back_version
+    """Make the version live if it passes the gate, or if the form says so. The run's note names what it lacks."""
+    from include.rebuild.errors import RollbackRefusedError
+    from include.rebuild.promotion import check_rollback, roll_back_version
 
-    roll_back_version(run.settings, run.read_model, int(run.results["choose_version"]))
+    number = int(run.results["choose_version"])
+    try:
+        found = check_rollback(run.settings, run.read_model, number, force=run.form["force"])
+    except RollbackRefusedError as refusal:
+        run.set_note(f"{run.read_model}: {run.form['reason']}. {refusal}")
+        raise
+    if found is not None and found.missing:
+        run.set_note(f"{run.read_model} back to v{number} by force: {run.form['reason']}. It lacked: {found}")
+    roll_back_version(run.settings, run.read_model, number, None if found is None else found.live)
 
 
 # Its own stage, so that the version is chosen only once: after a `roll_back`, the version that was live before is another one.
@@ -38,8 +47,10 @@ CHOOSE_VERSION = PlanStage(
 ROLL_BACK = PlanStage(
     "roll_back",
     Action(roll_back),
-    description="appends one record: the version is `live`, what was live is `previous`",
-    on_failure="another version was promoted in the meantime: `./foldlake versions` shows it",
+    description="waits at the gate until the driver folds the version and every node has all events of the live one (`force`: does not "
+    "wait); then appends one record: the version is `live`, what was live is `previous`",
+    on_failure="nothing was changed: the message names what the version lacks, and `force` accepts that; or another version was "
+    "promoted in the meantime: `./foldlake versions` shows it",
     leaves="the old record or the new one",
     next_try="finds that the version is live",
     timeout=timedelta(minutes=5),

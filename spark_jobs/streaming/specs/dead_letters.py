@@ -1,26 +1,27 @@
 """Dead letters: one query per source topic writes every record that cannot be decoded to `<topic>.dead-letter`, exactly once.
 
-The query uses native columns, like the folds, and is independent of them. Dead letters of source partition p go to partition
-p in the order of their offsets, so the newest one there shows how far they are written, and a restart repeats none of them.
+The query uses native columns, like the folds, and is independent of them: they continue when it fails. Dead letters of source
+partition p go to partition p in the order of their offsets, so the newest one there shows how far they are written, and a restart
+repeats none of them.
 """
 
 import logging
 
 from confluent_kafka import Consumer
-from pyspark.sql import Column, DataFrame
-from pyspark.sql.functions import array, coalesce, col, lit, struct, when
+from confluent_kafka.admin import AdminClient
+from pyspark.sql import DataFrame
 
-from include.kafka.log_reading import read_tail
+from include.kafka.dead_letters import newest_dead_letter
 from include.kafka.record_schema import RecordSchema
-from include.kafka.topics import dead_letter_topic
+from include.kafka.topics import dead_letter_topic, max_message_bytes
 from include.stream.slot_planning import SlotRank
 from spark_jobs.folding.decode import EventDecoder, SchemaIds, undecodable
 from spark_jobs.folding.schema_cache import KnownSchemas
+from spark_jobs.streaming.dead_letter_records import dead_letter_records, is_new
 from spark_jobs.streaming.query_spec import QueryEndpoints, QuerySpec, TriggerSettings
 from spark_jobs.streaming.stream_context import StreamContext
 
 LOG = logging.getLogger(__name__)
-SOURCE_OFFSET_HEADER = "source_offset"
 
 
 def query_specs(context: StreamContext) -> list[QuerySpec]:
@@ -42,6 +43,7 @@ def query_specs(context: StreamContext) -> list[QuerySpec]:
                 tuple(readers.values()),
                 context.triggers,
                 context.consumer,
+                context.admin,
             )
         )
     return specs
@@ -53,14 +55,16 @@ def dead_letter_spec(
     readers: tuple[RecordSchema, ...],
     triggers: TriggerSettings,
     consumer: Consumer,
+    admin: AdminClient,
 ) -> QuerySpec:
     """Return the query of one source topic; `readers` are the event types that can be decoded."""
 
     def records(source: DataFrame, schema_ids: SchemaIds) -> DataFrame:
-        newest = newest_offsets(consumer, endpoints.sink_topic, endpoints.partitions)
+        newest = newest_offsets(consumer, endpoints.source_topic, endpoints.partitions)
         LOG.info("newest dead letters of %s, by partition: offsets %s", endpoints.source_topic, newest)
+        largest = max_message_bytes(admin, endpoints.sink_topic)
         bad = undecodable(EventDecoder(readers, schema_ids, endpoints.partitions).decode(source))
-        return dead_letter_records(endpoints.source_topic, bad.where(_is_new(newest)))
+        return dead_letter_records(endpoints.source_topic, bad.where(is_new(newest)), largest)
 
     return QuerySpec(
         name=endpoints.sink_topic,
@@ -68,36 +72,21 @@ def dead_letter_spec(
         schemas=schemas,
         records=records,
         triggers=triggers,
+        # Lookups do not depend on it: a topic that accepts no letters must not stop the folds.
+        is_essential=False,
         # It would only slow down the catch-up of a fold.
         waits_for_others=True,
         slot_rank=(SlotRank.SERVING, 0),
     )
 
 
-def dead_letter_records(source_topic: str, records: DataFrame) -> DataFrame:
-    """Return bad records as Kafka records: key and value unchanged, with the reason and the origin as text headers."""
-    headers = {
-        "reason": col("reason"),
-        "source_topic": lit(source_topic),
-        "source_partition": col("partition").cast("string"),
-        SOURCE_OFFSET_HEADER: col("offset").cast("string"),
+def newest_offsets(consumer: Consumer, source_topic: str, partitions: int) -> dict[int, int]:
+    """Return source partition -> source offset of its newest dead letter; omits partitions without one.
+
+    A partition in which none is found behind many records of another program starts at the query's checkpoint: its newest
+    letters may then be written twice, and none is lost.
+    """
+    found = {
+        partition: newest_dead_letter(consumer, source_topic, partition) for partition in range(partitions)
     }
-    texts = [
-        struct(lit(name).alias("key"), text.cast("binary").alias("value")) for name, text in headers.items()
-    ]
-    return records.select("key", "value", "partition", array(*texts).alias("headers"))
-
-
-def newest_offsets(consumer: Consumer, topic: str, partitions: int) -> dict[int, int]:
-    """Return source partition -> source offset of its newest dead letter; omits partitions without one."""
-    newest: dict[int, int] = {}
-    for partition in range(partitions):
-        for message in read_tail(consumer, topic, partition, records=1):
-            headers = dict(message.headers() or [])
-            newest[partition] = int(headers[SOURCE_OFFSET_HEADER] or -1)
-    return newest
-
-
-def _is_new(newest: dict[int, int]) -> Column:
-    written = [when(col("partition") == partition, lit(offset)) for partition, offset in newest.items()]
-    return col("offset") > coalesce(*written, lit(-1))
+    return {partition: position.offset for partition, position in found.items() if position is not None}

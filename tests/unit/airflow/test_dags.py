@@ -4,12 +4,14 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from include.rebuild.plan import REBUILD, ROLLBACK, Plan, failure_table
+from include.rebuild.request import RollbackRequest
 from include.settings import CHECKOUT, Settings
 from stack.components import airflow
 
@@ -25,7 +27,7 @@ json.dump({
     "dags": {
         dag.dag_id: {
             "doc": dag.doc_md, "tags": sorted(dag.tags), "owner": dag.owner, "description": dag.description,
-            "start": str(dag.start_date), "active_runs": dag.max_active_runs,
+            "start": str(dag.start_date), "active_runs": dag.max_active_runs, "form": list(dag.params),
             "tasks": {task.task_id: {
                 "operator": task.task_type, "retries": task.retries, "pool": task.pool, "outlets": [asset.name for asset in task.outlets],
                 "upstream": sorted(task.upstream_task_ids), "rule": str(task.trigger_rule.value), "doc": task.doc_md,
@@ -125,6 +127,10 @@ def test_the_job_of_a_rebuild_s_task_gets_read_model_and_version_from_the_run(lo
         "--version",
         "{{ ti.xcom_pull(task_ids='register_candidate')['version'] }}",
     ]
+
+
+def test_the_form_of_a_rollback_has_every_field_of_its_request(loaded: dict[str, Any]) -> None:
+    assert loaded["dags"]["rollback"]["form"] == [field.name for field in fields(RollbackRequest)]
 
 
 def test_a_change_of_the_lake_emits_an_asset_event(loaded: dict[str, Any]) -> None:

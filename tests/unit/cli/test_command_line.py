@@ -112,6 +112,16 @@ def test_a_query_error_does_not_widen_the_status_table() -> None:
     assert line.rstrip() == "query balance/v1  failed, 3 restarts: [KAFKA_DATA_LOSS] S…"
 
 
+def test_status_says_that_dead_letters_are_stuck() -> None:
+    console = Console(width=80)
+    with console.capture() as capture:
+        stuck = ({"source_topic": "balance", "stuck_for_s": 185.2},)
+        console.print(stream_table({"state": "failing", "stuck_dead_letters": stuck}))
+
+    *_, line = capture.get().splitlines()
+    assert " ".join(line.split()) == "dead letters of balance not written for 3 min; the folds continue"
+
+
 @pytest.mark.parametrize(
     ("words", "names", "options"),
     [

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from cli.dead_letters import preview, to_json, to_lines
-from include.kafka.dead_letters import DeadLetter, DeadLetters
+from include.kafka.dead_letters import FOREIGN, DeadLetter, DeadLetters, Digest
 
 TEXT = DeadLetter(
     datetime(2026, 11, 21, 6, 26, 13, 500_000, UTC),
@@ -20,6 +20,9 @@ TEXT = DeadLetter(
 NULL = replace(TEXT, reason="null_value", source_offset=36136, value=None)
 BYTES = replace(TEXT, reason="wrong_magic", source_partition=0, source_offset=7, key=None, value=b"\x00\xff")
 
+REFERENCE = replace(TEXT, source_offset=36137, value=None, value_digest=Digest(1_048_430, "5f" * 32))
+OF_ANOTHER_PROGRAM = replace(TEXT, reason=FOREIGN, source_topic="", source_partition=-1, source_offset=-1)
+
 
 def test_each_dead_letter_is_one_line_and_the_last_line_counts_them_by_reason() -> None:
     assert to_lines(DeadLetters("balance", 40, (TEXT, NULL, BYTES))) == [
@@ -29,6 +32,13 @@ def test_each_dead_letter_is_one_line_and_the_last_line_counts_them_by_reason() 
         '2026-11-21 06:26:13  null_value   1/36136           "you"         null',
         "2026-11-21 06:26:13  wrong_magic  0/7               null   2      0x00ff",
         "by reason: 2 wrong_magic, 1 null_value",
+    ]
+
+
+def test_a_reference_shows_the_size_and_digest_of_its_record_and_a_foreign_record_no_origin() -> None:
+    assert to_lines(DeadLetters("balance", 2, (REFERENCE, OF_ANOTHER_PROGRAM)))[2:4] == [
+        '2026-11-21 06:26:13  wrong_magic        1/36137           "you"  1048430  sha256 5f5f5f5f…',
+        '2026-11-21 06:26:13  not_a_dead_letter                    "you"  12       "not an event"',
     ]
 
 
@@ -65,6 +75,8 @@ def test_json_output_has_complete_keys_and_values() -> None:
                 "source_offset": 7,
                 "key_hex": None,
                 "value_hex": "00ff",
+                "key_digest": None,
+                "value_digest": None,
             }
         ],
     }

@@ -52,5 +52,8 @@ def test_invalid_request_is_rejected(changed: dict[str, Any], message: str) -> N
 def test_rollback_request_is_validated_too() -> None:
     assert rollback_request(GOOD, MODELS) == RollbackRequest("balance", None, "why")
     assert rollback_request(GOOD | {"version": 3}, MODELS).version == 3
+    assert rollback_request(GOOD | {"force": True}, MODELS).force
+    with pytest.raises(RequestError, match="force is 'yes'; allowed: true"):
+        rollback_request(GOOD | {"force": "yes"}, MODELS)
     with pytest.raises(RequestError, match="Unknown field: to"):
         rollback_request(GOOD | {"to": 3}, MODELS)

@@ -1,14 +1,25 @@
 """A query that fails, cannot be prepared or must not start is retried, refused, or ends the driver."""
 
+from dataclasses import replace
 from itertools import count
 
 import pytest
 
 from include.errors import KafkaUnavailableError
+from spark_jobs.folding.schema_cache import FixedSchemas
 from spark_jobs.streaming import supervised_query
 from spark_jobs.streaming.query_spec import StartRefusedError
+from spark_jobs.streaming.specs.dead_letters import dead_letter_spec
 from spark_jobs.streaming.supervised_query import Phase, QueryFailedError, SupervisedQuery
-from tests.support.query_specs import Attempts, query
+from tests.support.query_specs import (
+    ENDPOINTS,
+    NO_ADMIN,
+    NO_CONSUMER,
+    NO_SPARK,
+    TRIGGERS,
+    Attempts,
+    query,
+)
 
 POLLS = supervised_query.MAX_FAILURES_IN_A_ROW + 5
 
@@ -38,6 +49,28 @@ def test_any_other_query_is_retried_indefinitely() -> None:
 
     assert (attempts.prepared, attempts.started) == (1, POLLS)
     assert (failing.phase, failing.last_error) == (Phase.FAILED, "the fold gives null")
+
+
+def test_dead_letters_never_end_the_driver() -> None:
+    attempts = Attempts()
+    spec = dead_letter_spec(ENDPOINTS, FixedSchemas({}), (), TRIGGERS, NO_CONSUMER, NO_ADMIN)
+    failing = SupervisedQuery(NO_SPARK, replace(spec, guard=attempts.guard), NO_CONSUMER)
+    poll_repeatedly(failing)
+
+    assert (attempts.started, failing.phase) == (POLLS, Phase.FAILED)
+
+
+def test_a_query_reports_for_how_long_it_has_failed_or_been_refused() -> None:
+    failing = query(Attempts(), essential=False)
+    assert failing.failing_for_s == 0
+    poll_repeatedly(failing)
+    first = failing.failing_for_s
+    poll_repeatedly(failing)
+    assert failing.failing_for_s > first > POLLS
+
+    refused = query(Attempts(prepare_error=StartRefusedError("revision 2 is missing")), essential=False)
+    refused.poll()
+    assert refused.failing_for_s > 0
 
 
 def test_unavailable_server_does_not_count_as_a_failure_of_an_essential_query() -> None:

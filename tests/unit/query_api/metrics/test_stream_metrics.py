@@ -1,6 +1,8 @@
 """The stream's status in Prometheus' text format."""
 
-from include.stream.status import QueryStatus, StreamStatus, VersionStatus
+from dataclasses import replace
+
+from include.stream.status import QueryStatus, StreamStatus, StuckDeadLetters, VersionStatus
 from query_api.metrics.stream_metrics import stream_exposition
 
 VERSION = VersionStatus("balance", 1, "live", "balance", 1_000, 7, 2.5, 0.1, 3)
@@ -25,3 +27,11 @@ def test_every_metric_has_its_labels() -> None:
 def test_a_stopped_stream_is_down() -> None:
     status = StreamStatus("not running", None, 0, None, 0, (), ())
     assert 'foldlake_stream_up{state="not running"} 0.0' in stream_exposition(status).decode()
+
+
+def test_dead_letters_that_are_not_written_show_for_how_long() -> None:
+    metric = 'foldlake_stream_dead_letters_stuck_seconds{source_topic="balance"}'
+    stuck = replace(STATUS, stuck_dead_letters=(StuckDeadLetters("balance", 90.5),))
+
+    assert f"{metric} 0.0" in stream_exposition(STATUS).decode().splitlines()
+    assert f"{metric} 90.5" in stream_exposition(stuck).decode().splitlines()

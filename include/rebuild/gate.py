@@ -1,0 +1,119 @@
+"""The gate before a version becomes live: the driver folds it, every node has loaded it, and it lacks no event of the live one."""
+
+import logging
+from dataclasses import dataclass
+
+from include.declarations.read_model import read_model as declared_read_model
+from include.errors import FoldlakeError
+from include.kafka.log_reading import end_offsets, log_consumer
+from include.kafka.topics import admin_client
+from include.position import Offsets
+from include.rebuild.coverage import LivePosition, Reports, lacking_nodes, live_position
+from include.rebuild.hydration import hydration, reports
+from include.rebuild.query_status import REAL_TIME, REFUSED, describe_query, query_status
+from include.settings import Settings
+from include.versions.registry import VersionRegistry
+from include.versions.transitions import record_of
+from include.waiting import wait_for
+
+LOG = logging.getLogger(__name__)
+POLL_INTERVAL_S = 0.5
+# Of a version that every node lacks, each line says the same.
+SHOWN = 5
+
+
+@dataclass(frozen=True)
+class GateResult:
+    """What a version lacks to become live; `missing` is empty if it may.
+
+    live: the number of the version that was live when the gate began; 0 for none, None when it could not be read.
+    is_refused: whether the stream driver refuses to fold the version, which waiting does not change.
+    """
+
+    live: int | None
+    missing: tuple[str, ...] = ()
+    is_refused: bool = False
+
+    def __str__(self) -> str:
+        """Return what is missing in one line."""
+        further = len(self.missing) - SHOWN
+        shown = "; ".join(self.missing[:SHOWN]) or "nothing"
+        return f"{shown}; and {further} more" if further > 0 else shown
+
+
+def wait_at_gate(settings: Settings, read_model: str, number: int, timeout_s: float) -> GateResult:
+    """Wait until a candidate or previous version may become live; after the timeout, return what it lacks.
+
+    It may when the stream driver folds it in real time, and every node has loaded each partition that it owns or is a standby
+    for, up to the events that the live version contained when this function was called. No client then sees an event that it
+    has seen before that time disappear.
+
+    Raises KafkaUnavailableError, UnknownVersionError.
+    """
+    gate = _Gate(settings, read_model, number)
+    result = GateResult(None)
+
+    def is_open() -> bool:
+        nonlocal result
+        result = gate.evaluate()
+        return not result.missing
+
+    def log(waited_s: float) -> None:
+        LOG.info("progress: gate of %s v%d: %.0f s, missing: %s", read_model, number, waited_s, result)
+
+    wait_for(is_open, timeout_s=timeout_s, poll_s=POLL_INTERVAL_S, while_waiting=log)
+    return result
+
+
+def look_at_gate(settings: Settings, read_model: str, number: int) -> GateResult:
+    """Return what a version lacks now, without waiting; never raises for a server that does not respond."""
+    try:
+        return wait_at_gate(settings, read_model, number, timeout_s=0)
+    except FoldlakeError as error:
+        return GateResult(None, (f"it cannot be checked ({error})",))
+
+
+class _Gate:
+    """One version, compared with the version that is live when the gate is created."""
+
+    def __init__(self, settings: Settings, read_model: str, number: int) -> None:
+        self._bootstrap_servers = settings.kafka.bootstrap_servers
+        self._read_model = read_model
+        self._number = number
+        self._partitions = declared_read_model(read_model, settings.read_models_dir).partitions(
+            settings.topics
+        )
+        self._admin = admin_client(self._bootstrap_servers)
+        self._live_position: LivePosition | None = None
+        with VersionRegistry(self._bootstrap_servers) as registry:
+            live = record_of(registry, read_model).live
+        self._live = 0 if live is None else live.number
+        self._live_ends = Offsets() if live is None else self._end_offsets(live.changelog_topic)
+
+    def evaluate(self) -> GateResult:
+        """Return what the version lacks now."""
+        query = query_status(self._bootstrap_servers, self._read_model, self._number)
+        nodes = reports(self._admin)
+        is_folded = query is not None and query.phase == REAL_TIME
+        missing = (
+            *(() if is_folded else (describe_query(query),)),
+            *hydration(nodes, self._read_model, self._number, self._partitions).missing,
+            *self._lacking(nodes),
+        )
+        return GateResult(self._live, missing, query is not None and query.phase == REFUSED)
+
+    def _lacking(self, nodes: Reports) -> tuple[str, ...]:
+        if self._live_position is None:
+            found = live_position(nodes, self._read_model, self._live, self._live_ends)
+            if found.unknown:
+                return found.unknown
+            # Fixed from now on: the live version continues, and a later position would never be reached under load.
+            self._live_position = found
+        return lacking_nodes(nodes, self._read_model, self._number, self._live_position)
+
+    def _end_offsets(self, topic: str) -> Offsets:
+        consumer = log_consumer(self._bootstrap_servers)
+        try:
+            return Offsets.of_ends(end_offsets(consumer, topic, self._partitions))
+        finally:
+            consumer.close()
