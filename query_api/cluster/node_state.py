@@ -6,6 +6,8 @@ It is one JSON file, replaced atomically: a worker reads the old content or the 
 import threading
 import time
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
@@ -21,15 +23,34 @@ class PartitionState:
 
     is_ready: the store has caught up with the partition since this node started to follow it.
     end_offset: the changelog's end offset as last fetched; negative while unknown.
+    folded: the offset after the newest event of the source partition in the records that were read.
+    confirmed_at: Unix time in seconds of the last read of the changelog's end that the store has reached since.
+    as_of: Unix time in seconds up to which the store contains everything: `confirmed_at`, or the earlier time at which the
+        folds began to stand still. Both times have a meaning only for a partition that is ready.
     """
 
     is_ready: bool = False
     end_offset: int = -1
+    folded: int = 0
+    confirmed_at: float = 0.0
+    as_of: float = 0.0
+
+    @cached_property
+    def as_of_text(self) -> str:
+        """`as_of` in ISO 8601; computed once for each state, because every answer contains it."""
+        return datetime.fromtimestamp(self.as_of, UTC).isoformat(timespec="milliseconds")
+
+    def lag_ms(self) -> int:
+        """Return the milliseconds since `as_of`."""
+        return max(0, int((time.time() - self.as_of) * 1000))
 
 
 @dataclass(frozen=True)
 class VersionState:
-    """A version of a read model on this node."""
+    """A version of a read model on this node.
+
+    still_since: Unix time in seconds since when events have waited and none was folded; None while the folds keep up.
+    """
 
     number: int
     stage: str
@@ -37,6 +58,7 @@ class VersionState:
     partitions: dict[int, PartitionState] = field(default_factory=dict)
     bad_records: int = 0
     records: int = 0
+    still_since: float | None = None
 
 
 @dataclass(frozen=True)

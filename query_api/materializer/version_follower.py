@@ -3,7 +3,7 @@
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -43,7 +43,7 @@ class VersionFollower(threading.Thread):
         reference: VersionReference,
         directory: StoreDirectory,
         *,
-        previously_ready: Iterable[int],
+        previously_ready: Mapping[int, float],
         on_change: Callable[[], None],
     ) -> None:
         super().__init__(name=f"{reference.model}.v{reference.number}", daemon=True)
@@ -51,7 +51,7 @@ class VersionFollower(threading.Thread):
         self.failure: Exception | None = None
         self._settings = settings
         self._directory = directory
-        self._previously_ready = tuple(previously_ready)
+        self._previously_ready = dict(previously_ready)
         self._on_change = on_change
         self._stopping = threading.Event()
         self._is_discarded = False
@@ -72,6 +72,12 @@ class VersionFollower(threading.Thread):
         """Return the followed partitions (after the end, the last ones); None while the store is being opened."""
         with self._follower_lock:
             return self._last_partitions if self._follower is None else self._follower.partitions()
+
+    def observe_ends(self, ends: Mapping[int, int], read_at: float) -> None:
+        """Note the changelog's end offsets as they were when asked for at `read_at` (Unix time in seconds)."""
+        with self._follower_lock:
+            if self._follower is not None:
+                self._follower.observe_ends(ends, read_at)
 
     @property
     def bad_records(self) -> int:
@@ -133,7 +139,7 @@ class VersionFollower(threading.Thread):
                 consumer,
                 SchemaRegistry(self._settings.registry.url),
                 release_grace_s=self._settings.node.release_grace_s,
-                previously_ready=self._previously_ready if store.positions() else (),
+                previously_ready=self._previously_ready if store.positions() else {},
                 on_change=self._on_change,
             )
             follower.set_target(self._target)

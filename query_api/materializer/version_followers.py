@@ -7,7 +7,7 @@ Nothing here blocks: the calling thread also publishes the node's heartbeat.
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -38,6 +38,9 @@ class FollowerThread(FollowerStatus, Protocol):
 
     def set_target(self, partitions: frozenset[int]) -> None:
         """Set the partitions to follow."""
+
+    def observe_ends(self, ends: Mapping[int, int], read_at: float) -> None:
+        """Note the changelog's end offsets as they were when asked for at `read_at`."""
 
     def end(self, *, discard: bool = False) -> None:
         """Request that it ends; returns immediately."""

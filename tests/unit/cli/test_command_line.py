@@ -113,6 +113,20 @@ def test_a_query_error_does_not_widen_the_status_table() -> None:
 
 
 @pytest.mark.parametrize(
+    ("still_s", "text"), [(None, "7 behind"), (61.5, "7 behind, standing still for 1 min")]
+)
+def test_status_says_that_folds_stand_still(still_s: float | None, text: str) -> None:
+    version = {"read_model": "balance", "version": 1, "stage": "live", "events": 9, "events_behind": 7}
+    console = Console(width=100)
+
+    with console.capture() as capture:
+        console.print(stream_table({"state": "running", "versions": ({**version, "still_s": still_s},)}))
+
+    *_, line = capture.get().splitlines()
+    assert line.rstrip().endswith(text)
+
+
+@pytest.mark.parametrize(
     ("words", "names", "options"),
     [
         ([], ["one", "two"], []),

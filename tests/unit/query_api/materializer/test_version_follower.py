@@ -1,7 +1,7 @@
 """A version's thread rejects an unusable store, and reports its last partitions while it ends."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -20,6 +20,8 @@ from tests.support.waiting import wait_until
 BINDING = Binding("cluster", "balance.v1.changelog", "topic id")
 REFERENCE = VersionReference("balance", 1, "balance.v1.changelog", 1, BINDING)
 DEADLINE_S = 30.0
+# Partition 0, and when its end was last confirmed.
+READY = {0: 1000.0}
 
 
 @pytest.fixture
@@ -35,7 +37,7 @@ def filled(directory: StoreDirectory) -> StoreDirectory:
     return directory
 
 
-def start(directory: StoreDirectory, previously_ready: tuple[int, ...] = (0,)) -> VersionFollower:
+def start(directory: StoreDirectory, previously_ready: Mapping[int, float] = READY) -> VersionFollower:
     """Start a follower without a broker; it has the store's partitions."""
     settings = Settings.of(kafka_bootstrap="127.0.0.1:1")
     version = VersionFollower(
@@ -45,9 +47,9 @@ def start(directory: StoreDirectory, previously_ready: tuple[int, ...] = (0,)) -
     return version
 
 
-@pytest.mark.parametrize("previously_ready", [(), (0,)])
+@pytest.mark.parametrize("previously_ready", [{}, READY])
 def test_unusable_store_is_left_for_the_materializer_to_remove(
-    filled: StoreDirectory, previously_ready: tuple[int, ...]
+    filled: StoreDirectory, previously_ready: dict[int, float]
 ) -> None:
     (filled.path("balance", 1) / "damaged").write_text("found by a reader")
 
@@ -103,7 +105,9 @@ def test_partitions_can_be_read_while_the_follower_closes(
     version.end()
     assert slowly_closing.is_closed.wait(DEADLINE_S)
 
-    assert version.partitions() == {0: PartitionState(is_ready=True, end_offset=-1001)}
+    assert version.partitions() == {
+        0: PartitionState(is_ready=True, end_offset=-1001, confirmed_at=1000.0, as_of=1000.0)
+    }
     slowly_closing.may_return.set()
     version.join(DEADLINE_S)
     assert (version.is_alive(), version.failure) == (False, None)

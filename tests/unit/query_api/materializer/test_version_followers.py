@@ -1,6 +1,7 @@
 """Followers start and end as the cluster requires; a store is removed only after no worker answers from it."""
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -38,6 +39,9 @@ class Thread:
 
     def set_target(self, partitions: frozenset[int]) -> None:
         """Accept any partitions."""
+
+    def observe_ends(self, ends: Mapping[int, int], read_at: float) -> None:
+        """Accept any ends."""
 
     def end(self, *, discard: bool = False) -> None:
         """Record the request."""
