@@ -1,6 +1,7 @@
 """The state of a node, which its materializer publishes to its HTTP workers: owners, versions, ready partitions.
 
-It is one JSON file, replaced atomically: a worker reads the old content or the new one. It survives a restart.
+It is one file, replaced atomically: a worker reads the old content or the new one. It survives a restart. On a full disk it is
+overwritten in place, so its first line is a checksum of the JSON in the second line.
 """
 
 import threading
@@ -9,12 +10,15 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
+from zlib import crc32
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
-from include.files import write_atomically
+from include.files import write_without_space
 
-FILE_NAME = "node-state.json"
+FILE_NAME = "node-state"
+# The file grows in steps of this size, so that a state that is a little longer needs no space on a full disk.
+RESERVE_BYTES = 16_384
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,7 @@ class VersionState:
     """A version of a read model on this node.
 
     still_since: Unix time in seconds since when events have waited and none was folded; None while the folds keep up.
+    write_error: why nothing can be written to the store; empty while it can be written.
     """
 
     number: int
@@ -59,6 +64,7 @@ class VersionState:
     bad_records: int = 0
     records: int = 0
     still_since: float | None = None
+    write_error: str = ""
 
 
 @dataclass(frozen=True)
@@ -117,15 +123,17 @@ _ADAPTER = TypeAdapter(NodeState)
 
 
 def write(directory: Path, state: NodeState) -> None:
-    """Replace the state file."""
-    write_atomically(directory / FILE_NAME, _ADAPTER.dump_json(state))
+    """Replace the state file; raises OSError when the disk is full and the file cannot be overwritten either."""
+    text = _ADAPTER.dump_json(state)
+    write_without_space(directory / FILE_NAME, b"%08x\n%s\n" % (crc32(text), text), reserve=RESERVE_BYTES)
 
 
 def read(directory: Path) -> NodeState | None:
     """Return the newest state; None when there is no readable state file."""
     try:
-        return _ADAPTER.validate_json((directory / FILE_NAME).read_bytes())
-    except (OSError, ValidationError):
+        checksum, text, _ = (directory / FILE_NAME).read_bytes().split(b"\n", 2)
+        return _ADAPTER.validate_json(text) if int(checksum, 16) == crc32(text) else None
+    except (OSError, ValueError):  # ValidationError is a ValueError
         return None
 
 

@@ -63,6 +63,8 @@ def _outdated(state: NodeState, model: ModelState, live: int, limit_s: float) ->
 
 def _degraded(state: NodeState, model: ModelState, live: int, limit_s: float) -> Iterator[str]:
     yield from _outdated(state, model, live, limit_s)
+    if model.versions[live].write_error:
+        yield model.versions[live].write_error
     still_since = model.versions[live].still_since
     if still_since is not None:
         yield (

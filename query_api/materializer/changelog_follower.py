@@ -11,7 +11,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, Top
 from include.errors import RegistryUnavailableError
 from include.kafka.schema_registry import SchemaRegistry
 from query_api.cluster.node_state import PartitionState
-from query_api.errors import FollowingStoppedError
+from query_api.errors import FollowingStoppedError, StoreFullError
 from query_api.lookup.raw_decoder import RawDecoder, UndecodableError
 from query_api.materializer.changelog_batch import ChangelogBatch
 from query_api.materializer.followed_partition import FollowedPartition
@@ -65,6 +65,7 @@ class ChangelogFollower:
         self._decoder = RawDecoder(self._schema_text)
         self._target: frozenset[int] | None = None
         self.bad_records = 0
+        self.write_error = ""  # why the last write failed; empty after a write that succeeded
         now = time.time()
         self._followed = {
             p: FollowedPartition(
@@ -100,8 +101,18 @@ class ChangelogFollower:
     def run_once(self) -> None:
         """Apply the records that have arrived, or wait briefly for one.
 
-        Raises FollowingStoppedError when `stop` is called while the schema registry is unavailable.
+        Raises FollowingStoppedError when `stop` is called while the schema registry is unavailable, and StoreFullError when the
+        store has no space: nothing is applied then, and the next call reads the same records again.
         """
+        bad_records = self.bad_records
+        try:
+            self._run_once()
+        except StoreFullError as error:
+            self.write_error, self.bad_records = str(error), bad_records
+            self._assign()
+            raise
+
+    def _run_once(self) -> None:
         self._adopt_target()
         if not self._followed:
             time.sleep(POLL_S)  # without an assignment, poll returns immediately
@@ -188,6 +199,7 @@ class ChangelogFollower:
     ) -> None:
         self._store.commit(changes, positions, self._new_schemas)
         self._new_schemas = {}
+        self.write_error = ""
 
     def _add(self, message: Message, partition: int, offset: int, batch: ChangelogBatch) -> None:
         """Add a record's change to the batch; count and log a bad record."""

@@ -164,16 +164,23 @@ class Materializer:
         state = with_standstill(state, self._still_since)
         for (model, number), follower in self._versions.running.items():
             follower.set_target(target_partitions(state, model, number))
-        node_state.write(
-            self._settings.store_dir,
+        self._publish(
             replace(
                 state,
                 written_at=time.time(),
                 is_kafka_reachable=not self._waiting_for,
                 waiting_for=self._waiting_for,
-            ),
+            )
         )
-        self._versions.state_published()
+
+    def _publish(self, state: NodeState) -> None:
+        try:
+            node_state.write(self._settings.store_dir, state)
+        except OSError as error:
+            # The workers continue with the last state, and report that the node is not ready when it is too old.
+            log.warning("cannot publish the node's state in %s: %s", self._settings.store_dir, error)
+        else:
+            self._versions.state_published()
 
     def _owned(self) -> frozenset[tuple[str, int]] | None:
         return self._membership.assigned if self._membership.has_joined else None

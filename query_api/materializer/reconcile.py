@@ -20,6 +20,10 @@ class FollowerStatus(Protocol):
     def bad_records(self) -> int:
         """Changelog records skipped."""
 
+    @property
+    def write_error(self) -> str:
+        """Why nothing can be written to the store; empty while it can be written."""
+
     def partitions(self) -> dict[int, PartitionState] | None:
         """Return the followed partitions; None while the store is being opened."""
 
@@ -123,6 +127,7 @@ def _version_state(
     state = VersionState(number=number, stage=version.stage.value, changelog_topic=version.changelog_topic)
     running = versions.get((record.read_model, number))
     if running is not None:
+        state = replace(state, write_error=running.write_error)
         partitions = running.partitions()
         if partitions is not None:
             return replace(

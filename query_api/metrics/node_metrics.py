@@ -81,15 +81,21 @@ def _ages(state: NodeState) -> Iterable[Metric]:
         "Time for which events have waited and none was folded; 0 while the folds keep up.",
         labels=["read_model", "version"],
     )
+    writable = GaugeMetricFamily(
+        "foldlake_store_writable",
+        "1 while records can be written to the store; 0 when its disk is full.",
+        labels=["read_model", "version"],
+    )
     for model in state.models.values():
         for version in model.versions.values():
             labels = [model.name, str(version.number)]
+            writable.add_metric(labels, float(not version.write_error))
             still_s = 0.0 if version.still_since is None else time.time() - version.still_since
             still.add_metric(labels, still_s)
             for number, partition in version.partitions.items():
                 if partition.is_ready:
                     age.add_metric([*labels, str(number)], partition.lag_ms() / 1000)
-    yield from (age, still)
+    yield from (age, still, writable)
 
 
 def exposition(state: NodeState | None, reports: Iterable[PartitionReport]) -> bytes:

@@ -19,10 +19,11 @@ def state(
     is_ready: bool = True,
     waiting_for: str = "",
     still_since: float | None = None,
+    write_error: str = "",
 ) -> NodeState:
     """Return the state of a node with one partition of one version."""
     partition = PartitionState(is_ready=is_ready, confirmed_at=time.time() - confirmed_s_ago)
-    live = VersionState(1, "live", "t", {0: partition}, still_since=still_since)
+    live = VersionState(1, "live", "t", {0: partition}, still_since=still_since, write_error=write_error)
     model = ModelState("m", "source", 1, 1, 1, {1: live}, frozenset({0}), owners={0: "http://a"})
     return NodeState("a", "http://a", written_at=time.time(), waiting_for=waiting_for, models={"m": model})
 
@@ -54,6 +55,7 @@ def test_node_is_not_ready(found: Callable[[], NodeState | None], reason: str) -
     [
         (lambda: state(confirmed_s_ago=7), "last confirmed 7 s ago"),
         (lambda: state(still_since=time.time() - 30), "none was folded for 30 s"),
+        (lambda: state(write_error="The disk is full."), "The disk is full."),
     ],
 )
 def test_node_is_degraded_and_ready(found: Callable[[], NodeState], reason: str) -> None:

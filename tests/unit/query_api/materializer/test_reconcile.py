@@ -39,6 +39,7 @@ class Follower:
     followed: dict[int, PartitionState] | None
     records: int = 3
     bad_records: int = 1
+    write_error: str = ""
 
     def partitions(self) -> dict[int, PartitionState] | None:
         """Return the followed partitions."""
@@ -108,6 +109,15 @@ def test_answers_are_as_old_as_the_standstill_of_their_folds() -> None:
     assert {p: s.as_of for p, s in version.partitions.items()} == {0: 80.0, 1: 50.0}
     assert {p: s.confirmed_at for p, s in version.partitions.items()} == {0: 100.0, 1: 50.0}
     assert with_standstill(state, {("balance", 2): 80.0}) == state
+
+
+def test_store_that_cannot_be_written_is_in_the_state_while_it_is_opened_too() -> None:
+    before = state_with({0: PartitionState(is_ready=True)})
+
+    opening = state_of(previous=before, follower=Follower(None, write_error="full"))
+
+    version = opening.models["balance"].versions[1]
+    assert (version.write_error, version.partitions) == ("full", {0: PartitionState(is_ready=True)})
 
 
 def state_with(held: dict[int, PartitionState], **fields: Any) -> NodeState:  # noqa: ANN401 - a state's own fields

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from confluent_kafka import Consumer
@@ -13,7 +14,7 @@ from query_api.errors import StoreUnusableError
 from query_api.materializer import version_follower
 from query_api.materializer.version_follower import VersionFollower, VersionReference
 from query_api.store.base import Binding, Change, ChangelogPosition
-from query_api.store.directory import StoreDirectory
+from query_api.store.directory import MAX_ATTEMPTS, StoreDirectory
 from query_api.store.lmdb.backend import LmdbBackend
 from tests.support.waiting import wait_until
 
@@ -66,6 +67,17 @@ def test_no_empty_store_is_created_while_workers_assume_a_complete_one(directory
 
     assert isinstance(version.failure, StoreUnusableError)
     assert directory.stored_versions() == []
+
+
+def test_error_that_is_not_damage_is_not_counted_as_a_failed_open(
+    filled: StoreDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(version_follower, "changelog_consumer", Mock(side_effect=RuntimeError("no consumer")))
+
+    for _ in range(MAX_ATTEMPTS + 1):
+        version = start(filled)
+        version.join(DEADLINE_S)
+        assert isinstance(version.failure, RuntimeError)
 
 
 class SlowlyClosing(Consumer):
@@ -123,4 +135,4 @@ def test_store_is_synced_on_close_unless_it_will_be_removed(
     version.end(discard=discard)
     version.join(DEADLINE_S)
 
-    assert (filled.path("balance", 1) / "incarnation").read_text().endswith(f" {ending}")
+    assert (filled.path("balance", 1) / "incarnation").read_text().split()[1:] == [ending, "0"]
