@@ -1,6 +1,6 @@
 """Answers lookups on any node: from its own store if it owns the key's partition, else by proxying to the owner.
 
-A node that has lost its connection to Kafka asks the other nodes first.
+A node that has lost its connection to Kafka asks the other nodes first (docs/decisions/0029).
 """
 
 import time
