@@ -62,7 +62,7 @@ def measure_hydration(settings: Settings, customers: int) -> None:
             consumer,
             SchemaRegistry(settings.registry.url),
             release_grace_s=0,
-            previously_ready=(),
+            previously_ready={},
             on_change=lambda: None,
         )
         follower.set_target(frozenset(range(settings.topics.partitions)))

@@ -99,9 +99,10 @@ def stream_table(stream: dict[str, Any]) -> "Table":
         table.add_row(name.replace("_", " ").removesuffix(" s"), _figure(name, value))
     for version in stream.get("versions", ()):
         label = f"{version['read_model']} v{version['version']}"
-        table.add_row(
-            label, f"{version['stage']}, {version['events']} events, {version['events_behind']} behind"
-        )
+        progress = f"{version['stage']}, {version['events']} events, {version['events_behind']} behind"
+        if version["still_s"] is not None:
+            progress += f", [red]standing still for {duration(round(version['still_s']))}[/red]"
+        table.add_row(label, progress)
     for letters in stream.get("stuck_dead_letters", ()):
         label = f"dead letters of {letters['source_topic']}"
         stuck_for = duration(round(letters["stuck_for_s"]))

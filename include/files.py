@@ -1,5 +1,6 @@
 """Atomic replacement and locks for files that several processes share. Standard library only."""
 
+import errno
 import fcntl
 import os
 from collections.abc import Callable, Iterator
@@ -9,6 +10,8 @@ from pathlib import Path
 from include.waiting import wait_for
 
 POLL_INTERVAL_S = 0.2
+# The disk, or the user's share of it, is full.
+NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 def write_atomically(path: Path, content: bytes | str) -> None:
@@ -26,6 +29,31 @@ def write_atomically(path: Path, content: bytes | str) -> None:
     finally:
         with suppress(FileNotFoundError):
             new.unlink()
+
+
+def write_without_space(path: Path, content: bytes, *, reserve: int) -> None:
+    """Replace a file atomically; when its disk is full, overwrite it in place instead, for which it needs no more space.
+
+    The file is padded with spaces to a multiple of `reserve` bytes, so that later content fits. A reader can see a file that is
+    overwritten in place half written: the content must be less than a disk's sector, or contain a checksum.
+    Raises OSError when the disk is full and the file does not exist or is too short.
+    """
+    padded = content.ljust(-(-len(content) // reserve) * reserve)
+    try:
+        write_atomically(path, padded)
+    except OSError as error:
+        if error.errno not in NO_SPACE or _size(path) < len(padded):
+            raise
+        with path.open("r+b", buffering=0) as file:
+            # Spaces over what is left of longer content.
+            file.write(padded.ljust(_size(path)))
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
 
 
 class FileLockedError(Exception):
@@ -68,8 +96,8 @@ class FileLock:
         except BlockingIOError:
             os.close(descriptor)
             return False
-        os.truncate(descriptor, 0)
-        os.write(descriptor, (note or str(os.getpid())).encode())
+        with suppress(OSError):  # the lock is valid without its note, for which a full disk has no space
+            os.truncate(descriptor, os.write(descriptor, (note or str(os.getpid())).encode()))
         os.set_inheritable(descriptor, self._survives_exec)
         self._descriptor = descriptor
         return True

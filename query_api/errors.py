@@ -52,11 +52,23 @@ class StoreDamagedError(StoreUnusableError):
         )
 
 
-class StoreFullError(QueryNodeError):
-    """The store cannot grow."""
+class StoreWriteError(QueryNodeError):
+    """The store is intact, but cannot be checked, opened or written now. It must be opened again."""
 
     @classmethod
-    def at(cls, path: Path, reason: str) -> "StoreFullError":
+    def at(cls, path: Path, reason: object) -> "StoreWriteError":
+        """Return the error for the store at `path`."""
+        return cls(
+            f"The store at {path} cannot be written ({reason}): it keeps its records, and writing is tried again. "
+            "Check its disk."
+        )
+
+
+class StoreFullError(StoreWriteError):
+    """The store cannot grow. Once there is space, the same write succeeds."""
+
+    @classmethod
+    def at(cls, path: Path, reason: object) -> "StoreFullError":
         """Return the error for the store at `path`."""
         return cls(f"The store at {path} cannot grow ({reason}): free space on its disk.")
 

@@ -1,8 +1,10 @@
 """The HTTP server of a query node: `python -m query_api.server`. It restarts worker processes that die."""
 
+import hashlib
 import os
 import shutil
 import sys
+from pathlib import Path
 
 from granian import Granian
 from granian.constants import Interfaces
@@ -12,6 +14,7 @@ from include.settings import Settings
 from query_api.store.backends import load_backend
 
 METRICS_DIRECTORY = "metrics"
+SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - the directory has a private mode
 # A proxied lookup occupies its thread until the owner answers. With too few threads, two nodes that proxy to each
 # other could deadlock with all threads in use.
 CONNECTIONS_PER_WORKER = 256
@@ -29,9 +32,7 @@ def main() -> int:
     except FoldlakeError as error:
         sys.stderr.write(f"{error}\n")
         return 1
-    metrics = settings.store_dir / METRICS_DIRECTORY
-    shutil.rmtree(metrics, ignore_errors=True)
-    metrics.mkdir(parents=True)
+    metrics = _metrics_directory(settings.store_dir)
     os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(metrics)
     Granian(
         "query_api.http.wsgi:application",
@@ -48,7 +49,25 @@ def main() -> int:
         websockets=False,
         process_name=f"foldlake {settings.node.name} http",
     ).serve()
+    shutil.rmtree(metrics, ignore_errors=True)
     return 0
+
+
+def _metrics_directory(store_dir: Path) -> Path:
+    """Return an empty directory for the workers' counters, in memory where the system has a file system for that.
+
+    The workers map the counters' files, and the kernel kills a process that touches a new page of a mapped file on a full disk.
+    """
+    node = hashlib.sha256(str(store_dir).encode()).hexdigest()[:16]
+    in_memory, on_disk = SHARED_MEMORY / f"foldlake-{os.getuid()}-{node}", store_dir / METRICS_DIRECTORY
+    for left_over in (in_memory, on_disk):
+        shutil.rmtree(left_over, ignore_errors=True)
+    try:
+        in_memory.mkdir(mode=0o700)  # fails if another user has created the directory
+    except OSError:
+        on_disk.mkdir(parents=True)
+        return on_disk
+    return in_memory
 
 
 if __name__ == "__main__":

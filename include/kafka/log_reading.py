@@ -118,3 +118,12 @@ def newest_record(
         if records >= high - low:
             return None
         records = min(limit, records * WIDENING)
+
+
+def record_at(consumer: Consumer, topic: str, partition: int, offset: int) -> Message | None:
+    """Return the first record of a partition that has this offset or a greater one; None when there is none.
+
+    Raises KafkaUnavailableError when the brokers do not respond.
+    """
+    _, high = _watermarks(consumer, topic, partition)
+    return next(read_tail(consumer, topic, partition, records=high - offset), None) if offset < high else None

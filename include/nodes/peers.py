@@ -17,6 +17,8 @@ HOP_OWNER = "owner"
 HOP_ANY = "any"
 # Why a node cannot answer: one of the closed set of failure reasons.
 REASON_HEADER = "Foldlake-Reason"
+# How old an answer can be, in milliseconds, by the clock of the node that answers.
+LAG_HEADER = "Foldlake-Lag-Ms"
 CONNECT_TIMEOUT_S = 0.25
 ANSWER_TIMEOUT_S = 0.5
 # A node that did not respond gets no request for this time: its standby answers without a failed attempt for each lookup.

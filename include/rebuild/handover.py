@@ -7,7 +7,7 @@ from functools import partial
 from include.rebuild.errors import QueryRefusedError, StageTimeoutError
 from include.rebuild.query_status import REAL_TIME, REFUSED, describe_query, query_status
 from include.settings import Settings
-from include.stream.status import QueryStatus
+from include.stream.query_reports import QueryStatus
 from include.versions.registry import VersionRegistry
 from include.versions.transitions import change, hand_over, record_of, require_not_ended
 from include.versions.version_lock import version_lock

@@ -1,7 +1,7 @@
 """The stream driver's status of one version's query."""
 
 from include.stream.checkpoints import query_name
-from include.stream.status import FRESH_S, QueryStatus, read_queries
+from include.stream.query_reports import QueryStatus, read_queries
 
 REAL_TIME = "real time"
 REFUSED = "refused"
@@ -14,7 +14,7 @@ def query_status(bootstrap_servers: str, read_model: str, number: int) -> QueryS
     """
     name = query_name(read_model, number)
     queries = read_queries(bootstrap_servers)
-    return next((query for query in queries if query.query == name and query.reported_age_s < FRESH_S), None)
+    return next((query for query in queries if query.query == name and query.is_fresh), None)
 
 
 def describe_query(query: QueryStatus | None) -> str:

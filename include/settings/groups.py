@@ -117,7 +117,10 @@ class RebuildSettings(SettingsGroup):
 
 
 class NodeSettings(SettingsGroup):
-    """One query node; each of its processes reads the same values. store: name of a folder in query_api/store."""
+    """One query node; each of its processes reads the same values.
+
+    store: name of a folder in query_api/store. max_age_s: a node is not ready while its answers can be older than this.
+    """
 
     name: str = "node-1"
     port: int = 5051
@@ -128,6 +131,7 @@ class NodeSettings(SettingsGroup):
     http_workers: int = Field(default=2, ge=1)
     standby_replicas: int = Field(default=1, ge=0)
     session_timeout_s: int = Field(default=6, ge=6)
+    max_age_s: float = Field(default=60.0, gt=0)
     release_grace_s: int = Field(default=120, ge=0)
     store_map_size_mb: int = Field(default=16_384, ge=64)
     command_timeout_s: float = Field(default=4.5, gt=0)

@@ -4,26 +4,28 @@ Reads from Kafka alone, without contacting the driver: the lag is the source's e
 changelog's last records.
 """
 
-import json
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import chain
-from typing import Any
 
 from confluent_kafka import Consumer
 from confluent_kafka.admin import AdminClient
 
 from include.declarations.read_model import load_read_models, read_model
 from include.kafka.dead_letters import newest_dead_letter
-from include.kafka.log_reading import end_offsets, log_consumer, read_tail
+from include.kafka.log_reading import end_offsets, log_consumer, read_tail, record_at
 from include.kafka.record_schema import RecordSchema
 from include.kafka.state_record import StateRecord, decode_state_record
-from include.kafka.topics import PROGRESS_TOPIC, admin_client, dead_letter_topic, partition_count
+from include.kafka.topics import admin_client, dead_letter_topic, partition_count
 from include.position import Offsets, Position
 from include.settings import Settings
+from include.stream.checkpoints import query_name
+from include.stream.query_reports import QueryStatus, newest_reports
+from include.stream.standstill import stands_still
 from include.versions.registry import VersionRegistry
+from include.versions.version_record import Stage
 
 # Enough to include the newest record of every source partition: the records of one batch are written interleaved.
 TAIL_RECORDS = 300
@@ -31,26 +33,6 @@ TAIL_RECORDS = 300
 # further back. The longer tail is read if events seem to be missing and no record was written for QUIET_S.
 LONG_TAIL_RECORDS = 20_000
 QUIET_S = 2.0
-# The driver reports every 2 s; if its report is older than this, the driver is considered stopped.
-FRESH_S = 15.0
-
-
-@dataclass(frozen=True)
-class QueryStatus:
-    """The driver's last report on one query.
-
-    failing_for_s: how long it has failed again and again or been refused; 0 once it runs steadily.
-    """
-
-    query: str
-    phase: str
-    restarts: int
-    last_error: str
-    driver_pid: int
-    master: str
-    reported_age_s: float
-    last_batch: dict[str, Any]
-    failing_for_s: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -60,6 +42,7 @@ class VersionStatus:
     events_behind: its lag: source events that are not in its changelog yet.
     newest_event_age_s: age of the newest folded event by its occurredOn; None before the first.
     newest_folded_age_s: age of the newest state record by its write time; None before the first.
+    still_s: for how long events have waited and none was folded; None while the folds keep up, and for a version that is not live.
     """
 
     read_model: str
@@ -71,6 +54,7 @@ class VersionStatus:
     newest_event_age_s: float | None
     newest_folded_age_s: float | None
     dead_letters: int
+    still_s: float | None = None
 
 
 @dataclass(frozen=True)
@@ -85,7 +69,7 @@ class StuckDeadLetters:
 class StreamStatus:
     """The status of the whole stream.
 
-    state: running, catching up, failing or not running.
+    state: running, catching up, failing, standing still or not running.
     events_behind: the largest lag of any version. dead_letters: number in all source topics.
     newest_event_age_s: age of the newest folded event of any version.
     stuck_dead_letters: the source topics whose dead letters are not being written; the folds continue.
@@ -109,13 +93,13 @@ def read_stream_status(settings: Settings) -> StreamStatus:
     consumer = log_consumer(settings.kafka.bootstrap_servers)
     admin = admin_client(settings.kafka.bootstrap_servers)
     try:
-        queries = tuple(_queries(admin, consumer))
+        queries = tuple(newest_reports(admin, consumer))
         versions = tuple(_versions(settings, admin, consumer, queries))
     finally:
         consumer.close()
-    fresh = [query for query in queries if query.reported_age_s < FRESH_S and query.phase != "stopped"]
+    fresh = [query for query in queries if query.is_fresh and query.phase != "stopped"]
     return StreamStatus(
-        state=_state({query.phase for query in fresh}),
+        state=_state({query.phase for query in fresh}, versions),
         driver_pid=fresh[0].driver_pid if fresh else None,
         events_behind=max((v.events_behind for v in versions), default=0),
         newest_event_age_s=min(
@@ -128,22 +112,14 @@ def read_stream_status(settings: Settings) -> StreamStatus:
     )
 
 
-def read_queries(bootstrap_servers: str) -> tuple[QueryStatus, ...]:
-    """Return the driver's last report on each query, regardless of its age; raises KafkaUnavailableError."""
-    consumer = log_consumer(bootstrap_servers)
-    try:
-        admin = admin_client(bootstrap_servers)
-        return tuple(_queries(admin, consumer))
-    finally:
-        consumer.close()
-
-
-def _state(phases: set[str]) -> str:
+def _state(phases: set[str], versions: Iterable[VersionStatus]) -> str:
     if not phases:
         return "not running"
     if phases & {"failed", "refused"}:
         return "failing"
-    return "catching up" if phases & {"catching up", "starting"} else "running"
+    if phases & {"catching up", "starting"}:
+        return "catching up"
+    return "standing still" if any(version.still_s is not None for version in versions) else "running"
 
 
 def _stuck_dead_letters(
@@ -156,33 +132,10 @@ def _stuck_dead_letters(
             yield StuckDeadLetters(topic, query.failing_for_s)
 
 
-def _queries(admin: AdminClient, consumer: Consumer) -> Iterable[QueryStatus]:
-    if partition_count(admin, PROGRESS_TOPIC) is None:
-        return
-    newest: dict[bytes, dict[str, Any]] = {}
-    for message in read_tail(consumer, PROGRESS_TOPIC, 0, records=TAIL_RECORDS):
-        key, value = message.key(), message.value()
-        if isinstance(key, bytes) and value is not None:
-            newest[key] = json.loads(value)
-    for report in newest.values():
-        yield QueryStatus(
-            query=report["query"],
-            phase=report["phase"],
-            restarts=report["restarts"],
-            last_error=report["last_error"],
-            driver_pid=report["driver_pid"],
-            master=report["master"],
-            reported_age_s=_age_s(datetime.fromisoformat(report["at"])),
-            last_batch=report["last_batch"],
-            # A driver of an earlier release does not report it.
-            failing_for_s=report.get("failing_for_s", 0.0),
-        )
-
-
 def _versions(
     settings: Settings, admin: AdminClient, consumer: Consumer, queries: tuple[QueryStatus, ...]
 ) -> Iterable[VersionStatus]:
-    committed = {query.query: query.last_batch.get("end_offsets", {}) for query in queries}
+    query_of = {query.query: query for query in queries}
     models = load_read_models(settings.read_models_dir)
     for record in VersionRegistry(settings.kafka.bootstrap_servers).read().values():
         model = models.get(record.read_model)
@@ -197,7 +150,8 @@ def _versions(
             ends = Offsets.of_ends(end_offsets(consumer, model.source_topic, partitions))
             folded = _Folded(model.state_schema_of(version.fold_revision))
             # Records of other types are not folded: only the query's commits include their offsets, not the changelog.
-            folded.add_commit(committed.get(f"{model.name}/v{version.number}", {}))
+            query = query_of.get(query_name(model.name, version.number))
+            folded.add_commit({} if query is None else query.last_batch.get("end_offsets", {}))
             if partition_count(admin, dead_letters) is not None:
                 folded.add_dead_letters(consumer, model.source_topic, partitions)
             changelog_partitions = partition_count(admin, version.changelog_topic) or 0
@@ -206,6 +160,10 @@ def _versions(
                 folded.add_changelog(
                     consumer, version.changelog_topic, changelog_partitions, LONG_TAIL_RECORDS
                 )
+            waiting_s = folded.waiting_s(consumer, model.source_topic, ends)
+            is_still = version.stage is Stage.LIVE and stands_still(
+                waiting_s, query, settings.stream.real_time_interval_s
+            )
             yield VersionStatus(
                 read_model=record.read_model,
                 version=version.number,
@@ -218,6 +176,7 @@ def _versions(
                 if folded.written_at_s is None
                 else time.time() - folded.written_at_s,
                 dead_letters=folded.dead_letters,
+                still_s=waiting_s if is_still else None,
             )
 
 
@@ -257,6 +216,15 @@ class _Folded:
 
     def _include(self, position: Position) -> None:
         self.offsets = self.offsets.with_event(position)
+
+    def waiting_s(self, consumer: Consumer, source_topic: str, ends: Offsets) -> float:
+        """Return for how long an event has waited while none was folded; 0 when none waits."""
+        waiting = {p: self.offsets.of(p) for p, end in ends.items() if self.offsets.of(p) < end}
+        oldest = (record_at(consumer, source_topic, p, offset) for p, offset in waiting.items())
+        since_s = min(
+            (message.timestamp()[1] / 1000 for message in oldest if message is not None), default=None
+        )
+        return 0.0 if since_s is None else max(0.0, time.time() - max(since_s, self.written_at_s or 0.0))
 
     def is_quiet(self) -> bool:
         """Return whether there are state records and the newest is older than QUIET_S."""

@@ -1,15 +1,19 @@
-"""Reads the cluster's metadata about once a second: versions, topics, the consumer group, the end offsets of the source topics."""
+"""Reads the cluster's metadata about once a second: versions, topics, the consumer group, the end offsets of sources and changelogs."""
 
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from confluent_kafka import KafkaException, TopicCollection, TopicPartition
+from confluent_kafka import OFFSET_END, KafkaException, TopicCollection, TopicPartition
 
 from include.errors import KafkaUnavailableError
 from include.kafka.log_reading import log_consumer
 from include.kafka.topics import admin_client
 from include.nodes.routing_table import RoutingTable, routing_table
+from include.position import Offsets
+from include.stream.checkpoints import query_name
+from include.stream.query_reports import QueryStatus, newest_reports
+from include.stream.standstill import read_offsets
 from include.versions.registry import VersionRegistry
 from include.versions.version_record import ReadModelVersions
 from query_api.store.base import Binding
@@ -30,12 +34,21 @@ class TopicFacts:
 
 @dataclass(frozen=True)
 class ClusterView:
-    """A snapshot of the cluster."""
+    """A snapshot of the cluster.
+
+    ends: (topic, partition) -> the end offset of each partition of the source topics and changelogs.
+    ends_read_at: Unix time in seconds just before the ends were requested.
+    """
 
     versions: Mapping[str, ReadModelVersions] = field(default_factory=dict)
     topics: Mapping[str, TopicFacts] = field(default_factory=dict)
     routing: RoutingTable = field(default_factory=RoutingTable)
-    source_ends: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    ends: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    ends_read_at: float = 0.0
+
+    def ends_of(self, topic: str) -> dict[int, int]:
+        """Return the end offset of each partition of a topic."""
+        return {partition: end for (name, partition), end in self.ends.items() if name == topic}
 
 
 class ClusterObserver:
@@ -63,10 +76,20 @@ class ClusterObserver:
             topics = self._topics(frozenset(names))
             # None during a rebalance: the last routing table stays in use.
             self._routing = routing_table(self._admin, REQUEST_TIMEOUT_S) or self._routing
-            return ClusterView(versions, topics, self._routing, self._source_ends(topics))
+            read_at = time.time()
+            return ClusterView(versions, topics, self._routing, self._ends(topics), read_at)
         except (KafkaException, TimeoutError) as error:
             message = f"Kafka at {self._bootstrap_servers} does not answer ({error}): is the broker up?"
             raise KafkaUnavailableError(message) from error
+
+    def fold_progress(self, key: tuple[str, int], source_topic: str) -> tuple[Offsets, QueryStatus | None]:
+        """Return how far a version's source has been read without a fold, and the driver's report on the version's query.
+
+        key: the read model and the version. Raises KafkaUnavailableError.
+        """
+        name = query_name(*key)
+        query = next((q for q in newest_reports(self._admin, self._consumer) if q.query == name), None)
+        return read_offsets(self._admin, self._consumer, source_topic, query), query
 
     def _topics(self, names: frozenset[str]) -> dict[str, TopicFacts]:
         """Return the metadata of the topics that exist; refreshed every few seconds, and on each call while one is missing."""
@@ -91,14 +114,15 @@ class ClusterObserver:
             facts[name] = TopicFacts(binding, len(topic.partitions))
         return facts
 
-    def _source_ends(self, topics: Mapping[str, TopicFacts]) -> dict[tuple[str, int], int]:
+    def _ends(self, topics: Mapping[str, TopicFacts]) -> dict[tuple[str, int], int]:
+        """Return the end offsets, with one request to each broker; omits a partition whose leader does not answer."""
         wanted = [
-            TopicPartition(name, partition)
-            for name in set(self._source_topics.values())
-            if name in topics
-            for partition in range(topics[name].partitions)
+            # In the request, the special timestamp -1 stands for the end of the partition.
+            TopicPartition(name, partition, OFFSET_END)
+            for name, facts in topics.items()
+            for partition in range(facts.partitions)
         ]
-        return {
-            (p.topic, p.partition): self._consumer.get_watermark_offsets(p, timeout=REQUEST_TIMEOUT_S)[1]
-            for p in wanted
-        }
+        if not wanted:
+            return {}
+        found = self._consumer.offsets_for_times(wanted, timeout=REQUEST_TIMEOUT_S)
+        return {(p.topic, p.partition): p.offset for p in found if p.error is None and p.offset >= 0}

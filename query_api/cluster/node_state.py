@@ -1,18 +1,24 @@
 """The state of a node, which its materializer publishes to its HTTP workers: owners, versions, ready partitions.
 
-It is one JSON file, replaced atomically: a worker reads the old content or the new one. It survives a restart.
+It is one file, replaced atomically: a worker reads the old content or the new one. It survives a restart. On a full disk it is
+overwritten in place, so its first line is a checksum of the JSON in the second line.
 """
 
 import threading
 import time
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
+from zlib import crc32
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
-from include.files import write_atomically
+from include.files import write_without_space
 
-FILE_NAME = "node-state.json"
+FILE_NAME = "node-state"
+# The file grows in steps of this size, so that a state that is a little longer needs no space on a full disk.
+RESERVE_BYTES = 16_384
 
 
 @dataclass(frozen=True)
@@ -21,15 +27,35 @@ class PartitionState:
 
     is_ready: the store has caught up with the partition since this node started to follow it.
     end_offset: the changelog's end offset as last fetched; negative while unknown.
+    folded: the offset after the newest event of the source partition in the records that were read.
+    confirmed_at: Unix time in seconds of the last read of the changelog's end that the store has reached since.
+    as_of: Unix time in seconds up to which the store contains everything: `confirmed_at`, or the earlier time at which the
+        folds began to stand still. Both times have a meaning only for a partition that is ready.
     """
 
     is_ready: bool = False
     end_offset: int = -1
+    folded: int = 0
+    confirmed_at: float = 0.0
+    as_of: float = 0.0
+
+    @cached_property
+    def as_of_text(self) -> str:
+        """`as_of` in ISO 8601; computed once for each state, because every answer contains it."""
+        return datetime.fromtimestamp(self.as_of, UTC).isoformat(timespec="milliseconds")
+
+    def lag_ms(self) -> int:
+        """Return the milliseconds since `as_of`."""
+        return max(0, int((time.time() - self.as_of) * 1000))
 
 
 @dataclass(frozen=True)
 class VersionState:
-    """A version of a read model on this node."""
+    """A version of a read model on this node.
+
+    still_since: Unix time in seconds since when events have waited and none was folded; None while the folds keep up.
+    write_error: why nothing can be written to the store; empty while it can be written.
+    """
 
     number: int
     stage: str
@@ -37,6 +63,8 @@ class VersionState:
     partitions: dict[int, PartitionState] = field(default_factory=dict)
     bad_records: int = 0
     records: int = 0
+    still_since: float | None = None
+    write_error: str = ""
 
 
 @dataclass(frozen=True)
@@ -95,15 +123,17 @@ _ADAPTER = TypeAdapter(NodeState)
 
 
 def write(directory: Path, state: NodeState) -> None:
-    """Replace the state file."""
-    write_atomically(directory / FILE_NAME, _ADAPTER.dump_json(state))
+    """Replace the state file; raises OSError when the disk is full and the file cannot be overwritten either."""
+    text = _ADAPTER.dump_json(state)
+    write_without_space(directory / FILE_NAME, b"%08x\n%s\n" % (crc32(text), text), reserve=RESERVE_BYTES)
 
 
 def read(directory: Path) -> NodeState | None:
     """Return the newest state; None when there is no readable state file."""
     try:
-        return _ADAPTER.validate_json((directory / FILE_NAME).read_bytes())
-    except (OSError, ValidationError):
+        checksum, text, _ = (directory / FILE_NAME).read_bytes().split(b"\n", 2)
+        return _ADAPTER.validate_json(text) if int(checksum, 16) == crc32(text) else None
+    except (OSError, ValueError):  # ValidationError is a ValueError
         return None
 
 

@@ -1,22 +1,35 @@
-"""The response headers that describe an answer: the node, its role, the version and the record's position."""
+"""The response headers that describe an answer: the node, its role, the version, the record's position and the answer's age."""
 
+from include.nodes.peers import LAG_HEADER
 from include.position import position_text
+from query_api.cluster.node_state import PartitionState
 from query_api.lookup.local_lookup import LocalAnswer
 
-CONTENT_TYPE = "application/json"
+CONTENT_TYPE = ("Content-Type", "application/json")
+CACHE_CONTROL = ("Cache-Control", "no-store")
 POSITION_HEADER = "Foldlake-Position"
+# The answer contains everything that the changelog contained at this time.
+AS_OF_HEADER = "Foldlake-As-Of"
 
 
 def headers_of(answer: LocalAnswer) -> list[tuple[str, str]]:
     """Return the response headers for an answer from this node's store."""
     return [
-        ("Content-Type", CONTENT_TYPE),
-        ("Cache-Control", "no-store"),
+        CONTENT_TYPE,
+        CACHE_CONTROL,
         ("Foldlake-Version", str(answer.place.version)),
         (POSITION_HEADER, position_text(answer.raw)),
         ("Foldlake-Node", answer.place.state.node),
         ("Foldlake-Role", answer.role.value),
+        # As in `age_headers`, without the cost of a call in every lookup.
+        (AS_OF_HEADER, answer.partition.as_of_text),
+        (LAG_HEADER, str(answer.partition.lag_ms())),
     ]
+
+
+def age_headers(partition: PartitionState) -> tuple[tuple[str, str], tuple[str, str]]:
+    """Return the headers that state how old an answer from this partition can be."""
+    return (AS_OF_HEADER, partition.as_of_text), (LAG_HEADER, str(partition.lag_ms()))
 
 
 def proxied_headers(headers: dict[str, str]) -> list[tuple[str, str]]:

@@ -11,6 +11,7 @@ from include.settings import Settings
 from include.stream.status import read_stream_status
 from query_api.http.json_text import dumps
 from query_api.http.problems import ProblemError
+from query_api.http.readiness import readiness
 from query_api.lookup.lookups import Lookups
 from query_api.lookup.partition_status import local_reports, merged
 from query_api.metrics.node_metrics import exposition
@@ -29,9 +30,13 @@ def health_blueprint(settings: Settings, lookups: Lookups) -> Blueprint:
 
     @blueprint.get("/readyz")
     def readyz() -> Response:
-        reasons = not_ready_reasons(lookups, float(settings.node.session_timeout_s))
-        if reasons:
+        found = readiness(lookups.local.state(), settings.node)
+        if found.not_ready:
+            reasons = list(found.not_ready)
             raise ProblemError(503, "not-ready", " ".join(reasons), retry_after_s=1, reasons=reasons)
+        if found.degraded:
+            reasons = list(found.degraded)
+            return _json({"status": "degraded", "node": settings.node.name, "reasons": reasons})
         return _json({"status": "ready", "node": settings.node.name})
 
     @blueprint.get(PARTITIONS_PATH)
@@ -55,29 +60,6 @@ def health_blueprint(settings: Settings, lookups: Lookups) -> Blueprint:
         return Response(stream_exposition(status), content_type=PROMETHEUS_TYPE)
 
     return blueprint
-
-
-def not_ready_reasons(lookups: Lookups, max_age_s: float) -> list[str]:
-    """Return the reasons why this node should not receive requests; empty when it is ready."""
-    state = lookups.local.state()
-    if state is None:
-        return ["The materializer has not started yet."]
-    reasons = []
-    if state.age_s() > max_age_s:
-        reasons.append(f"The materializer has not updated its state for {state.age_s():.0f} s.")
-    if not state.models:
-        reasons.append(state.waiting_for or "The version registry has no read model yet.")
-    for model in state.models.values():
-        if model.live is None:
-            reasons.append(f"{model.name} has no live version.")
-            continue
-        if not model.owners:
-            reasons.append(f"No partition of {model.source_topic} has an owner yet.")
-        held = model.versions[model.live].partitions
-        waiting = sorted(p for p in model.owned if p not in held or not held[p].is_ready)
-        if waiting:
-            reasons.append(f"{model.name} v{model.live}: partitions {waiting} are still being read.")
-    return reasons
 
 
 def _peer_reports(lookups: Lookups) -> list[PartitionReport]:

@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 from flask import Blueprint, Response, request
 
+from query_api.http.answer_headers import age_headers
 from query_api.http.json_text import dumps
 from query_api.http.lookups.record_json import record_fields
 from query_api.http.lookups.router import version_number
@@ -50,6 +51,7 @@ def listing_blueprint(local: LocalLookup) -> Blueprint:
             "Cache-Control": "no-store",
             "Foldlake-Node": place.state.node,
             "Foldlake-Role": place.role.value,
+            **dict(age_headers(found.partition)),
         }
         return Response(_json(local, found), content_type="application/json", headers=headers)
 

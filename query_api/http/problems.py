@@ -3,6 +3,7 @@
 from http import HTTPStatus
 
 from include.nodes.peers import REASON_HEADER
+from query_api.http.answer_headers import age_headers
 from query_api.http.json_text import dumps
 from query_api.http.reply import Reply
 from query_api.lookup.lookup_failures import LookupFailedError
@@ -58,7 +59,10 @@ def lookup_problem(error: LookupFailedError, node_name: str) -> Reply:
     )
     problem.title = meaning.title
     status, headers, body = problem_reply(problem)
-    return status, [*headers, (REASON_HEADER, error.reason.slug), ("Foldlake-Node", node_name)], body
+    headers += [(REASON_HEADER, error.reason.slug), ("Foldlake-Node", node_name)]
+    if error.partition is not None:
+        headers += age_headers(error.partition)
+    return status, headers, body
 
 
 def http_problem(status: int, detail: str) -> Reply:

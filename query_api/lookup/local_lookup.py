@@ -13,7 +13,7 @@ from include.kafka.record_schema import RecordSchema
 from include.kafka.state_record import StateRecord, decode_state_record
 from include.position import SOURCE_OFFSET
 from include.settings import NodeSettings
-from query_api.cluster.node_state import ModelState, NodeState, NodeStateWatch
+from query_api.cluster.node_state import ModelState, NodeState, NodeStateWatch, PartitionState
 from query_api.errors import StoreDamagedError, StoreMissingError
 from query_api.lookup.lookup_failures import FailureReason, LookupFailedError
 from query_api.lookup.open_stores import OpenStore, OpenStores
@@ -38,13 +38,17 @@ class Role(StrEnum):
 
 @dataclass(frozen=True)
 class KeyLocation:
-    """A key's location: the read model's state on this node, the requested version, and the key's partition."""
+    """A key's location: the read model's state on this node, the requested version, and the key's partition.
+
+    stored: the partition's state on this node; None when the node does not follow it.
+    """
 
     state: NodeState
     model: ModelState
     version: int
     key: bytes
     partition: int
+    stored: PartitionState | None
 
     @property
     def owner(self) -> str | None:
@@ -66,6 +70,7 @@ class LocalAnswer(NamedTuple):
     """A record from this node: the stored value, its fields without logical types, and the store it was read from."""
 
     place: KeyLocation
+    partition: PartitionState
     role: Role
     record: StoredRecord
     raw: dict[str, Any]
@@ -77,6 +82,7 @@ class LocalPage:
     """Some records of a partition, and the store they were read from."""
 
     place: KeyLocation
+    partition: PartitionState
     page: Page
     store: StoreReader
 
@@ -87,7 +93,8 @@ class LocalLookup:
     def __init__(self, store_dir: Path, node: NodeSettings) -> None:
         self.node_name = node.name
         self._watch = NodeStateWatch(store_dir)
-        self._max_age_s = float(node.session_timeout_s)
+        # After this time without a heartbeat or without Kafka, the group assigns the node's partitions to others.
+        self.current_s = float(node.session_timeout_s)
         directory = StoreDirectory(store_dir, load_backend(node))
         self.max_key_bytes = directory.max_key_bytes
         self._stores = OpenStores(directory)
@@ -118,15 +125,18 @@ class LocalLookup:
     def place(self, model_name: str, key: bytes, version: int | None = None) -> KeyLocation:
         """Return a key's location; raises LookupFailedError when this node cannot determine it."""
         state, model, number = self._version(model_name, version)
-        return KeyLocation(state, model, number, key, partition_of(key, model.partition_count))
+        partition = partition_of(key, model.partition_count)
+        stored = model.versions[number].partitions.get(partition)
+        return KeyLocation(state, model, number, key, partition, stored)
 
     def locate_partition(self, model_name: str, partition: int, version: int | None = None) -> KeyLocation:
         """Return the location of a partition that this node stores, without a key; raises LookupFailedError."""
         state, model, number = self._version(model_name, version)
-        if partition not in model.versions[number].partitions:
+        stored = model.versions[number].partitions.get(partition)
+        if stored is None:
             where = f"partition {partition} of {model_name} v{number}"
             raise LookupFailedError(FailureReason.NOT_OWNER, f"{self.node_name} does not store {where}.")
-        return KeyLocation(state, model, number, b"", partition)
+        return KeyLocation(state, model, number, b"", partition, stored)
 
     def _version(self, model_name: str, version: int | None) -> tuple[NodeState, ModelState, int]:
         state = self.state()
@@ -147,44 +157,49 @@ class LocalLookup:
             )
         return state, model, number
 
-    def is_ready(self, place: KeyLocation) -> bool:
-        """Whether this node stores the key's partition and has caught up with its changelog."""
-        held = place.model.versions[place.version].partitions.get(place.partition)
-        return held is not None and held.is_ready and place.state.age_s() <= self._max_age_s
+    def is_current(self, place: KeyLocation) -> bool:
+        """Whether the end of the key's partition was confirmed recently; True for one that is not ready, as `find` reports."""
+        stored = place.stored
+        return stored is None or not stored.is_ready or time.time() - stored.confirmed_at <= self.current_s
+
+    def _ready_partition(self, place: KeyLocation) -> PartitionState:
+        """Return the key's partition; raises LookupFailedError when this node does not store it or has not caught up with it."""
+        partition = place.stored
+        if partition is None or not partition.is_ready or place.state.age_s() > self.current_s:
+            raise LookupFailedError(FailureReason.NOT_READY, self._why_not_ready(place))
+        return partition
 
     def find(self, place: KeyLocation, bound: PositionBound | None = None) -> LocalAnswer:
         """Return the key's record from this node's store; with a bound, wait up to MAX_WAIT_S for it to be met.
 
         Raises LookupFailedError.
         """
-        if not self.is_ready(place):
-            raise LookupFailedError(FailureReason.NOT_READY, self._why_not_ready(place))
-        answer = self._read(place)
+        partition = self._ready_partition(place)
+        answer = self._read(place, partition)
         if bound is not None:
             deadline = time.monotonic() + MAX_WAIT_S
             while answer is None or not bound.is_met_by(answer.raw[SOURCE_OFFSET_NAME]):
                 if time.monotonic() >= deadline:
-                    raise LookupFailedError(FailureReason.NOT_UP_TO_BOUND, _bound_not_met(bound, answer))
+                    detail = _bound_not_met(bound, answer)
+                    raise LookupFailedError(FailureReason.NOT_UP_TO_BOUND, detail, partition)
                 time.sleep(BOUND_POLL_S)
-                answer = self._read(place)
+                answer = self._read(place, partition)
         if answer is None:
             detail = f"{place.model.name} v{place.version} has no record for the key {place.key.decode()!r}."
-            raise LookupFailedError(FailureReason.UNKNOWN_KEY, detail)
+            raise LookupFailedError(FailureReason.UNKNOWN_KEY, detail, partition)
         return answer
 
     def page(self, place: KeyLocation, after: bytes, limit: int, sample: Sample) -> LocalPage:
         """Return some of the partition's records from this node's store; raises LookupFailedError."""
-        if not self.is_ready(place):
-            raise LookupFailedError(FailureReason.NOT_READY, self._why_not_ready(place))
+        partition = self._ready_partition(place)
         try:
             store, _ = self._store(place)
-            return LocalPage(
-                place, store.scan(place.partition, after=after, limit=limit, sample=sample), store
-            )
+            page = store.scan(place.partition, after=after, limit=limit, sample=sample)
+            return LocalPage(place, partition, page, store)
         except (StoreDamagedError, StoreMissingError) as error:
             raise self._not_readable(place, error) from error
 
-    def _read(self, place: KeyLocation) -> LocalAnswer | None:
+    def _read(self, place: KeyLocation, partition: PartitionState) -> LocalAnswer | None:
         try:
             store, decoder = self._store(place)
             record = store.get(place.partition, place.key)
@@ -193,7 +208,7 @@ class LocalLookup:
             raw = decoder.fields(record.value)
         except (StoreDamagedError, StoreMissingError) as error:
             raise self._not_readable(place, error) from error
-        return LocalAnswer(place, place.role, record, raw, store)
+        return LocalAnswer(place, partition, place.role, record, raw, store)
 
     def _store(self, place: KeyLocation) -> OpenStore:
         return self._stores.get(place.model.name, place.version, place.model.partition_count)
@@ -209,7 +224,7 @@ class LocalLookup:
     def _why_not_ready(self, place: KeyLocation) -> str:
         age_s = place.state.age_s()
         where = f"partition {place.partition} of {place.model.name} v{place.version}"
-        if age_s > self._max_age_s:
+        if age_s > self.current_s:
             return f"The materializer of {self.node_name} has not updated its state for {age_s:.0f} s."
         if place.partition not in place.model.versions[place.version].partitions:
             return f"{self.node_name} does not store {where}."

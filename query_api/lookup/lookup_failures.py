@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from enum import Enum
 
+from query_api.cluster.node_state import PartitionState
+
 
 @dataclass(frozen=True)
 class Meaning:
@@ -51,9 +53,13 @@ class FailureReason(Enum):
 
 
 class LookupFailedError(Exception):
-    """A lookup failed, for this reason, with a detail for people."""
+    """A lookup failed, for this reason, with a detail for people.
 
-    def __init__(self, reason: FailureReason, detail: str) -> None:
+    partition: the state of the partition that was read; None if none was.
+    """
+
+    def __init__(self, reason: FailureReason, detail: str, partition: PartitionState | None = None) -> None:
         super().__init__(detail)
         self.reason = reason
         self.detail = detail
+        self.partition = partition

@@ -1,5 +1,9 @@
-"""Answers lookups on any node: from its own store if it owns the key's partition, else by proxying to the owner."""
+"""Answers lookups on any node: from its own store if it owns the key's partition, else by proxying to the owner.
 
+A node that has lost its connection to Kafka asks the other nodes first (docs/decisions/0029).
+"""
+
+import time
 from collections.abc import Iterator
 from http import HTTPStatus
 
@@ -7,6 +11,7 @@ from include.nodes.peers import (
     ANSWER_TIMEOUT_S,
     HOP_ANY,
     HOP_OWNER,
+    LAG_HEADER,
     REASON_HEADER,
     PeerDownError,
     PeerResponse,
@@ -20,6 +25,8 @@ from query_api.lookup.routing import candidates
 # After these failures, another node may still have the answer.
 TRY_ELSEWHERE = frozenset({FailureReason.NOT_OWNER, FailureReason.NOT_READY})
 _TRY_ELSEWHERE_SLUGS = frozenset(reason.slug for reason in TRY_ELSEWHERE)
+# A node whose answer was too old is not asked again for this time: without Kafka, each lookup would ask all nodes in vain.
+OUTDATED_S = 0.5
 
 
 class Lookups:
@@ -28,6 +35,7 @@ class Lookups:
     def __init__(self, local: LocalLookup, peers: Peers) -> None:
         self.local = local
         self.peers = peers
+        self._outdated_until: dict[str, float] = {}
 
     def answer(
         self, place: KeyLocation, target: str, hop: str | None, bound: PositionBound | None = None
@@ -37,29 +45,27 @@ class Lookups:
         hop: the hop header of the request. A request that has one is never proxied again, which prevents loops.
         Raises LookupFailedError.
         """
-        failure: LookupFailedError | None = None
         is_owned_here = place.is_owned_here
         if hop == HOP_OWNER and not is_owned_here:
             detail = f"{self.local.node_name} does not own partition {place.partition} of {place.model.name}."
             raise LookupFailedError(FailureReason.NOT_OWNER, detail)
-        if is_owned_here or hop is not None:
+        if hop is not None:
+            return self.local.find(place, bound)
+        if not self.local.is_current(place):
+            return self._newest_answer(place, target, bound)
+        failure: LookupFailedError | None = None
+        if is_owned_here:
             try:
                 return self.local.find(place, bound)
             except LookupFailedError as error:
-                if hop is not None or error.reason not in TRY_ELSEWHERE:
+                if error.reason not in TRY_ELSEWHERE:
                     raise
                 # A copy: the traceback of the error itself would keep the failed store open.
                 failure = LookupFailedError(error.reason, error.detail)
         found = self._first_answer(place, target, bound)
         if found is not None:
             return found
-        if failure is not None:
-            raise failure
-        owner = f"is owned by {place.owner}" if place.owner else "has no owner yet"
-        detail = (
-            f"Partition {place.partition} of {place.model.name} {owner}, and no node that stores it answers."
-        )
-        raise LookupFailedError(FailureReason.NOT_READY, detail)
+        raise failure or _no_answer(place)
 
     def _first_answer(
         self, place: KeyLocation, target: str, bound: PositionBound | None
@@ -77,6 +83,34 @@ class Lookups:
                     if error.reason not in TRY_ELSEWHERE:
                         raise
         return None
+
+    def _newest_answer(
+        self, place: KeyLocation, target: str, bound: PositionBound | None
+    ) -> LocalAnswer | PeerResponse:
+        """Answer for a partition whose end this node has not confirmed recently, because it does not reach Kafka or cannot write.
+
+        Another node whose answer is current comes first, then this node, then a node whose answer is not current either.
+        """
+        outdated: PeerResponse | None = None
+        for url in _in_order(place):
+            if url == place.state.url or time.monotonic() < self._outdated_until.get(url, 0.0):
+                continue
+            response = self._ask(url, place, target, bound)
+            if response is None:
+                continue
+            if _lag_s(response) <= self.local.current_s:
+                return response
+            self._outdated_until[url] = time.monotonic() + OUTDATED_S
+            outdated = outdated or response
+        try:
+            return self.local.find(place, bound)
+        except LookupFailedError as error:
+            if error.reason not in TRY_ELSEWHERE:
+                raise
+            found = outdated or self._first_answer(place, target, bound)
+            if found is None:
+                raise
+            return found
 
     def _ask(
         self, url: str, place: KeyLocation, target: str, bound: PositionBound | None
@@ -96,6 +130,18 @@ class Lookups:
         ):
             return None
         return response
+
+
+def _no_answer(place: KeyLocation) -> LookupFailedError:
+    owner = f"is owned by {place.owner}" if place.owner else "has no owner yet"
+    where = f"Partition {place.partition} of {place.model.name}"
+    return LookupFailedError(FailureReason.NOT_READY, f"{where} {owner}, and no node that stores it answers.")
+
+
+def _lag_s(response: PeerResponse) -> float:
+    """Return how old a node's answer can be, in seconds; infinity when the node does not say."""
+    lag_ms = response.headers.get(LAG_HEADER.lower(), "")
+    return int(lag_ms) / 1000 if lag_ms.isdigit() else float("inf")
 
 
 def _in_order(place: KeyLocation) -> Iterator[str]:

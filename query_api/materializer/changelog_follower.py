@@ -3,17 +3,18 @@
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, TopicPartition
 
 from include.errors import RegistryUnavailableError
 from include.kafka.schema_registry import SchemaRegistry
 from query_api.cluster.node_state import PartitionState
-from query_api.errors import FollowingStoppedError
+from query_api.errors import FollowingStoppedError, StoreFullError
 from query_api.lookup.raw_decoder import RawDecoder, UndecodableError
 from query_api.materializer.changelog_batch import ChangelogBatch
+from query_api.materializer.followed_partition import FollowedPartition
 from query_api.store.base import Change, ChangelogPosition, StoreWriter
 
 # A record is applied as soon as it arrives, in a batch with up to this many others that have arrived by then.
@@ -30,20 +31,6 @@ LOGGED_BAD_RECORDS = 20
 log = logging.getLogger(__name__)
 
 
-@dataclass
-class _FollowedPartition:
-    """A partition being followed.
-
-    ready_offset: the changelog's end offset when following started; from this offset the partition is ready. None: unknown.
-    released_at: when the partition was last removed from the target, by the monotonic clock.
-    """
-
-    position: ChangelogPosition
-    is_ready: bool = False
-    ready_offset: int | None = None
-    released_at: float | None = None
-
-
 class ChangelogFollower:
     """Applies the changelog of the target partitions to a store. One thread runs it; other threads may query it."""
 
@@ -55,13 +42,14 @@ class ChangelogFollower:
         registry: SchemaRegistry,
         *,
         release_grace_s: float,
-        previously_ready: Iterable[int],
+        previously_ready: Mapping[int, float],
         on_change: Callable[[], None],
     ) -> None:
         """Follow `topic` into `store`.
 
         release_grace_s: how long a partition is kept after it moved to another node; lookups may still arrive here.
-        previously_ready: partitions that were ready just before this process was restarted.
+        previously_ready: partitions that were ready just before this process was restarted, and when the end of each was last
+            confirmed.
         on_change: called when a partition becomes ready.
         """
         self._topic = topic
@@ -77,9 +65,13 @@ class ChangelogFollower:
         self._decoder = RawDecoder(self._schema_text)
         self._target: frozenset[int] | None = None
         self.bad_records = 0
-        ready = set(previously_ready)
+        self.write_error = ""  # why the last write failed; empty after a write that succeeded
+        now = time.time()
         self._followed = {
-            p: _FollowedPartition(position, is_ready=p in ready) for p, position in store.positions().items()
+            p: FollowedPartition(
+                position, is_ready=p in previously_ready, confirmed_at=previously_ready.get(p, now)
+            )
+            for p, position in store.positions().items()
         }
         self._forget_outdated()
         self._assign()
@@ -94,10 +86,13 @@ class ChangelogFollower:
 
     def partitions(self) -> dict[int, PartitionState]:
         """Return the state of every followed partition."""
-        return {
-            p: PartitionState(followed.is_ready, self._end_offset(p))
-            for p, followed in dict(self._followed).items()
-        }
+        return {p: followed.state(p, self._end_offset(p)) for p, followed in dict(self._followed).items()}
+
+    def observe_ends(self, ends: Mapping[int, int], read_at: float) -> None:
+        """Note the end offset of each partition as it was when asked for at `read_at` (Unix time in seconds)."""
+        for partition, followed in dict(self._followed).items():
+            if partition in ends:
+                followed.observe_end(ends[partition], read_at)
 
     def _end_offset(self, partition: int) -> int:
         watermarks = self._consumer.get_watermark_offsets(TopicPartition(self._topic, partition), cached=True)
@@ -106,8 +101,18 @@ class ChangelogFollower:
     def run_once(self) -> None:
         """Apply the records that have arrived, or wait briefly for one.
 
-        Raises FollowingStoppedError when `stop` is called while the schema registry is unavailable.
+        Raises FollowingStoppedError when `stop` is called while the schema registry is unavailable, and StoreFullError when the
+        store has no space: nothing is applied then, and the next call reads the same records again.
         """
+        bad_records = self.bad_records
+        try:
+            self._run_once()
+        except StoreFullError as error:
+            self.write_error, self.bad_records = str(error), bad_records
+            self._assign()
+            raise
+
+    def _run_once(self) -> None:
         self._adopt_target()
         if not self._followed:
             time.sleep(POLL_S)  # without an assignment, poll returns immediately
@@ -150,7 +155,7 @@ class ChangelogFollower:
             return
         for partition in expired:
             self._forget(partition)
-        self._followed |= {p: _from_beginning() for p in new}
+        self._followed |= {p: FollowedPartition.from_beginning() for p in new}
         self._assign()
         self._on_change()
 
@@ -184,11 +189,17 @@ class ChangelogFollower:
             for p in batch.advanced & self._followed.keys()
         }
         if positions:
-            self._store.commit(batch.changes, positions, self._new_schemas)
-            self._new_schemas = {}
+            self._commit(batch.changes, positions)
         for partition, position in positions.items():
             self._followed[partition].position = position
         self._update_ready(batch.at_end)
+
+    def _commit(
+        self, changes: Mapping[int, Iterable[Change]], positions: Mapping[int, ChangelogPosition]
+    ) -> None:
+        self._store.commit(changes, positions, self._new_schemas)
+        self._new_schemas = {}
+        self.write_error = ""
 
     def _add(self, message: Message, partition: int, offset: int, batch: ChangelogBatch) -> None:
         """Add a record's change to the batch; count and log a bad record."""
@@ -253,40 +264,27 @@ class ChangelogFollower:
             )
             self._forget(partition)
             batch.drop(partition)
-            self._followed = {**self._followed, partition: _from_beginning()}
+            self._followed = {**self._followed, partition: FollowedPartition.from_beginning()}
             self._assign()
         elif not error.retriable():
             log.warning("%s: %s", self._topic, error)
 
     def _update_ready(self, at_end: set[int]) -> None:
-        became_ready = False
-        for partition, followed in self._followed.items():
-            if followed.is_ready:
-                continue
-            if followed.ready_offset is None:
-                end = self._end_offset(partition)
-                followed.ready_offset = end if end >= 0 else None
-            caught_up = (
-                followed.ready_offset is not None and followed.position.next_offset >= followed.ready_offset
-            )
-            if partition in at_end or caught_up:
-                followed.is_ready = became_ready = True
-        if became_ready:
+        ready = [
+            followed.became_ready(self._end_offset(p), is_at_end=p in at_end)
+            for p, followed in self._followed.items()
+        ]
+        if any(ready):
             self._on_change()
 
     def _refresh_idle_positions(self) -> None:
-        """Periodically store that an idle partition's position is still current."""
-        now = time.time()
+        """Periodically store that an idle partition's position was still current when its end was last confirmed."""
         idle = {
-            p: replace(followed.position, as_of=now)
+            p: replace(followed.position, as_of=followed.confirmed_at)
             for p, followed in self._followed.items()
-            if followed.is_ready and now - followed.position.as_of > AS_OF_INTERVAL_S
+            if followed.is_ready and followed.confirmed_at - followed.position.as_of > AS_OF_INTERVAL_S
         }
         if idle:
-            self._store.commit({}, idle, {})
+            self._commit({}, idle)
             for partition, position in idle.items():
                 self._followed[partition].position = position
-
-
-def _from_beginning() -> _FollowedPartition:
-    return _FollowedPartition(ChangelogPosition(0, time.time()))

@@ -18,7 +18,13 @@ from query_api.cluster.cluster_observer import ClusterObserver, ClusterView
 from query_api.cluster.membership import Membership
 from query_api.cluster.node_state import NodeState, PartitionState
 from query_api.cluster.registry_watch import RegistryWatch
-from query_api.materializer.reconcile import build_state, previous_state, target_partitions
+from query_api.materializer.fold_watch import FoldWatch
+from query_api.materializer.reconcile import (
+    build_state,
+    previous_state,
+    target_partitions,
+    with_standstill,
+)
 from query_api.materializer.version_follower import VersionFollower, VersionReference
 from query_api.materializer.version_followers import Key, VersionFollowers
 from query_api.store.backends import load_backend
@@ -48,6 +54,10 @@ class Materializer:
             settings.kafka.bootstrap_servers, settings.topics.replication_factor, self._source_topics
         )
         self._registry_watch = RegistryWatch(settings.kafka.bootstrap_servers, self._observe_now.set)
+        self._fold_watch = FoldWatch(
+            self._observer.fold_progress, float(settings.stream.real_time_interval_s)
+        )
+        self._still_since: dict[Key, float] = {}
         self._view: ClusterView | None = None
         self._waiting_for = "Kafka"
         self._versions = VersionFollowers(self._directory, self._start_follower, self._forget)
@@ -99,14 +109,34 @@ class Materializer:
     def _observe(self) -> None:
         """Observe the cluster once, then wait for the interval or until `_observe_now` is set."""
         try:
-            self._view = self._observer.observe()
+            self._view = view = self._observer.observe()
             self._waiting_for = ""
+            self._still_since = self._standstills(view)
         except KafkaUnavailableError as error:
             self._waiting_for = str(error)
             log.warning("waiting for Kafka: %s", error)
         self._changed.set()
         self._observe_now.wait(OBSERVE_INTERVAL_S)
         self._observe_now.clear()
+
+    def _standstills(self, view: ClusterView) -> dict[Key, float]:
+        """Return the live versions whose folds stand still, and since when (Unix time in seconds)."""
+        found = {}
+        for key, follower in list(self._versions.running.items()):
+            record = view.versions.get(follower.reference.model)
+            if record is None or record.live is None or record.live.number != follower.reference.number:
+                continue
+            # A partition that lags behind its changelog says nothing about the folds.
+            folded = {
+                p: state.folded
+                for p, state in (follower.partitions() or {}).items()
+                if state.is_ready and time.time() - state.confirmed_at < self._settings.node.session_timeout_s
+            }
+            topic = self._source_topics[follower.reference.model]
+            since = self._fold_watch.still_since(key, topic, folded, view.ends_of(topic))
+            if since is not None:
+                found[key] = since
+        return found
 
     def _on_assignment(self) -> None:
         self._changed.set()
@@ -121,6 +151,8 @@ class Materializer:
         if view is not None:
             self._membership.subscribe(t for t in set(self._source_topics.values()) if t in view.topics)
             self._versions.step(view)
+            for follower in self._versions.running.values():
+                follower.observe_ends(view.ends_of(follower.reference.changelog_topic), view.ends_read_at)
         state = build_state(
             self._previous,
             view,
@@ -129,18 +161,26 @@ class Materializer:
             self._versions.running,
             self._settings.node.standby_replicas,
         )
+        state = with_standstill(state, self._still_since)
         for (model, number), follower in self._versions.running.items():
             follower.set_target(target_partitions(state, model, number))
-        node_state.write(
-            self._settings.store_dir,
+        self._publish(
             replace(
                 state,
                 written_at=time.time(),
                 is_kafka_reachable=not self._waiting_for,
                 waiting_for=self._waiting_for,
-            ),
+            )
         )
-        self._versions.state_published()
+
+    def _publish(self, state: NodeState) -> None:
+        try:
+            node_state.write(self._settings.store_dir, state)
+        except OSError as error:
+            # The workers continue with the last state, and report that the node is not ready when it is too old.
+            log.warning("cannot publish the node's state in %s: %s", self._settings.store_dir, error)
+        else:
+            self._versions.state_published()
 
     def _owned(self) -> frozenset[tuple[str, int]] | None:
         return self._membership.assigned if self._membership.has_joined else None
@@ -150,9 +190,11 @@ class Materializer:
             self._settings,
             reference,
             self._directory,
-            previously_ready=[
-                p for p, state in self._previous_partitions(reference).items() if state.is_ready
-            ],
+            previously_ready={
+                p: state.confirmed_at
+                for p, state in self._previous_partitions(reference).items()
+                if state.is_ready
+            },
             on_change=self._changed.set,
         )
         follower.start()

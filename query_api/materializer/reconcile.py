@@ -20,6 +20,10 @@ class FollowerStatus(Protocol):
     def bad_records(self) -> int:
         """Changelog records skipped."""
 
+    @property
+    def write_error(self) -> str:
+        """Why nothing can be written to the store; empty while it can be written."""
+
     def partitions(self) -> dict[int, PartitionState] | None:
         """Return the followed partitions; None while the store is being opened."""
 
@@ -109,7 +113,7 @@ def _model_state(
         owned=mine,
         owners=owners,
         standbys=standby_table(source_topic, partition_count, owners, nodes, standby_replicas),
-        source_ends={p: end for (topic, p), end in view.source_ends.items() if topic == source_topic},
+        source_ends=view.ends_of(source_topic),
     )
 
 
@@ -122,12 +126,35 @@ def _version_state(
     version = next(v for v in record.versions if v.number == number)
     state = VersionState(number=number, stage=version.stage.value, changelog_topic=version.changelog_topic)
     running = versions.get((record.read_model, number))
-    partitions = None if running is None else running.partitions()
-    if running is not None and partitions is not None:
-        return replace(state, partitions=partitions, bad_records=running.bad_records, records=running.records)
+    if running is not None:
+        state = replace(state, write_error=running.write_error)
+        partitions = running.partitions()
+        if partitions is not None:
+            return replace(
+                state, partitions=partitions, bad_records=running.bad_records, records=running.records
+            )
     previous_model = previous.models.get(record.read_model)
     previous_version = None if previous_model is None else previous_model.versions.get(number)
     return state if previous_version is None else replace(state, partitions=previous_version.partitions)
+
+
+def with_standstill(state: NodeState, still_since: Mapping[tuple[str, int], float]) -> NodeState:
+    """Return the state with the versions (read model, number) whose folds stand still, and since when: answers are as old as that."""
+    models = {}
+    for name, model in state.models.items():
+        versions = {n: _standing_still(v, still_since.get((name, n))) for n, v in model.versions.items()}
+        models[name] = replace(model, versions=versions)
+    return replace(state, models=models)
+
+
+def _standing_still(version: VersionState, since: float | None) -> VersionState:
+    if since is None:
+        return version
+    partitions = {
+        number: replace(partition, as_of=min(partition.confirmed_at, since))
+        for number, partition in version.partitions.items()
+    }
+    return replace(version, still_since=since, partitions=partitions)
 
 
 def target_partitions(state: NodeState, model: str, number: int) -> frozenset[int]:

@@ -3,14 +3,14 @@
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
 from include.kafka.schema_registry import SchemaRegistry
 from include.settings import Settings
 from query_api.cluster.node_state import PartitionState
-from query_api.errors import FollowingStoppedError, StoreUnusableError
+from query_api.errors import FollowingStoppedError, StoreFullError, StoreUnusableError, StoreWriteError
 from query_api.materializer.changelog_consumer import changelog_consumer
 from query_api.materializer.changelog_follower import ChangelogFollower
 from query_api.store.base import Binding, StoreWriter
@@ -19,6 +19,8 @@ from query_api.store.directory import StoreDirectory
 HOUSEKEEPING_INTERVAL_S = 1.0
 # A store that has been open for this long is assumed not to crash its writer.
 STABLE_S = 10.0
+# How often a write is tried again that failed because the disk is full.
+WRITE_RETRY_S = 2.0
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +45,7 @@ class VersionFollower(threading.Thread):
         reference: VersionReference,
         directory: StoreDirectory,
         *,
-        previously_ready: Iterable[int],
+        previously_ready: Mapping[int, float],
         on_change: Callable[[], None],
     ) -> None:
         super().__init__(name=f"{reference.model}.v{reference.number}", daemon=True)
@@ -51,7 +53,7 @@ class VersionFollower(threading.Thread):
         self.failure: Exception | None = None
         self._settings = settings
         self._directory = directory
-        self._previously_ready = tuple(previously_ready)
+        self._previously_ready = dict(previously_ready)
         self._on_change = on_change
         self._stopping = threading.Event()
         self._is_discarded = False
@@ -59,6 +61,7 @@ class VersionFollower(threading.Thread):
         self._follower: ChangelogFollower | None = None
         self._follower_lock = threading.Lock()  # held while another thread queries the follower
         self._last_partitions: dict[int, PartitionState] | None = None
+        self._open_error = ""
         self.records = 0
 
     def set_target(self, partitions: frozenset[int]) -> None:
@@ -73,11 +76,23 @@ class VersionFollower(threading.Thread):
         with self._follower_lock:
             return self._last_partitions if self._follower is None else self._follower.partitions()
 
+    def observe_ends(self, ends: Mapping[int, int], read_at: float) -> None:
+        """Note the changelog's end offsets as they were when asked for at `read_at` (Unix time in seconds)."""
+        with self._follower_lock:
+            if self._follower is not None:
+                self._follower.observe_ends(ends, read_at)
+
     @property
     def bad_records(self) -> int:
         """Changelog records skipped since following started."""
         follower = self._follower
         return 0 if follower is None else follower.bad_records
+
+    @property
+    def write_error(self) -> str:
+        """Why nothing can be written to the store; empty while it can be written."""
+        follower = self._follower
+        return self._open_error if follower is None else follower.write_error
 
     def end(self, *, discard: bool = False) -> None:
         """Request that following ends and the store is closed; returns immediately.
@@ -101,6 +116,17 @@ class VersionFollower(threading.Thread):
             self._on_change()
 
     def _follow(self) -> None:
+        """Follow; while the store cannot be opened or written, keep its records and try again."""
+        while not self._stopping.is_set():
+            try:
+                self._follow_once()
+            except StoreWriteError as error:
+                self._open_error = str(error)
+                log.warning("%s", error)
+                self._on_change()
+                self._stopping.wait(WRITE_RETRY_S)
+
+    def _follow_once(self) -> None:
         reference = self.reference
         store = self._directory.open_writer(
             reference.model,
@@ -109,6 +135,7 @@ class VersionFollower(threading.Thread):
             reference.binding,
             may_create=not self._previously_ready,
         )
+        self._open_error = ""
         is_complete = False
         try:
             with suppress(FollowingStoppedError):
@@ -119,6 +146,8 @@ class VersionFollower(threading.Thread):
                 self._directory.close_writer(store, reference.model, reference.number)
             else:
                 store.close(sync=False)
+                # An error that Python has raised is not one for which the store is to blame.
+                self._directory.reset_attempts(reference.model, reference.number)
 
     def _follow_into(self, store: StoreWriter) -> None:
         """Follow until `end`; raises the error that stopped it."""
@@ -133,7 +162,7 @@ class VersionFollower(threading.Thread):
                 consumer,
                 SchemaRegistry(self._settings.registry.url),
                 release_grace_s=self._settings.node.release_grace_s,
-                previously_ready=self._previously_ready if store.positions() else (),
+                previously_ready=self._previously_ready if store.positions() else {},
                 on_change=self._on_change,
             )
             follower.set_target(self._target)
@@ -141,7 +170,7 @@ class VersionFollower(threading.Thread):
             self._on_change()
             began = next_housekeeping = time.monotonic()
             while not self._stopping.is_set():
-                follower.run_once()
+                self._run_once(follower)
                 if time.monotonic() >= next_housekeeping:
                     next_housekeeping = time.monotonic() + HOUSEKEEPING_INTERVAL_S
                     store.housekeep()
@@ -152,9 +181,21 @@ class VersionFollower(threading.Thread):
             self._detach()
             consumer.close()
 
+    def _run_once(self, follower: ChangelogFollower) -> None:
+        """Apply what has arrived; while the disk is full, apply nothing and try again."""
+        try:
+            follower.run_once()
+        except StoreFullError as error:
+            log.warning("%s", error)
+            self._on_change()
+            self._stopping.wait(WRITE_RETRY_S)
+
     def _detach(self) -> None:
         """Prevent other threads from querying the follower, whose consumer is about to be closed."""
         with self._follower_lock:
             if self._follower is not None:
                 self._last_partitions = self._follower.partitions()
+                self._previously_ready = {
+                    p: state.confirmed_at for p, state in self._last_partitions.items() if state.is_ready
+                }
                 self._follower = None

@@ -2,12 +2,14 @@
 
 HTTP workers use a store while the node's state lists its partitions. A store is therefore removed only after a
 state without its partitions was published, the workers have read that state, and the store's follower has ended.
+An intact store is never removed because of another error: only a store that is damaged, one whose version has ended, and, when
+the disk is full, one of a version that is not live and has not been loaded completely.
 Nothing here blocks: the calling thread also publishes the node's heartbeat.
 """
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -38,6 +40,9 @@ class FollowerThread(FollowerStatus, Protocol):
 
     def set_target(self, partitions: frozenset[int]) -> None:
         """Set the partitions to follow."""
+
+    def observe_ends(self, ends: Mapping[int, int], read_at: float) -> None:
+        """Note the changelog's end offsets as they were when asked for at `read_at`."""
 
     def end(self, *, discard: bool = False) -> None:
         """Request that it ends; returns immediately."""
@@ -121,21 +126,39 @@ class VersionFollowers:
                 self._end(key, discard=True)
             elif wanted.get(key) != follower.reference:
                 self._end(key, discard=False)
+            elif follower.write_error and self._may_be_dropped(key, follower, view):
+                self._pause(key, follower.write_error, "removing its store, which is incomplete")
+                self._end(key, discard=True)
+
+    @staticmethod
+    def _may_be_dropped(key: Key, follower: FollowerThread, view: ClusterView) -> bool:
+        """Whether a store may be removed to free space: it is not live, and has not been loaded completely yet."""
+        partitions = follower.partitions()
+        return (
+            _stage(view, key) is not Stage.LIVE
+            and partitions is not None
+            and not all(partition.is_ready for partition in partitions.values())
+        )
+
+    def _pause(self, key: Key, error: object, consequence: str) -> None:
+        log.error(
+            "%s v%d failed and is not live: %s, and restarting it in %d s. Error: %s",
+            *key,
+            consequence,
+            PAUSE_S,
+            error,
+        )
+        self._paused_until[key] = time.monotonic() + PAUSE_S
 
     def _end_failed(self, key: Key, failure: Exception, view: ClusterView) -> None:
-        if isinstance(failure, StoreUnusableError):
+        is_unusable = isinstance(failure, StoreUnusableError)
+        if is_unusable:
             log.warning("%s", failure)
         elif _stage(view, key) is Stage.LIVE:
             raise failure
         else:
-            log.error(
-                "%s v%d failed and is not live: removing its store and restarting it in %d s. Error: %s",
-                *key,
-                PAUSE_S,
-                failure,
-            )
-            self._paused_until[key] = time.monotonic() + PAUSE_S
-        self._end(key, discard=True)
+            self._pause(key, failure, "keeping its store")
+        self._end(key, discard=is_unusable)
 
     def _end(self, key: Key, *, discard: bool) -> None:
         follower = self.running.pop(key)

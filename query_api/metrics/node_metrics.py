@@ -3,6 +3,7 @@
 PROMETHEUS_MULTIPROC_DIR, a directory that the workers share, must be set before this module is imported (server.py sets it).
 """
 
+import time
 from collections.abc import Iterable
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest, multiprocess
@@ -57,6 +58,7 @@ class _NodeCollector(Collector):
             )
             age.add_metric([], self._state.age_s())
             yield age
+            yield from _ages(self._state)
             bad = GaugeMetricFamily(
                 "foldlake_bad_changelog_records",
                 "Changelog records skipped since the start.",
@@ -66,6 +68,34 @@ class _NodeCollector(Collector):
                 for version in model.versions.values():
                     bad.add_metric([model.name, str(version.number)], version.bad_records)
             yield bad
+
+
+def _ages(state: NodeState) -> Iterable[Metric]:
+    age = GaugeMetricFamily(
+        "foldlake_answer_age_seconds",
+        "How old an answer from this node can be: time since Foldlake-As-Of.",
+        labels=["read_model", "version", "partition"],
+    )
+    still = GaugeMetricFamily(
+        "foldlake_folds_standing_still_seconds",
+        "Time for which events have waited and none was folded; 0 while the folds keep up.",
+        labels=["read_model", "version"],
+    )
+    writable = GaugeMetricFamily(
+        "foldlake_store_writable",
+        "1 while records can be written to the store; 0 when its disk is full.",
+        labels=["read_model", "version"],
+    )
+    for model in state.models.values():
+        for version in model.versions.values():
+            labels = [model.name, str(version.number)]
+            writable.add_metric(labels, float(not version.write_error))
+            still_s = 0.0 if version.still_since is None else time.time() - version.still_since
+            still.add_metric(labels, still_s)
+            for number, partition in version.partitions.items():
+                if partition.is_ready:
+                    age.add_metric([*labels, str(number)], partition.lag_ms() / 1000)
+    yield from (age, still, writable)
 
 
 def exposition(state: NodeState | None, reports: Iterable[PartitionReport]) -> bytes:

@@ -34,12 +34,18 @@ class _StreamCollector(Collector):
             "Time since the newest folded event occurred.",
             labels=VERSION_LABELS,
         )
+        still = GaugeMetricFamily(
+            "foldlake_stream_standing_still_seconds",
+            "Time for which events have waited and none was folded; 0 while the folds keep up.",
+            labels=VERSION_LABELS,
+        )
         letters = GaugeMetricFamily(
             "foldlake_stream_dead_letters", "Records on the dead-letter topic.", labels=["source_topic"]
         )
         for version in self._status.versions:
             labels = [version.read_model, str(version.version), version.stage]
             behind.add_metric(labels, version.events_behind)
+            still.add_metric(labels, version.still_s or 0.0)
             if version.newest_event_age_s is not None:
                 age.add_metric(labels, version.newest_event_age_s)
         stuck = GaugeMetricFamily(
@@ -51,7 +57,7 @@ class _StreamCollector(Collector):
         for topic, count in {v.source_topic: v.dead_letters for v in self._status.versions}.items():
             letters.add_metric([topic], count)
             stuck.add_metric([topic], stuck_for_s.get(topic, 0.0))
-        yield from (behind, age, letters, stuck)
+        yield from (behind, age, still, letters, stuck)
 
     def _of_queries(self) -> Iterable[Metric]:
         rate = GaugeMetricFamily(

@@ -2,22 +2,28 @@
 
 <store_dir>/writer.lock          held by the materializer while it runs
 <store_dir>/<model>.v<N>/        the backend's files
-    incarnation                  the boot id of the writer's machine, and whether the writer has closed the store
+    incarnation                  marker.py: the boot id of the writer's machine, and whether the writer has closed the store
     damaged                      written by a reader that found damage: the materializer replaces the store
-    attempts                     consecutive times that the store was opened but neither closed nor used for a while
 """
 
 import shutil
 import time
 from pathlib import Path
 
-from include.files import FileLock, holder_of
-from query_api.errors import StoreDamagedError, StoreLockedError, StoreMissingError, StoreUnusableError
+from include.files import NO_SPACE, FileLock, holder_of, write_atomically
+from query_api.errors import (
+    StoreDamagedError,
+    StoreLockedError,
+    StoreMissingError,
+    StoreUnusableError,
+    StoreWriteError,
+)
 from query_api.store.base import Binding, StoreBackend, StoreReader, StoreWriter
+from query_api.store.marker import StoreMarker, read_marker, write_error, write_marker
 
 LOCK_FILE = "writer.lock"
-BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
-# A store whose writer died this many times in a row is replaced.
+DAMAGED_FILE = "damaged"
+# A store whose writer was killed this many times in a row, soon after it had opened the store, is replaced.
 MAX_ATTEMPTS = 3
 
 
@@ -65,18 +71,29 @@ class StoreDirectory:
 
         binding: the changelog that the store must have been filled from; None (Kafka is unavailable): not checked.
         may_create: False while HTTP workers assume that the store is complete, so that an empty one would be wrong.
-        Raises StoreUnusableError when the store is damaged, missing, or was filled from another changelog. The caller
-        discards it once no worker uses it.
+        Raises StoreUnusableError when the store is damaged, missing, or was filled from another changelog: the caller
+        discards it once no worker uses it. Raises StoreWriteError when it cannot be opened now, for example because the disk
+        is full: the caller tries again.
         """
         path = self.path(model, version)
-        finding = self._finding(path) if path.exists() or may_create else "it does not exist"
+        finding = self._finding(path) if _is_store(path) or may_create else "it does not exist"
         if finding:
             raise StoreUnusableError.because(path, finding)
-        store = self._open(path, partitions)
+        before = read_marker(path)
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            write_marker(path, before.opened())
+            store = self._backend.open_writer(path, partitions)
+        except OSError as error:
+            raise write_error(path, error) from error
+        except StoreWriteError:
+            self._uncount(path)
+            raise
         try:
             self._bind(store, path, binding)
         except Exception:
             store.close(sync=False)
+            self._uncount(path)
             raise
         return store
 
@@ -91,40 +108,39 @@ class StoreDirectory:
             )
         store.bind(binding)
 
-    def _open(self, path: Path, partitions: int) -> StoreWriter:
-        path.mkdir(parents=True, exist_ok=True)
-        (path / "attempts").write_text(str(self._attempts(path) + 1))
-        (path / "incarnation").write_text(f"{_boot_id()} open")
-        return self._backend.open_writer(path, partitions)
-
     def _finding(self, path: Path) -> str | None:
         """Return why the store at `path` must not be used, or None."""
-        if not path.exists():
+        if not _is_store(path):
             return None
-        if (path / "damaged").exists():
-            return f"a reader found damage: {(path / 'damaged').read_text()}"
-        if self._attempts(path) >= MAX_ATTEMPTS:
+        if (path / DAMAGED_FILE).exists():
+            return f"a reader found damage: {(path / DAMAGED_FILE).read_text()}"
+        marker = read_marker(path)
+        if marker.attempts >= MAX_ATTEMPTS:
             return f"its writer died {MAX_ATTEMPTS} times in a row"
-        boot_id, _, ending = _read(path / "incarnation").partition(" ")
-        if ending != "closed" and boot_id != _boot_id():
+        if not marker.survived:
             return "the machine restarted while it was open for writing"
         return self._backend.damage(path)
 
     @staticmethod
-    def _attempts(path: Path) -> int:
-        text = _read(path / "attempts")
-        return int(text) if text.isdigit() else 0
+    def _uncount(path: Path) -> None:
+        """Reset the count of attempts: the writer is alive, so the store has not killed it."""
+        marker = read_marker(path)
+        if marker.attempts:
+            write_marker(path, marker.without_attempts())
 
     def reset_attempts(self, model: str, version: int) -> None:
-        """Reset the count of consecutive crashes: the store has worked for a while."""
-        (self.path(model, version) / "attempts").unlink(missing_ok=True)
+        """Reset the count of consecutive crashes: the store has worked for a while. Raises StoreWriteError."""
+        self._uncount(self.path(model, version))
 
     def close_writer(self, store: StoreWriter, model: str, version: int) -> None:
-        """Close a store and record that it is complete."""
-        store.close()
+        """Close a store and record that it is complete; raises StoreWriteError."""
         path = self.path(model, version)
-        (path / "attempts").unlink(missing_ok=True)
-        (path / "incarnation").write_text(f"{_boot_id()} closed")
+        try:
+            store.close()
+        except StoreWriteError:
+            self._uncount(path)
+            raise
+        write_marker(path, StoreMarker().closed())
 
     def discard(self, model: str, version: int) -> None:
         """Remove a version's store. A reader that has it open may return old records until it detects the removal."""
@@ -138,13 +154,21 @@ class StoreDirectory:
     def is_reported_damaged(self, model: str, version: int) -> bool:
         """Whether a reader has reported damage, or the store's files are missing."""
         path = self.path(model, version)
-        return (path / "damaged").exists() or not self._backend.exists(path)
+        return (path / DAMAGED_FILE).exists() or not self._backend.exists(path)
 
     def report_damage(self, model: str, version: int, error: StoreDamagedError) -> None:
         """Record damage for the materializer, which replaces the store."""
         path = self.path(model, version)
+        marker = path / DAMAGED_FILE
         try:
-            (path / "damaged").write_text(str(error))
+            if not path.is_dir():  # `write_atomically` would create it
+                raise FileNotFoundError(path)
+            try:
+                write_atomically(marker, str(error))
+            except OSError as failed:
+                if failed.errno not in NO_SPACE:
+                    raise
+                marker.touch()  # an empty file needs no space
         except OSError as gone:
             raise StoreMissingError.at(path) from gone
 
@@ -153,12 +177,6 @@ class StoreDirectory:
         return self._backend.open_reader(self.path(model, version), partitions)
 
 
-def _boot_id() -> str:
-    return _read(BOOT_ID).strip() or "unknown"
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text()
-    except OSError:
-        return ""
+def _is_store(path: Path) -> bool:
+    """Whether a store's directory has any file; without one, its creation has failed on a full disk."""
+    return path.is_dir() and any(path.iterdir())

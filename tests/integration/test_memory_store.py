@@ -63,7 +63,7 @@ def test_records_are_looked_up_and_listed_and_none_is_on_disk(nodes: NodeStack) 
             listed |= {record["key"] for record in page["records"]}
             after = page["next"]
     assert listed == set(nodes.expected)
-    assert {path.name for path in nodes.store("node-1").iterdir()} <= {SOCKET_FILE, "attempts", "incarnation"}
+    assert {path.name for path in nodes.store("node-1").iterdir()} <= {SOCKET_FILE, "incarnation"}
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])

@@ -7,7 +7,14 @@ from confluent_kafka import Producer
 
 from include.declarations.read_model import read_model
 from include.settings import Settings
-from include.stream.status import LONG_TAIL_RECORDS, QUIET_S, TAIL_RECORDS, read_stream_status
+from include.stream.standstill import STANDSTILL_S
+from include.stream.status import (
+    LONG_TAIL_RECORDS,
+    QUIET_S,
+    TAIL_RECORDS,
+    VersionStatus,
+    read_stream_status,
+)
 from tests.support.changelog_writer import ChangelogWriter
 from tests.support.waiting import wait_until
 
@@ -31,9 +38,13 @@ def measured(settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> Se
     return settings.changed(read_models_dir=folder)
 
 
-def lag(settings: Settings) -> int:
+def status(settings: Settings) -> VersionStatus:
     (version,) = (v for v in read_stream_status(settings).versions if v.read_model == MODEL)
-    return version.events_behind
+    return version
+
+
+def lag(settings: Settings) -> int:
+    return status(settings).events_behind
 
 
 def test_lag_is_zero_when_older_records_were_written_last(measured: Settings) -> None:
@@ -47,6 +58,7 @@ def test_lag_is_zero_when_older_records_were_written_last(measured: Settings) ->
         producer.produce(MODEL, b"the status does not decode events", CUSTOMER)
     assert producer.flush(30) == 0
     assert lag(measured) == EVENTS
+    wait_until(lambda: (status(measured).still_s or 0) > STANDSTILL_S, "the folds stand still", timeout_s=30)
 
     writer.write(CUSTOMER, Decimal("1.00"), source_offset=EVENTS - 51)
     writer.flush()
@@ -58,3 +70,4 @@ def test_lag_is_zero_when_older_records_were_written_last(measured: Settings) ->
     assert lag(measured) in {0, 1}, "at first, only the end of the changelog is read"
     wait_until(lambda: lag(measured) == 0, "the newest record is found", timeout_s=10 * QUIET_S)
     assert EVENTS < LONG_TAIL_RECORDS
+    assert status(measured).still_s is None, "no event waits"

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from typing import Self
 
 import httpx
 
+from include.nodes.peers import HOP_ANY, HOP_HEADER
 from include.settings import CHECKOUT, Settings
 from stack.lifecycle import start
 from stack.settings_environment import settings_environment
@@ -99,22 +101,34 @@ class NodeStack:
         except httpx.HTTPError:
             return False
 
-    def is_settled(self) -> bool:
-        """Whether both nodes are ready, agree that each owns partitions, and every owner reports its own partitions.
+    def is_settled(self, *further_ports: int) -> bool:
+        """Whether all nodes are ready, agree that each owns partitions, and every owner reports its own partitions.
 
         A node can be ready while the consumer group still assigns partitions: after a broker restart, a node may have no
         partition, or a partition no owner, for some seconds.
+
+        further_ports: of nodes in addition to those of the stack.
         """
-        urls = {f"http://127.0.0.1:{port}" for port in self.ports}
+        ports = (*self.ports, *further_ports)
+        urls = {f"http://127.0.0.1:{port}" for port in ports}
         try:
-            reports = [report for port in self.ports for report in self.get(port, "/api/partitions").json()]
+            reports = [report for port in ports for report in self.get(port, "/api/partitions").json()]
         except httpx.HTTPError:
             return False
         return (
-            all(self.is_ready(port) for port in self.ports)
+            all(self.is_ready(port) for port in ports)
             and {report["owner"] for report in reports} == urls
             and all(report["is_ready"] and report["reported_by"] == report["owner"] for report in reports)
         )
+
+    def owned_customer(self, port: int) -> str:
+        """Return a customer for whom this node answers as owner; raises KeyError when it owns none of the first customers."""
+        node = self.get(port, "/healthz").json()["node"]
+        for customer in list(self.expected)[:40]:
+            headers = self.balance(port, customer).headers
+            if (headers["Foldlake-Node"], headers["Foldlake-Role"]) == (node, "owner"):
+                return customer
+        raise KeyError(node)
 
     def settled(self) -> Self:
         """Wait until `is_settled`, and return the nodes."""
@@ -188,42 +202,66 @@ def node_stack(
 class ExtraNode:
     """A node in addition to those of the stack, without a supervisor: a killed process is not restarted.
 
-    checkout: the directory with the node's code.
+    checkout: the directory with the node's code. overrides: settings of this node only, by variable, for example `node_max_age_s`.
     """
 
-    def __init__(self, settings: Settings, name: str, port: int, checkout: Path = CHECKOUT) -> None:
+    def __init__(
+        self, settings: Settings, name: str, port: int, checkout: Path = CHECKOUT, **overrides: object
+    ) -> None:
         self.port = port
         self.url = f"http://127.0.0.1:{port}"
-        environment = {
+        self._log = settings.home / "logs" / f"{name}.log"
+        self._checkout = checkout
+        self._environment = {
             **os.environ,
-            **settings_environment(settings),
-            "FOLDLAKE_NODE_NAME": name,
-            "FOLDLAKE_NODE_PORT": str(port),
+            **settings_environment(settings.changed(node_name=name, node_port=port, **overrides)),
             "PYTHONPATH": str(checkout),
         }
-        log = (settings.home / "logs" / f"{name}.log").open("ab")
-        self._processes = [
-            subprocess.Popen(
+        # How often each process was started.
+        self.starts = {"materializer": 0, "server": 0}
+        self._starting = threading.Lock()
+        self._processes = {part: self._start(part) for part in self.starts}
+
+    def _start(self, part: str) -> "subprocess.Popen[bytes]":
+        self.starts[part] += 1
+        with self._log.open("ab") as log:
+            return subprocess.Popen(
                 [sys.executable, "-m", f"query_api.{part}"],
-                env=environment,
-                cwd=checkout,
+                env=self._environment,
+                cwd=self._checkout,
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
             )
-            for part in ("materializer", "server")
-        ]
-        log.close()
+
+    def own_answer(self, path: str) -> httpx.Response:
+        """Query the node, which must not ask another one."""
+        return HTTP.get(f"{self.url}{path}", headers={HOP_HEADER: HOP_ANY})
+
+    def revive(self) -> None:
+        """Start the processes again that have ended, as a supervisor does."""
+        with self._starting:
+            for part, process in self._processes.items():
+                if process.poll() is not None:
+                    self._processes[part] = self._start(part)
+
+    def restart(self, part: str, number: signal.Signals) -> None:
+        """End a process with a signal, and start it again."""
+        with self._starting:
+            process = self._processes[part]
+            process.send_signal(number)
+            process.wait(DEADLINE_S)
+            self._processes[part] = self._start(part)
 
     def kill(self) -> None:
         """Kill both processes with -9; the server's workers exit with it."""
-        for process in self._processes:
+        for process in self._processes.values():
             process.kill()
         self._wait()
 
     def stop(self) -> None:
         """Stop both processes gracefully with SIGTERM."""
-        for process in self._processes:
+        for process in self._processes.values():
             process.terminate()
         try:
             self._wait()
@@ -231,5 +269,5 @@ class ExtraNode:
             self.kill()
 
     def _wait(self) -> None:
-        for process in self._processes:
+        for process in self._processes.values():
             process.wait(DEADLINE_S)

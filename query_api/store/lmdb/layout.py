@@ -7,6 +7,7 @@ binding    "binding" -> cluster id, topic and topic id as JSON
 """
 
 import json
+import os
 from pathlib import Path
 
 import lmdb
@@ -16,21 +17,25 @@ from include.position import Offsets
 from query_api.store.base import Binding, ChangelogPosition
 
 DATA_FILE = "data.mdb"
+LOCK_FILE = "lock.mdb"
 POSITIONS = b"positions"
 SCHEMAS = b"schemas"
 BINDING = b"binding"
 OTHER_DATABASES = 3
-# LMDB raises these for a corrupt file. Its other errors do not indicate damage.
+# LMDB raises these for a corrupt file. Its other errors do not indicate damage: the disk is full, or fails.
 DAMAGE = (
     lmdb.CorruptedError,
     lmdb.PageNotFoundError,
     lmdb.InvalidError,
-    lmdb.PanicError,
     lmdb.VersionMismatchError,
 )
 # Each HTTP worker thread occupies a slot while it reads.
 MAX_READERS = 2048
 SPARE_READ_TRANSACTIONS = 64
+# LMDB needs a cache line for each slot, and a header.
+LOCK_FILE_BYTES = MAX_READERS * 64 + 4096
+# The unit of st_blocks in the result of stat(2).
+STAT_BLOCK_BYTES = 512
 # LMDB's compiled-in limit.
 MAX_KEY_BYTES = 511
 
@@ -51,6 +56,24 @@ def open_environment(path: Path, *, map_size_bytes: int, partitions: int, readon
         readahead=False,
         meminit=False,
     )
+
+
+def allocate_lock_file(path: Path) -> None:
+    """Give the file with the readers' slots all of its space before LMDB opens it; raises OSError when the disk is full.
+
+    LMDB maps the file and leaves it sparse. The kernel kills a process that touches a new page of a mapped file on a full disk.
+    """
+    lock_file = path / LOCK_FILE
+    if not hasattr(os, "posix_fallocate"):
+        return
+    status = lock_file.stat() if lock_file.exists() else None
+    if status is not None and status.st_blocks * STAT_BLOCK_BYTES >= status.st_size:
+        # Not opened here: closing it would release the locks that this process holds on it, if it reads the store as well.
+        return
+    # Other processes may have mapped an existing file: it keeps its size.
+    size = status.st_size if status is not None else LOCK_FILE_BYTES
+    with lock_file.open("ab") as file:
+        os.posix_fallocate(file.fileno(), 0, size)
 
 
 def partition_database(partition: int) -> bytes:

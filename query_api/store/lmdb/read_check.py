@@ -1,9 +1,12 @@
 """Reads a whole store and checks it: `python -m query_api.store.lmdb.read_check PATH`.
 
-Exits with 0 when every record, position and schema is what was written. Run it in a separate process, as integrity.py does: reading
-a damaged file can kill the process.
+Exits with 0 when every record, position and schema is what was written, with DAMAGED when one is not, and with another status
+when the store could not be read for another reason. Run it in a separate process, as integrity.py does: reading a damaged file can
+kill the process.
 """
 
+import errno
+import os
 import sys
 from pathlib import Path
 
@@ -13,6 +16,21 @@ from query_api.store.lmdb import layout
 from query_api.store.lmdb.record_format import BadRecordError, unpack
 
 MAX_DATABASES = 2048
+DAMAGED = 3
+NOT_CHECKED = 4
+# The machine lacks something, which says nothing about the store.
+OUT_OF_RESOURCES = frozenset(
+    {
+        errno.ENOMEM,
+        errno.ENOSPC,
+        errno.EDQUOT,
+        errno.EMFILE,
+        errno.ENFILE,
+        errno.EAGAIN,
+        errno.EACCES,
+        errno.EPERM,
+    }
+)
 
 
 def read_everything(path: Path) -> int:
@@ -56,10 +74,22 @@ def main() -> int:
     """Check the store whose path is given on the command line."""
     try:
         read_everything(Path(sys.argv[1]))
-    except (lmdb.Error, BadRecordError, ValueError, KeyError, TypeError, OSError) as error:
+    except (lmdb.Error, OSError, MemoryError) as error:
         sys.stderr.write(f"{error}\n")
-        return 1
+        return NOT_CHECKED if _is_out_of_resources(error) else DAMAGED
+    except (BadRecordError, ValueError, KeyError, TypeError) as error:
+        sys.stderr.write(f"{error}\n")
+        return DAMAGED
     return 0
+
+
+def _is_out_of_resources(error: Exception) -> bool:
+    if isinstance(error, OSError):
+        return error.errno in OUT_OF_RESOURCES
+    # LMDB gives the reason of the operating system as text only.
+    return isinstance(error, MemoryError | lmdb.MemoryError) or any(
+        os.strerror(number) in str(error) for number in OUT_OF_RESOURCES
+    )
 
 
 if __name__ == "__main__":

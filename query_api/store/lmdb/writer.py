@@ -1,13 +1,16 @@
 """The writer of an LMDB store: records, positions and schemas in one transaction."""
 
 import json
+import os
 import shutil
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import lmdb
 
-from query_api.errors import StoreDamagedError, StoreFullError
+from include.files import NO_SPACE
+from query_api.errors import StoreDamagedError, StoreFullError, StoreWriteError
 from query_api.store.base import Binding, Change, ChangelogPosition
 from query_api.store.changes import newest_changes
 from query_api.store.lmdb import layout
@@ -19,7 +22,8 @@ MIN_FREE_BYTES = 64 * 1024 * 1024
 class LmdbWriter:
     """The only writer of the store at `path`; creates it if it does not exist. Not thread-safe.
 
-    Any method raises StoreDamagedError when LMDB finds its file corrupt.
+    Any method raises StoreDamagedError when LMDB finds its file corrupt, StoreFullError when the disk is full, and StoreWriteError
+    when LMDB fails otherwise: the store must then be opened again.
     """
 
     max_key_bytes = layout.MAX_KEY_BYTES
@@ -27,18 +31,37 @@ class LmdbWriter:
     def __init__(self, path: Path, *, map_size_bytes: int, partitions: int) -> None:
         self._path = path
         path.mkdir(parents=True, exist_ok=True)
-        try:
+        with self._errors():
+            layout.allocate_lock_file(path)
             self._environment = layout.open_environment(
                 path, map_size_bytes=map_size_bytes, partitions=partitions, readonly=False
             )
-            self._positions = self._environment.open_db(layout.POSITIONS)
-            self._schemas = self._environment.open_db(layout.SCHEMAS)
-            self._binding = self._environment.open_db(layout.BINDING)
-            self._records = {
-                p: self._environment.open_db(layout.partition_database(p)) for p in range(partitions)
-            }
+            try:
+                self._open_databases(partitions)
+            except lmdb.Error:
+                self._environment.close()  # a process can open an environment only once
+                raise
+
+    def _open_databases(self, partitions: int) -> None:
+        self._positions = self._environment.open_db(layout.POSITIONS)
+        self._schemas = self._environment.open_db(layout.SCHEMAS)
+        self._binding = self._environment.open_db(layout.BINDING)
+        self._records = {
+            p: self._environment.open_db(layout.partition_database(p)) for p in range(partitions)
+        }
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        """Translate LMDB's errors."""
+        try:
+            yield
         except layout.DAMAGE as error:
-            raise StoreDamagedError.at(path, str(error)) from error
+            raise StoreDamagedError.at(self._path, str(error)) from error
+        except lmdb.MapFullError:
+            raise
+        except (lmdb.Error, OSError) as error:
+            kind = StoreFullError if _is_full(error) else StoreWriteError
+            raise kind.at(self._path, error) from error
 
     def commit(
         self,
@@ -86,16 +109,10 @@ class LmdbWriter:
         """Run a write transaction; when the map is full, double it and retry."""
         while True:
             try:
-                with self._environment.begin(write=True) as transaction:
+                with self._errors(), self._environment.begin(write=True) as transaction:
                     write(transaction)
             except lmdb.MapFullError:
                 self._grow()
-            except layout.DAMAGE as error:
-                raise StoreDamagedError.at(self._path, str(error)) from error
-            except lmdb.Error as error:
-                if "No space left" in str(error):
-                    raise StoreFullError.at(self._path, str(error)) from error
-                raise
             else:
                 return
 
@@ -114,11 +131,8 @@ class LmdbWriter:
         return {int(k): layout.load_position(v) for k, v in self._items(self._positions)}
 
     def _items(self, database: "lmdb._Database") -> list[tuple[bytes, bytes]]:
-        try:
-            with self._environment.begin(db=database) as transaction:
-                return list(transaction.cursor())
-        except layout.DAMAGE as error:
-            raise StoreDamagedError.at(self._path, str(error)) from error
+        with self._errors(), self._environment.begin(db=database) as transaction:
+            return list(transaction.cursor())
 
     def binding(self) -> Binding | None:
         """Return the changelog incarnation that the store was filled from; None for a new store."""
@@ -145,24 +159,33 @@ class LmdbWriter:
 
     def record_count(self) -> int:
         """Return the number of records over all partitions."""
-        with self._environment.begin() as transaction:
+        with self._errors(), self._environment.begin() as transaction:
             return sum(transaction.stat(database)["entries"] for database in self._records.values())
 
     def housekeep(self) -> None:
         """Free the slots of killed readers, which prevent old pages from being reused."""
-        self._environment.reader_check()
+        with self._errors():
+            self._environment.reader_check()
 
     def close(self, *, sync: bool = True) -> None:
         """Close the store; with `sync`, flush its file to disk first."""
         try:
             if sync:
-                self._environment.sync(True)  # noqa: FBT003 - the parameter's name differs between versions
+                with self._errors():
+                    self._environment.sync(True)  # noqa: FBT003 - the parameter's name differs between versions
         finally:
             self._environment.close()
 
 
 def _get_one(cursor: "lmdb.Cursor[bytes]", keys: list[bytes]) -> dict[bytes, bytes]:
     return {key: cursor.value() for key in keys if cursor.set_key(key)}
+
+
+def _is_full(error: lmdb.Error | OSError) -> bool:
+    """Whether an error says that the disk, or the user's share of it, is full; LMDB gives the reason as text only."""
+    if isinstance(error, OSError):
+        return error.errno in NO_SPACE
+    return any(os.strerror(number) in str(error) for number in NO_SPACE)
 
 
 def _ignore(_: object) -> None:

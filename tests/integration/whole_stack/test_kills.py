@@ -1,17 +1,24 @@
 """After a kill -9 of a server while events arrive, every balance is exact again on both nodes, without an operator.
 
-`test_airflow_supervision.py` tests the same for Airflow's processes and the stream driver.
+While the stream driver is paused, the nodes say that their answers are old. `test_airflow_supervision.py` tests the same for Airflow's processes and the stream driver.
 """
 
 import os
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 
+import httpx
 import psutil
 import pytest
 
+from include.nodes.peers import LAG_HEADER
 from include.settings import Settings
+from include.stream.query_reports import FRESH_S
+from include.stream.status import read_stream_status
 from stack.launchers import stream_driver
 from stack.supervision.supervisor import Supervisor
+from tests.support.local_http import HTTP
 from tests.support.stream_events import Ledger
 from tests.support.stream_process import EventSource
 from tests.support.waiting import wait_until
@@ -66,3 +73,46 @@ def test_balances_are_exact_after_a_kill(
         RECOVERY_TIMEOUT_S,
         poll_s=0.5,
     )
+
+
+@contextmanager
+def paused_driver(settings: Settings) -> Iterator[None]:
+    """Pause the JVM and the Python process of the stream driver during a block."""
+    driver = stream_driver.running(settings.home)
+    assert driver is not None
+    jvm, python = driver.process(), driver.python()
+    assert jvm is not None
+    assert python is not None
+    for process in (jvm, python):
+        process.suspend()
+    try:
+        yield
+    finally:
+        for process in (jvm, python):
+            process.resume()
+
+
+def get(port: int, path: str) -> httpx.Response:
+    return HTTP.get(f"http://127.0.0.1:{port}{path}")
+
+
+def readiness(settings: Settings) -> set[str]:
+    return {get(port, "/readyz").json()["status"] for port in settings.query_ports}
+
+
+def test_answers_say_that_they_are_old_while_the_driver_is_paused(
+    full_stack: Settings, source: EventSource, ledger: Ledger
+) -> None:
+    wait_until(lambda: readiness(full_stack) == {"ready"}, "both nodes are ready", RECOVERY_TIMEOUT_S)
+    with paused_driver(full_stack):
+        events = ledger.random_events(84)
+        source.append(events)
+
+        wait_until(lambda: readiness(full_stack) == {"degraded"}, "both nodes are degraded", 60)
+        for port in full_stack.query_ports:
+            answer = get(port, f"/api/customers.getBalance?customerId={events[0].customerId}")
+            assert int(answer.headers[LAG_HEADER]) > FRESH_S * 1000 - 2000
+        (version,) = (v for v in read_stream_status(full_stack).versions if v.stage == "live")
+        assert (version.still_s or 0) > FRESH_S - 2
+    wait_until(lambda: ledger.is_answered(full_stack), "balances are exact", RECOVERY_TIMEOUT_S, poll_s=0.5)
+    wait_until(lambda: readiness(full_stack) == {"ready"}, "both nodes are ready again", RECOVERY_TIMEOUT_S)

@@ -1,1 +1,1 @@
-"""Faults that tests cause: records of other programs, broken connections, full disks."""
+"""Faults that tests inject into real servers: records of other programs, a network that stops, a full disk."""

@@ -123,6 +123,20 @@ def test_status_says_that_dead_letters_are_stuck() -> None:
 
 
 @pytest.mark.parametrize(
+    ("still_s", "text"), [(None, "7 behind"), (61.5, "7 behind, standing still for 1 min")]
+)
+def test_status_says_that_folds_stand_still(still_s: float | None, text: str) -> None:
+    version = {"read_model": "balance", "version": 1, "stage": "live", "events": 9, "events_behind": 7}
+    console = Console(width=100)
+
+    with console.capture() as capture:
+        console.print(stream_table({"state": "running", "versions": ({**version, "still_s": still_s},)}))
+
+    *_, line = capture.get().splitlines()
+    assert line.rstrip().endswith(text)
+
+
+@pytest.mark.parametrize(
     ("words", "names", "options"),
     [
         ([], ["one", "two"], []),

@@ -2,12 +2,22 @@
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from include.files import FileLock, FileLockedError, file_lock, holder_of, is_locked, write_atomically
+from include.files import (
+    FileLock,
+    FileLockedError,
+    file_lock,
+    holder_of,
+    is_locked,
+    write_atomically,
+    write_without_space,
+)
 from include.settings import CHECKOUT
+from tests.support.faults.small_disk import SmallDisk, small_disk
 from tests.support.repetition import repeated
 
 # argv: the file, and whether the lock survives the exec of `sleep`.
@@ -77,6 +87,38 @@ def test_a_lock_survives_an_exec_only_if_requested(tmp_path: Path, *, survives_e
             process.kill()
     with file_lock(path, wait_s=10):
         pass
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[SmallDisk]:
+    with small_disk(tmp_path / "disk", size_mb=1) as mounted:
+        yield mounted
+
+
+def test_file_is_replaced_on_a_full_disk_if_it_fits(disk: SmallDisk) -> None:
+    path = disk.path / "file"
+    write_without_space(path, b"first", reserve=16)
+    disk.fill()
+
+    write_without_space(path, b"the second", reserve=16)
+    assert path.read_bytes() == b"the second".ljust(16)
+    with pytest.raises(OSError, match="No space left"):
+        write_without_space(path, b"longer than its reserve", reserve=16)
+    with pytest.raises(OSError, match="No space left"):
+        write_without_space(disk.path / "another", b"first", reserve=16)
+    assert path.read_bytes() == b"the second".ljust(16), "a write that fails changes nothing"
+
+    disk.free()
+    write_without_space(path, b"longer than its reserve", reserve=16)
+    assert path.read_bytes() == b"longer than its reserve".ljust(32)
+    assert [file.name for file in disk.path.iterdir()] == ["file"]
+
+
+def test_lock_is_taken_on_a_full_disk(disk: SmallDisk) -> None:
+    disk.fill()
+
+    with file_lock(disk.path / "lock"):
+        assert is_locked(disk.path / "lock")
 
 
 def test_readers_see_whole_contents_while_a_file_is_replaced(tmp_path: Path) -> None:

@@ -1,9 +1,11 @@
 """The published state round-trips through its file; a broken file is ignored."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from query_api.cluster import node_state
 from query_api.cluster.node_state import ModelState, NodeState, NodeStateWatch, PartitionState, VersionState
+from tests.support.faults.small_disk import small_disk
 
 STATE = NodeState(
     node="node-1",
@@ -35,9 +37,25 @@ def test_state_round_trips(tmp_path: Path) -> None:
 
 def test_broken_file_is_ignored(tmp_path: Path) -> None:
     assert node_state.read(tmp_path) is None
-    (tmp_path / node_state.FILE_NAME).write_text('{"node": 1')
+    node_state.write(tmp_path, STATE)
+    path = tmp_path / node_state.FILE_NAME
+    good = path.read_bytes()
+    for broken in (b"", b'{"node": 1', good[:50], good.replace(b"node-1", b"node-2", 1)):
+        path.write_bytes(broken)
+        assert node_state.read(tmp_path) is None
 
-    assert node_state.read(tmp_path) is None
+
+def test_heartbeat_needs_no_space(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", size_mb=1) as disk:
+        node_state.write(disk.path, STATE)
+        watch = NodeStateWatch(disk.path, check_s=0)
+        assert watch.current() == STATE
+        disk.fill()
+        longer = replace(STATE, written_at=STATE.written_at + 1, waiting_for="space" * 100)
+
+        node_state.write(disk.path, longer)
+
+        assert watch.current() == longer
 
 
 def test_watch_sees_a_new_state_and_keeps_the_last_good_one(tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ def test_waiting_for_the_registry_ends_when_the_follower_is_stopped(tmp_path: Pa
     consumer: Any = OneRecord()
     registry: Any = UnavailableRegistry()
     follower = ChangelogFollower(
-        "topic", store, consumer, registry, release_grace_s=0, previously_ready=(), on_change=lambda: None
+        "topic", store, consumer, registry, release_grace_s=0, previously_ready={}, on_change=lambda: None
     )
     follower.set_target(frozenset({0}))
     ended: list[Exception] = []

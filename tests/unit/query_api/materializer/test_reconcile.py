@@ -13,6 +13,7 @@ from query_api.materializer.reconcile import (
     previous_state,
     target_partitions,
     versions_to_follow,
+    with_standstill,
 )
 from query_api.store.base import Binding
 
@@ -27,7 +28,7 @@ VIEW = ClusterView(
     versions={"balance": first_version("balance", 1)},
     topics=TOPICS,
     routing=RoutingTable(OWNERS, {ME: "me", OTHER: "other"}),
-    source_ends={("balance", p): 10 for p in range(4)},
+    ends={("balance", p): 10 for p in range(4)} | {("balance.v1.changelog", p): 7 for p in range(4)},
 )
 
 
@@ -38,6 +39,7 @@ class Follower:
     followed: dict[int, PartitionState] | None
     records: int = 3
     bad_records: int = 1
+    write_error: str = ""
 
     def partitions(self) -> dict[int, PartitionState] | None:
         """Return the followed partitions."""
@@ -91,6 +93,31 @@ def test_followed_partitions_are_in_the_state() -> None:
     version = state_of(follower=Follower(held)).models["balance"].versions[1]
 
     assert version == VersionState(1, "live", "balance.v1.changelog", held, bad_records=1, records=3)
+
+
+def test_ends_of_the_source_are_in_the_state() -> None:
+    assert state_of().models["balance"].source_ends == dict.fromkeys(range(4), 10)
+
+
+def test_answers_are_as_old_as_the_standstill_of_their_folds() -> None:
+    held = {p: PartitionState(is_ready=True, confirmed_at=at, as_of=at) for p, at in ((0, 100.0), (1, 50.0))}
+    state = state_of(follower=Follower(held))
+
+    version = with_standstill(state, {("balance", 1): 80.0}).models["balance"].versions[1]
+
+    assert version.still_since == 80.0
+    assert {p: s.as_of for p, s in version.partitions.items()} == {0: 80.0, 1: 50.0}
+    assert {p: s.confirmed_at for p, s in version.partitions.items()} == {0: 100.0, 1: 50.0}
+    assert with_standstill(state, {("balance", 2): 80.0}) == state
+
+
+def test_store_that_cannot_be_written_is_in_the_state_while_it_is_opened_too() -> None:
+    before = state_with({0: PartitionState(is_ready=True)})
+
+    opening = state_of(previous=before, follower=Follower(None, write_error="full"))
+
+    version = opening.models["balance"].versions[1]
+    assert (version.write_error, version.partitions) == ("full", {0: PartitionState(is_ready=True)})
 
 
 def state_with(held: dict[int, PartitionState], **fields: Any) -> NodeState:  # noqa: ANN401 - a state's own fields

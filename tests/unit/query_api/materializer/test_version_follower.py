@@ -1,8 +1,9 @@
 """A version's thread rejects an unusable store, and reports its last partitions while it ends."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from confluent_kafka import Consumer
@@ -13,13 +14,15 @@ from query_api.errors import StoreUnusableError
 from query_api.materializer import version_follower
 from query_api.materializer.version_follower import VersionFollower, VersionReference
 from query_api.store.base import Binding, Change, ChangelogPosition
-from query_api.store.directory import StoreDirectory
+from query_api.store.directory import MAX_ATTEMPTS, StoreDirectory
 from query_api.store.lmdb.backend import LmdbBackend
 from tests.support.waiting import wait_until
 
 BINDING = Binding("cluster", "balance.v1.changelog", "topic id")
 REFERENCE = VersionReference("balance", 1, "balance.v1.changelog", 1, BINDING)
 DEADLINE_S = 30.0
+# Partition 0, and when its end was last confirmed.
+READY = {0: 1000.0}
 
 
 @pytest.fixture
@@ -35,7 +38,7 @@ def filled(directory: StoreDirectory) -> StoreDirectory:
     return directory
 
 
-def start(directory: StoreDirectory, previously_ready: tuple[int, ...] = (0,)) -> VersionFollower:
+def start(directory: StoreDirectory, previously_ready: Mapping[int, float] = READY) -> VersionFollower:
     """Start a follower without a broker; it has the store's partitions."""
     settings = Settings.of(kafka_bootstrap="127.0.0.1:1")
     version = VersionFollower(
@@ -45,9 +48,9 @@ def start(directory: StoreDirectory, previously_ready: tuple[int, ...] = (0,)) -
     return version
 
 
-@pytest.mark.parametrize("previously_ready", [(), (0,)])
+@pytest.mark.parametrize("previously_ready", [{}, READY])
 def test_unusable_store_is_left_for_the_materializer_to_remove(
-    filled: StoreDirectory, previously_ready: tuple[int, ...]
+    filled: StoreDirectory, previously_ready: dict[int, float]
 ) -> None:
     (filled.path("balance", 1) / "damaged").write_text("found by a reader")
 
@@ -64,6 +67,17 @@ def test_no_empty_store_is_created_while_workers_assume_a_complete_one(directory
 
     assert isinstance(version.failure, StoreUnusableError)
     assert directory.stored_versions() == []
+
+
+def test_error_that_is_not_damage_is_not_counted_as_a_failed_open(
+    filled: StoreDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(version_follower, "changelog_consumer", Mock(side_effect=RuntimeError("no consumer")))
+
+    for _ in range(MAX_ATTEMPTS + 1):
+        version = start(filled)
+        version.join(DEADLINE_S)
+        assert isinstance(version.failure, RuntimeError)
 
 
 class SlowlyClosing(Consumer):
@@ -103,7 +117,9 @@ def test_partitions_can_be_read_while_the_follower_closes(
     version.end()
     assert slowly_closing.is_closed.wait(DEADLINE_S)
 
-    assert version.partitions() == {0: PartitionState(is_ready=True, end_offset=-1001)}
+    assert version.partitions() == {
+        0: PartitionState(is_ready=True, end_offset=-1001, confirmed_at=1000.0, as_of=1000.0)
+    }
     slowly_closing.may_return.set()
     version.join(DEADLINE_S)
     assert (version.is_alive(), version.failure) == (False, None)
@@ -119,4 +135,4 @@ def test_store_is_synced_on_close_unless_it_will_be_removed(
     version.end(discard=discard)
     version.join(DEADLINE_S)
 
-    assert (filled.path("balance", 1) / "incarnation").read_text().endswith(f" {ending}")
+    assert (filled.path("balance", 1) / "incarnation").read_text().split()[1:] == [ending, "0"]

@@ -2,7 +2,8 @@
 
 from dataclasses import replace
 
-from include.stream.status import QueryStatus, StreamStatus, StuckDeadLetters, VersionStatus
+from include.stream.query_reports import QueryStatus
+from include.stream.status import StreamStatus, StuckDeadLetters, VersionStatus
 from query_api.metrics.stream_metrics import stream_exposition
 
 VERSION = VersionStatus("balance", 1, "live", "balance", 1_000, 7, 2.5, 0.1, 3)
@@ -22,6 +23,16 @@ def test_every_metric_has_its_labels() -> None:
     assert 'foldlake_stream_dead_letters{source_topic="balance"} 3.0' in lines
     assert 'foldlake_stream_state_rows{phase="real time",query="balance/v1"} 42.0' in lines
     assert 'foldlake_stream_query_restarts{phase="real time",query="balance/v1"} 2.0' in lines
+
+
+def test_folds_that_stand_still_are_measured() -> None:
+    still = replace(STATUS, versions=(replace(VERSION, still_s=61.5), replace(VERSION, version=2)))
+
+    lines = stream_exposition(still).decode().splitlines()
+
+    name = "foldlake_stream_standing_still_seconds"
+    assert f'{name}{{read_model="balance",stage="live",version="1"}} 61.5' in lines
+    assert f'{name}{{read_model="balance",stage="live",version="2"}} 0.0' in lines
 
 
 def test_a_stopped_stream_is_down() -> None:

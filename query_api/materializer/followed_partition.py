@@ -1,0 +1,68 @@
+"""A changelog partition that a follower reads: its position, whether it is ready, and when its end was last confirmed."""
+
+import time
+from dataclasses import dataclass, field
+
+from query_api.cluster.node_state import PartitionState
+from query_api.store.base import ChangelogPosition
+
+
+@dataclass
+class FollowedPartition:
+    """A partition being followed.
+
+    ready_offset: the changelog's end offset when following started; from this offset the partition is ready. None: unknown.
+    released_at: when the partition was last removed from the target, by the monotonic clock.
+    confirmed_at: Unix time in seconds of the last read of the partition's end that the position has reached since. A partition
+        that becomes ready has reached an end that was read after following started, so it begins with that time.
+    """
+
+    position: ChangelogPosition
+    is_ready: bool = False
+    ready_offset: int | None = None
+    released_at: float | None = None
+    confirmed_at: float = field(default_factory=time.time)
+    _awaited: tuple[int, float] | None = None
+
+    @classmethod
+    def from_beginning(cls) -> "FollowedPartition":
+        """Return a partition of which nothing has been read."""
+        return cls(ChangelogPosition(0, time.time()))
+
+    def observe_end(self, end: int, read_at: float) -> None:
+        """Note that the partition ended at offset `end` when that was asked for at `read_at`.
+
+        While the position is below an end that was read earlier, newer ends are ignored: under continuous writes, the position
+        would reach none of them.
+        """
+        self.confirm()
+        if self.position.next_offset >= end:
+            self.confirmed_at = max(self.confirmed_at, read_at)
+        elif self._awaited is None:
+            self._awaited = (end, read_at)
+
+    def became_ready(self, end: int, *, is_at_end: bool) -> bool:
+        """Note what is known about the partition's end; return whether the partition becomes ready with that.
+
+        end: its end offset as last fetched; negative while unknown. is_at_end: whether the position has just reached the end.
+        """
+        if self.is_ready:
+            return False
+        if self.ready_offset is None and end >= 0:
+            self.ready_offset = end
+        self.is_ready = is_at_end or (
+            self.ready_offset is not None and self.position.next_offset >= self.ready_offset
+        )
+        return self.is_ready
+
+    def state(self, partition: int, end: int) -> PartitionState:
+        """Return the state to publish; `partition` is its number, `end` its end offset as last fetched."""
+        self.confirm()
+        folded = self.position.folded.of(partition)
+        return PartitionState(self.is_ready, end, folded, self.confirmed_at, as_of=self.confirmed_at)
+
+    def confirm(self) -> None:
+        """Adopt the time of an end that the position has reached since it was read."""
+        if self._awaited is not None and self.position.next_offset >= self._awaited[0]:
+            self.confirmed_at = max(self.confirmed_at, self._awaited[1])
+            self._awaited = None

@@ -1,0 +1,87 @@
+"""A node that alone loses Kafka: other nodes answer for it, its own answers say how old they are, and in the end it is not ready."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from urllib.parse import quote
+
+import pytest
+
+from include.nodes.peers import LAG_HEADER
+from tests.support.faults.kafka_proxy import KafkaProxy, kafka_proxy
+from tests.support.node_stack import ExtraNode, NodeStack
+from tests.support.temporary_stack import free_ports
+from tests.support.waiting import wait_until
+
+NAME = "node-5"
+MAX_AGE_S = 9.0
+SESSION_TIMEOUT_S = 6
+
+
+@dataclass(frozen=True)
+class LonelyNode:
+    """A node that reaches Kafka through a proxy, and a customer whose balance it owns."""
+
+    node: ExtraNode
+    proxy: KafkaProxy
+    customer: str
+
+    @property
+    def path(self) -> str:
+        """The path of the customer's balance."""
+        return f"/api/customers.getBalance?customerId={quote(self.customer, safe='')}"
+
+    def own_lag_ms(self) -> int:
+        """Return how old the node's own answer for the customer can be."""
+        return int(self.node.own_answer(self.path).headers[LAG_HEADER])
+
+
+@pytest.fixture
+def lonely(nodes: NodeStack) -> Iterator[LonelyNode]:
+    """A third node; its connections to Kafka go through a proxy."""
+    assert nodes.servers is not None
+    port, proxy_port = free_ports(2)
+    with kafka_proxy(nodes.servers.kafka.port, proxy_port) as proxy:
+        node = ExtraNode(
+            nodes.settings, NAME, port, kafka_bootstrap=proxy.bootstrap_servers, node_max_age_s=MAX_AGE_S
+        )
+        try:
+            wait_until(lambda: nodes.is_settled(port), "it owns a partition")
+            yield LonelyNode(node, proxy, nodes.owned_customer(port))
+        finally:
+            node.kill()
+    wait_until(nodes.is_settled, "its partitions are owned by others")
+
+
+@pytest.mark.parametrize("lose_kafka", [KafkaProxy.stop_forwarding, KafkaProxy.refuse])
+def test_node_that_alone_loses_kafka_asks_a_node_that_has_not(
+    nodes: NodeStack, lonely: LonelyNode, lose_kafka: Callable[[KafkaProxy], None]
+) -> None:
+    customer, node = lonely.customer, lonely.node
+    before = nodes.balance(node.port, customer)
+    assert (before.headers["Foldlake-Node"], before.headers["Foldlake-Role"]) == (NAME, "owner")
+    assert nodes.get(node.port, "/readyz").json()["status"] == "ready"
+
+    lose_kafka(lonely.proxy)
+    nodes.put(customer, nodes.expected[customer] + Decimal("1.00"))
+    nodes.writer.flush()
+
+    after = f'{{"amount":{nodes.expected[customer]}}}'
+    wait_until(lambda: nodes.balance(node.port, customer).text == after, "another node answers for it", 40)
+    answer = nodes.balance(node.port, customer)
+    assert answer.headers["Foldlake-Node"] != NAME
+    assert int(answer.headers[LAG_HEADER]) < SESSION_TIMEOUT_S * 1000
+    own = node.own_answer(lonely.path)
+    assert (own.status_code, own.text) == (200, before.text), "it still answers when no other node does"
+    assert int(own.headers[LAG_HEADER]) > SESSION_TIMEOUT_S * 1000
+    assert own.headers["Foldlake-As-Of"] == node.own_answer(lonely.path).headers["Foldlake-As-Of"]
+
+    wait_until(lambda: lonely.own_lag_ms() > MAX_AGE_S * 1000, "its answers are older than the limit", 20)
+    readyz = nodes.get(node.port, "/readyz")
+    assert readyz.status_code == 503
+    assert "FOLDLAKE_NODE_MAX_AGE_S" in readyz.text
+    assert all(nodes.is_ready(port) for port in nodes.ports), "the other nodes are ready"
+
+    lonely.proxy.forward()
+    wait_until(lambda: nodes.is_ready(node.port), "it is ready again")
+    wait_until(lambda: nodes.wrong((node.port,)) == [], "its answers are exact")

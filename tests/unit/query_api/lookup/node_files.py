@@ -1,0 +1,81 @@
+"""A node's files, as its materializer writes them, for the tests of lookups."""
+
+import time
+from dataclasses import replace
+from datetime import UTC, datetime
+from decimal import Decimal
+from io import BytesIO
+
+import fastavro
+
+from include.kafka.wire_format import header
+from include.read_models.balance.model import READ_MODEL
+from include.settings import Settings
+from query_api.cluster import node_state
+from query_api.cluster.node_state import ModelState, NodeState, PartitionState, VersionState
+from query_api.store.base import Binding, Change, ChangelogPosition
+from query_api.store.directory import StoreDirectory
+from query_api.store.lmdb.backend import LmdbBackend
+
+KEY = b"you"
+RECORD = {
+    "amount": Decimal("5.00"),
+    "event_count": 3,
+    "source_partition": 0,
+    "source_offset": 42,
+    "occurred_on": datetime(2026, 1, 2, tzinfo=UTC),
+}
+SCHEMA_ID = 7
+
+
+def value() -> bytes:
+    buffer = BytesIO()
+    buffer.write(header(SCHEMA_ID))
+    fastavro.schemaless_writer(buffer, fastavro.parse_schema(READ_MODEL.state_schema.parsed()), RECORD)
+    return buffer.getvalue()
+
+
+class NodeFiles:
+    """The files of a node."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._directory = StoreDirectory(settings.store_dir, LmdbBackend(64 * 1024 * 1024))
+
+    def create_store(self, version: int, changes: list[Change]) -> None:
+        """Create a version's store; if it has records, with their schema."""
+        changelog = Binding("cluster", f"balance.v{version}.changelog", "topic id")
+        store = self._directory.open_writer("balance", version, 1, changelog)
+        if changes:
+            schemas = {SCHEMA_ID: READ_MODEL.state_schema.text}
+            store.commit({0: changes}, {0: ChangelogPosition(len(changes), time.time())}, schemas)
+        store.close()
+
+    def remove_store(self, version: int) -> None:
+        """Remove a version's store."""
+        self._directory.discard("balance", version)
+
+    def replace_store(self, version: int) -> None:
+        """Replace a version's store with an empty one."""
+        self.remove_store(version)
+        self.create_store(version, [])
+
+    def publish(
+        self, *versions: int, confirmed_s_ago: float = 0.0, standby: str | None = None, is_owner: bool = True
+    ) -> None:
+        """Write the node's state: it has the only partition of these versions, the first of which is live.
+
+        confirmed_s_ago: when the end of each partition was last confirmed. standby: URL of another node. is_owner: whether
+            it owns the partition; otherwise no node does.
+        """
+        at = time.time() - confirmed_s_ago
+        partition = PartitionState(is_ready=True, confirmed_at=at, as_of=at)
+        held = {n: VersionState(n, "live", f"balance.v{n}.changelog", {0: partition}) for n in versions}
+        url = self._settings.node.advertised_url
+        owned, owners = (frozenset({0}), {0: url}) if is_owner else (frozenset(), {})
+        model = ModelState(
+            "balance", "balance", 1, 1, versions[0], held, owned, owners=owners, standbys={0: (url,)}
+        )
+        nodes = {} if standby is None else {standby: "standby"}
+        state = NodeState(self._settings.node.name, url, nodes=nodes, models={"balance": model})
+        node_state.write(self._settings.store_dir, replace(state, written_at=time.time()))

@@ -1,0 +1,153 @@
+"""A node that has not confirmed its partition's end recently asks another node first, and answers itself if that has not either."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from include.nodes.peers import HOP_ANY, LAG_HEADER, REASON_HEADER, PeerResponse, Peers
+from include.settings import Settings
+from query_api.lookup.local_lookup import LocalAnswer, LocalLookup
+from query_api.lookup.lookup_failures import FailureReason
+from query_api.lookup.lookups import Lookups
+from query_api.store.base import Change
+from tests.unit.query_api.lookup.node_files import KEY, NodeFiles, value
+
+OUTDATED_S, RECENT_S = 7.0, 5.0
+TARGET = "/lookup"
+
+
+class OtherNode(ThreadingHTTPServer):
+    """Another node, which answers every lookup in the same way, and counts the lookups."""
+
+    def __init__(self, status: int, headers: Mapping[str, str]) -> None:
+        self.hops: list[str | None] = []
+        hops = self.hops
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self) -> None:
+                hops.append(self.headers.get("Foldlake-Hop"))
+                self.send_response(status)
+                for name, text in {"Content-Length": "2", **headers}.items():
+                    self.send_header(name, text)
+                self.end_headers()
+                self.wfile.write(b"{}")
+
+            def log_message(self, *_: object) -> None:
+                """Log nothing."""
+
+        super().__init__(("127.0.0.1", 0), Handler)
+
+    @property
+    def url(self) -> str:
+        """Its URL."""
+        return f"http://127.0.0.1:{self.server_address[1]}"
+
+
+@contextmanager
+def other_node(status: int = 200, headers: Mapping[str, str] | None = None) -> Iterator[OtherNode]:
+    with OtherNode(status, headers or {}) as server:
+        thread = Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings.of(home=tmp_path)
+
+
+@pytest.fixture
+def node(settings: Settings) -> NodeFiles:
+    node = NodeFiles(settings)
+    node.create_store(1, [Change(KEY, 3, 0, value())])
+    return node
+
+
+def answer(settings: Settings, hop: str | None = None) -> LocalAnswer | PeerResponse:
+    """Look the key up."""
+    local = LocalLookup(settings.store_dir, settings.node)
+    return Lookups(local, Peers()).answer(local.place("balance", KEY), TARGET, hop)
+
+
+@pytest.mark.parametrize("status", [200, 404])
+@pytest.mark.parametrize("is_owner", [True, False])
+def test_current_answer_of_another_node_is_preferred_to_an_outdated_one(
+    settings: Settings, node: NodeFiles, status: int, *, is_owner: bool
+) -> None:
+    with other_node(status, {LAG_HEADER: "900"}) as other:
+        node.publish(1, confirmed_s_ago=OUTDATED_S, standby=other.url, is_owner=is_owner)
+
+        found = answer(settings)
+
+    assert isinstance(found, PeerResponse)
+    assert (found.status, other.hops) == (status, [HOP_ANY])
+
+
+def test_recently_confirmed_owner_asks_no_other_node(settings: Settings, node: NodeFiles) -> None:
+    with other_node(headers={LAG_HEADER: "900"}) as other:
+        node.publish(1, confirmed_s_ago=RECENT_S, standby=other.url)
+
+        assert isinstance(answer(settings), LocalAnswer)
+
+    assert other.hops == []
+
+
+def test_request_from_another_node_is_answered_locally(settings: Settings, node: NodeFiles) -> None:
+    with other_node(headers={LAG_HEADER: "900"}) as other:
+        node.publish(1, confirmed_s_ago=OUTDATED_S, standby=other.url)
+
+        assert isinstance(answer(settings, HOP_ANY), LocalAnswer)
+
+    assert other.hops == [], "a request is proxied once"
+
+
+@pytest.mark.parametrize(
+    ("status", "headers"),
+    [
+        (200, {LAG_HEADER: "6500"}),
+        (200, {}),
+        (503, {REASON_HEADER: FailureReason.NOT_READY.slug}),
+        (500, {}),
+    ],
+)
+def test_outdated_owner_answers_when_no_other_node_is_current(
+    settings: Settings, node: NodeFiles, status: int, headers: dict[str, str]
+) -> None:
+    with other_node(status, headers) as other:
+        node.publish(1, confirmed_s_ago=OUTDATED_S, standby=other.url)
+
+        found = answer(settings)
+
+    assert isinstance(found, LocalAnswer)
+    assert found.partition.lag_ms() >= OUTDATED_S * 1000
+    assert other.hops == [HOP_ANY]
+
+
+def test_outdated_owner_answers_when_no_other_node_does(settings: Settings, node: NodeFiles) -> None:
+    with other_node() as stopped:
+        pass
+    node.publish(1, confirmed_s_ago=OUTDATED_S, standby=stopped.url)
+
+    assert isinstance(answer(settings), LocalAnswer)
+
+
+def test_node_that_is_outdated_too_is_not_asked_for_each_lookup(settings: Settings, node: NodeFiles) -> None:
+    with other_node(headers={LAG_HEADER: "7000"}) as other:
+        node.publish(1, confirmed_s_ago=OUTDATED_S, standby=other.url)
+        local = LocalLookup(settings.store_dir, settings.node)
+        lookups = Lookups(local, Peers())
+
+        for _ in range(10):
+            assert isinstance(lookups.answer(local.place("balance", KEY), TARGET, None), LocalAnswer)
+
+    assert len(other.hops) < 10

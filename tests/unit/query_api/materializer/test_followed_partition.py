@@ -1,0 +1,65 @@
+"""A partition's end is confirmed when the position has reached an end that was read from Kafka, as of the time of that read."""
+
+from dataclasses import replace
+
+from query_api.materializer.followed_partition import FollowedPartition
+from query_api.store.base import ChangelogPosition
+
+
+def partition_at(next_offset: int) -> FollowedPartition:
+    return FollowedPartition(ChangelogPosition(next_offset, 0.0), is_ready=True, confirmed_at=100.0)
+
+
+def read_up_to(partition: FollowedPartition, next_offset: int) -> float:
+    """Advance the position, and return when the end was last confirmed."""
+    partition.position = replace(partition.position, next_offset=next_offset)
+    return partition.state(0, next_offset).confirmed_at
+
+
+def test_end_that_the_position_has_reached_is_confirmed_at_once() -> None:
+    partition = partition_at(5)
+
+    partition.observe_end(5, 200.0)
+
+    state = partition.state(0, 5)
+    assert (state.confirmed_at, state.as_of) == (200.0, 200.0)
+
+
+def test_end_that_is_ahead_is_confirmed_when_it_is_reached_as_of_its_read() -> None:
+    partition = partition_at(5)
+
+    partition.observe_end(7, 200.0)
+
+    assert read_up_to(partition, 6) == 100.0
+    assert read_up_to(partition, 7) == 200.0
+
+
+def test_under_continuous_writes_the_first_end_that_is_ahead_counts() -> None:
+    partition = partition_at(5)
+
+    partition.observe_end(7, 200.0)
+    partition.observe_end(9, 201.0)
+
+    assert read_up_to(partition, 8) == 200.0
+    partition.observe_end(9, 202.0)
+    assert read_up_to(partition, 9) == 202.0
+
+
+def test_an_end_that_was_read_earlier_does_not_make_the_answer_older() -> None:
+    partition = partition_at(5)
+
+    partition.observe_end(5, 200.0)
+    partition.observe_end(5, 150.0)
+
+    assert partition.state(0, 5).confirmed_at == 200.0
+
+
+def test_partition_is_ready_at_the_end_that_was_known_first() -> None:
+    partition = FollowedPartition.from_beginning()
+
+    assert not partition.became_ready(-1, is_at_end=False)
+    assert not partition.became_ready(3, is_at_end=False)
+    partition.position = replace(partition.position, next_offset=3)
+
+    assert partition.became_ready(8, is_at_end=False)
+    assert not partition.became_ready(8, is_at_end=False), "it is ready already"
