@@ -4,7 +4,6 @@ import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
-
 # The worker that does not run the unit tests begins with the whole stack's: they take the longest, and mostly wait, while the
 # lake's keep a core busy.
 FOLDER_ORDER = ("tests/unit", "tests/integration/whole_stack", "tests/integration/lake")
