@@ -187,7 +187,7 @@ def test_whole_record_is_served_too(node: Node) -> None:
 
 
 def test_command_is_validated_by_its_fields(node: Node) -> None:
-    answer = node.fast.post("/api/parcels.weigh", data=b'{"parcelId": "A", "grams": 101, "more": 1}')
+    answer = node.fast.post("/api/parcels.weigh", json={"parcelId": "A", "grams": 101, "more": 1})
 
     assert answer.status_code == 400
     assert {e["field"]: e["error"] for e in json.loads(answer.text)["errors"]} == {
