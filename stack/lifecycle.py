@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 
 from include.errors import FoldlakeError
-from include.files import FileLockedError, file_lock
+from include.files import FileLockedError, file_lock, private_umask
 from include.settings import Settings
 from stack.progress import Listener, Progress
 from stack.readiness import wait_until_ready
@@ -49,7 +49,7 @@ def start(settings: Settings, only: Sequence[str] = (), listener: Listener = lam
         StartError: a process did not become ready in time.
         BusyError: another process is starting or stopping this stack.
     """
-    with _home_lock(settings.home):
+    with private_umask(), _home_lock(settings.home):
         supervisor = Supervisor(settings)
         if supervisor.pid() is None:
             # Processes left over from a killed start or a killed supervisor would occupy ports and locks.
