@@ -12,18 +12,33 @@ from include.waiting import wait_for
 POLL_INTERVAL_S = 0.2
 # The disk, or the user's share of it, is full.
 NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
+# Everything in FOLDLAKE_HOME belongs to one user: events, schemas, logs, the password of Airflow.
+PRIVATE_UMASK = 0o077
+PRIVATE_FILE = 0o600
 
 
-def write_atomically(path: Path, content: bytes | str) -> None:
+@contextmanager
+def private_umask() -> Iterator[None]:
+    """Create files and folders for this user alone, in a block. The umask is that of the whole process."""
+    previous = os.umask(PRIVATE_UMASK)
+    try:
+        yield
+    finally:
+        os.umask(previous)
+
+
+def write_atomically(path: Path, content: bytes | str, mode: int | None = None) -> None:
     """Replace a file atomically, and create its folder if necessary: readers see the old content or the new content.
 
     The new content survives if the process is killed. It is not flushed to disk: after a machine crash, the file may have the old
-    content.
+    content. `mode`: the file's permissions; None: those of the umask.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     new = path.with_name(f".{path.name}.{os.getpid()}.new")
     data = content.encode() if isinstance(content, str) else content
     try:
+        if mode is not None:
+            new.touch(mode)
         new.write_bytes(data)
         new.replace(path)
     finally:

@@ -91,3 +91,15 @@ class StoreLockedError(QueryNodeError):
 
 class FencedError(QueryNodeError):
     """Another process has joined the group under this node's name."""
+
+
+class OutcomeUnknownError(QueryNodeError):
+    """An event was handed to Kafka's client, and Kafka has not acknowledged it."""
+
+    @classmethod
+    def because(cls, reason: str) -> "OutcomeUnknownError":
+        """Return the error for an event that may have been written, or may still be."""
+        return cls(
+            f"Kafka has not acknowledged the event ({reason}): it may have been written, or may still be. "
+            "Look for it before you send the command again."
+        )

@@ -11,6 +11,7 @@ from granian.constants import Interfaces
 
 from include.errors import FoldlakeError
 from include.settings import Settings
+from query_api.http.allowed_hosts import AllowedHosts
 from query_api.store.backends import load_backend
 
 METRICS_DIRECTORY = "metrics"
@@ -28,7 +29,9 @@ def main() -> int:
     """Serve the node that the settings describe until SIGTERM or SIGINT; return the process's exit status."""
     settings = Settings()
     try:
-        load_backend(settings.node)  # fails here, once; a failing worker would be restarted endlessly
+        # Fail here, once: a failing worker would be restarted endlessly.
+        load_backend(settings.node)
+        AllowedHosts(settings.node)
     except FoldlakeError as error:
         sys.stderr.write(f"{error}\n")
         return 1

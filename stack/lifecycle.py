@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 
 from include.errors import FoldlakeError
-from include.files import FileLockedError, file_lock
+from include.files import FileLockedError, file_lock, private_umask
 from include.settings import Settings
 from stack.progress import Listener, Progress
 from stack.readiness import wait_until_ready
@@ -21,8 +21,8 @@ from stack.supervision.stray_processes import end_stray_processes
 from stack.supervision.supervisor import Supervisor, remove_run_files
 
 # Each name is a module of stack/components with the functions `prepare(settings)` and `processes(settings)`, and
-# optionally `after_start(settings)` and `before_stop(settings)`. The value is the settings variable for an external
-# server; if it is set, the embedded server is not started.
+# optionally `check(settings)`, which raises before anything is started, `after_start(settings)` and `before_stop(settings)`.
+# The value is the settings variable for an external server; if it is set, the embedded server is not started.
 COMPONENTS = {
     "kafka": "kafka_bootstrap",
     "registry": "schema_registry_url",
@@ -44,11 +44,12 @@ def start(settings: Settings, only: Sequence[str] = (), listener: Listener = lam
         listener: called with every step.
 
     Raises:
+        SettingsError: a component cannot run with these settings.
         PortTakenError: another process listens on a port.
         StartError: a process did not become ready in time.
         BusyError: another process is starting or stopping this stack.
     """
-    with _home_lock(settings.home):
+    with private_umask(), _home_lock(settings.home):
         supervisor = Supervisor(settings)
         if supervisor.pid() is None:
             # Processes left over from a killed start or a killed supervisor would occupy ports and locks.
@@ -57,9 +58,11 @@ def start(settings: Settings, only: Sequence[str] = (), listener: Listener = lam
         selected = {name: module for name, module in components.items() if not only or name in only}
         wanted = [process for module in selected.values() for process in module.processes(settings)]
         known = [process for module in components.values() for process in module.processes(settings)]
-        # Checked before anything is started, so that a port in use does not leave a partly started stack.
+        # Checked before anything is started, so that a port in use or a wrong setting does not leave a partly started stack.
         running = {name for name, state in supervisor.states().items() if state.is_running}
         check_ports(process for process in wanted if process.name not in running)
+        for module in selected.values():
+            _call_hook(module, "check", settings)
         supervisor.ensure_running(known, lambda names: _before_stop(settings, running.intersection(names)))
         with ThreadPoolExecutor(len(COMPONENTS)) as pool:
             prepared = {

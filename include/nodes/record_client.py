@@ -12,6 +12,7 @@ from confluent_kafka import KafkaException
 from include.errors import FoldlakeError, KafkaUnavailableError
 from include.kafka.topics import admin_client
 from include.nodes.key_sample import KeySample
+from include.nodes.node_url import PeerRule
 from include.nodes.partition_report import PARTITIONS_PATH, PartitionReport
 from include.nodes.peers import HOP_ANY, HOP_HEADER, REASON_HEADER
 from include.nodes.routing_table import RoutingTable, routing_table
@@ -66,8 +67,11 @@ class ReplicaUnavailableError(FoldlakeError):
 class NodeClient:
     """The client of all query nodes of this Kafka, for one version of a read model. Thread-safe."""
 
-    def __init__(self, bootstrap_servers: str, model: str, version: int, source_topic: str) -> None:
+    def __init__(
+        self, bootstrap_servers: str, peers: PeerRule, model: str, version: int, source_topic: str
+    ) -> None:
         self._bootstrap_servers = bootstrap_servers
+        self._peers = peers
         self._records = f"/api/read-models/{quote(model, safe='')}/records"
         self._model = model
         self._version = version
@@ -191,7 +195,7 @@ class NodeClient:
     def _routing(self) -> RoutingTable:
         admin = admin_client(self._bootstrap_servers)
         try:
-            return routing_table(admin, REQUEST_TIMEOUT_S) or RoutingTable()
+            return routing_table(admin, REQUEST_TIMEOUT_S, self._peers) or RoutingTable()
         except KafkaException as error:
             message = f"Cannot read the query nodes' consumer group from Kafka at {self._bootstrap_servers} ({error}): is the broker up?"
             raise KafkaUnavailableError(message) from error

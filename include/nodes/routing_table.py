@@ -4,13 +4,17 @@ It uses librdkafka's older request. The newer one, `describe_consumer_groups`, s
 group's coordinator goes away during the request (librdkafka issue 4605, open).
 """
 
+import logging
 import struct
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
+
+from include.nodes.node_url import PeerRule
 
 # The consumer group of all query nodes on this Kafka; each member's client.id is the URL of its node.
 GROUP = "foldlake-query-nodes"
@@ -18,6 +22,10 @@ GROUP = "foldlake-query-nodes"
 UUID_CHARACTERS = 36
 # The group's state in which every member has its assignment. During a rebalance, members have none.
 STABLE = "Stable"
+# Refused members are logged once each, up to this many.
+LOGGED_REFUSALS = 256
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -28,8 +36,11 @@ class RoutingTable:
     nodes: Mapping[str, str] = field(default_factory=dict)
 
 
-def routing_table(admin: AdminClient, timeout_s: float) -> RoutingTable | None:
-    """Return the query nodes' routing table, or None while their group rebalances; raises KafkaException."""
+def routing_table(admin: AdminClient, timeout_s: float, peers: PeerRule) -> RoutingTable | None:
+    """Return the query nodes' routing table, or None while their group rebalances; raises KafkaException.
+
+    It omits members whose URL `peers` refuses: their partitions have no owner, and other nodes answer for them.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         found = admin.list_groups(GROUP, timeout=timeout_s)
@@ -41,9 +52,18 @@ def routing_table(admin: AdminClient, timeout_s: float) -> RoutingTable | None:
     owners: dict[tuple[str, int], str] = {}
     nodes: dict[str, str] = {}
     for member in described.members:
+        refusal = peers.refusal(member.client_id)
+        if refusal is not None:
+            _log_refusal(member.client_id, refusal)
+            continue
         nodes[member.client_id] = member.id[: -UUID_CHARACTERS - 1] or member.client_id
         owners |= dict.fromkeys(parse_assignment(member.assignment), member.client_id)
     return RoutingTable(owners, nodes)
+
+
+@lru_cache(maxsize=LOGGED_REFUSALS)
+def _log_refusal(url: str, reason: str) -> None:
+    log.warning("a member of %s gets no requests, its URL %r is refused: %s", GROUP, url, reason)
 
 
 def parse_assignment(assignment: bytes) -> list[tuple[str, int]]:

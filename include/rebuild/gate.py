@@ -7,6 +7,7 @@ from include.declarations.read_model import read_model as declared_read_model
 from include.errors import FoldlakeError
 from include.kafka.log_reading import end_offsets, log_consumer
 from include.kafka.topics import admin_client
+from include.nodes.node_url import PeerRule
 from include.position import Offsets
 from include.rebuild.coverage import LivePosition, Reports, lacking_nodes, live_position
 from include.rebuild.hydration import hydration, reports
@@ -84,6 +85,7 @@ class _Gate:
             settings.topics
         )
         self._admin = admin_client(self._bootstrap_servers)
+        self._peers = PeerRule.of_client(settings.node)
         self._live_position: LivePosition | None = None
         with VersionRegistry(self._bootstrap_servers) as registry:
             live = record_of(registry, read_model).live
@@ -93,7 +95,7 @@ class _Gate:
     def evaluate(self) -> GateResult:
         """Return what the version lacks now."""
         query = query_status(self._bootstrap_servers, self._read_model, self._number)
-        nodes = reports(self._admin)
+        nodes = reports(self._admin, self._peers)
         is_folded = query is not None and query.phase == REAL_TIME
         missing = (
             *(() if is_folded else (describe_query(query),)),

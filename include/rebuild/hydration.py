@@ -10,6 +10,7 @@ from confluent_kafka.admin import AdminClient
 
 from include.declarations.read_model import read_model as declared_read_model
 from include.kafka.topics import admin_client
+from include.nodes.node_url import PeerRule
 from include.nodes.partition_report import PARTITIONS_PATH, PartitionReport
 from include.nodes.peers import HOP_ANY, Peer, PeerDownError
 from include.nodes.routing_table import routing_table
@@ -45,6 +46,7 @@ def hydrate_version(settings: Settings, read_model: str, number: int) -> None:
     """
     timeout_s = settings.rebuild.hydrate_timeout_s
     admin = admin_client(settings.kafka.bootstrap_servers)
+    peers = PeerRule.of_client(settings.node)
     partitions = declared_read_model(read_model, settings.read_models_dir).partitions(settings.topics)
     progress = WorkProgress(f"loading of {read_model} v{number} on the query nodes", "records", 0)
     missing: tuple[str, ...] = ()
@@ -55,7 +57,7 @@ def hydrate_version(settings: Settings, read_model: str, number: int) -> None:
         if version.stage in (Stage.LIVE, Stage.PREVIOUS):
             LOG.info("v%d of %s is %s already", number, read_model, version.stage)
             return True
-        found = hydration(reports(admin), read_model, number, partitions)
+        found = hydration(reports(admin, peers), read_model, number, partitions)
         missing = found.missing
         _log_progress(progress, found)
         return not missing
@@ -76,10 +78,10 @@ def _log_progress(progress: WorkProgress, found: Hydration) -> None:
         progress.reached(progress.total)
 
 
-def reports(admin: AdminClient) -> dict[str, list[PartitionReport] | None]:
+def reports(admin: AdminClient, peers: PeerRule) -> dict[str, list[PartitionReport] | None]:
     """Return the reports of every node of the group, by the node's URL; None for a node that does not respond."""
     try:
-        table = routing_table(admin, REQUEST_TIMEOUT_S)
+        table = routing_table(admin, REQUEST_TIMEOUT_S, peers)
     except KafkaException:
         return {}
     return {url: _reports_of(url) for url in (table.nodes if table else ())}

@@ -120,12 +120,16 @@ class NodeSettings(SettingsGroup):
     """One query node; each of its processes reads the same values.
 
     store: name of a folder in query_api/store. max_age_s: a node is not ready while its answers can be older than this.
+    allowed_hosts: hosts at which clients may address the node, besides loopback and its URL. peer_hosts: hosts of the nodes that
+    this one asks; empty: loopback if it is on loopback itself, else any.
     """
 
     name: str = "node-1"
     port: int = 5051
     bind: str = LOOPBACK
     url: str = ""
+    allowed_hosts: tuple[str, ...] = ()
+    peer_hosts: tuple[str, ...] = ()
     store_dir: Path | None = None
     store: str = "lmdb"
     http_workers: int = Field(default=2, ge=1)
@@ -139,7 +143,16 @@ class NodeSettings(SettingsGroup):
     @property
     def advertised_url(self) -> str:
         """URL at which other nodes reach this node."""
-        return self.url or f"http://{self.bind}:{self.port}"
+        host = f"[{self.bind}]" if ":" in self.bind else self.bind
+        return self.url or f"http://{host}:{self.port}"
+
+    @field_validator("allowed_hosts", "peer_hosts", mode="before")
+    @classmethod
+    def _split_hosts(cls, value: object) -> object:
+        """Accept the format of environment variables, `a.example,b.example`."""
+        if isinstance(value, str):
+            return tuple(part.strip() for part in value.split(",") if part.strip())
+        return value
 
     @field_validator("store_dir", mode="after")
     @classmethod

@@ -1,7 +1,7 @@
 """Spark's settings for the jobs that read and write the lake, as data, because they are needed to launch the JVM."""
 
 from include.settings import LakeSettings
-from include.spark.stream_config import FORGET_SOON, JAVA_OPTIONS, LOOPBACK
+from include.spark.stream_config import FORGET_SOON, JAVA_OPTIONS, LOOPBACK, PRIVATE_FILES
 
 LAKE_CONFIG: dict[str, str] = FORGET_SOON | {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -42,4 +42,6 @@ def lake_config(lake: LakeSettings) -> dict[str, str]:
     }
     if lake.master.startswith("local"):
         config |= {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
+        # Tables in a folder that the user chose may be for other users as well.
+        config |= {} if lake.dir else PRIVATE_FILES
     return config

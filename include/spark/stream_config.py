@@ -24,6 +24,10 @@ FORGET_SOON: dict[str, str] = {
     "spark.ui.retainedTasks": "200",
 }
 
+# Hadoop's file system sets the permissions of files itself, and ignores the process's umask. Not on a cluster, whose workers may run as
+# another user.
+PRIVATE_FILES: dict[str, str] = {"spark.hadoop.fs.permissions.umask-mode": "077"}
+
 STREAM_CONFIG: dict[str, str] = FORGET_SOON | {
     "spark.sql.streaming.stateStore.providerClass": (
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -74,6 +78,8 @@ def stream_config(settings: Settings) -> dict[str, str]:
         # On a cluster, the driver claims only its own slots: a rebuild's catch-up runs beside it.
         "spark.cores.max": str(task_slots(settings.stream, partitions)),
     }
+    if not settings.stream.master:
+        config |= PRIVATE_FILES
     # A cluster's workers connect back to the driver: Spark detects the driver's host unless it is set.
     host = settings.stream.driver_host or ("" if settings.stream.master else LOOPBACK)
     return config | {"spark.driver.host": host, "spark.driver.bindAddress": host} if host else config

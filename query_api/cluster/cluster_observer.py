@@ -9,6 +9,7 @@ from confluent_kafka import OFFSET_END, KafkaException, TopicCollection, TopicPa
 from include.errors import KafkaUnavailableError
 from include.kafka.log_reading import log_consumer
 from include.kafka.topics import admin_client
+from include.nodes.node_url import PeerRule
 from include.nodes.routing_table import RoutingTable, routing_table
 from include.position import Offsets
 from include.stream.checkpoints import query_name
@@ -55,11 +56,16 @@ class ClusterObserver:
     """Reads a ClusterView from Kafka. Not thread-safe."""
 
     def __init__(
-        self, bootstrap_servers: str, replication_factor: int, source_topics: Mapping[str, str]
+        self,
+        bootstrap_servers: str,
+        replication_factor: int,
+        source_topics: Mapping[str, str],
+        peers: PeerRule,
     ) -> None:
-        """Observe the read models whose names and source topics are given."""
+        """Observe the read models whose names and source topics are given, and the nodes that `peers` accepts."""
         self._source_topics = source_topics
         self._bootstrap_servers = bootstrap_servers
+        self._peers = peers
         self._versions = VersionRegistry(bootstrap_servers, replication_factor)
         self._admin = admin_client(bootstrap_servers)
         self._consumer = log_consumer(bootstrap_servers)
@@ -75,7 +81,7 @@ class ClusterObserver:
         try:
             topics = self._topics(frozenset(names))
             # None during a rebalance: the last routing table stays in use.
-            self._routing = routing_table(self._admin, REQUEST_TIMEOUT_S) or self._routing
+            self._routing = routing_table(self._admin, REQUEST_TIMEOUT_S, self._peers) or self._routing
             read_at = time.time()
             return ClusterView(versions, topics, self._routing, self._ends(topics), read_at)
         except (KafkaException, TimeoutError) as error:

@@ -3,12 +3,13 @@
 import logging
 from collections.abc import Sequence
 
-from flask import Flask, Response
+from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException
 
 from include.declarations.api import ReadModelApi, load_apis
 from include.nodes.peers import Peers
 from include.settings import Settings
+from query_api.http.allowed_hosts import AllowedHosts
 from query_api.http.commands.command_routes import commands_blueprint
 from query_api.http.health_routes import health_blueprint
 from query_api.http.index_page import index_blueprint
@@ -20,6 +21,7 @@ from query_api.http.partition_listing import listing_blueprint
 from query_api.http.problems import ProblemError, http_problem, lookup_problem, problem_reply
 from query_api.http.reply import flask_response
 from query_api.http.report_routes import reports_blueprint
+from query_api.http.request_checks import check_request
 from query_api.lookup.local_lookup import LocalLookup
 from query_api.lookup.lookup_failures import LookupFailedError
 from query_api.lookup.lookups import Lookups
@@ -28,12 +30,17 @@ log = logging.getLogger(__name__)
 
 
 def create_app(
-    settings: Settings, lookups: Lookups, router: LookupRouter, apis: Sequence[ReadModelApi]
+    settings: Settings,
+    hosts: AllowedHosts,
+    lookups: Lookups,
+    router: LookupRouter,
+    apis: Sequence[ReadModelApi],
 ) -> Flask:
     """Return the Flask application: every endpoint, and every error as problem details."""
     app = Flask("foldlake", static_folder=None)
     # A key may contain any characters, including consecutive slashes.
     app.url_map.merge_slashes = False
+    app.before_request(lambda: check_request(request.environ, hosts))
     app.register_blueprint(lookup_blueprint(router, lookups.local))
     app.register_blueprint(listing_blueprint(lookups.local))
     app.register_blueprint(commands_blueprint(settings, apis))
@@ -70,11 +77,12 @@ def _register_errors(app: Flask, node_name: str) -> None:
 def create_wsgi(settings: Settings) -> FastPath:
     """Return the whole application; call it in the worker process, after any fork.
 
-    Raises ReadModelError or SchemaError when a read model's declarations are not valid.
+    Raises ReadModelError or SchemaError when a read model's declarations are not valid, SettingsError for the node's hosts.
     """
+    hosts = AllowedHosts(settings.node)
     apis = load_apis(settings.read_models_dir)
     local = LocalLookup(settings.store_dir, settings.node)
     local.watch()
     lookups = Lookups(local, Peers())
     router = LookupRouter(lookups, compile_lookups(apis))
-    return FastPath(router, create_app(settings, lookups, router, apis))
+    return FastPath(router, hosts, create_app(settings, hosts, lookups, router, apis))

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from include.declarations.read_model import load_read_models
 from include.errors import KafkaUnavailableError
+from include.nodes.node_url import PeerRule
 from include.settings import Settings
 from query_api.cluster import node_state
 from query_api.cluster.cluster_observer import ClusterObserver, ClusterView
@@ -41,6 +42,9 @@ class Materializer:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
+        peers = PeerRule.of_node(
+            settings.node
+        )  # before joining the group: raises for a URL that no node can reach
         models = load_read_models(settings.read_models_dir)
         self._source_topics = {name: model.source_topic for name, model in models.items()}
         self._directory = StoreDirectory(settings.store_dir, load_backend(settings.node))
@@ -51,7 +55,7 @@ class Materializer:
         self._observe_now = threading.Event()
         self._membership = Membership(settings.kafka.bootstrap_servers, settings.node, self._on_assignment)
         self._observer = ClusterObserver(
-            settings.kafka.bootstrap_servers, settings.topics.replication_factor, self._source_topics
+            settings.kafka.bootstrap_servers, settings.topics.replication_factor, self._source_topics, peers
         )
         self._registry_watch = RegistryWatch(settings.kafka.bootstrap_servers, self._observe_now.set)
         self._fold_watch = FoldWatch(

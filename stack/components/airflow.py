@@ -1,5 +1,6 @@
 """The embedded Airflow: its configuration, its database, its four processes, and the graceful stop of the stream."""
 
+import hashlib
 import json
 import os
 import secrets
@@ -52,6 +53,9 @@ def environment(settings: Settings) -> dict[str, str]:
         f"AIRFLOW_CONN_{SPARK_LAKE_CONNECTION.upper()}": json.dumps(
             {"conn_type": "spark", "host": settings.lake.master}
         ),
+        # Airflow sets the permissions of its logs itself, and ignores the umask.
+        "AIRFLOW__LOGGING__FILE_TASK_HANDLER_NEW_FOLDER_PERMISSIONS": "0o700",
+        "AIRFLOW__LOGGING__FILE_TASK_HANDLER_NEW_FILE_PERMISSIONS": "0o600",
         "AIRFLOW__CORE__DAGS_FOLDER": str(CHECKOUT / "dags"),
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
         "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
@@ -205,7 +209,9 @@ def _prepare_login(home: Path, password: str) -> None:
 def _prepare_database(settings: Settings) -> None:
     """Run `airflow db migrate` unless this version of Airflow has already migrated this database."""
     stamp = airflow_home(settings.home) / "migrated.txt"
-    wanted = f"{version('apache-airflow-core')} {database_url(settings.home, settings.airflow)}"
+    url = database_url(settings.home, settings.airflow)
+    # A digest: the URL may contain a password.
+    wanted = f"{version('apache-airflow-core')} {hashlib.sha256(url.encode()).hexdigest()}"
     database = airflow_home(settings.home) / "airflow.db"
     exists = database.exists() or bool(settings.airflow.database_url)
     if exists and stamp.exists() and stamp.read_text() == wanted:

@@ -4,8 +4,10 @@ from http import HTTPStatus
 
 import httpx
 
+from include.nodes.node_url import NodeUrl, PeerRule
 from include.settings import CHECKOUT, Settings
 from query_api.cluster import node_state
+from query_api.http.allowed_hosts import AllowedHosts
 from query_api.store.backends import load_backend
 from stack.components.loopback import loopback_client
 from stack.supervision.process import Process
@@ -14,6 +16,13 @@ from stack.tools import Tools
 START_ORDER = 20
 # A materializer publishes its state every second.
 MATERIALIZER_AGE_S = 5.0
+
+
+def check(settings: Settings) -> None:
+    """Raise SettingsError for a URL at which no other node can reach a node, and for an entry of a list that is no host."""
+    for node in node_settings(settings):
+        AllowedHosts(node.node)
+        PeerRule.of_node(node.node)
 
 
 def prepare(settings: Settings) -> None:
@@ -31,14 +40,27 @@ def processes(settings: Settings) -> list[Process]:
 def node_settings(settings: Settings) -> list[Settings]:
     """Return the settings of each node: `node-1` on the first of the query ports, `node-2` on the next, ...
 
-    When the only query port is also the node's port, the settings are those of that node (one node per container).
+    When the only query port is also the node's port, the settings are those of that node (one node per container). Otherwise
+    each node has the host of `node_url`, if that is set, and its own port.
     """
     if settings.query_ports == (settings.node.port,):
         return [settings]
     return [
-        settings.changed(node_name=f"node-{number}", node_port=port, node_url="", node_store_dir=None)
+        settings.changed(
+            node_name=f"node-{number}",
+            node_port=port,
+            node_url=_url_at(settings.node.url, port),
+            node_store_dir=None,
+        )
         for number, port in enumerate(settings.query_ports, start=1)
     ]
+
+
+def _url_at(url: str, port: int) -> str:
+    try:
+        return NodeUrl.parse(url).at_port(port) if url else ""
+    except ValueError:
+        return url  # `check` reports it
 
 
 def _node_processes(node: Settings) -> list[Process]:

@@ -4,15 +4,16 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from include.files import write_atomically
+from include.files import PRIVATE_UMASK, write_atomically
 from include.settings import CHECKOUT, Settings
 from stack.settings_environment import settings_environment
 from stack.supervision import exec_process
 from stack.supervision.model_digest import declarations_digest
 from stack.supervision.process import Process
+from stack.supervision.secrets_file import SecretsFile, split_secrets
 from stack.tools import Tools
 
 # A Unix socket's path may have at most 107 bytes, and supervisord first binds a name with its process id appended.
@@ -40,12 +41,27 @@ def socket_path(home: Path) -> Path:
     return Path(tempfile.gettempdir()) / f"foldlake-{os.getuid()}-{digest}.sock"
 
 
+def secrets_path(home: Path) -> Path:
+    """Return the path of the secrets in the processes' environments."""
+    return _run_dir(home) / "secrets.json"
+
+
 def write_configuration(settings: Settings, processes: Iterable[Process]) -> None:
     """Write supervisord's configuration for these processes, and create the folders that it refers to."""
     run = _run_dir(settings.home)
     run.mkdir(parents=True, exist_ok=True)
     log_path(settings.home, "supervisord").parent.mkdir(parents=True, exist_ok=True)
-    sections = [_main_section(settings.home), *(_program_section(settings, process) for process in processes)]
+    secrets_file = SecretsFile(secrets_path(settings.home))
+    sections = [_main_section(settings.home)]
+    secrets: dict[str, dict[str, str]] = {}
+    for process in processes:
+        environment = {**_common_environment(settings, process), **process.environment}
+        plain, secrets[process.name] = split_secrets(settings, environment)
+        digests = secrets_file.digests(secrets[process.name])
+        sections.append(
+            _program_section(settings, process, _write_description(settings, process, plain, digests))
+        )
+    secrets_file.write(secrets)
     write_atomically(configuration_path(settings.home), "\n".join(sections))
 
 
@@ -62,6 +78,7 @@ def _main_section(home: Path) -> str:
 logfile={_escaped(log_path(home, "supervisord"))}
 logfile_maxbytes=50MB
 logfile_backups=1
+umask={PRIVATE_UMASK:03o}
 pidfile={_escaped(run / "supervisord.pid")}
 childlogdir={_escaped(run)}
 
@@ -74,13 +91,13 @@ supervisor.rpcinterface_factory=supervisor.rpcinterface:make_main_rpcinterface
 """
 
 
-def _program_section(settings: Settings, process: Process) -> str:
-    description = _write_description(settings, process)
+def _program_section(settings: Settings, process: Process, description: Path) -> str:
+    secrets = secrets_path(settings.home)
     python = Tools(settings.tools).main_python
     group = "true" if process.kill_as_group else "false"
     return f"""\
 [program:{process.name}]
-command="{_escaped(python)}" -I -S "{_escaped(exec_process.__file__)}" "{_escaped(description)}"
+command="{_escaped(python)}" -I -S "{_escaped(exec_process.__file__)}" "{_escaped(description)}" "{_escaped(secrets)}"
 directory={_escaped(CHECKOUT)}
 autostart=false
 autorestart=true
@@ -96,14 +113,18 @@ stdout_logfile_backups={LOG_BACKUPS}
 """
 
 
-def _write_description(settings: Settings, process: Process) -> Path:
+def _write_description(
+    settings: Settings, process: Process, environment: Mapping[str, str], secret_digests: Mapping[str, str]
+) -> Path:
     """Write the command and the environment of a process for `exec_process`, and return the file's path.
 
     The file name contains a digest of its content: a changed process gets a new command line, which supervisord detects.
     """
     described: dict[str, object] = {
+        "name": process.name,
         "command": process.command,
-        "environment": {**_common_environment(settings, process), **process.environment},
+        "environment": environment,
+        "secrets": secret_digests,
     }
     if process.reads_declarations:
         described["declarations"] = declarations_digest(settings.read_models_dir)

@@ -1,4 +1,4 @@
-"""Reads the command and environment of a process of the stack from a file, then executes it in place of this process.
+"""Reads the command and environment of a process of the stack from files, then executes it in place of this process.
 
 supervisord's configuration cannot contain them: its quoting rules do not preserve every value.
 """
@@ -9,11 +9,16 @@ import sys
 from pathlib import Path
 
 
-def main(path: str) -> None:
-    """Replace this process with the one described in the file."""
-    described = json.loads(Path(path).read_text(encoding="utf-8"))
-    os.execve(described["command"][0], described["command"], {**os.environ, **described["environment"]})  # noqa: S606
+def main(description: str, secrets: str) -> None:
+    """Replace this process with the one described in a file; the variables that are secrets are in another file."""
+    described = json.loads(Path(description).read_text(encoding="utf-8"))
+    environment = {**os.environ, **described["environment"]}
+    if described["secrets"]:
+        environment |= json.loads(Path(secrets).read_text(encoding="utf-8"))["environments"][
+            described["name"]
+        ]
+    os.execve(described["command"][0], described["command"], environment)  # noqa: S606
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], sys.argv[2])

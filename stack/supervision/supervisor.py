@@ -20,7 +20,13 @@ from supervisor.xmlrpc import SupervisorTransport
 from include.errors import FoldlakeError
 from include.settings import CHECKOUT, Settings
 from include.waiting import wait_for
-from stack.supervision.configuration import configuration_path, log_path, socket_path, write_configuration
+from stack.supervision.configuration import (
+    configuration_path,
+    log_path,
+    secrets_path,
+    socket_path,
+    write_configuration,
+)
 from stack.supervision.process import Process
 from stack.supervision.stray_processes import MARKER
 
@@ -203,6 +209,7 @@ def remove_run_files(home: Path) -> None:
     """Remove the files that are needed only while the stack is running."""
     socket_path(home).unlink(missing_ok=True)
     shutil.rmtree(home / "run" / "processes", ignore_errors=True)
+    secrets_path(home).unlink(missing_ok=True)
 
 
 def _process_state(answer: dict[str, Any]) -> ProcessState:

@@ -3,7 +3,7 @@
 from confluent_kafka.admin import AdminClient
 
 from include.settings import Settings
-from tests.support.local_http import HTTP
+from tests.support.http.local_http import HTTP
 
 
 def test_topics_are_not_created_automatically(settings: Settings) -> None:

@@ -13,7 +13,7 @@ import pytest
 from include.nodes.peers import HOP_ANY, HOP_HEADER
 from include.settings import Settings
 from query_api.store.memory.server import SOCKET_FILE
-from tests.support.local_http import HTTP
+from tests.support.http.local_http import HTTP
 from tests.support.node_stack import NodeStack, node_stack
 from tests.support.repetition import repeated
 from tests.support.waiting import wait_until

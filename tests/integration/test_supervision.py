@@ -30,7 +30,7 @@ from stack.supervision.process import Process
 from stack.supervision.stray_processes import find_stray_processes
 from stack.supervision.supervisor import Supervisor
 from tests.support import dummy_servers
-from tests.support.local_http import HTTP
+from tests.support.http.local_http import HTTP
 from tests.support.temporary_stack import temporary_settings
 from tests.support.waiting import wait_until
 

@@ -21,7 +21,7 @@ from stack.lifecycle import start
 from stack.settings_environment import settings_environment
 from stack.supervision.supervisor import ProcessState, Supervisor
 from tests.support.changelog_writer import ChangelogWriter
-from tests.support.local_http import HTTP, http_client
+from tests.support.http.local_http import HTTP, http_client
 from tests.support.repetition import repeated
 from tests.support.temporary_stack import sharing_servers
 from tests.support.waiting import wait_until

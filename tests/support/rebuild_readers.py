@@ -9,7 +9,7 @@ from typing import Self
 
 import httpx
 
-from tests.support.local_http import http_client
+from tests.support.http.local_http import http_client
 
 TIMEOUT_S = 10.0
 PAUSE_S = 0.02

@@ -10,7 +10,7 @@ import httpx
 from include.declarations.read_model import read_model
 from include.read_models.balance.events import FundsAdded, FundsWithdrawn
 from include.settings import Settings
-from tests.support.local_http import http_client
+from tests.support.http.local_http import http_client
 from tests.support.stream_process import ChangelogProgress, states
 
 BALANCE = read_model("balance")

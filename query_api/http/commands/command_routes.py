@@ -1,14 +1,18 @@
 """The read models' commands: each appends one event to its read model's source topic."""
 
 from collections.abc import Callable, Iterable
+from urllib.parse import quote
 
 from flask import Blueprint, Response, request
 
 from include.declarations.api import Command, ReadModelApi
 from include.errors import SchemaError
+from include.kafka.events import GenericEvent, event_key
 from include.kafka.record_schema import RecordSchema
 from include.settings import Settings
-from query_api.http.commands.command_validation import MAX_BODY_BYTES, parse_command
+from query_api.errors import OutcomeUnknownError
+from query_api.http.commands.command_body import complete_body
+from query_api.http.commands.command_validation import parse_command
 from query_api.http.commands.event_producer import UNAVAILABLE, EventProducer
 from query_api.http.json_text import dumps
 from query_api.http.problems import ProblemError
@@ -26,17 +30,20 @@ def commands_blueprint(settings: Settings, apis: Iterable[ReadModelApi]) -> Blue
         for command in api.commands:
             if topic not in producers:
                 producers[topic] = EventProducer(settings, topic)
-            view = _command_view(command, api.schemas[command.path], producers[topic])
+            view = _command_view(command, api, producers[topic])
             # Flask reserves the dot in endpoint names for blueprints.
             endpoint = command.path.replace(".", ":")
             blueprint.add_url_rule(command.path, endpoint, view, methods=["POST"])
     return blueprint
 
 
-def _command_view(command: Command, schema: RecordSchema, producer: EventProducer) -> Callable[[], Response]:
+def _command_view(command: Command, api: ReadModelApi, producer: EventProducer) -> Callable[[], Response]:
+    schema = api.schemas[command.path]
+
     def run_command() -> Response:
         try:
-            response = _append(command, schema, producer)
+            event = _event(command, schema)
+            response = _append(event, api, producer)
         except ProblemError as problem:
             COMMANDS.labels(command.name, problem.slug).inc()
             raise
@@ -46,8 +53,11 @@ def _command_view(command: Command, schema: RecordSchema, producer: EventProduce
     return run_command
 
 
-def _append(command: Command, schema: RecordSchema, producer: EventProducer) -> Response:
-    event = parse_command(_body(), command, schema)
+def _event(command: Command, schema: RecordSchema) -> GenericEvent:
+    return parse_command(complete_body(request), command, schema)
+
+
+def _append(event: GenericEvent, api: ReadModelApi, producer: EventProducer) -> Response:
     event_id = event.values["id"]
     try:
         at = producer.append(event)
@@ -55,16 +65,22 @@ def _append(command: Command, schema: RecordSchema, producer: EventProducer) -> 
         raise ProblemError(
             503, "log-unavailable", str(error), retry_after_s=RETRY_AFTER_S, id=event_id
         ) from error
+    except OutcomeUnknownError as error:
+        raise _outcome_unknown(error, event, api) from error
     except SchemaError as error:
         raise ProblemError(500, "schema-refused", str(error)) from error
     body = {"id": event_id, "position": {"topic": at.topic, "partition": at.partition, "offset": at.offset}}
     return Response(dumps(body), status=202, content_type="application/json")
 
 
-def _body() -> bytes:
-    """Return the request's body; raises ProblemError when it exceeds the limit for commands."""
-    body: bytes = request.stream.read(MAX_BODY_BYTES + 1)
-    if len(body) > MAX_BODY_BYTES:
-        detail = f"The body has more than {MAX_BODY_BYTES} bytes. Nothing was written."
-        raise ProblemError(413, "body-too-large", detail)
-    return body
+def _outcome_unknown(error: OutcomeUnknownError, event: GenericEvent, api: ReadModelApi) -> ProblemError:
+    """Return the problem of an event that may have been written. It has no Retry-After, which would invite a second one."""
+    topic, model = api.model.source_topic, api.model.name
+    record = f"/api/read-models/{quote(model, safe='')}/records/{quote(event_key(event), safe='')}"
+    advice = (
+        "Once commands are accepted again, read the key's record: its event_count is one higher than before the command if the "
+        f"event was written and the key has no other writer. Or read the topic {topic} for the event with this id."
+    )
+    return ProblemError(
+        504, "outcome-unknown", str(error), advice=advice, id=event.values["id"], topic=topic, record=record
+    )

@@ -11,8 +11,6 @@ from include.kafka.events import GenericEvent
 from include.kafka.record_schema import RecordSchema
 from query_api.http.problems import ProblemError
 
-MAX_BODY_BYTES = 16 * 1024
-
 
 class _InvalidJsonError(ValueError):
     """Input that Python's parser accepts although it is ambiguous or not valid JSON."""

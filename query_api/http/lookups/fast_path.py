@@ -8,7 +8,9 @@ from collections.abc import Iterable
 from http.client import responses
 from typing import TYPE_CHECKING
 
+from query_api.http.allowed_hosts import AllowedHosts
 from query_api.http.lookups.router import OK, LookupRouter
+from query_api.http.request_checks import is_plain
 from query_api.metrics.node_metrics import LOOKUP_SECONDS
 
 if TYPE_CHECKING:
@@ -21,15 +23,16 @@ HOP_KEY = "HTTP_FOLDLAKE_HOP"
 class FastPath:
     """A WSGI application: answers plain lookups with the router, and forwards all other requests to the Flask application."""
 
-    def __init__(self, router: LookupRouter, application: "WSGIApplication") -> None:
+    def __init__(self, router: LookupRouter, hosts: AllowedHosts, application: "WSGIApplication") -> None:
         self._reply = router.reply
         self._lookup_at = router.named.get
+        self._hosts = hosts
         self._application = application
 
     def __call__(self, environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
         """Answer one request."""
         lookup = self._lookup_at(environ["PATH_INFO"])
-        if lookup is not None and environ["REQUEST_METHOD"] == "GET":
+        if lookup is not None and environ["REQUEST_METHOD"] == "GET" and is_plain(environ, self._hosts):
             started_s = time.perf_counter()
             query: str = environ["QUERY_STRING"]
             key = lookup.plain_key(query)

@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.functions import col, explode, from_json, input_file_name, regexp_extract
 from pyspark.sql.types import ArrayType, StringType, StructField, StructType
 
+from include.nodes.node_url import PeerRule
 from include.nodes.record_client import NodeClient, PartitionReplica, ReplicaUnavailableError
 from include.position import POSITION_COLUMNS
 from include.quality.check import QualityError, StoreName
@@ -39,7 +40,11 @@ class NodesStore:
         self._target = target
         model, settings = target.model, target.settings
         self._client = NodeClient(
-            settings.kafka.bootstrap_servers, model.name, target.version.number, model.source_topic
+            settings.kafka.bootstrap_servers,
+            PeerRule.of_client(settings.node),
+            model.name,
+            target.version.number,
+            model.source_topic,
         )
         self._replicas = self._client.replicas(settings.quality.wait_s)
         if not self._replicas.ready:

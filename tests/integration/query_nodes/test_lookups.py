@@ -7,7 +7,7 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from tests.support.local_http import HTTP
+from tests.support.http.local_http import HTTP
 from tests.support.node_stack import NodeStack
 from tests.support.waiting import wait_until
 

@@ -12,6 +12,7 @@ import pytest
 from confluent_kafka import Producer
 
 from include.kafka.topics import PROGRESS_TOPIC, admin_client, changelog, ensure_topics
+from include.nodes.node_url import PeerRule
 from include.rebuild import promotion
 from include.rebuild.errors import GateClosedError, RollbackRefusedError
 from include.rebuild.hydration import SMALL_LAG, hydration, reports
@@ -58,10 +59,11 @@ def version_behind(nodes: NodeStack, number: int, stage: Stage, customer: str) -
     writer.flush()
     append(nodes, Version(number, stage, 1, writer.topic, "test", "now"))
     admin = admin_client(nodes.settings.kafka.bootstrap_servers)
+    peers = PeerRule.of_client(nodes.settings.node)
     partitions = nodes.settings.topics.partitions
     try:
         wait_until(
-            lambda: not hydration(reports(admin), MODEL, number, partitions).missing,
+            lambda: not hydration(reports(admin, peers), MODEL, number, partitions).missing,
             "hydration accepts the version",
         )
         yield writer

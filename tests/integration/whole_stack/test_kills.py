@@ -18,7 +18,7 @@ from include.stream.query_reports import FRESH_S
 from include.stream.status import read_stream_status
 from stack.launchers import stream_driver
 from stack.supervision.supervisor import Supervisor
-from tests.support.local_http import HTTP
+from tests.support.http.local_http import HTTP
 from tests.support.stream_events import Ledger
 from tests.support.stream_process import EventSource
 from tests.support.waiting import wait_until

@@ -9,6 +9,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 
 from include.nodes.key_sample import KeySample
+from include.nodes.node_url import PeerRule
 from include.nodes.peers import HOP_ANY, HOP_HEADER, REASON_HEADER
 from include.nodes.record_client import OWNER, NodeClient, PartitionReplica, ReplicaUnavailableError
 
@@ -65,7 +66,7 @@ def node(request: pytest.FixtureRequest) -> Iterator[Node]:
 
 @pytest.fixture
 def client() -> Iterator[NodeClient]:
-    client = NodeClient("127.0.0.1:1", "balance", 1, "balance")
+    client = NodeClient("127.0.0.1:1", PeerRule(), "balance", 1, "balance")
     yield client
     client.close()
 

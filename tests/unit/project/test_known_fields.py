@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 from include.lake.tables import CommitTag
 from include.nodes.partition_report import PartitionReport
@@ -58,9 +59,10 @@ def test_state_of_a_node(tmp_path: Path) -> None:
     state = NodeState("a", "http://a", models={"sums": ModelState("sums", "events", 4, 1, 1)})
     node_state.write(tmp_path, state)
     path = tmp_path / node_state.FILE_NAME
-    fields = json.loads(path.read_text())
+    fields = json.loads(path.read_bytes().split(b"\n")[1])
     fields["models"]["sums"] |= NEW
-    path.write_text(json.dumps(fields | NEW))
+    text = json.dumps(fields | NEW).encode()
+    path.write_bytes(b"%08x\n%s\n" % (crc32(text), text))
 
     assert node_state.read(tmp_path) == state
 

@@ -19,6 +19,7 @@ from include.nodes.peers import LAG_HEADER, Peers
 from include.settings import Settings
 from query_api.cluster import node_state
 from query_api.cluster.node_state import ModelState, NodeState, PartitionState, VersionState
+from query_api.http.allowed_hosts import AllowedHosts
 from query_api.http.app import create_app
 from query_api.http.lookups.fast_path import FastPath
 from query_api.http.lookups.named_lookups import compile_lookups
@@ -112,9 +113,10 @@ class Node:
         node_state.write(settings.store_dir, replace(node, written_at=time.time()))
         lookups = Lookups(LocalLookup(settings.store_dir, settings.node), Peers())
         router = LookupRouter(lookups, compile_lookups(apis))
-        app = create_app(settings, lookups, router, apis)
+        hosts = AllowedHosts(settings.node)
+        app = create_app(settings, hosts, lookups, router, apis)
         self.flask: FlaskClient = app.test_client()
-        self.fast = Client(FastPath(router, app.wsgi_app))
+        self.fast = Client(FastPath(router, hosts, app.wsgi_app))
 
 
 @pytest.fixture
@@ -160,6 +162,35 @@ def test_fast_path_and_flask_give_the_same_answer(node: Node, query: str, status
     assert (LAG_HEADER in fast.headers) == (LAG_HEADER in flask.headers) == (status in {200, 404})
 
 
+@pytest.mark.parametrize(
+    ("environ", "status", "slug"),
+    [
+        ({"HTTP_HOST": "attacker.example"}, 403, "foreign-host"),
+        ({"HTTP_HOST": ""}, 403, "foreign-host"),
+        ({"HTTP_ORIGIN": "http://attacker.example"}, 403, "foreign-origin"),
+        ({"CONTENT_LENGTH": "5", "HTTP_TRANSFER_ENCODING": "chunked"}, 400, "ambiguous-length"),
+    ],
+)
+def test_fast_path_leaves_the_refusal_of_foreign_requests_to_flask(
+    node: Node, environ: dict[str, str], status: int, slug: str
+) -> None:
+    for client in (node.fast, node.flask):
+        answer = client.get("/api/parcels.getPlace?parcelId=A%201/2", environ_overrides=environ)
+
+        assert (answer.status_code, json.loads(answer.text)["type"]) == (
+            status,
+            f"urn:foldlake:problem:{slug}",
+        )
+
+
+def test_fast_path_answers_a_page_of_the_node_itself(node: Node) -> None:
+    headers = {"Host": "127.0.0.1:5051", "Origin": "http://127.0.0.1:5051"}
+
+    answer = node.fast.get("/api/parcels.getPlace?parcelId=A%201/2", headers=headers)
+
+    assert (answer.status_code, answer.text) == (200, ANSWER)
+
+
 def test_problem_is_named_after_the_parameter(node: Node) -> None:
     missing = node.fast.get("/api/parcels.getPlace")
     too_long = node.fast.get("/api/parcels.getPlace?parcelId=" + "x" * 21)
@@ -189,7 +220,7 @@ def test_whole_record_is_served_too(node: Node) -> None:
 
 
 def test_command_is_validated_by_its_fields(node: Node) -> None:
-    answer = node.fast.post("/api/parcels.weigh", data=b'{"parcelId": "A", "grams": 101, "more": 1}')
+    answer = node.fast.post("/api/parcels.weigh", json={"parcelId": "A", "grams": 101, "more": 1})
 
     assert answer.status_code == 400
     assert {e["field"]: e["error"] for e in json.loads(answer.text)["errors"]} == {

@@ -1,0 +1,96 @@
+"""URLs of nodes: their form, the node's own, and those of other members of the group."""
+
+import pytest
+
+from include.errors import SettingsError
+from include.nodes.node_url import NodeUrl, PeerRule, reachable_url
+from include.settings import NodeSettings, Settings
+
+PRIVATE = "10.0.0.7"
+
+
+def node(**values: object) -> NodeSettings:
+    return Settings.of(**{f"node_{name}": value for name, value in values.items()}).node
+
+
+@pytest.mark.parametrize(
+    ("url", "host", "port"),
+    [
+        ("http://query-node-1:5051", "query-node-1", 5051),
+        (f"http://{PRIVATE}", PRIVATE, 80),
+        ("http://[fd00::1]:5051", "fd00::1", 5051),
+    ],
+)
+def test_a_url_has_a_host_and_a_port(url: str, host: str, port: int) -> None:
+    assert NodeUrl.parse(url) == NodeUrl(host, port)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "node-1",
+        "https://node-1:5051",
+        "http://node-1:5051/",
+        "http://node-1:5051/path",
+        "http://node-1:5051?query",
+        "http://user@node-1:5051",
+        "http://node-1:0",
+        "http://node-1:65536",
+        "http://node-1:",
+        "http://:5051",
+        "http://node-1:5051\r\nHeader: value",
+        "http://node-1\n:5051",
+        *(f"http://{host}:5051" for host in ("0.0.0.0", "[::]", "[::ffff:0.0.0.0]", "0", "00.0.0.0")),
+    ],
+)
+def test_any_other_form_is_refused(url: str) -> None:
+    with pytest.raises(ValueError, match=r"a node's URL has the form|no node can be reached"):
+        NodeUrl.parse(url)
+    assert PeerRule().refusal(url) is not None
+
+
+def test_a_node_on_loopback_accepts_only_nodes_on_loopback() -> None:
+    rule = PeerRule.of_node(node())
+
+    assert rule.refusal("http://127.0.0.1:5052") is None
+    assert rule.refusal("http://localhost:5052") is None
+    assert "FOLDLAKE_NODE_PEER_HOSTS" in str(rule.refusal(f"http://{PRIVATE}:5051"))
+
+
+def test_a_node_elsewhere_accepts_every_host_unless_they_are_listed() -> None:
+    url = "http://query-node-1:5051"
+
+    anywhere = PeerRule.of_node(node(url=url))
+    listed = PeerRule.of_node(node(url=url, peer_hosts="query-node-2, 10.0.0.0/8"))
+
+    assert anywhere.refusal("http://attacker.example:80") is None
+    assert listed.refusal("http://query-node-2:5052") is None
+    assert listed.refusal(f"http://{PRIVATE}:5051") is None
+    assert listed.refusal("http://attacker.example:80") == (
+        "attacker.example is not in FOLDLAKE_NODE_PEER_HOSTS"
+    )
+    assert listed.refusal(url) is None, "the node's own URL need not be listed"
+
+
+def test_a_client_of_the_nodes_accepts_the_listed_hosts_or_any() -> None:
+    assert PeerRule.of_client(node()).refusal("http://query-node-1:5051") is None
+    assert PeerRule.of_client(node(peer_hosts="a.example")).refusal("http://query-node-1:5051") is not None
+
+
+@pytest.mark.parametrize("bind", ["0.0.0.0", "::"])
+def test_a_node_bound_to_every_address_needs_a_url(bind: str) -> None:
+    with pytest.raises(SettingsError, match=r"FOLDLAKE_NODE_BIND is .* Set FOLDLAKE_NODE_URL to the URL"):
+        reachable_url(node(bind=bind))
+
+    assert reachable_url(node(bind=bind, url="http://node-1:5051")) == NodeUrl("node-1", 5051)
+
+
+def test_a_url_that_no_node_can_have_is_an_error() -> None:
+    with pytest.raises(SettingsError, match="FOLDLAKE_NODE_URL is 'node-1:5051': a node's URL has the form"):
+        reachable_url(node(url="node-1:5051"))
+
+
+def test_a_node_bound_to_one_address_is_reached_there() -> None:
+    assert reachable_url(node(bind="fd00::1")) == NodeUrl("fd00::1", 5051)
+    assert reachable_url(node(bind="10.0.0.7", port=6000)) == NodeUrl("10.0.0.7", 6000)

@@ -1,0 +1,79 @@
+"""Secrets of the settings are in one private file, and not in the generated definitions of the processes."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from include.settings import Settings
+from stack.lifecycle import all_processes
+from stack.supervision import exec_process
+from stack.supervision.configuration import configuration_path, secrets_path, write_configuration
+from stack.supervision.process import Process
+
+SECRETS = {
+    "airflow_password": "correct horse",
+    "airflow_database_url": "postgresql+psycopg2://airflow:battery@db.example/airflow",
+    "alert_webhook_url": "http://chat.example/hook/staple",
+}
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings.of(home=tmp_path / "home", **SECRETS)
+
+
+def descriptions(settings: Settings) -> dict[str, Path]:
+    write_configuration(settings, all_processes(settings))
+    files = (settings.home / "run" / "processes").glob("*.json")
+    return {json.loads(path.read_text())["name"]: path for path in files}
+
+
+def test_no_generated_file_but_one_contains_a_secret(settings: Settings) -> None:
+    descriptions(settings)
+
+    files = [path for path in settings.home.rglob("*") if path.is_file()]
+    found = {
+        path.relative_to(settings.home)
+        for path in files
+        for secret in SECRETS.values()
+        if secret in path.read_text()
+    }
+
+    assert len(files) > 10
+    assert found == {Path("run/secrets.json")}
+    assert secrets_path(settings.home).stat().st_mode & 0o777 == 0o600
+    assert "secrets.json" in configuration_path(settings.home).read_text()
+
+
+def test_a_changed_secret_changes_the_processes_that_have_it(settings: Settings) -> None:
+    before = descriptions(settings)
+    again = descriptions(settings)
+    after = descriptions(settings.changed(alert_webhook_url="http://chat.example/hook/other"))
+
+    assert before == again
+    assert after.keys() == before.keys()
+    assert after["airflow-scheduler"] != before["airflow-scheduler"]
+    assert after["kafka"] == before["kafka"]
+
+
+def test_a_process_is_started_with_its_secrets(settings: Settings) -> None:
+    shows = Process(
+        "shows", ("/usr/bin/env",), 1, bool, environment={"URL": f"{SECRETS['airflow_database_url']}?x=1"}
+    )
+    write_configuration(settings, [shows])
+    (description,) = (settings.home / "run" / "processes").glob("shows-*.json")
+
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", exec_process.__file__, description, secrets_path(settings.home)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    environment = dict(line.partition("=")[::2] for line in done.stdout.splitlines())
+    assert environment["URL"] == f"{SECRETS['airflow_database_url']}?x=1"
+    assert environment["FOLDLAKE_ALERT_WEBHOOK_URL"] == SECRETS["alert_webhook_url"]
+    assert environment["FOLDLAKE_NODE_NAME"] == "node-1"
