@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 # A request that carries this header comes from another node or from a check, and is never proxied again. Its value states
-# which node may answer: only the owner, or any node that has the key.
+# which node may answer: only the owner, any node that has the key, or any of those that has confirmed its partition recently.
 HOP_HEADER = "Foldlake-Hop"
 HOP_OWNER = "owner"
 HOP_ANY = "any"
+HOP_CURRENT = "current"
 # Why a node cannot answer: one of the closed set of failure reasons.
 REASON_HEADER = "Foldlake-Reason"
 # How old an answer can be, in milliseconds, by the clock of the node that answers.

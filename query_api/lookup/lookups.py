@@ -10,8 +10,8 @@ from http import HTTPStatus
 from include.nodes.peers import (
     ANSWER_TIMEOUT_S,
     HOP_ANY,
+    HOP_CURRENT,
     HOP_OWNER,
-    LAG_HEADER,
     REASON_HEADER,
     PeerDownError,
     PeerResponse,
@@ -25,7 +25,7 @@ from query_api.lookup.routing import candidates
 # After these failures, another node may still have the answer.
 TRY_ELSEWHERE = frozenset({FailureReason.NOT_OWNER, FailureReason.NOT_READY})
 _TRY_ELSEWHERE_SLUGS = frozenset(reason.slug for reason in TRY_ELSEWHERE)
-# A node whose answer was too old is not asked again for this time: without Kafka, each lookup would ask all nodes in vain.
+# A node that is not current is not asked again for this time: without Kafka, each lookup would ask all nodes in vain.
 OUTDATED_S = 0.5
 
 
@@ -49,10 +49,13 @@ class Lookups:
         if hop == HOP_OWNER and not is_owned_here:
             detail = f"{self.local.node_name} does not own partition {place.partition} of {place.model.name}."
             raise LookupFailedError(FailureReason.NOT_OWNER, detail)
-        if hop is not None:
-            return self.local.find(place, bound)
-        if not self.local.is_current(place):
+        if hop is None and not self.local.is_current(place):
             return self._newest_answer(place, target, bound)
+        if hop is not None:
+            if hop == HOP_CURRENT and not self.local.is_current(place):
+                detail = f"{self.local.node_name} has not confirmed partition {place.partition} of {place.model.name} recently."
+                raise LookupFailedError(FailureReason.NOT_READY, detail)
+            return self.local.find(place, bound)
         failure: LookupFailedError | None = None
         if is_owned_here:
             try:
@@ -73,7 +76,8 @@ class Lookups:
         """Try the owner, its standbys, then the other nodes; this node only if it is not the owner (the caller tried that)."""
         for url in _in_order(place):
             if url != place.state.url:
-                response = self._ask(url, place, target, bound)
+                hop = HOP_OWNER if url == place.owner else HOP_ANY
+                response = self._ask(url, target, bound, hop)
                 if response is not None:
                     return response
             elif not place.is_owned_here:
@@ -89,39 +93,33 @@ class Lookups:
     ) -> LocalAnswer | PeerResponse:
         """Answer for a partition whose end this node has not confirmed recently, because it does not reach Kafka or cannot write.
 
-        Another node whose answer is current comes first, then this node, then a node whose answer is not current either.
+        Another node that is current comes first, then this node, then any other.
         """
-        outdated: PeerResponse | None = None
         for url in _in_order(place):
             if url == place.state.url or time.monotonic() < self._outdated_until.get(url, 0.0):
                 continue
-            response = self._ask(url, place, target, bound)
-            if response is None:
-                continue
-            if _lag_s(response) <= self.local.current_s:
+            response = self._ask(url, target, bound, HOP_CURRENT)
+            if response is not None:
                 return response
             self._outdated_until[url] = time.monotonic() + OUTDATED_S
-            outdated = outdated or response
         try:
             return self.local.find(place, bound)
         except LookupFailedError as error:
             if error.reason not in TRY_ELSEWHERE:
                 raise
-            found = outdated or self._first_answer(place, target, bound)
+            found = self._first_answer(place, target, bound)
             if found is None:
                 raise
             return found
 
-    def _ask(
-        self, url: str, place: KeyLocation, target: str, bound: PositionBound | None
-    ) -> PeerResponse | None:
+    def _ask(self, url: str, target: str, bound: PositionBound | None, hop: str) -> PeerResponse | None:
         """Return another node's answer, or None when a further node should be tried."""
         peer = self.peers.at(url)
         if peer.is_down:
             return None
         timeout_s = ANSWER_TIMEOUT_S + (MAX_WAIT_S if bound else 0.0)
         try:
-            response = peer.get(target, HOP_OWNER if url == place.owner else HOP_ANY, timeout_s)
+            response = peer.get(target, hop, timeout_s)
         except PeerDownError:
             return None
         reason = response.headers.get(REASON_HEADER.lower())
@@ -136,12 +134,6 @@ def _no_answer(place: KeyLocation) -> LookupFailedError:
     owner = f"is owned by {place.owner}" if place.owner else "has no owner yet"
     where = f"Partition {place.partition} of {place.model.name}"
     return LookupFailedError(FailureReason.NOT_READY, f"{where} {owner}, and no node that stores it answers.")
-
-
-def _lag_s(response: PeerResponse) -> float:
-    """Return how old a node's answer can be, in seconds; infinity when the node does not say."""
-    lag_ms = response.headers.get(LAG_HEADER.lower(), "")
-    return int(lag_ms) / 1000 if lag_ms.isdigit() else float("inf")
 
 
 def _in_order(place: KeyLocation) -> Iterator[str]:

@@ -60,7 +60,6 @@ def test_node_that_alone_loses_kafka_asks_a_node_that_has_not(
     customer, node = lonely.customer, lonely.node
     before = nodes.balance(node.port, customer)
     assert (before.headers["Foldlake-Node"], before.headers["Foldlake-Role"]) == (NAME, "owner")
-    assert nodes.get(node.port, "/readyz").json()["status"] == "ready"
 
     lose_kafka(lonely.proxy)
     nodes.put(customer, nodes.expected[customer] + Decimal("1.00"))
@@ -70,7 +69,6 @@ def test_node_that_alone_loses_kafka_asks_a_node_that_has_not(
     wait_until(lambda: nodes.balance(node.port, customer).text == after, "another node answers for it", 40)
     answer = nodes.balance(node.port, customer)
     assert answer.headers["Foldlake-Node"] != NAME
-    assert int(answer.headers[LAG_HEADER]) < SESSION_TIMEOUT_S * 1000
     own = node.own_answer(lonely.path)
     assert (own.status_code, own.text) == (200, before.text), "it still answers when no other node does"
     assert int(own.headers[LAG_HEADER]) > SESSION_TIMEOUT_S * 1000

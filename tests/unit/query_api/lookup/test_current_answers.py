@@ -8,10 +8,10 @@ from threading import Thread
 
 import pytest
 
-from include.nodes.peers import HOP_ANY, LAG_HEADER, REASON_HEADER, PeerResponse, Peers
+from include.nodes.peers import HOP_ANY, HOP_CURRENT, REASON_HEADER, PeerResponse, Peers
 from include.settings import Settings
 from query_api.lookup.local_lookup import LocalAnswer, LocalLookup
-from query_api.lookup.lookup_failures import FailureReason
+from query_api.lookup.lookup_failures import FailureReason, LookupFailedError
 from query_api.lookup.lookups import Lookups
 from query_api.store.base import Change
 from tests.unit.query_api.lookup.node_files import KEY, NodeFiles, value
@@ -84,17 +84,17 @@ def answer(settings: Settings, hop: str | None = None) -> LocalAnswer | PeerResp
 def test_current_answer_of_another_node_is_preferred_to_an_outdated_one(
     settings: Settings, node: NodeFiles, status: int, *, is_owner: bool
 ) -> None:
-    with other_node(status, {LAG_HEADER: "900"}) as other:
+    with other_node(status) as other:
         node.publish(1, confirmed_s_ago=OUTDATED_S, standby=other.url, is_owner=is_owner)
 
         found = answer(settings)
 
     assert isinstance(found, PeerResponse)
-    assert (found.status, other.hops) == (status, [HOP_ANY])
+    assert (found.status, other.hops) == (status, [HOP_CURRENT])
 
 
 def test_recently_confirmed_owner_asks_no_other_node(settings: Settings, node: NodeFiles) -> None:
-    with other_node(headers={LAG_HEADER: "900"}) as other:
+    with other_node() as other:
         node.publish(1, confirmed_s_ago=RECENT_S, standby=other.url)
 
         assert isinstance(answer(settings), LocalAnswer)
@@ -103,7 +103,7 @@ def test_recently_confirmed_owner_asks_no_other_node(settings: Settings, node: N
 
 
 def test_request_from_another_node_is_answered_locally(settings: Settings, node: NodeFiles) -> None:
-    with other_node(headers={LAG_HEADER: "900"}) as other:
+    with other_node() as other:
         node.publish(1, confirmed_s_ago=OUTDATED_S, standby=other.url)
 
         assert isinstance(answer(settings, HOP_ANY), LocalAnswer)
@@ -112,13 +112,7 @@ def test_request_from_another_node_is_answered_locally(settings: Settings, node:
 
 
 @pytest.mark.parametrize(
-    ("status", "headers"),
-    [
-        (200, {LAG_HEADER: "6500"}),
-        (200, {}),
-        (503, {REASON_HEADER: FailureReason.NOT_READY.slug}),
-        (500, {}),
-    ],
+    ("status", "headers"), [(503, {REASON_HEADER: FailureReason.NOT_READY.slug}), (500, {})]
 )
 def test_outdated_owner_answers_when_no_other_node_is_current(
     settings: Settings, node: NodeFiles, status: int, headers: dict[str, str]
@@ -130,7 +124,19 @@ def test_outdated_owner_answers_when_no_other_node_is_current(
 
     assert isinstance(found, LocalAnswer)
     assert found.partition.lag_ms() >= OUTDATED_S * 1000
-    assert other.hops == [HOP_ANY]
+    assert other.hops == [HOP_CURRENT]
+
+
+def test_request_for_a_current_answer_is_refused_by_a_node_that_is_not_current(
+    settings: Settings, node: NodeFiles
+) -> None:
+    node.publish(1, confirmed_s_ago=RECENT_S)
+    assert isinstance(answer(settings, HOP_CURRENT), LocalAnswer)
+
+    node.publish(1, confirmed_s_ago=OUTDATED_S)
+    with pytest.raises(LookupFailedError) as refused:
+        answer(settings, HOP_CURRENT)
+    assert refused.value.reason is FailureReason.NOT_READY
 
 
 def test_outdated_owner_answers_when_no_other_node_does(settings: Settings, node: NodeFiles) -> None:
@@ -142,7 +148,7 @@ def test_outdated_owner_answers_when_no_other_node_does(settings: Settings, node
 
 
 def test_node_that_is_outdated_too_is_not_asked_for_each_lookup(settings: Settings, node: NodeFiles) -> None:
-    with other_node(headers={LAG_HEADER: "7000"}) as other:
+    with other_node(503, {REASON_HEADER: FailureReason.NOT_READY.slug}) as other:
         node.publish(1, confirmed_s_ago=OUTDATED_S, standby=other.url)
         local = LocalLookup(settings.store_dir, settings.node)
         lookups = Lookups(local, Peers())
