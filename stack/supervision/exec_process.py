@@ -9,11 +9,14 @@ import sys
 from pathlib import Path
 
 
-def main(description: str, secrets: str) -> None:
-    """Replace this process with the one described in a file; the variables that are secrets are in another file."""
+def main(description: str, secrets: str = "") -> None:
+    """Replace this process with the one described in a file; the variables that are secrets are in another file.
+
+    A supervisord that an earlier release has started passes one file: it may restart a process before the next `up`.
+    """
     described = json.loads(Path(description).read_text(encoding="utf-8"))
     environment = {**os.environ, **described["environment"]}
-    if described["secrets"]:
+    if described.get("secrets"):
         environment |= json.loads(Path(secrets).read_text(encoding="utf-8"))["environments"][
             described["name"]
         ]
@@ -21,4 +24,4 @@ def main(description: str, secrets: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2])
+    main(*sys.argv[1:])

@@ -77,3 +77,17 @@ def test_a_process_is_started_with_its_secrets(settings: Settings) -> None:
     assert environment["URL"] == f"{SECRETS['airflow_database_url']}?x=1"
     assert environment["FOLDLAKE_ALERT_WEBHOOK_URL"] == SECRETS["alert_webhook_url"]
     assert environment["FOLDLAKE_NODE_NAME"] == "node-1"
+
+
+def test_a_description_of_an_earlier_release_is_still_started(tmp_path: Path) -> None:
+    description = tmp_path / "process.json"
+    description.write_text(json.dumps({"command": ["/usr/bin/env"], "environment": {"NAME": "kept"}}))
+
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", exec_process.__file__, description],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert "NAME=kept" in done.stdout.splitlines()
