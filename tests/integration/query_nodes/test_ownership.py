@@ -62,7 +62,7 @@ def test_rolling_upgrade_a_node_of_the_previous_commit_works_beside_this_one(
     (port,) = free_ports(1)
 
     with nodes.continuous_lookups() as failures:
-        older = ExtraNode(nodes.settings, "node-5", port, previous_commit)
+        older = ExtraNode(nodes.settings, "previous", port, previous_commit)
         try:
             wait_until(lambda: older.url in _owners(nodes), "the older node owns a partition")
             wait_until(lambda: nodes.is_ready(port), "it is ready")
