@@ -71,7 +71,7 @@ def run(
         )
     else:
         console.print(
-            f"[red]Not done.[/red] The log above names what v{version} lacks; --force rolls back nevertheless. `./foldlake versions` "
-            "shows which version is live."
+            f"[red]Not done.[/red] The log above names the reason. If v{version} lacks something, --force rolls back nevertheless. "
+            "`./foldlake versions` shows which version is live."
         )
     raise typer.Exit(1)

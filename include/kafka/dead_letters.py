@@ -1,4 +1,4 @@
-"""Dead letters: their headers, the newest one of a source partition, and the newest ones of a source topic."""
+"""Dead letters: their headers, how far each source partition has them, and the newest ones of a source topic."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, Message
 
 from include.kafka.log_reading import end_offsets, log_consumer, newest_record, read_tail
 from include.kafka.topics import admin_client, dead_letter_topic, partition_count
-from include.position import Position, parse_offset
+from include.position import Offsets, Position, parse_offset
 
 # The headers of a dead letter. The last four exist only if it is a reference: its key or value is too large for the topic.
 REASON_HEADER = "reason"
@@ -90,6 +90,17 @@ def newest_dead_letter(consumer: Consumer, source_topic: str, partition: int) ->
         consumer, dead_letter_topic(source_topic), partition, is_of_partition, SEARCHED_RECORDS
     )
     return None if found is None else source_position(found)
+
+
+def newest_dead_letters(consumer: Consumer, source_topic: str, partitions: int) -> Offsets:
+    """Return source partition -> the offset after its newest dead letter; 0 for a partition without one.
+
+    Raises KafkaUnavailableError.
+    """
+    found = (newest_dead_letter(consumer, source_topic, partition) for partition in range(partitions))
+    return Offsets.of_newest(
+        {position.partition: position.offset for position in found if position is not None}
+    )
 
 
 def _headers(message: Message) -> dict[str, bytes]:

@@ -6,6 +6,7 @@ Source: Apache Avro specification 1.12, "Schema Resolution" and "Logical Types".
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import fastavro.schema
@@ -66,6 +67,7 @@ class Comparison:
     problem: str | None = None
 
 
+@lru_cache(maxsize=1024)
 def compare(writer: RecordSchema, reader: RecordSchema) -> Comparison:
     """Compare the logical types of the fields that both schemas have.
 

@@ -7,7 +7,9 @@ from include.errors import SettingsError
 from include.nodes.host_list import HostList, is_loopback, is_unspecified, normal_host
 from include.settings import NodeSettings
 
-FORM = re.compile(r"http://(?P<host>\[[0-9A-Fa-f:.]*\]|[\w.-]*)(?::(?P<port>[0-9]{1,5}))?", re.ASCII)
+# What may stand for a host in a URL or a Host header; `normal_host` decides whether it is one.
+HOST = r"(?P<host>\[[0-9A-Fa-f:.]*\]|[\w.-]*)"
+FORM = re.compile(rf"http://{HOST}(?::(?P<port>[0-9]{{1,5}}))?", re.ASCII)
 DEFAULT_PORT = 80
 MAX_PORT = 65535
 PEER_HOSTS = "FOLDLAKE_NODE_PEER_HOSTS"

@@ -8,8 +8,7 @@ end of each interval only.
 from confluent_kafka import Consumer
 from confluent_kafka.admin import AdminClient
 
-from include.kafka.dead_letters import DeadLetter
-from include.kafka.log_reading import read_tail
+from include.kafka.dead_letters import newest_dead_letters
 from include.kafka.topics import dead_letter_topic, partition_count
 from include.position import Offsets
 from include.stream.query_reports import QueryStatus
@@ -39,13 +38,5 @@ def read_offsets(
     Raises KafkaUnavailableError.
     """
     committed = Offsets() if query is None else Offsets.from_json(query.last_batch.get("end_offsets", {}))
-    return committed.merge(_dead_letter_offsets(admin, consumer, source_topic))
-
-
-def _dead_letter_offsets(admin: AdminClient, consumer: Consumer, source_topic: str) -> Offsets:
-    topic = dead_letter_topic(source_topic)
-    newest: dict[int, int] = {}
-    for partition in range(partition_count(admin, topic) or 0):
-        for message in read_tail(consumer, topic, partition, records=1):
-            newest[partition] = DeadLetter.from_message(message).source_offset
-    return Offsets.of_newest(newest)
+    partitions = partition_count(admin, dead_letter_topic(source_topic)) or 0
+    return committed.merge(newest_dead_letters(consumer, source_topic, partitions))

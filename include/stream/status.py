@@ -5,7 +5,7 @@ changelog's last records.
 """
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import chain
@@ -14,7 +14,6 @@ from confluent_kafka import Consumer
 from confluent_kafka.admin import AdminClient
 
 from include.declarations.read_model import load_read_models, read_model
-from include.kafka.dead_letters import newest_dead_letter
 from include.kafka.log_reading import end_offsets, log_consumer, read_tail, record_at
 from include.kafka.record_schema import RecordSchema
 from include.kafka.state_record import StateRecord, decode_state_record
@@ -23,7 +22,7 @@ from include.position import Offsets, Position
 from include.settings import Settings
 from include.stream.checkpoints import query_name
 from include.stream.query_reports import QueryStatus, newest_reports
-from include.stream.standstill import stands_still
+from include.stream.standstill import read_offsets, stands_still
 from include.versions.registry import VersionRegistry
 from include.versions.version_record import Stage
 
@@ -146,14 +145,11 @@ def _versions(
             model = read_model(model.name, settings.read_models_dir, reload=True)
         for version in record.active:
             partitions = partition_count(admin, model.source_topic) or 0
-            dead_letters = dead_letter_topic(model.source_topic)
             ends = Offsets.of_ends(end_offsets(consumer, model.source_topic, partitions))
             folded = _Folded(model.state_schema_of(version.fold_revision))
-            # Records of other types are not folded: only the query's commits include their offsets, not the changelog.
+            # Dead letters and records of other types are not folded: the changelog does not include their offsets.
             query = query_of.get(query_name(model.name, version.number))
-            folded.add_commit({} if query is None else query.last_batch.get("end_offsets", {}))
-            if partition_count(admin, dead_letters) is not None:
-                folded.add_dead_letters(consumer, model.source_topic, partitions)
+            folded.offsets = read_offsets(admin, consumer, model.source_topic, query)
             changelog_partitions = partition_count(admin, version.changelog_topic) or 0
             folded.add_changelog(consumer, version.changelog_topic, changelog_partitions, TAIL_RECORDS)
             if not folded.offsets.covers(ends) and folded.is_quiet():
@@ -175,7 +171,7 @@ def _versions(
                 newest_folded_age_s=None
                 if folded.written_at_s is None
                 else time.time() - folded.written_at_s,
-                dead_letters=folded.dead_letters,
+                dead_letters=_dead_letters(admin, consumer, model.source_topic),
                 still_s=waiting_s if is_still else None,
             )
 
@@ -188,7 +184,6 @@ class _Folded:
         self.offsets = Offsets()
         self.occurred_on: datetime | None = None
         self.written_at_s: float | None = None
-        self.dead_letters = 0
 
     def add_changelog(self, consumer: Consumer, topic: str, partitions: int, records: int) -> None:
         """Include the last `records` records of each partition of the changelog."""
@@ -201,18 +196,6 @@ class _Folded:
             written_at_s = message.timestamp()[1] / 1000
             self.occurred_on = max(self.occurred_on or record.occurred_on, record.occurred_on)
             self.written_at_s = max(self.written_at_s or written_at_s, written_at_s)
-
-    def add_dead_letters(self, consumer: Consumer, source_topic: str, partitions: int) -> None:
-        """Include the newest dead letter of each source partition, and count the records of the dead-letter topic."""
-        self.dead_letters = sum(end_offsets(consumer, dead_letter_topic(source_topic), partitions))
-        for partition in range(partitions):
-            newest = newest_dead_letter(consumer, source_topic, partition)
-            if newest is not None:
-                self._include(newest)
-
-    def add_commit(self, end_offsets: Mapping[str, int]) -> None:
-        """Include the offsets of the query's last committed batch, by source partition."""
-        self.offsets = self.offsets.merge(Offsets.from_json(end_offsets))
 
     def _include(self, position: Position) -> None:
         self.offsets = self.offsets.with_event(position)
@@ -229,6 +212,12 @@ class _Folded:
     def is_quiet(self) -> bool:
         """Return whether there are state records and the newest is older than QUIET_S."""
         return self.written_at_s is not None and time.time() - self.written_at_s > QUIET_S
+
+
+def _dead_letters(admin: AdminClient, consumer: Consumer, source_topic: str) -> int:
+    """Return the number of records on a dead-letter topic; 0 while it does not exist."""
+    topic = dead_letter_topic(source_topic)
+    return sum(end_offsets(consumer, topic, partition_count(admin, topic) or 0))
 
 
 def _age_s(moment: datetime) -> float:

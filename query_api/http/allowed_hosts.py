@@ -8,11 +8,11 @@ import re
 from functools import lru_cache
 
 from include.nodes.host_list import HostList, is_loopback, normal_host
-from include.nodes.node_url import DEFAULT_PORT, NodeUrl, reachable_url
+from include.nodes.node_url import DEFAULT_PORT, HOST, NodeUrl, reachable_url
 from include.settings import NodeSettings
 
 VARIABLE = "FOLDLAKE_NODE_ALLOWED_HOSTS"
-AUTHORITY = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]*\]|[\w.-]+)(?::(?P<port>[0-9]{0,5}))?", re.ASCII)
+AUTHORITY = re.compile(rf"{HOST}(?::(?P<port>[0-9]{{0,5}}))?", re.ASCII)
 SCHEMES = frozenset({"http", "https"})
 # Every lookup checks its Host; a node has few names.
 CACHED_HOSTS = 64

@@ -21,9 +21,7 @@ def headers_of(answer: LocalAnswer) -> list[tuple[str, str]]:
         (POSITION_HEADER, position_text(answer.raw)),
         ("Foldlake-Node", answer.place.state.node),
         ("Foldlake-Role", answer.role.value),
-        # As in `age_headers`, without the cost of a call in every lookup.
-        (AS_OF_HEADER, answer.partition.as_of_text),
-        (LAG_HEADER, str(answer.partition.lag_ms())),
+        *age_headers(answer.partition),
     ]
 
 

@@ -25,7 +25,8 @@ from query_api.lookup.routing import candidates
 # After these failures, another node may still have the answer.
 TRY_ELSEWHERE = frozenset({FailureReason.NOT_OWNER, FailureReason.NOT_READY})
 _TRY_ELSEWHERE_SLUGS = frozenset(reason.slug for reason in TRY_ELSEWHERE)
-# A node that is not current is not asked again for this time: without Kafka, each lookup would ask all nodes in vain.
+# A node that has no current answer for a partition is not asked for it again for this time: without Kafka, each lookup would ask
+# all nodes in vain.
 OUTDATED_S = 0.5
 
 
@@ -35,7 +36,8 @@ class Lookups:
     def __init__(self, local: LocalLookup, peers: Peers) -> None:
         self.local = local
         self.peers = peers
-        self._outdated_until: dict[str, float] = {}
+        # (URL, read model, partition) -> when to ask again, by the monotonic clock.
+        self._outdated_until: dict[tuple[str, str, int], float] = {}
 
     def answer(
         self, place: KeyLocation, target: str, hop: str | None, bound: PositionBound | None = None
@@ -96,12 +98,13 @@ class Lookups:
         Another node that is current comes first, then this node, then any other.
         """
         for url in _in_order(place):
-            if url == place.state.url or time.monotonic() < self._outdated_until.get(url, 0.0):
+            asked = (url, place.model.name, place.partition)
+            if url == place.state.url or time.monotonic() < self._outdated_until.get(asked, 0.0):
                 continue
             response = self._ask(url, target, bound, HOP_CURRENT)
             if response is not None:
                 return response
-            self._outdated_until[url] = time.monotonic() + OUTDATED_S
+            self._outdated_until[asked] = time.monotonic() + OUTDATED_S
         try:
             return self.local.find(place, bound)
         except LookupFailedError as error:

@@ -42,9 +42,8 @@ class Materializer:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        peers = PeerRule.of_node(
-            settings.node
-        )  # before joining the group: raises for a URL that no node can reach
+        # Before joining the group: raises for a URL that no node can reach.
+        peers = PeerRule.of_node(settings.node)
         models = load_read_models(settings.read_models_dir)
         self._source_topics = {name: model.source_topic for name, model in models.items()}
         self._directory = StoreDirectory(settings.store_dir, load_backend(settings.node))

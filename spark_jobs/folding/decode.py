@@ -1,5 +1,6 @@
 """Decodes the records of a source topic into event columns, natively, with a reason for records that cannot be folded."""
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -19,6 +20,8 @@ from spark_jobs.folding.event_rules import (
     time_is_out_of_range,
 )
 from spark_jobs.folding.logical_conversion import converted
+
+LOG = logging.getLogger(__name__)
 
 OTHER_TYPE = "other event type"
 UNKNOWN_SCHEMA_ID = "FOLDLAKE_UNKNOWN_SCHEMA_HEADER"
@@ -81,6 +84,8 @@ class EventDecoder:
 
     def decode(self, records: DataFrame) -> DataFrame:
         """Return the records of Spark's Kafka source with the event columns added."""
+        for schema_id, problem in self.incompatible_ids().items():
+            LOG.warning("records with schema id %d are dead letters: %s", schema_id, problem)
         framed = records.select(
             "key", "value", "partition", "offset", substring(col("value"), 1, HEADER_BYTES).alias("header")
         )

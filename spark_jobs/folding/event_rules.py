@@ -11,7 +11,7 @@ from pyspark.sql.functions import coalesce, col, is_valid_utf8, length, lit, uni
 
 from include.kafka.logical_types import LogicalType, field_types
 from include.kafka.record_schema import RecordSchema
-from spark_jobs.folding.record_partition import partition_of_record
+from spark_jobs.folding.key_partition import partition_of_key
 
 MAX_KEY_BYTES = 256
 # Python, Avro and Delta libraries represent the years 1 to 9999. Two days at each end are left out: in another time zone, or when
@@ -41,7 +41,7 @@ def key_is_invalid(readers: Iterable[RecordSchema]) -> Column:
 
 def is_in_wrong_partition(partitions: int) -> Column:
     """Return whether the record is in another partition than the Java client's partitioner assigns to its key."""
-    return partition_of_record(partitions) != col("partition")
+    return partition_of_key(col("key"), partitions) != col("partition")
 
 
 def text_is_invalid(readers: Iterable[RecordSchema]) -> Column:

@@ -103,7 +103,9 @@ def keys_by_replica(target: Target, replicas: Sequence[StoreReplica], replay: Re
     everywhere = replay.keys.crossJoin(frame.where(col("key_partition").isNull()))
     found = everywhere
     if any(replica.key_partition is not None for replica in replicas):
-        keyed = replay.keys.withColumn("key_partition", partition_of_key("key", len(target.cut)))
+        keyed = replay.keys.withColumn(
+            "key_partition", partition_of_key(col("key").cast("binary"), len(target.cut))
+        )
         partitioned = keyed.join(frame.where(col("key_partition").isNotNull()), "key_partition")
         found = everywhere.unionByName(partitioned.select(everywhere.columns))
     return found.select(

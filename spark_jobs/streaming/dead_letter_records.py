@@ -15,6 +15,7 @@ from include.kafka.dead_letters import (
     VALUE_BYTES_HEADER,
     VALUE_SHA256_HEADER,
 )
+from include.position import Offsets
 from spark_jobs.folding.event_rules import MAX_KEY_BYTES
 
 # The default of the producer's `max.request.size`, to which it compares the size of a batch with one record.
@@ -58,10 +59,10 @@ def max_payload_bytes(source_topic: str, max_batch_bytes: int) -> int:
     return min(max_batch_bytes, PRODUCER_MAX_BYTES) - BATCH_BYTES - lengths - headers
 
 
-def is_new(newest: Mapping[int, int]) -> Column:
-    """Return whether a record is not among the dead letters that are written: partition -> offset of the newest one."""
-    written = [when(col("partition") == partition, lit(offset)) for partition, offset in newest.items()]
-    return col("offset") > coalesce(*written, lit(-1))
+def is_new(written: Offsets) -> Column:
+    """Return whether a record has no dead letter yet; `written`: source partition -> the offset after its newest one."""
+    ends = [when(col("partition") == partition, lit(end)) for partition, end in written.items()]
+    return col("offset") >= coalesce(*ends, lit(0))
 
 
 def _digests() -> dict[str, Column]:

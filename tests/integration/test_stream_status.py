@@ -15,17 +15,11 @@ from include.stream.status import (
     VersionStatus,
     read_stream_status,
 )
+from tests.support.balance_copy import with_balance_copy
 from tests.support.changelog_writer import ChangelogWriter
 from tests.support.waiting import wait_until
 
 MODEL = "status-test"
-MODULE = f"""
-from dataclasses import replace
-
-from include.read_models.balance.model import READ_MODEL as BALANCE
-
-READ_MODEL = replace(BALANCE, name={MODEL!r}, source_topic={MODEL!r})
-"""
 CUSTOMER = "customer"
 EVENTS = TAIL_RECORDS + 200
 
@@ -33,9 +27,7 @@ EVENTS = TAIL_RECORDS + 200
 @pytest.fixture(scope="module")
 def measured(settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> Settings:
     """Settings with an additional read model, whose topics only this test uses."""
-    folder = tmp_path_factory.mktemp("read_models")
-    (folder / "status_test.py").write_text(MODULE, encoding="utf-8")
-    return settings.changed(read_models_dir=folder)
+    return with_balance_copy(settings, MODEL, tmp_path_factory.mktemp("read_models"))
 
 
 def status(settings: Settings) -> VersionStatus:

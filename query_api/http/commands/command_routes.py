@@ -8,7 +8,6 @@ from flask import Blueprint, Response, request
 from include.declarations.api import Command, ReadModelApi
 from include.errors import SchemaError
 from include.kafka.events import GenericEvent, event_key
-from include.kafka.record_schema import RecordSchema
 from include.settings import Settings
 from query_api.errors import OutcomeUnknownError
 from query_api.http.commands.command_body import complete_body
@@ -42,7 +41,7 @@ def _command_view(command: Command, api: ReadModelApi, producer: EventProducer) 
 
     def run_command() -> Response:
         try:
-            event = _event(command, schema)
+            event = parse_command(complete_body(request), command, schema)
             response = _append(event, api, producer)
         except ProblemError as problem:
             COMMANDS.labels(command.name, problem.slug).inc()
@@ -51,10 +50,6 @@ def _command_view(command: Command, api: ReadModelApi, producer: EventProducer) 
         return response
 
     return run_command
-
-
-def _event(command: Command, schema: RecordSchema) -> GenericEvent:
-    return parse_command(complete_body(request), command, schema)
 
 
 def _append(event: GenericEvent, api: ReadModelApi, producer: EventProducer) -> Response:

@@ -7,7 +7,7 @@ because from then on only an acknowledgement tells what became of it.
 import threading
 import time
 
-from confluent_kafka import KafkaError, KafkaException, Producer, murmur2
+from confluent_kafka import KafkaError, KafkaException, Producer
 
 from include.errors import FoldlakeError, KafkaUnavailableError, RegistryUnavailableError
 from include.kafka.events import Event, EventSerializer, event_key
@@ -15,6 +15,7 @@ from include.kafka.schema_registry import SchemaRegistry
 from include.settings import Settings
 from query_api.errors import OutcomeUnknownError
 from query_api.http.commands.delivery import AppendedAt, Delivery
+from query_api.lookup.routing import partition_of
 
 POLL_S = 0.1
 # The maximum share of the command timeout for what precedes the record: the registry, which each process asks once for each
@@ -83,7 +84,7 @@ class EventProducer:
         if found.error is not None or not found.partitions:
             reason = "it has no partitions" if found.error is None else found.error.str()
             raise self._nothing_written(f"Kafka does not serve the topic {self._topic} ({reason})")
-        partition = murmur2(key, len(found.partitions))
+        partition = partition_of(key, len(found.partitions))
         if found.partitions[partition].leader < 0:
             raise self._nothing_written(f"Partition {partition} of {self._topic} has no leader")
 

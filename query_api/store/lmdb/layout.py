@@ -8,6 +8,7 @@ binding    "binding" -> cluster id, topic and topic id as JSON
 
 import json
 import os
+from collections.abc import Collection
 from pathlib import Path
 
 import lmdb
@@ -113,3 +114,10 @@ def dump_binding(binding: Binding) -> bytes:
 def load_binding(stored: bytes) -> Binding:
     """Deserialize a binding; raises ValueError, KeyError or TypeError for invalid bytes."""
     return Binding(**known_fields(Binding, json.loads(stored)))
+
+
+def has_cause(error: lmdb.Error | OSError, causes: Collection[int]) -> bool:
+    """Whether the operating system's reason for an error is one of these error numbers; LMDB gives it as text only."""
+    if isinstance(error, OSError):
+        return error.errno in causes
+    return any(os.strerror(number) in str(error) for number in causes)

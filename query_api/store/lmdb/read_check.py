@@ -6,12 +6,12 @@ kill the process.
 """
 
 import errno
-import os
 import sys
 from pathlib import Path
 
 import lmdb
 
+from include.files import NO_SPACE
 from query_api.store.lmdb import layout
 from query_api.store.lmdb.record_format import BadRecordError, unpack
 
@@ -19,18 +19,14 @@ MAX_DATABASES = 2048
 DAMAGED = 3
 NOT_CHECKED = 4
 # The machine lacks something, which says nothing about the store.
-OUT_OF_RESOURCES = frozenset(
-    {
-        errno.ENOMEM,
-        errno.ENOSPC,
-        errno.EDQUOT,
-        errno.EMFILE,
-        errno.ENFILE,
-        errno.EAGAIN,
-        errno.EACCES,
-        errno.EPERM,
-    }
-)
+OUT_OF_RESOURCES = NO_SPACE | {
+    errno.ENOMEM,
+    errno.EMFILE,
+    errno.ENFILE,
+    errno.EAGAIN,
+    errno.EACCES,
+    errno.EPERM,
+}
 
 
 def read_everything(path: Path) -> int:
@@ -83,13 +79,8 @@ def main() -> int:
     return 0
 
 
-def _is_out_of_resources(error: Exception) -> bool:
-    if isinstance(error, OSError):
-        return error.errno in OUT_OF_RESOURCES
-    # LMDB gives the reason of the operating system as text only.
-    return isinstance(error, MemoryError | lmdb.MemoryError) or any(
-        os.strerror(number) in str(error) for number in OUT_OF_RESOURCES
-    )
+def _is_out_of_resources(error: lmdb.Error | OSError | MemoryError) -> bool:
+    return isinstance(error, MemoryError | lmdb.MemoryError) or layout.has_cause(error, OUT_OF_RESOURCES)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,6 @@
 """The writer of an LMDB store: records, positions and schemas in one transaction."""
 
 import json
-import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -60,7 +59,7 @@ class LmdbWriter:
         except lmdb.MapFullError:
             raise
         except (lmdb.Error, OSError) as error:
-            kind = StoreFullError if _is_full(error) else StoreWriteError
+            kind = StoreFullError if layout.has_cause(error, NO_SPACE) else StoreWriteError
             raise kind.at(self._path, error) from error
 
     def commit(
@@ -179,13 +178,6 @@ class LmdbWriter:
 
 def _get_one(cursor: "lmdb.Cursor[bytes]", keys: list[bytes]) -> dict[bytes, bytes]:
     return {key: cursor.value() for key in keys if cursor.set_key(key)}
-
-
-def _is_full(error: lmdb.Error | OSError) -> bool:
-    """Whether an error says that the disk, or the user's share of it, is full; LMDB gives the reason as text only."""
-    if isinstance(error, OSError):
-        return error.errno in NO_SPACE
-    return any(os.strerror(number) in str(error) for number in NO_SPACE)
 
 
 def _ignore(_: object) -> None:

@@ -11,7 +11,7 @@ from confluent_kafka import Consumer
 from confluent_kafka.admin import AdminClient
 from pyspark.sql import DataFrame
 
-from include.kafka.dead_letters import newest_dead_letter
+from include.kafka.dead_letters import newest_dead_letters
 from include.kafka.record_schema import RecordSchema
 from include.kafka.topics import dead_letter_topic, max_message_bytes
 from include.stream.slot_planning import SlotRank
@@ -60,11 +60,13 @@ def dead_letter_spec(
     """Return the query of one source topic; `readers` are the event types that can be decoded."""
 
     def records(source: DataFrame, schema_ids: SchemaIds) -> DataFrame:
-        newest = newest_offsets(consumer, endpoints.source_topic, endpoints.partitions)
-        LOG.info("newest dead letters of %s, by partition: offsets %s", endpoints.source_topic, newest)
+        # A partition in which none is found behind many records of another program starts at the query's checkpoint: its
+        # newest letters may then be written twice, and none is lost.
+        written = newest_dead_letters(consumer, endpoints.source_topic, endpoints.partitions)
+        LOG.info("dead letters of %s are written up to offsets %s", endpoints.source_topic, written)
         largest = max_message_bytes(admin, endpoints.sink_topic)
         bad = undecodable(EventDecoder(readers, schema_ids, endpoints.partitions).decode(source))
-        return dead_letter_records(endpoints.source_topic, bad.where(is_new(newest)), largest)
+        return dead_letter_records(endpoints.source_topic, bad.where(is_new(written)), largest)
 
     return QuerySpec(
         name=endpoints.sink_topic,
@@ -78,15 +80,3 @@ def dead_letter_spec(
         waits_for_others=True,
         slot_rank=(SlotRank.SERVING, 0),
     )
-
-
-def newest_offsets(consumer: Consumer, source_topic: str, partitions: int) -> dict[int, int]:
-    """Return source partition -> source offset of its newest dead letter; omits partitions without one.
-
-    A partition in which none is found behind many records of another program starts at the query's checkpoint: its newest
-    letters may then be written twice, and none is lost.
-    """
-    found = {
-        partition: newest_dead_letter(consumer, source_topic, partition) for partition in range(partitions)
-    }
-    return {partition: position.offset for partition, position in found.items() if position is not None}

@@ -19,7 +19,7 @@ from spark_jobs.compaction import Compaction, compact
 from spark_jobs.lake import live_lake
 from spark_jobs.lake.changelog_batch import RecordCounts
 from spark_jobs.lake.live_lake import promote
-from tests.support.lake_ledger import LakeLedger
+from tests.support.lake.lake_ledger import LakeLedger
 
 
 def compacted(ledger: LakeLedger, spark: SparkSession) -> Compaction:

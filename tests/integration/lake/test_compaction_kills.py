@@ -11,7 +11,7 @@ from include.settings import Settings
 from include.stream.checkpoints import compaction_checkpoint
 from stack.launchers.direct_submit import launch
 from tests.integration.lake.test_compaction import tags
-from tests.support.lake_ledger import LakeLedger
+from tests.support.lake.lake_ledger import LakeLedger
 from tests.support.waiting import wait_until
 
 MODEL = """

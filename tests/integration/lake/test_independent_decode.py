@@ -108,7 +108,7 @@ def decoder() -> EventDecoder:
 
 
 def test_records_of_any_writer_are_folded_exactly_or_have_a_reason(
-    lake_spark: SparkSession, decoder: EventDecoder
+    lake_spark: SparkSession, decoder: EventDecoder, caplog: pytest.LogCaptureFixture
 ) -> None:
     decoded = decoder.decode(frame(lake_spark, (made for made, _ in RECORDS)))
 
@@ -121,6 +121,8 @@ def test_records_of_any_writer_are_folded_exactly_or_have_a_reason(
         for row in found.orderBy("offset").collect()
     ]
     assert outcomes == [expected for _, expected in RECORDS]
+    problem = "FundsAdded: amount is decimal(18,4), not decimal(18,2)"
+    assert f"records with schema id 5 are dead letters: {problem}" in caplog.messages
 
 
 def test_both_decoders_return_the_same_events(lake_spark: SparkSession, decoder: EventDecoder) -> None:

@@ -15,7 +15,7 @@ from include.settings import Settings
 from spark_jobs.lake.changelog_batch import RecordCounts
 from spark_jobs.lake.lake_table import LakeTableError, newest_commit
 from spark_jobs.lake.live_lake import promote
-from tests.support.lake_ledger import LakeLedger
+from tests.support.lake.lake_ledger import LakeLedger
 
 
 def commits(spark: SparkSession, path: str) -> int:

@@ -19,7 +19,7 @@ from include.lake.status import lake_status
 from include.settings import CHECKOUT, Settings
 from spark_jobs.compaction import compact
 from spark_jobs.lake.lake_table import LakeTable
-from tests.support.lake_ledger import LakeLedger
+from tests.support.lake.lake_ledger import LakeLedger
 
 DOCUMENTED_PATH = ".foldlake/lake/balance"
 EXAMPLES = re.findall(

@@ -27,7 +27,7 @@ from spark_jobs.quality.expectations.no_truncated_partition import WHOLE_PARTITI
 from spark_jobs.quality.expectations.right_store import RIGHT_STORE
 from spark_jobs.quality.stores.base import Target
 from spark_jobs.quality.stores.changelog import ChangelogStore
-from tests.support.checked_ledger import CheckedLedger, Record, failed, named
+from tests.support.lake.checked_ledger import CheckedLedger, Record, failed, named
 
 KEY = "customer 7/é"
 CUSTOMERS, EVENTS_EACH = 40, 5

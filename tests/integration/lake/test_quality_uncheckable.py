@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from include.quality.check import StoreName, UncheckableError
 from include.quality.verdict import Outcome, verdict_of
 from include.settings import Settings
-from tests.support.checked_ledger import ONE_FOR_ALL, CheckedLedger
+from tests.support.lake.checked_ledger import ONE_FOR_ALL, CheckedLedger
 
 
 def test_a_key_with_events_in_several_partitions_is_uncheckable(

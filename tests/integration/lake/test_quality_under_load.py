@@ -18,7 +18,7 @@ from spark_jobs.quality.expectations.no_missing_key import NO_MISSING_KEY
 from spark_jobs.quality.expectations.no_truncated_partition import WHOLE_PARTITIONS
 from spark_jobs.quality.run import run_check
 from stack.lifecycle import start
-from tests.support.checked_ledger import failed
+from tests.support.lake.checked_ledger import failed
 from tests.support.repetition import repeated
 from tests.support.stream_events import BALANCE, Ledger, random_event
 from tests.support.stream_process import EventSource, make_topics

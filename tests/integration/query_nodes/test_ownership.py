@@ -2,6 +2,8 @@
 
 import subprocess
 import tarfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
 
@@ -25,33 +27,17 @@ def test_lookups_succeed_while_an_owner_is_killed(nodes: NodeStack) -> None:
 
 
 def test_lookups_succeed_while_a_node_joins_dies_and_its_partitions_move(nodes: NodeStack) -> None:
-    (port,) = free_ports(1)
-
-    with nodes.continuous_lookups() as failures:
-        joined = ExtraNode(nodes.settings, "node-3", port)
-        try:
-            wait_until(lambda: joined.url in _owners(nodes), "node-3 owns a partition")
-            wait_until(lambda: nodes.is_ready(port), "node-3 is ready")
-            assert nodes.wrong((port,)) == [], "the new node answers for all keys"
-        finally:
-            joined.kill()
-        wait_until(lambda: joined.url not in _owners(nodes), "its partitions are owned by others")
+    with nodes.continuous_lookups() as failures, joined(nodes, "node-3") as node:
+        assert nodes.wrong((node.port,)) == [], "the new node answers for all keys"
+        node.kill()
 
     assert failures == []
     nodes.wait_until_exact()
 
 
 def test_lookups_succeed_while_a_node_joins_and_leaves(nodes: NodeStack) -> None:
-    (port,) = free_ports(1)
-
-    with nodes.continuous_lookups() as failures:
-        joined = ExtraNode(nodes.settings, "node-4", port)
-        try:
-            wait_until(lambda: joined.url in _owners(nodes), "node-4 owns a partition")
-            wait_until(lambda: nodes.is_ready(port), "node-4 is ready")
-        finally:
-            joined.stop()
-        wait_until(lambda: joined.url not in _owners(nodes), "its partitions are owned by others")
+    with nodes.continuous_lookups() as failures, joined(nodes, "node-4"):
+        pass
 
     assert failures == []
 
@@ -59,17 +45,8 @@ def test_lookups_succeed_while_a_node_joins_and_leaves(nodes: NodeStack) -> None
 def test_rolling_upgrade_a_node_of_the_previous_commit_works_beside_this_one(
     nodes: NodeStack, previous_commit: Path
 ) -> None:
-    (port,) = free_ports(1)
-
-    with nodes.continuous_lookups() as failures:
-        older = ExtraNode(nodes.settings, "previous", port, previous_commit)
-        try:
-            wait_until(lambda: older.url in _owners(nodes), "the older node owns a partition")
-            wait_until(lambda: nodes.is_ready(port), "it is ready")
-            assert nodes.wrong((port,)) == [], "it answers for all keys, also those of the newer nodes"
-        finally:
-            older.stop()
-        wait_until(lambda: older.url not in _owners(nodes), "its partitions are owned by others")
+    with nodes.continuous_lookups() as failures, joined(nodes, "previous", previous_commit) as older:
+        assert nodes.wrong((older.port,)) == [], "it answers for all keys, also those of the newer nodes"
 
     assert failures == []
 
@@ -83,6 +60,20 @@ def previous_commit(tmp_path: Path) -> Path:
     with tarfile.open(fileobj=BytesIO(archive.stdout)) as files:
         files.extractall(tmp_path, filter="data")
     return tmp_path
+
+
+@contextmanager
+def joined(nodes: NodeStack, name: str, checkout: Path = CHECKOUT) -> Iterator[ExtraNode]:
+    """Run a further node, which owns a partition and is ready; at the end it stops, and its partitions move to others."""
+    (port,) = free_ports(1)
+    node = ExtraNode(nodes.settings, name, port, checkout)
+    try:
+        wait_until(lambda: node.url in _owners(nodes), f"{name} owns a partition")
+        wait_until(lambda: nodes.is_ready(port), f"{name} is ready")
+        yield node
+    finally:
+        node.stop()
+    wait_until(lambda: node.url not in _owners(nodes), "its partitions are owned by others")
 
 
 def _owners(nodes: NodeStack) -> set[str]:

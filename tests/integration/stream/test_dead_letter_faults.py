@@ -25,19 +25,13 @@ from include.settings import Settings
 from include.stream.status import read_stream_status
 from spark_jobs.folding.schema_cache import MAX_HEADERS_AHEAD
 from spark_jobs.streaming.dead_letter_records import max_payload_bytes
+from tests.support.balance_copy import with_balance_copy
 from tests.support.stream_events import Ledger
 from tests.support.stream_process import EventSource, make_topics, records_of
 from tests.support.unsupervised_driver import SharedDriver
 from tests.support.waiting import wait_until
 
 MODEL = "lettered"
-MODULE = f"""
-from dataclasses import replace
-
-from include.read_models.balance.model import READ_MODEL as BALANCE
-
-READ_MODEL = replace(BALANCE, name={MODEL!r}, source_topic={MODEL!r})
-"""
 CHANGELOG = f"{MODEL}.v1.changelog"
 DEAD_LETTERS = dead_letter_topic(MODEL)
 # A source topic accepts it, but not with the headers of a dead letter.
@@ -51,10 +45,8 @@ Place = tuple[int, int]
 @pytest.fixture(scope="module")
 def settings(stream_stack: Settings, tmp_path_factory: pytest.TempPathFactory) -> Settings:
     """Settings with a read model on topics of its own: no other test sees these dead letters."""
-    folder = tmp_path_factory.mktemp("read_models")
-    (folder / f"{MODEL}.py").write_text(MODULE, encoding="utf-8")
     make_topics(stream_stack, MODEL)
-    return stream_stack.changed(read_models_dir=folder)
+    return with_balance_copy(stream_stack, MODEL, tmp_path_factory.mktemp("read_models"))
 
 
 @pytest.fixture(scope="module")

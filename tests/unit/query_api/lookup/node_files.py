@@ -2,13 +2,7 @@
 
 import time
 from dataclasses import replace
-from datetime import UTC, datetime
-from decimal import Decimal
-from io import BytesIO
 
-import fastavro
-
-from include.kafka.wire_format import header
 from include.read_models.balance.model import READ_MODEL
 from include.settings import Settings
 from query_api.cluster import node_state
@@ -16,23 +10,9 @@ from query_api.cluster.node_state import ModelState, NodeState, PartitionState, 
 from query_api.store.base import Binding, Change, ChangelogPosition
 from query_api.store.directory import StoreDirectory
 from query_api.store.lmdb.backend import LmdbBackend
+from tests.unit.query_api.balance_record import SCHEMA_ID
 
 KEY = b"you"
-RECORD = {
-    "amount": Decimal("5.00"),
-    "event_count": 3,
-    "source_partition": 0,
-    "source_offset": 42,
-    "occurred_on": datetime(2026, 1, 2, tzinfo=UTC),
-}
-SCHEMA_ID = 7
-
-
-def value() -> bytes:
-    buffer = BytesIO()
-    buffer.write(header(SCHEMA_ID))
-    fastavro.schemaless_writer(buffer, fastavro.parse_schema(READ_MODEL.state_schema.parsed()), RECORD)
-    return buffer.getvalue()
 
 
 class NodeFiles:
@@ -42,10 +22,10 @@ class NodeFiles:
         self._settings = settings
         self._directory = StoreDirectory(settings.store_dir, LmdbBackend(64 * 1024 * 1024))
 
-    def create_store(self, version: int, changes: list[Change]) -> None:
+    def create_store(self, version: int, changes: list[Change], partitions: int = 1) -> None:
         """Create a version's store; if it has records, with their schema."""
         changelog = Binding("cluster", f"balance.v{version}.changelog", "topic id")
-        store = self._directory.open_writer("balance", version, 1, changelog)
+        store = self._directory.open_writer("balance", version, partitions, changelog)
         if changes:
             schemas = {SCHEMA_ID: READ_MODEL.state_schema.text}
             store.commit({0: changes}, {0: ChangelogPosition(len(changes), time.time())}, schemas)
@@ -61,20 +41,34 @@ class NodeFiles:
         self.create_store(version, [])
 
     def publish(
-        self, *versions: int, confirmed_s_ago: float = 0.0, standby: str | None = None, is_owner: bool = True
+        self,
+        *versions: int,
+        confirmed_s_ago: float = 0.0,
+        standby: str | None = None,
+        is_owner: bool = True,
+        partitions: int = 1,
     ) -> None:
-        """Write the node's state: it has the only partition of these versions, the first of which is live.
+        """Write the node's state: it has every partition of these versions, the first of which is live.
 
         confirmed_s_ago: when the end of each partition was last confirmed. standby: URL of another node. is_owner: whether
-            it owns the partition; otherwise no node does.
+            it owns the partitions; otherwise no node does.
         """
         at = time.time() - confirmed_s_ago
         partition = PartitionState(is_ready=True, confirmed_at=at, as_of=at)
-        held = {n: VersionState(n, "live", f"balance.v{n}.changelog", {0: partition}) for n in versions}
+        stored = dict.fromkeys(range(partitions), partition)
+        held = {n: VersionState(n, "live", f"balance.v{n}.changelog", stored) for n in versions}
         url = self._settings.node.advertised_url
-        owned, owners = (frozenset({0}), {0: url}) if is_owner else (frozenset(), {})
+        owners = dict.fromkeys(stored, url) if is_owner else {}
         model = ModelState(
-            "balance", "balance", 1, 1, versions[0], held, owned, owners=owners, standbys={0: (url,)}
+            "balance",
+            "balance",
+            partitions,
+            1,
+            versions[0],
+            held,
+            frozenset(owners),
+            owners=owners,
+            standbys=dict.fromkeys(stored, (url,)),
         )
         nodes = {} if standby is None else {standby: "standby"}
         state = NodeState(self._settings.node.name, url, nodes=nodes, models={"balance": model})

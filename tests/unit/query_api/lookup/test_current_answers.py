@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from threading import Thread
 
 import pytest
@@ -13,27 +13,30 @@ from include.settings import Settings
 from query_api.lookup.local_lookup import LocalAnswer, LocalLookup
 from query_api.lookup.lookup_failures import FailureReason, LookupFailedError
 from query_api.lookup.lookups import Lookups
+from query_api.lookup.routing import partition_of
 from query_api.store.base import Change
-from tests.unit.query_api.lookup.node_files import KEY, NodeFiles, value
+from tests.unit.query_api.balance_record import balance_value
+from tests.unit.query_api.lookup.node_files import KEY, NodeFiles
 
 OUTDATED_S, RECENT_S = 7.0, 5.0
 TARGET = "/lookup"
 
 
 class OtherNode(ThreadingHTTPServer):
-    """Another node, which answers every lookup in the same way, and counts the lookups."""
+    """Another node, which answers every lookup with `status` and `headers`, and counts the lookups."""
 
     def __init__(self, status: int, headers: Mapping[str, str]) -> None:
         self.hops: list[str | None] = []
-        hops = self.hops
+        self.status, self.headers = status, headers
+        node = self
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
             def do_GET(self) -> None:
-                hops.append(self.headers.get("Foldlake-Hop"))
-                self.send_response(status)
-                for name, text in {"Content-Length": "2", **headers}.items():
+                node.hops.append(self.headers.get("Foldlake-Hop"))
+                self.send_response(node.status)
+                for name, text in {"Content-Length": "2", **node.headers}.items():
                     self.send_header(name, text)
                 self.end_headers()
                 self.wfile.write(b"{}")
@@ -62,14 +65,9 @@ def other_node(status: int = 200, headers: Mapping[str, str] | None = None) -> I
 
 
 @pytest.fixture
-def settings(tmp_path: Path) -> Settings:
-    return Settings.of(home=tmp_path)
-
-
-@pytest.fixture
 def node(settings: Settings) -> NodeFiles:
     node = NodeFiles(settings)
-    node.create_store(1, [Change(KEY, 3, 0, value())])
+    node.create_store(1, [Change(KEY, 3, 0, balance_value())])
     return node
 
 
@@ -157,3 +155,19 @@ def test_node_that_is_outdated_too_is_not_asked_for_each_lookup(settings: Settin
             assert isinstance(lookups.answer(local.place("balance", KEY), TARGET, None), LocalAnswer)
 
     assert len(other.hops) < 10
+
+
+def test_node_without_one_partition_is_asked_for_another(settings: Settings, node: NodeFiles) -> None:
+    first, second = (next(k for k in map(str, range(99)) if partition_of(k.encode(), 2) == p) for p in (0, 1))
+    node.create_store(2, [], partitions=2)
+    with other_node(HTTPStatus.MISDIRECTED_REQUEST, {REASON_HEADER: FailureReason.NOT_OWNER.slug}) as other:
+        node.publish(2, confirmed_s_ago=OUTDATED_S, standby=other.url, partitions=2)
+        local = LocalLookup(settings.store_dir, settings.node)
+        lookups = Lookups(local, Peers())
+        with pytest.raises(LookupFailedError, match="no record"):
+            lookups.answer(local.place("balance", first.encode()), TARGET, None)
+
+        other.status, other.headers = HTTPStatus.OK, {}
+        found = lookups.answer(local.place("balance", second.encode()), TARGET, None)
+
+    assert isinstance(found, PeerResponse)

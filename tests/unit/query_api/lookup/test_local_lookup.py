@@ -4,7 +4,6 @@ import gc
 import weakref
 from collections.abc import Callable, Iterator
 from decimal import Decimal
-from pathlib import Path
 
 import pytest
 
@@ -17,21 +16,17 @@ from query_api.lookup.lookups import Lookups
 from query_api.store import replacement
 from query_api.store.base import Change, Sample
 from tests.support.waiting import wait_until
-from tests.unit.query_api.lookup.node_files import KEY, NodeFiles, value
+from tests.unit.query_api.balance_record import balance_value
+from tests.unit.query_api.lookup.node_files import KEY, NodeFiles
 
 DEADLINE_S = 10.0
-
-
-@pytest.fixture
-def settings(tmp_path: Path) -> Settings:
-    return Settings.of(home=tmp_path)
 
 
 @pytest.fixture
 def node(settings: Settings) -> NodeFiles:
     node = NodeFiles(settings)
     for version in (1, 2):
-        node.create_store(version, [Change(KEY, 3, 0, value())])
+        node.create_store(version, [Change(KEY, 3, 0, balance_value())])
     node.publish(1, 2)
     return node
 

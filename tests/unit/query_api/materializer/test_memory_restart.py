@@ -27,6 +27,7 @@ from query_api.materializer import node_materializer
 from query_api.materializer.node_materializer import Materializer
 from query_api.store.base import ALL_RECORDS, Binding
 from tests.support.waiting import wait_until
+from tests.unit.query_api.balance_record import balance_value
 
 DEADLINE_S = 30.0
 KEY = b"you"
@@ -113,10 +114,8 @@ def state_of_partition(settings: Settings) -> PartitionState | None:
     return None if state is None else state.models["balance"].versions[1].partitions.get(0)
 
 
-def test_restarted_node_has_nothing_ready_and_never_reports_a_key_as_unknown(
-    settings: Settings, balance_value: bytes
-) -> None:
-    with previous_process(settings, balance_value) as process:
+def test_restarted_node_has_nothing_ready_and_never_reports_a_key_as_unknown(settings: Settings) -> None:
+    with previous_process(settings, balance_value()) as process:
         publish_ready(settings)
         local = LocalLookup(settings.store_dir, settings.node)
         place = local.place("balance", KEY)
