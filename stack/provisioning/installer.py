@@ -42,14 +42,14 @@ def installed_packages(layout: Layout, environment: str) -> int:
 
 
 def locked_packages(environment: str) -> list[str]:
-    """List the requirements of the environment's lock file, without comments."""
+    """List the requirements of the environment's lock file, without digests and comments."""
     return list(_requirements(REQUIREMENTS[environment]))
 
 
 def _requirements(path: Path) -> Iterator[str]:
     for line in path.read_text(encoding="utf-8").splitlines():
-        requirement = line.partition("#")[0].strip()
-        if requirement:
+        requirement = line.partition("#")[0].rstrip("\\ ")
+        if requirement and not requirement.lstrip().startswith("--hash="):
             yield requirement
 
 
@@ -59,7 +59,7 @@ def _install_with_uv(layout: Layout, environment: str, base_python: str, *, from
     settings = {**os.environ, **uv_environment(layout.python("bootstrap"))}
     make: list[str | Path] = [uv, "venv", "--quiet", "--clear", "--python", base_python, directory]
     sync: list[str | Path] = [uv, "pip", "sync", "--quiet", "--python", layout.python(environment)]
-    sync.append(REQUIREMENTS[environment])
+    sync += ["--require-hashes", REQUIREMENTS[environment]]
     if from_scratch:
         _run(make, settings)
     try:
@@ -74,7 +74,7 @@ def _install_with_uv(layout: Layout, environment: str, base_python: str, *, from
 def _install_with_pip(layout: Layout, environment: str, base_python: str) -> None:
     _run([base_python, "-m", "venv", "--clear", "--without-pip", layout.environment(environment)])
     pip: list[str | Path] = [layout.python("bootstrap"), "-m", "pip", "--python", layout.python(environment)]
-    _run([*pip, "install", "--quiet", "--requirement", REQUIREMENTS[environment]])
+    _run([*pip, "install", "--quiet", "--require-hashes", "--requirement", REQUIREMENTS[environment]])
 
 
 def _run(command: Sequence[str | Path], environment: dict[str, str] | None = None) -> None:

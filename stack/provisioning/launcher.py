@@ -182,10 +182,8 @@ def _create_bootstrap(layout: Layout) -> None:
         )
         raise PreparationError(message) from error
     python = layout.python("bootstrap")
-    installed = subprocess.run(
-        [python, "-m", "pip", "install", "--quiet", "--requirement", REQUIREMENTS["bootstrap"]],
-        check=False,
-    )
+    install = [python, "-m", "pip", "install", "--quiet", "--require-hashes"]
+    installed = subprocess.run([*install, "--requirement", REQUIREMENTS["bootstrap"]], check=False)
     if installed.returncode != 0:
         message = "pip cannot install the installer (see above). Check that your pip configuration reaches a package index."
         raise PreparationError(message)

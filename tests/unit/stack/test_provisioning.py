@@ -1,11 +1,18 @@
 """The preparation of the tools: lock files, package sources, and readiness."""
 
+import hashlib
 import re
+import sys
+import zipfile
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
+from include.settings import Settings
+from stack.provisioning import installer
 from stack.provisioning import layout as layout_module
+from stack.provisioning.installer import InstallationError, install, installed_packages, locked_packages
 from stack.provisioning.jars_lock import read_lock
 from stack.provisioning.launcher import tools_directory
 from stack.provisioning.layout import CHECKOUT, REQUIREMENTS, Layout
@@ -36,11 +43,69 @@ def test_an_environment_is_not_ready_while_it_is_installed(tmp_path: Path) -> No
     assert not layout.is_ready("jars")
 
 
-@pytest.mark.parametrize("lock", REQUIREMENTS.values(), ids=lambda path: path.name)
-def test_every_requirement_is_pinned(lock: Path) -> None:
-    lines = [line.partition("#")[0].strip() for line in lock.read_text().splitlines()]
+@pytest.mark.parametrize("environment", REQUIREMENTS)
+def test_every_requirement_is_pinned(environment: str) -> None:
+    requirements = locked_packages(environment)
 
-    assert [line for line in lines if line and "==" not in line] == []
+    assert requirements
+    assert [line for line in requirements if not re.match(r"[\w.-]+(\[[\w,.-]+\])?==[\w.+!]+", line)] == []
+
+
+@pytest.mark.parametrize("lock", REQUIREMENTS.values(), ids=lambda path: path.name)
+def test_every_requirement_has_a_digest(lock: Path) -> None:
+    lines = lock.read_text().splitlines()
+
+    first_digests = [after for line, after in pairwise(lines) if "==" in line]
+
+    assert [line for line in first_digests if not re.match(r"    --hash=sha256:[0-9a-f]{64}", line)] == []
+
+
+@pytest.fixture
+def tiny_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A package that is the only one that pip and uv find; returns its file."""
+    wheel = tmp_path / "tiny-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr("tiny.py", "")
+        archive.writestr("tiny-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: tiny\nVersion: 1.0\n")
+        archive.writestr(
+            "tiny-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
+        archive.writestr("tiny-1.0.dist-info/RECORD", "tiny.py,,\ntiny-1.0.dist-info/RECORD,,\n")
+    for tool in ("PIP", "UV"):
+        monkeypatch.setenv(f"{tool}_NO_INDEX", "1")
+        monkeypatch.setenv(f"{tool}_FIND_LINKS", str(tmp_path))
+    monkeypatch.setattr(installer, "uv_environment", lambda _: {})
+    return wheel
+
+
+def install_tiny(package: Path, digest: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    lock = package.parent / "requirements.txt"
+    lock.write_text(f"tiny==1.0 \\\n    --hash=sha256:{digest}\n")
+    monkeypatch.setitem(REQUIREMENTS, "main", lock)
+    layout = Layout(package.parent / "tools")
+    layout.root.mkdir()
+    (layout.root / "bootstrap").symlink_to(Settings().tools / "bootstrap")
+    install(layout, "main", sys.executable)
+
+
+def test_package_with_the_digest_of_the_lock_file_is_installed(
+    tiny_package: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install_tiny(tiny_package, hashlib.sha256(tiny_package.read_bytes()).hexdigest(), monkeypatch)
+
+    assert installed_packages(Layout(tiny_package.parent / "tools"), "main") == 1
+
+
+def test_package_with_another_digest_is_refused_by_uv_and_by_pip(
+    tiny_package: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(InstallationError) as refused:
+        install_tiny(tiny_package, "0" * 64, monkeypatch)
+
+    with_uv, _, with_pip = str(refused.value).partition("\npip: ")
+    assert "Hash mismatch" in with_uv
+    assert "DO NOT MATCH THE HASHES" in with_pip
+    assert installed_packages(Layout(tiny_package.parent / "tools"), "main") == 0
 
 
 @pytest.mark.parametrize("lock", REQUIREMENTS.values(), ids=lambda path: path.name)
