@@ -37,7 +37,7 @@ def main() -> int:
     slots = task_slots(settings.stream, source_partitions(settings.topics, settings.read_models_dir))
     try:
         wait_for_slots(spark, slots)
-        with StreamContext(spark, settings, models) as context:
+        with StreamContext(spark, settings, models, "stream driver", is_driver=True) as context:
             _set_up(context)
             queries = QuerySet(spark, context.consumer, SpecDiscovery(context, modules).specs, slots)
             publisher = ProgressPublisher(

@@ -4,9 +4,14 @@ import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
-# The worker that does not run the unit tests begins with the whole stack's: they take the longest, and mostly wait, while the
-# lake's keep a core busy.
-FOLDER_ORDER = ("tests/unit", "tests/integration/whole_stack", "tests/integration/lake")
+# The worker that does not run the unit tests begins with the whole stack's: they mostly wait, while the lake's keep a core busy. The
+# shorter folders come last, so that neither worker waits long for the other at the end.
+FOLDER_ORDER = (
+    "tests/unit",
+    "tests/integration/whole_stack",
+    "tests/integration/lake",
+    "tests/integration/stream",
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -10,6 +10,7 @@ from include.waiting import wait_for
 
 VERSION_REGISTRY_TOPIC = "read-models"
 PROGRESS_TOPIC = "stream-progress"
+SCHEMA_REJECTIONS_TOPIC = "schema-rejections"
 
 ADMIN_TIMEOUT_S = 15.0
 POLL_INTERVAL_S = 0.05

@@ -12,6 +12,7 @@ from pyspark.sql.functions import coalesce, col, expr, length, lit, substring, w
 from include.errors import ReadModelError
 from include.kafka.logical_types import Comparison, compare, decoded_as
 from include.kafka.record_schema import RecordSchema
+from include.kafka.schema_rejections import Rejection
 from include.kafka.wire_format import HEADER_BYTES, MAGIC, header
 from spark_jobs.folding.event_rules import (
     is_in_wrong_partition,
@@ -47,13 +48,19 @@ class SchemaIds:
     """The known schema ids of a source topic.
 
     writers: id -> the schema of the records that have this id.
-    rejected: ids that are not in the registry.
-    stop_at_unknown: whether any other id fails the query, which then looks it up and restarts; if false, the id is rejected.
+    rejected: id -> the records that are rejected because the id was not in the registry, even if it is in `writers` now.
+    stop_at_unknown: whether any other record fails the query, which then looks its id up and restarts; if false, the record is
+        rejected.
     """
 
     writers: Mapping[int, RecordSchema]
-    rejected: frozenset[int] = field(default_factory=frozenset)
+    rejected: Mapping[int, Rejection] = field(default_factory=dict)
     stop_at_unknown: bool = True
+
+    def is_undecided(self, header_of: Column) -> Column:
+        """Return whether a framed record with this header is neither of a known id nor rejected."""
+        known = header_of.isin([header(schema_id) for schema_id in self.writers])
+        return ~(known | is_rejected(header_of, self.rejected))
 
 
 @dataclass(frozen=True)
@@ -146,12 +153,13 @@ class EventDecoder:
         other_types = [
             header(i) for i in self.schema_ids.writers if header(i) not in {*folded, *incompatible}
         ]
+        rejected = self.schema_ids.rejected
         unknown: Column = lit(Reason.UNKNOWN_SCHEMA_ID.value)
         if self.schema_ids.stop_at_unknown:
-            rejected = col("header").isin([header(i) for i in self.schema_ids.rejected])
-            unknown = when(rejected, unknown).otherwise(
+            unknown = when(is_rejected(col("header"), rejected), unknown).otherwise(
                 expr(f"raise_error(concat('{UNKNOWN_SCHEMA_ID}=', hex(header)))").cast("string")
             )
+        rejected_once = {i: found for i, found in rejected.items() if i in self.schema_ids.writers}
         framed = (length(col("header")) == HEADER_BYTES) & (
             substring(col("header"), 1, 1) == lit(bytes([MAGIC]))
         )
@@ -159,6 +167,7 @@ class EventDecoder:
             when(col("key").isNull(), Reason.NULL_KEY.value)
             .when(col("value").isNull(), Reason.NULL_VALUE.value)
             .when(~framed, Reason.WRONG_MAGIC.value)
+            .when(is_rejected(col("header"), rejected_once), Reason.UNKNOWN_SCHEMA_ID.value)
             .when(col("header").isin(incompatible), Reason.INCOMPATIBLE_SCHEMA.value)
             .when(col("header").isin(folded) & col("event_type").isNull(), Reason.UNDECODABLE_PAYLOAD.value)
             .when(~col("header").isin(folded + other_types), unknown)
@@ -170,6 +179,27 @@ class EventDecoder:
                 Reason.WRONG_PARTITION.value,
             )
         )
+
+
+def is_rejected(header_of: Column, rejections: Mapping[int, Rejection]) -> Column:
+    """Return whether the record with this header, at the columns `partition` and `offset`, is rejected."""
+    ids: dict[str, list[bytes]] = {}
+    for schema_id, rejection in rejections.items():
+        # Ids that were looked up together have the same offsets.
+        ids.setdefault(_condition(rejection), []).append(header(schema_id))
+    found = lit(False)  # noqa: FBT003 - a column
+    for condition, headers in ids.items():
+        found = found | (header_of.isin(headers) & expr(condition))
+    return found
+
+
+def _condition(rejection: Rejection) -> str:
+    if rejection.is_open:
+        return "true"
+    ends = (
+        f"partition = {partition} AND offset < {end}" for partition, end in sorted(rejection.until.items())
+    )
+    return " OR ".join(ends) or "false"
 
 
 def good_events(events: DataFrame) -> DataFrame:

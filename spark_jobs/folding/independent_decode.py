@@ -22,6 +22,7 @@ from pyspark.sql.types import StructType
 
 from include.kafka.logical_types import LogicalType, field_types
 from include.kafka.record_schema import RecordSchema
+from include.kafka.schema_rejections import Rejection
 from include.kafka.wire_format import HEADER_BYTES, MAGIC
 from spark_jobs.folding.decode import EventDecoder
 from spark_jobs.folding.event_rules import FIRST_DAY, LAST_DAY, MAX_KEY_BYTES
@@ -52,6 +53,7 @@ def independently_decoded(records: DataFrame, decoder: EventDecoder) -> DataFram
             for schema_id in decoder.folded_ids(reader)
         },
         decoder.partitions,
+        dict(decoder.schema_ids.rejected),
     )
     decoded = records.select("key", "value", "partition", "offset").mapInArrow(task, schema)
     shared = (
@@ -64,12 +66,14 @@ def independently_decoded(records: DataFrame, decoder: EventDecoder) -> DataFram
 class DecodingTask:
     """What a Python worker does with its records.
 
-    schema: the result's Spark schema as JSON. events: schema id -> (the writer's schema, the reader's).
+    schema: the result's Spark schema as JSON. events: schema id -> (the writer's schema, the reader's). rejected: schema id -> the
+    records that are rejected.
     """
 
     schema: str
     events: Mapping[int, tuple[str, RecordSchema]]
     partitions: int
+    rejected: Mapping[int, Rejection]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the events of each batch of records."""
@@ -83,16 +87,19 @@ class DecodingTask:
         self, key: bytes | None, value: bytes | None, partition: int, offset: int
     ) -> dict[str, Any] | None:
         try:
-            name, event = self._event(key, value, partition)
+            name, event = self._event(key, value, partition, offset)
         except Exception:  # noqa: BLE001 - a payload that does not fit its schema raises anything
             return None
         return {"key": key, "partition": partition, "offset": offset, "event_type": name, name: event}
 
-    def _event(self, key: bytes | None, value: bytes | None, partition: int) -> tuple[str, dict[str, Any]]:
+    def _event(
+        self, key: bytes | None, value: bytes | None, partition: int, offset: int
+    ) -> tuple[str, dict[str, Any]]:
         if key is None or value is None or len(value) < HEADER_BYTES or value[0] != MAGIC:
             raise RejectedError
-        event_type = self._event_types.get(int.from_bytes(value[1:HEADER_BYTES], "big"))
-        if event_type is None:
+        schema_id = int.from_bytes(value[1:HEADER_BYTES], "big")
+        event_type, rejection = self._event_types.get(schema_id), self.rejected.get(schema_id)
+        if event_type is None or (rejection is not None and rejection.includes(partition, offset)):
             raise RejectedError
         event = event_type.read(value)
         text = key.decode()

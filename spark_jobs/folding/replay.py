@@ -9,13 +9,13 @@ from include.declarations.read_model import ReadModel
 from include.errors import KafkaUnavailableError
 from include.kafka.log_reading import end_offsets, log_consumer
 from include.kafka.schema_registry import SchemaRegistry
+from include.kafka.schema_rejections import Rejection, read_rejections
 from include.kafka.topics import admin_client, partition_count
-from include.kafka.wire_format import HEADER_BYTES, MAGIC
+from include.kafka.wire_format import HEADER_BYTES, MAGIC, split
 from include.position import Offsets
 from include.settings import Settings
 from spark_jobs.folding.decode import EventDecoder, SchemaIds, good_events
 from spark_jobs.folding.independent_decode import independently_decoded
-from spark_jobs.folding.schema_cache import RegistrySchemas
 
 LOG = logging.getLogger(__name__)
 RECORDS_PER_TASK = 250_000
@@ -96,16 +96,21 @@ def _records_and_decoder(
     since: Offsets | None = None,
 ) -> tuple[DataFrame, EventDecoder]:
     records = topic_records(spark, settings.kafka.bootstrap_servers, model.source_topic, until, since)
-    ids = known_schema_ids(settings.registry.url, model.source_topic, records)
+    ids = known_schema_ids(settings, model.source_topic, records)
     return records, EventDecoder(model.event_schemas, ids, len(until))
 
 
-def known_schema_ids(registry_url: str, topic: str, records: DataFrame) -> SchemaIds:
-    """Return the schema ids in these records as found in the registry; unknown ones are rejected, as in the stream."""
-    schemas = RegistrySchemas(SchemaRegistry(registry_url), topic)
+def known_schema_ids(settings: Settings, topic: str, records: DataFrame) -> SchemaIds:
+    """Return the schema ids in these records as found in the registry; those that live queries have rejected stay rejected."""
+    registry = SchemaRegistry(settings.registry.url)
     header = substring(col("value"), 1, HEADER_BYTES).alias("header")
     found = {
         bytes(row.header) for row in records.select(header).distinct().collect() if row.header is not None
     }
-    schemas.learn({h for h in found if len(h) == HEADER_BYTES and h[0] == MAGIC})
-    return schemas.schema_ids
+    ids = {split(h)[0] for h in found if len(h) == HEADER_BYTES and h[0] == MAGIC}
+    writers = registry.schema_ids(topic)
+    writers |= {i: schema for i in ids - writers.keys() if (schema := registry.schema_by_id(i)) is not None}
+    absent = {schema_id: Rejection(Offsets(), is_open=True) for schema_id in ids - writers.keys()}
+    # After the lookups: an id that was registered since it was rejected is in `writers`, and its rejection has been written.
+    rejected = read_rejections(settings.kafka.bootstrap_servers, topic)
+    return SchemaIds(writers, rejected | absent)

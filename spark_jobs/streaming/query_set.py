@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from confluent_kafka import Consumer
 from pyspark.sql import SparkSession
 
+from include.errors import KafkaUnavailableError, RegistryUnavailableError
 from include.stream.slot_planning import queries_with_slots
 from spark_jobs.streaming.query_spec import QuerySpec
 from spark_jobs.streaming.supervised_query import Phase, SupervisedQuery
@@ -62,6 +63,7 @@ class QuerySet:
 
     def poll(self) -> None:
         """Poll the queries that have task slots; raises QueryFailedError when an essential one has failed too often."""
+        self._close_rejections()
         for query in self.due():
             query.poll()
 
@@ -77,6 +79,24 @@ class QuerySet:
         """Stop all queries."""
         for query in self._queries.values():
             query.stop()
+
+    def _close_rejections(self) -> None:
+        """Let the queries decode the records of schema ids that have been registered since their rejection."""
+        for schemas in {id(query.spec.schemas): query.spec.schemas for query in self}.values():
+            try:
+                found = schemas.registered_since()
+                if not found:
+                    continue
+                LOG.info(
+                    "schema ids %s are in the registry now: restarting the queries of their topic",
+                    sorted(found),
+                )
+                for query in self:
+                    if query.spec.schemas is schemas:
+                        query.pause()
+                schemas.close_rejections(found)
+            except (KafkaUnavailableError, RegistryUnavailableError) as error:
+                LOG.warning("looking up rejected schema ids failed, retrying later: %s", error)
 
     def _assign_slots(self, wanted: dict[str, QuerySpec], running: set[str]) -> None:
         claims = {name: spec.slot_claim for name, spec in wanted.items()}

@@ -8,9 +8,11 @@ from pyspark.sql import SparkSession
 
 from include.declarations.read_model import ReadModel, read_model
 from include.errors import KafkaUnavailableError, RegistryUnavailableError
-from include.kafka.log_reading import log_consumer
+from include.kafka.log_reading import end_offsets, log_consumer
 from include.kafka.schema_registry import SchemaRegistry
+from include.kafka.schema_rejections import SchemaRejections
 from include.kafka.topics import Topic, admin_client, ensure_topics
+from include.position import Offsets
 from include.settings import Settings
 from include.versions.registry import VersionRegistry
 from spark_jobs.folding.schema_cache import RegistrySchemas
@@ -22,10 +24,19 @@ LOG = logging.getLogger(__name__)
 class StreamContext:
     """The connections and read models of one job; closes the connections at the end of its `with` block.
 
-    models: the read models by name, as of the last import of their modules.
+    models: the read models by name, as of the last import of their modules. process: names the job in what it writes about schema
+        ids. is_driver: whether the job is the stream driver.
     """
 
-    def __init__(self, spark: SparkSession, settings: Settings, models: dict[str, ReadModel]) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        settings: Settings,
+        models: dict[str, ReadModel],
+        process: str,
+        *,
+        is_driver: bool = False,
+    ) -> None:
         self.spark = spark
         self.settings = settings
         self.models = models
@@ -34,6 +45,10 @@ class StreamContext:
         self.consumer = log_consumer(settings.kafka.bootstrap_servers)
         self.schema_registry = SchemaRegistry(settings.registry.url)
         self.versions = VersionRegistry(settings.kafka.bootstrap_servers, settings.topics.replication_factor)
+        self._rejections = SchemaRejections(
+            settings.kafka.bootstrap_servers, process, settings.topics.replication_factor
+        )
+        self._is_driver = is_driver
         self._schemas: dict[str, RegistrySchemas] = {}
 
     def __enter__(self) -> Self:
@@ -46,9 +61,18 @@ class StreamContext:
         self.consumer.close()
 
     def schemas(self, topic: str) -> RegistrySchemas:
-        """Return the schema ids of a source topic, shared by all its queries; raises RegistryUnavailableError."""
+        """Return the schema ids of a source topic, shared by all its queries.
+
+        Raises RegistryUnavailableError, KafkaUnavailableError.
+        """
         if topic not in self._schemas:
-            self._schemas[topic] = RegistrySchemas(self.schema_registry, topic)
+            self._schemas[topic] = RegistrySchemas(
+                self.schema_registry,
+                topic,
+                self._rejections,
+                lambda: Offsets.of_ends(end_offsets(self.consumer, topic, self._partitions(topic))),
+                leaves_open=self._is_driver,
+            )
         return self._schemas[topic]
 
     def endpoints(self, source_topic: str, sink_topic: str, checkpoint: str) -> QueryEndpoints:

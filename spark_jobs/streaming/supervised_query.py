@@ -114,6 +114,13 @@ class SupervisedQuery:
             self._guard.close()
             self._guard = None
 
+    def pause(self) -> None:
+        """Stop until the next `poll`, which starts the query again with the schema ids that are known then."""
+        if self._query is not None:
+            self._query.stop()
+            self._query = None
+            self.phase = Phase.STARTING
+
     def refuse(self, reason: str, *, retry_after_s: float = REFUSED_RETRY_S) -> None:
         """Keep the query from starting for now: the first `poll` after `retry_after_s` checks again."""
         if self.phase is not Phase.REFUSED or reason != self.last_error:
@@ -133,8 +140,9 @@ class SupervisedQuery:
     def _try_start(self) -> None:
         if not self._is_prepared and not self._prepare():
             return
-        self._started_with = self.spec.schemas.schema_ids
         try:
+            self.spec.schemas.read_rejections()
+            self._started_with = self.spec.schemas.schema_ids
             self._query, self.phase = self._start()
         except Exception as error:  # noqa: BLE001 - any error of Spark: back off and retry
             self._back_off(error)
@@ -189,7 +197,9 @@ class SupervisedQuery:
             self._back_off(error)
             return
         try:
-            self._learn(str(error))
+            # Another query of the topic may have looked the ids up already.
+            if self.spec.schemas.schema_ids == self._started_with:
+                self._learn(str(error))
         except Exception as failure:  # noqa: BLE001 - registry or broker unavailable: retry later
             self._back_off(failure)
             return
@@ -210,7 +220,7 @@ class SupervisedQuery:
                 endpoints.bootstrap_servers,
                 endpoints.source_topic,
                 endpoints.checkpoint,
-                known.writers.keys() | known.rejected,
+                known,
             )
         )
 

@@ -6,13 +6,21 @@ import pytest
 from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
+from include.declarations.event_schemas import event_schema
+from include.kafka.log_reading import end_offsets, log_consumer
+from include.kafka.schema_registry import SchemaRegistry
+from include.kafka.schema_rejections import Rejection, SchemaRejections
 from include.kafka.topics import Topic, admin_client, ensure_topics
 from include.kafka.wire_format import header
+from include.position import Offsets
 from include.settings import Settings
 from spark_jobs.folding import schema_cache
+from spark_jobs.folding.decode import SchemaIds
+from spark_jobs.folding.replay import known_schema_ids
 from spark_jobs.folding.schema_cache import headers_ahead
 
 TOPIC = "headers-ahead"
+PARTITIONS = 2
 KNOWN, UNKNOWN = 5, {7, 8}
 JUNK_RECORDS = 1_000
 
@@ -21,7 +29,7 @@ def test_only_headers_with_unknown_ids_are_counted(
     settings: Settings, lake_spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bootstrap = settings.kafka.bootstrap_servers
-    ensure_topics(admin_client(bootstrap), [Topic(TOPIC, 2)], 1)
+    ensure_topics(admin_client(bootstrap), [Topic(TOPIC, PARTITIONS)], 1)
     producer = Producer({"bootstrap.servers": bootstrap})
     for number in range(JUNK_RECORDS):
         producer.produce(TOPIC, b"\x01" + number.to_bytes(4))
@@ -31,7 +39,39 @@ def test_only_headers_with_unknown_ids_are_counted(
     assert producer.flush(30) == 0
     monkeypatch.setattr(schema_cache, "MAX_HEADERS_AHEAD", len(UNKNOWN))
 
-    found = headers_ahead(lake_spark, bootstrap, TOPIC, str(tmp_path / "no checkpoint"), {KNOWN})
+    known = SchemaIds({KNOWN: event_schema("FundsAdded")})
+
+    found = headers_ahead(lake_spark, bootstrap, TOPIC, str(tmp_path / "no checkpoint"), known)
 
     assert found == set(map(header, UNKNOWN))
-    assert len(headers_ahead(lake_spark, bootstrap, TOPIC, str(tmp_path / "no checkpoint"), set())) == 2
+    nothing_known = SchemaIds({})
+    assert (
+        len(headers_ahead(lake_spark, bootstrap, TOPIC, str(tmp_path / "no checkpoint"), nothing_known)) == 2
+    )
+    ends = Offsets.of_ends(end_offsets(log_consumer(bootstrap), TOPIC, PARTITIONS))
+    rejected = SchemaIds(known.writers, {7: Rejection(ends), 8: Rejection(Offsets(), is_open=True)})
+    assert headers_ahead(lake_spark, bootstrap, TOPIC, str(tmp_path / "no checkpoint"), rejected) == set()
+    too_early = SchemaIds(known.writers, dict.fromkeys(UNKNOWN, Rejection(Offsets({0: 1, 1: 1}))))
+    assert headers_ahead(lake_spark, bootstrap, TOPIC, str(tmp_path / "no checkpoint"), too_early) == found
+
+
+def test_replay_rejects_what_live_queries_have_rejected(settings: Settings, lake_spark: SparkSession) -> None:
+    bootstrap, topic = settings.kafka.bootstrap_servers, "replayed-ids"
+    ensure_topics(admin_client(bootstrap), [Topic(topic, PARTITIONS)], 1)
+    registered = SchemaRegistry(settings.registry.url).register(topic, event_schema("FundsAdded"))
+    absent, closed = 900_001, Rejection(Offsets({0: 7}))
+    SchemaRejections(bootstrap, "stream driver").write(
+        topic, {registered: closed, 8: Rejection(Offsets(), is_open=True)}
+    )
+    SchemaRejections(bootstrap, "catch up").write(topic, {registered: Rejection(Offsets({0: 5, 1: 3}))})
+    SchemaRejections(bootstrap, "catch up").write("another-topic", {registered: Rejection(Offsets({0: 99}))})
+    rows = [(header(schema_id) + b"payload",) for schema_id in (registered, absent)]
+
+    found = known_schema_ids(settings, topic, lake_spark.createDataFrame(rows, "value binary"))
+
+    assert found.writers.keys() == {registered}
+    assert found.rejected == {
+        registered: Rejection(Offsets({0: 7, 1: 3})),
+        8: Rejection(Offsets(), is_open=True),
+        absent: Rejection(Offsets(), is_open=True),
+    }

@@ -2,17 +2,21 @@
 
 import random
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 import pytest
 from confluent_kafka import murmur2
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import unix_micros
 
 from include.declarations.event_schemas import event_schema
+from include.kafka.schema_rejections import Rejection
 from include.kafka.wire_format import header
-from spark_jobs.folding.decode import EventDecoder, SchemaIds, good_events
+from include.position import Offsets
+from spark_jobs.folding.decode import UNKNOWN_SCHEMA_ID, EventDecoder, SchemaIds, good_events
 from spark_jobs.folding.independent_decode import independently_decoded
 from tests.support.faults.foreign_writers import decimal, payload, timestamp, with_types
 
@@ -130,6 +134,24 @@ def test_both_decoders_return_the_same_events(lake_spark: SparkSession, decoder:
 
     assert different(records, decoder) == []
     assert independently_decoded(records, decoder).count() == sum(not isinstance(e, str) for _, e in RECORDS)
+
+
+def test_both_decoders_reject_what_was_written_before_its_schema_id_existed(
+    lake_spark: SparkSession, decoder: EventDecoder
+) -> None:
+    until = Offsets(dict.fromkeys(range(PARTITIONS), 2))
+    rejected = {1: Rejection(until), 2: Rejection(Offsets(), is_open=True), 98: Rejection(until)}
+    decoder = replace(decoder, schema_ids=SchemaIds(WRITERS, rejected))
+    unknown = (CUSTOMER.encode(), header(98) + b"x", 0, 0)
+    records = frame(lake_spark, [record(1), unknown, record(1), record(2), record(3, Decimal("5.5"))])
+
+    reasons = [row.reason for row in decoder.decode(records).orderBy("offset").collect()]
+
+    assert reasons == ["unknown_schema_id", "unknown_schema_id", None, "unknown_schema_id", None]
+    assert different(records, decoder) == []
+    assert independently_decoded(records, decoder).count() == 2
+    with pytest.raises(PySparkException, match=f"{UNKNOWN_SCHEMA_ID}=0000000062"):
+        decoder.decode(frame(lake_spark, [record(1)] * 2 + [unknown])).collect()
 
 
 def test_both_decoders_accept_the_same_damaged_records(

@@ -1,0 +1,1 @@
+"""Tests of the requests that query nodes answer or refuse."""

@@ -1,0 +1,137 @@
+"""An id that rubbish claimed, and that the registry assigns to a schema later: the rubbish stays rejected, later events are folded."""
+
+import json
+from collections.abc import Iterator
+from decimal import Decimal
+
+import pytest
+
+from include.declarations.event_schemas import event_schema
+from include.kafka.record_schema import RecordSchema
+from include.kafka.schema_rejections import Rejection, read_rejections
+from include.kafka.wire_format import header
+from include.read_models.balance.events import FundsAdded
+from include.rebuild.query_status import query_status
+from include.settings import Settings
+from spark_jobs.folding.schema_cache import LOOKUPS_BEFORE_OPEN
+from tests.support.faults.foreign_writers import payload
+from tests.support.stream_events import BALANCE, Ledger
+from tests.support.stream_process import EventSource, records_of
+from tests.support.unsupervised_driver import SharedDriver
+from tests.support.waiting import wait_until
+
+DEAD_LETTERS = f"{BALANCE.source_topic}.dead-letter"
+CLAIMED_IDS = 30
+RUBBISH_CUSTOMER, CUSTOMER = "claims-an-id", "has-a-schema"
+
+
+@pytest.fixture(scope="module")
+def driver(stream_stack: Settings) -> Iterator[SharedDriver]:
+    def is_in_real_time() -> bool:
+        status = query_status(stream_stack.kafka.bootstrap_servers, "balance", 1)
+        return status is not None and status.phase == "real time"
+
+    with SharedDriver(stream_stack) as driver:
+        driver.ensure_running()
+        # By then, it has registered all of its own schemas.
+        wait_until(is_in_real_time, "the driver folds in real time")
+        yield driver
+
+
+@pytest.fixture(scope="module")
+def source(stream_stack: Settings) -> EventSource:
+    return EventSource(stream_stack, BALANCE.source_topic)
+
+
+@pytest.fixture(scope="module")
+def ledger(stream_stack: Settings) -> Ledger:
+    return Ledger(stream_stack)
+
+
+def newer_schema(field: str) -> RecordSchema:
+    """Return a new version of FundsAdded."""
+    schema = event_schema("FundsAdded").parsed()
+    schema["fields"].append({"name": field, "type": "string", "default": ""})
+    return RecordSchema.parse(json.dumps(schema), "FundsAdded with another field")
+
+
+def next_ids(source: EventSource, name: str) -> list[int]:
+    """Return ids that the registry has not assigned yet, but will assign next."""
+    other = RecordSchema.parse(json.dumps({"type": "record", "name": name, "fields": []}), name)
+    newest = source.registry.register("another-topic", other)
+    return list(range(newest + 1, newest + 1 + CLAIMED_IDS))
+
+
+def value(schema_id: int, schema: RecordSchema, customer: str, field: str) -> bytes:
+    event = vars(FundsAdded(customerId=customer, amount=Decimal("1.25")))
+    return header(schema_id) + payload(schema, event | {field: "x"})
+
+
+def append_rubbish(source: EventSource, ids: list[int], schema: RecordSchema, field: str) -> None:
+    """Append a record for each id, before the registry has it. It would be valid if the id were that of `schema`."""
+    for schema_id in ids:
+        source.append_raw(RUBBISH_CUSTOMER.encode(), value(schema_id, schema, RUBBISH_CUSTOMER, field))
+    source.flush()
+
+
+def append_event(
+    source: EventSource, ledger: Ledger, schema_id: int, schema: RecordSchema, field: str
+) -> None:
+    source.append_raw(CUSTOMER.encode(), value(schema_id, schema, CUSTOMER, field))
+    source.flush()
+    ledger.add(FundsAdded(customerId=CUSTOMER, amount=Decimal("1.25")))
+
+
+def rejections_of(settings: Settings, ids: list[int]) -> list[Rejection]:
+    found = read_rejections(settings.kafka.bootstrap_servers, BALANCE.source_topic)
+    return [found[schema_id] for schema_id in ids if schema_id in found]
+
+
+@pytest.mark.usefixtures("driver")
+def test_id_that_is_assigned_after_its_rejection_is_folded_from_its_first_event(
+    stream_stack: Settings, source: EventSource, ledger: Ledger
+) -> None:
+    earlier = len(records_of(stream_stack, DEAD_LETTERS))
+    ids, schema = next_ids(source, "First"), newer_schema("first")
+    append_rubbish(source, ids, schema, "first")
+    wait_until(
+        lambda: len(records_of(stream_stack, DEAD_LETTERS)) == earlier + CLAIMED_IDS, "all are dead letters"
+    )
+    assert not any(rejection.is_open for rejection in rejections_of(stream_stack, ids))
+
+    schema_id = source.registry.register(BALANCE.source_topic, schema)
+    assert schema_id in ids
+    append_event(source, ledger, schema_id, schema, "first")
+
+    wait_until(lambda: ledger.is_folded(stream_stack), "the event is folded")
+    ledger.assert_exact(stream_stack)
+    assert len(records_of(stream_stack, DEAD_LETTERS)) == earlier + CLAIMED_IDS
+
+
+def test_id_that_rubbish_repeats_stops_no_query_and_is_folded_once_it_is_assigned(
+    stream_stack: Settings, driver: SharedDriver, source: EventSource, ledger: Ledger
+) -> None:
+    ids, schema = next_ids(source, "Second"), newer_schema("second")
+    process = driver.process
+    for _ in range(LOOKUPS_BEFORE_OPEN + 1):
+        written = len(records_of(stream_stack, DEAD_LETTERS))
+        append_rubbish(source, ids, schema, "second")
+        wait_until(
+            lambda expected=written + CLAIMED_IDS: len(records_of(stream_stack, DEAD_LETTERS)) == expected,  # type: ignore[misc]
+            "all are dead letters",
+        )
+    open_rejections = rejections_of(stream_stack, ids)
+    assert len(open_rejections) == CLAIMED_IDS
+    assert all(rejection.is_open for rejection in open_rejections)
+
+    schema_id = source.registry.register(BALANCE.source_topic, schema)
+    wait_until(
+        lambda: not rejections_of(stream_stack, [schema_id])[0].is_open,
+        "the driver has noticed",
+        timeout_s=90,
+    )
+    append_event(source, ledger, schema_id, schema, "second")
+
+    wait_until(lambda: ledger.is_folded(stream_stack), "the event is folded")
+    ledger.assert_exact(stream_stack)
+    assert process.poll() is None
