@@ -8,6 +8,7 @@ import socket
 import threading
 import time
 from dataclasses import dataclass
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 # A request that carries this header comes from another node or from a check, and is never proxied again. Its value states
@@ -16,6 +17,9 @@ HOP_HEADER = "Foldlake-Hop"
 HOP_OWNER = "owner"
 HOP_ANY = "any"
 HOP_CURRENT = "current"
+# `<version>/<changelog offset>`. In a request with a hop header: the offset before which the answering node must have read the
+# changelog of the key's partition. In its answer: the offset after the record that it answers with.
+SERVED_HEADER = "Foldlake-Served"
 # Why a node cannot answer: one of the closed set of failure reasons.
 REASON_HEADER = "Foldlake-Reason"
 # How old an answer can be, in milliseconds, by the clock of the node that answers.
@@ -28,6 +32,33 @@ POOLED_CONNECTIONS = 256
 RECEIVE_BYTES = 65_536
 MAX_RESPONSE_BYTES = 16 * 1024 * 1024
 END_OF_HEAD = b"\r\n\r\n"
+
+
+class ServedOffset(NamedTuple):
+    """A changelog offset of a version up to which a key's partition has been answered; the changelog record before it is included."""
+
+    version: int
+    offset: int
+
+    @property
+    def text(self) -> str:
+        """The header's value."""
+        return f"{self.version}/{self.offset}"
+
+    @classmethod
+    def parse(cls, text: str | None) -> "ServedOffset | None":
+        """Read the header's value; None for none and for an invalid one, which only another program sends."""
+        version, _, offset = (text or "").partition("/")
+        if not (version.isdecimal() and offset.isdecimal()):
+            return None
+        return cls(int(version), int(offset))
+
+
+class Hop(NamedTuple):
+    """What a request from another node says: which node may answer, and what the answer must cover."""
+
+    rule: str
+    served: ServedOffset | None = None
 
 
 class PeerDownError(Exception):
@@ -58,9 +89,12 @@ class Peer:
         """Whether the node failed to respond within the last DOWN_S seconds."""
         return time.monotonic() < self._down_until
 
-    def get(self, target: str, hop: str, timeout_s: float = ANSWER_TIMEOUT_S) -> PeerResponse:
+    def get(
+        self, target: str, hop: str, timeout_s: float = ANSWER_TIMEOUT_S, served: "ServedOffset | None" = None
+    ) -> PeerResponse:
         """Send a GET for a target (path and query) with `hop` in the hop header; raises PeerDownError."""
-        request = f"GET {target} HTTP/1.1\r\nHost: {self._host}\r\n{HOP_HEADER}: {hop}\r\n\r\n".encode(
+        more = "" if served is None else f"{SERVED_HEADER}: {served.text}\r\n"
+        request = f"GET {target} HTTP/1.1\r\nHost: {self._host}\r\n{HOP_HEADER}: {hop}\r\n{more}\r\n".encode(
             "latin-1"
         )
         try:

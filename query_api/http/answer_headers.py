@@ -1,6 +1,6 @@
 """The response headers that describe an answer: the node, its role, the version, the record's position and the answer's age."""
 
-from include.nodes.peers import LAG_HEADER
+from include.nodes.peers import LAG_HEADER, SERVED_HEADER, ServedOffset
 from include.position import position_text
 from query_api.cluster.node_state import PartitionState
 from query_api.lookup.local_lookup import LocalAnswer
@@ -30,7 +30,17 @@ def age_headers(partition: PartitionState) -> tuple[tuple[str, str], tuple[str, 
     return (AS_OF_HEADER, partition.as_of_text), (LAG_HEADER, str(partition.lag_ms()))
 
 
+def served_header(answer: LocalAnswer) -> tuple[str, str]:
+    """Return the header that tells another node which record of the changelog it is answered with."""
+    return SERVED_HEADER, ServedOffset(answer.place.version, answer.record.offset + 1).text
+
+
 def proxied_headers(headers: dict[str, str]) -> list[tuple[str, str]]:
     """Return the headers of another node's response that are sent on to the client."""
+    internal = SERVED_HEADER.lower()
     wanted = ("content-type", "cache-control", "retry-after")
-    return [(k.title(), v) for k, v in headers.items() if k in wanted or k.startswith("foldlake-")]
+    return [
+        (k.title(), v)
+        for k, v in headers.items()
+        if k in wanted or (k.startswith("foldlake-") and k != internal)
+    ]

@@ -19,6 +19,7 @@ from query_api.lookup.lookup_failures import FailureReason, LookupFailedError
 from query_api.lookup.open_stores import OpenStore, OpenStores
 from query_api.lookup.position_bound import MAX_WAIT_S, PositionBound
 from query_api.lookup.routing import partition_of
+from query_api.lookup.served_offsets import ServedOffsets
 from query_api.store.backends import load_backend
 from query_api.store.base import ChangelogPosition, Page, Sample, StoredRecord, StoreReader
 from query_api.store.directory import StoreDirectory
@@ -98,6 +99,7 @@ class LocalLookup:
         directory = StoreDirectory(store_dir, load_backend(node))
         self.max_key_bytes = directory.max_key_bytes
         self._stores = OpenStores(directory)
+        self._served = ServedOffsets(store_dir, node.http_workers)
         self._state: NodeState | None = None
 
     def state(self) -> NodeState | None:
@@ -108,9 +110,10 @@ class LocalLookup:
         state = self._watch.current()
         if state is not self._state:
             self._state = state
-            self._stores.keep(
-                {(m.name, number) for m in state.models.values() for number in m.versions} if state else set()
-            )
+            models = state.models if state else {}
+            versions = {(m.name, number) for m in models.values() for number in m.versions}
+            self._stores.keep(versions)
+            self._served.keep(models, versions)
         return state
 
     def watch(self) -> None:
@@ -169,12 +172,25 @@ class LocalLookup:
             raise LookupFailedError(FailureReason.NOT_READY, self._why_not_ready(place))
         return partition
 
-    def find(self, place: KeyLocation, bound: PositionBound | None = None) -> LocalAnswer:
+    def served(self, place: KeyLocation) -> int:
+        """Return the changelog offset up to which this node has answered for the key's partition."""
+        return self._served.of(place.model.name, place.version, place.model.partition_count, place.partition)
+
+    def note_served(self, place: KeyLocation, version: int, offset: int) -> None:
+        """Note that this node answers with the record before a changelog offset of a version, from its own or another store."""
+        if version in place.model.versions:
+            count = place.model.partition_count
+            self._served.extend(place.model.name, version, count, place.partition, offset)
+
+    def find(self, place: KeyLocation, bound: PositionBound | None = None, covering: int = 0) -> LocalAnswer:
         """Return the key's record from this node's store; with a bound, wait up to MAX_WAIT_S for it to be met.
 
+        covering: the changelog offset up to which another node has answered. The store must have read up to it, and up to what
+            this node has answered.
         Raises LookupFailedError.
         """
         partition = self._ready_partition(place)
+        self._require_covered(place, max(covering, self.served(place)))
         answer = self._read(place, partition)
         if bound is not None:
             deadline = time.monotonic() + MAX_WAIT_S
@@ -187,13 +203,25 @@ class LocalLookup:
         if answer is None:
             detail = f"{place.model.name} v{place.version} has no record for the key {place.key.decode()!r}."
             raise LookupFailedError(FailureReason.UNKNOWN_KEY, detail, partition)
+        self.note_served(place, place.version, answer.record.offset + 1)
         return answer
+
+    def _require_covered(self, place: KeyLocation, offset: int) -> None:
+        """Raise LookupFailedError if the store has not read the partition's changelog up to an offset that was answered."""
+        try:
+            is_covered = not offset or self._store(place).covers(place.partition, offset)
+        except (StoreDamagedError, StoreMissingError) as error:
+            raise self._not_readable(place, error) from error
+        if not is_covered:
+            where = f"partition {place.partition} of {place.model.name} v{place.version}"
+            detail = f"{self.node_name} has not read {where} up to changelog offset {offset}, which has been answered already."
+            raise LookupFailedError(FailureReason.NOT_READY, detail)
 
     def page(self, place: KeyLocation, after: bytes, limit: int, sample: Sample) -> LocalPage:
         """Return some of the partition's records from this node's store; raises LookupFailedError."""
         partition = self._ready_partition(place)
         try:
-            store, _ = self._store(place)
+            store = self._store(place).reader
             page = store.scan(place.partition, after=after, limit=limit, sample=sample)
             return LocalPage(place, partition, page, store)
         except (StoreDamagedError, StoreMissingError) as error:
@@ -201,11 +229,14 @@ class LocalLookup:
 
     def _read(self, place: KeyLocation, partition: PartitionState) -> LocalAnswer | None:
         try:
-            store, decoder = self._store(place)
+            store, decoder, covered = self._store(place)
             record = store.get(place.partition, place.key)
             if record is None:
                 return None
             raw = decoder.fields(record.value)
+            # A worker that has answered with this record need not read the store's positions to answer with it again.
+            if record.offset >= covered.get(place.partition, 0):
+                covered[place.partition] = record.offset + 1
         except (StoreDamagedError, StoreMissingError) as error:
             raise self._not_readable(place, error) from error
         return LocalAnswer(place, partition, place.role, record, raw, store)
@@ -253,7 +284,7 @@ class LocalLookup:
     def positions(self, model: ModelState, version: int) -> dict[int, ChangelogPosition]:
         """Return the position of every partition in this node's store; empty while it has no store."""
         try:
-            return self._stores.get(model.name, version, model.partition_count)[0].positions()
+            return self._stores.get(model.name, version, model.partition_count).reader.positions()
         except (StoreMissingError, StoreDamagedError):
             return {}
 

@@ -13,9 +13,12 @@ from include.nodes.peers import (
     HOP_CURRENT,
     HOP_OWNER,
     REASON_HEADER,
+    SERVED_HEADER,
+    Hop,
     PeerDownError,
     PeerResponse,
     Peers,
+    ServedOffset,
 )
 from query_api.lookup.local_lookup import KeyLocation, LocalAnswer, LocalLookup
 from query_api.lookup.lookup_failures import FailureReason, LookupFailedError
@@ -24,6 +27,7 @@ from query_api.lookup.routing import candidates
 
 # After these failures, another node may still have the answer.
 TRY_ELSEWHERE = frozenset({FailureReason.NOT_OWNER, FailureReason.NOT_READY})
+_SERVED_HEADER = SERVED_HEADER.lower()
 _TRY_ELSEWHERE_SLUGS = frozenset(reason.slug for reason in TRY_ELSEWHERE)
 # A node that has no current answer for a partition is not asked for it again for this time: without Kafka, each lookup would ask
 # all nodes in vain.
@@ -40,24 +44,26 @@ class Lookups:
         self._outdated_until: dict[tuple[str, str, int], float] = {}
 
     def answer(
-        self, place: KeyLocation, target: str, hop: str | None, bound: PositionBound | None = None
+        self, place: KeyLocation, target: str, hop: Hop | None, bound: PositionBound | None = None
     ) -> LocalAnswer | PeerResponse:
         """Return the answer for a key; `target` is the path and query for the same lookup on another node.
 
-        hop: the hop header of the request. A request that has one is never proxied again, which prevents loops.
+        hop: if the request is from another node. Such a request is never proxied again, which prevents loops.
         Raises LookupFailedError.
         """
         is_owned_here = place.is_owned_here
-        if hop == HOP_OWNER and not is_owned_here:
+        if hop is not None and hop.rule == HOP_OWNER and not is_owned_here:
             detail = f"{self.local.node_name} does not own partition {place.partition} of {place.model.name}."
             raise LookupFailedError(FailureReason.NOT_OWNER, detail)
         if hop is None and not self.local.is_current(place):
             return self._newest_answer(place, target, bound)
         if hop is not None:
-            if hop == HOP_CURRENT and not self.local.is_current(place):
+            if hop.rule == HOP_CURRENT and not self.local.is_current(place):
                 detail = f"{self.local.node_name} has not confirmed partition {place.partition} of {place.model.name} recently."
                 raise LookupFailedError(FailureReason.NOT_READY, detail)
-            return self.local.find(place, bound)
+            # What was answered with another version says nothing about this one.
+            is_same = hop.served is not None and hop.served.version == place.version
+            return self.local.find(place, bound, hop.served.offset if hop.served and is_same else 0)
         failure: LookupFailedError | None = None
         if is_owned_here:
             try:
@@ -79,7 +85,7 @@ class Lookups:
         for url in _in_order(place):
             if url != place.state.url:
                 hop = HOP_OWNER if url == place.owner else HOP_ANY
-                response = self._ask(url, target, bound, hop)
+                response = self._ask(url, place, target, bound, hop)
                 if response is not None:
                     return response
             elif not place.is_owned_here:
@@ -101,7 +107,7 @@ class Lookups:
             asked = (url, place.model.name, place.partition)
             if url == place.state.url or time.monotonic() < self._outdated_until.get(asked, 0.0):
                 continue
-            response = self._ask(url, target, bound, HOP_CURRENT)
+            response = self._ask(url, place, target, bound, HOP_CURRENT)
             if response is not None:
                 return response
             self._outdated_until[asked] = time.monotonic() + OUTDATED_S
@@ -115,14 +121,17 @@ class Lookups:
                 raise
             return found
 
-    def _ask(self, url: str, target: str, bound: PositionBound | None, hop: str) -> PeerResponse | None:
+    def _ask(
+        self, url: str, place: KeyLocation, target: str, bound: PositionBound | None, hop: str
+    ) -> PeerResponse | None:
         """Return another node's answer, or None when a further node should be tried."""
         peer = self.peers.at(url)
         if peer.is_down:
             return None
         timeout_s = ANSWER_TIMEOUT_S + (MAX_WAIT_S if bound else 0.0)
         try:
-            response = peer.get(target, hop, timeout_s)
+            served = ServedOffset(place.version, self.local.served(place))
+            response = peer.get(target, hop, timeout_s, served)
         except PeerDownError:
             return None
         reason = response.headers.get(REASON_HEADER.lower())
@@ -130,6 +139,9 @@ class Lookups:
             response.status >= HTTPStatus.INTERNAL_SERVER_ERROR and reason is None
         ):
             return None
+        answered = ServedOffset.parse(response.headers.get(_SERVED_HEADER))
+        if answered is not None:
+            self.local.note_served(place, *answered)
         return response
 
 

@@ -6,13 +6,28 @@ An open store occupies its disk space, even when removed, until the last thread 
 import threading
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
+from typing import NamedTuple
 
 from query_api.errors import StoreDamagedError, StoreMissingError
 from query_api.lookup.raw_decoder import RawDecoder
 from query_api.store.base import StoreReader
 from query_api.store.directory import StoreDirectory
 
-OpenStore = tuple[StoreReader, RawDecoder]
+
+class OpenStore(NamedTuple):
+    """A store; `covered`: partition -> a changelog offset before which the store has read everything."""
+
+    reader: StoreReader
+    decoder: RawDecoder
+    covered: dict[int, int]
+
+    def covers(self, partition: int, next_offset: int) -> bool:
+        """Return whether the store has read everything before a changelog offset of a partition."""
+        if self.covered.get(partition, 0) >= next_offset:
+            return True
+        # A store never goes back, so its positions are read only when more is asked for than they covered last time.
+        self.covered.update({p: found.next_offset for p, found in self.reader.positions().items()})
+        return self.covered.get(partition, 0) >= next_offset
 
 
 class OpenStores:
@@ -27,20 +42,20 @@ class OpenStores:
         """Return the version's current store; raises StoreMissingError or StoreDamagedError."""
         name = (model, version)
         found = self._open.get(name)
-        if found is not None and not found[0].is_replaced():
+        if found is not None and not found.reader.is_replaced():
             return found
         with self._open_lock:
             opened = self._open.get(name)
             if opened is None or opened is found:
                 self._open.pop(name, None)
                 reader = self._directory.open_reader(model, version, partitions)
-                opened = self._open[name] = (reader, RawDecoder(reader.schema_text))
+                opened = self._open[name] = OpenStore(reader, RawDecoder(reader.schema_text), {})
             return opened
 
     def keep(self, versions: AbstractSet[tuple[str, int]]) -> None:
         """Drop the stores of all other versions, and those that were replaced."""
         for name, opened in list(self._open.items()):
-            if name in versions and not opened[0].is_replaced():
+            if name in versions and not opened.reader.is_replaced():
                 continue
             with self._open_lock:
                 if self._open.get(name) is opened:

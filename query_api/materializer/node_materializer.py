@@ -26,6 +26,7 @@ from query_api.materializer.reconcile import (
     target_partitions,
     with_standstill,
 )
+from query_api.materializer.served_reset import forget_lost, read_all_served
 from query_api.materializer.version_follower import VersionFollower, VersionReference
 from query_api.materializer.version_followers import Key, VersionFollowers
 from query_api.store.backends import load_backend
@@ -111,8 +112,12 @@ class Materializer:
 
     def _observe(self) -> None:
         """Observe the cluster once, then wait for the interval or until `_observe_now` is set."""
+        store_dir = self._settings.store_dir
+        followers = list(self._versions.running.values())
+        served = read_all_served(store_dir, (follower.reference for follower in followers))
         try:
             self._view = view = self._observer.observe()
+            forget_lost(store_dir, served, view)
             self._waiting_for = ""
             self._still_since = self._standstills(view)
         except KafkaUnavailableError as error:

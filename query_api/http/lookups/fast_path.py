@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from http.client import responses
 from typing import TYPE_CHECKING
 
+from include.nodes.peers import Hop, ServedOffset
 from query_api.http.allowed_hosts import AllowedHosts
 from query_api.http.lookups.router import OK, LookupRouter
 from query_api.http.request_checks import is_plain
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 HTTP_OK = "200 OK"
 HOP_KEY = "HTTP_FOLDLAKE_HOP"
+SERVED_KEY = "HTTP_FOLDLAKE_SERVED"
 
 
 class FastPath:
@@ -37,7 +39,9 @@ class FastPath:
             query: str = environ["QUERY_STRING"]
             key = lookup.plain_key(query)
             if key is not None:
-                target, hop = f"{lookup.path}?{query}", environ.get(HOP_KEY)
+                rule = environ.get(HOP_KEY)
+                hop = None if rule is None else Hop(rule, ServedOffset.parse(environ.get(SERVED_KEY)))
+                target = f"{lookup.path}?{query}"
                 status, headers, body = self._reply(
                     lookup.model_name, key, None, None, target, hop, lookup.body
                 )

@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from urllib.parse import quote
 
-from query_api.http.answer_headers import headers_of, proxied_headers
+from include.nodes.peers import Hop
+from query_api.http.answer_headers import headers_of, proxied_headers, served_header
 from query_api.http.json_text import dumps
 from query_api.http.lookups.named_lookups import CompiledLookup
 from query_api.http.lookups.record_json import record_fields
@@ -23,13 +24,13 @@ OK = HTTPStatus.OK.value
 
 
 class LookupRouter:
-    """A node's lookups by key. Each method returns a reply, also for a failure; `hop` is the request's hop header."""
+    """A node's lookups by key. Each method returns a reply, also for a failure; `hop`: if it is from another node."""
 
     def __init__(self, lookups: Lookups, named: Mapping[str, CompiledLookup]) -> None:
         self.named = named
         self._lookups = lookups
 
-    def by_name(self, lookup: CompiledLookup, query: str, hop: str | None) -> Reply:
+    def by_name(self, lookup: CompiledLookup, query: str, hop: Hop | None) -> Reply:
         """Answer a named lookup."""
         key = lookup.plain_key(query)
         if key is not None:
@@ -42,7 +43,7 @@ class LookupRouter:
             return problem_reply(problem)
         return self.reply(lookup.model_name, key, None, bound, lookup.target(given), hop, lookup.body)
 
-    def record(self, model_name: str, key: str, query: str, hop: str | None) -> Reply:
+    def record(self, model_name: str, key: str, query: str, hop: Hop | None) -> Reply:
         """Answer with a key's whole state record."""
         try:
             given = parameters(query, RECORD_PARAMETERS)
@@ -61,7 +62,7 @@ class LookupRouter:
         version: int | None,
         bound: PositionBound | None,
         target: str,
-        hop: str | None,
+        hop: Hop | None,
         body_of: Callable[[LocalAnswer], bytes],
     ) -> Reply:
         """Answer a parsed lookup; `target` is the path and query for the same lookup on another node."""
@@ -72,7 +73,10 @@ class LookupRouter:
             if isinstance(found, LocalAnswer):
                 body = body_of(found)
                 LOOKUPS_LOCAL_OK.inc()
-                return OK, headers_of(found), body
+                headers = headers_of(found)
+                if hop is not None:
+                    headers.append(served_header(found))
+                return OK, headers, body
         except LookupFailedError as error:
             LOOKUPS.labels(error.reason.slug, "local").inc()
             return lookup_problem(error, lookups.local.node_name)

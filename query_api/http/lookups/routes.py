@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from flask import Blueprint, Response, request
 
-from include.nodes.peers import HOP_HEADER
+from include.nodes.peers import HOP_HEADER, SERVED_HEADER, Hop, ServedOffset
 from query_api.http.json_text import dumps
 from query_api.http.lookups.named_lookups import CompiledLookup
 from query_api.http.lookups.router import LookupRouter
@@ -20,7 +20,7 @@ def lookup_blueprint(router: LookupRouter, local: LocalLookup) -> Blueprint:
 
     @blueprint.get("/api/read-models/<name>/records/<path:key>")
     def get_record(name: str, key: str) -> Response:
-        return flask_response(router.record(name, key, _query(), request.headers.get(HOP_HEADER)))
+        return flask_response(router.record(name, key, _query(), _hop()))
 
     @blueprint.get("/api/read-models")
     def get_read_models() -> Response:
@@ -31,7 +31,7 @@ def lookup_blueprint(router: LookupRouter, local: LocalLookup) -> Blueprint:
 
 def _named_view(router: LookupRouter, lookup: CompiledLookup) -> Callable[[], Response]:
     def get_by_name() -> Response:
-        return flask_response(router.by_name(lookup, _query(), request.headers.get(HOP_HEADER)))
+        return flask_response(router.by_name(lookup, _query(), _hop()))
 
     return get_by_name
 
@@ -39,6 +39,11 @@ def _named_view(router: LookupRouter, lookup: CompiledLookup) -> Callable[[], Re
 def _endpoint(path: str) -> str:
     # Flask reserves the dot in endpoint names for blueprints.
     return path.replace(".", ":")
+
+
+def _hop() -> Hop | None:
+    rule = request.headers.get(HOP_HEADER)
+    return None if rule is None else Hop(rule, ServedOffset.parse(request.headers.get(SERVED_HEADER)))
 
 
 def _query() -> str:

@@ -1,14 +1,10 @@
 """A node that has not confirmed its partition's end recently asks another node first, and answers itself if that has not either."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
 
 import pytest
 
-from include.nodes.peers import HOP_ANY, HOP_CURRENT, REASON_HEADER, PeerResponse, Peers
+from include.nodes.peers import HOP_ANY, HOP_CURRENT, REASON_HEADER, Hop, PeerResponse, Peers
 from include.settings import Settings
 from query_api.lookup.local_lookup import LocalAnswer, LocalLookup
 from query_api.lookup.lookup_failures import FailureReason, LookupFailedError
@@ -16,52 +12,10 @@ from query_api.lookup.lookups import Lookups
 from query_api.lookup.routing import partition_of
 from query_api.store.base import Change
 from tests.unit.query_api.balance_record import balance_value
-from tests.unit.query_api.lookup.node_files import KEY, NodeFiles
+from tests.unit.query_api.lookup.node_files import KEY, NodeFiles, other_node
 
 OUTDATED_S, RECENT_S = 7.0, 5.0
 TARGET = "/lookup"
-
-
-class OtherNode(ThreadingHTTPServer):
-    """Another node, which answers every lookup with `status` and `headers`, and counts the lookups."""
-
-    def __init__(self, status: int, headers: Mapping[str, str]) -> None:
-        self.hops: list[str | None] = []
-        self.status, self.headers = status, headers
-        node = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_GET(self) -> None:
-                node.hops.append(self.headers.get("Foldlake-Hop"))
-                self.send_response(node.status)
-                for name, text in {"Content-Length": "2", **node.headers}.items():
-                    self.send_header(name, text)
-                self.end_headers()
-                self.wfile.write(b"{}")
-
-            def log_message(self, *_: object) -> None:
-                """Log nothing."""
-
-        super().__init__(("127.0.0.1", 0), Handler)
-
-    @property
-    def url(self) -> str:
-        """Its URL."""
-        return f"http://127.0.0.1:{self.server_address[1]}"
-
-
-@contextmanager
-def other_node(status: int = 200, headers: Mapping[str, str] | None = None) -> Iterator[OtherNode]:
-    with OtherNode(status, headers or {}) as server:
-        thread = Thread(target=server.serve_forever, daemon=True)
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.shutdown()
-            thread.join()
 
 
 @pytest.fixture
@@ -71,10 +25,12 @@ def node(settings: Settings) -> NodeFiles:
     return node
 
 
-def answer(settings: Settings, hop: str | None = None) -> LocalAnswer | PeerResponse:
+def answer(settings: Settings, rule: str | None = None) -> LocalAnswer | PeerResponse:
     """Look the key up."""
     local = LocalLookup(settings.store_dir, settings.node)
-    return Lookups(local, Peers()).answer(local.place("balance", KEY), TARGET, hop)
+    return Lookups(local, Peers()).answer(
+        local.place("balance", KEY), TARGET, None if rule is None else Hop(rule)
+    )
 
 
 @pytest.mark.parametrize("status", [200, 404])

@@ -1,0 +1,159 @@
+"""A node never answers from an older state of a partition than it has answered from before, whichever store that was."""
+
+import multiprocessing
+from pathlib import Path
+
+import pytest
+
+from include.nodes.peers import HOP_ANY, SERVED_HEADER, Hop, PeerResponse, Peers, ServedOffset
+from include.settings import Settings
+from query_api.cluster.cluster_observer import ClusterView
+from query_api.lookup.local_lookup import LocalAnswer, LocalLookup
+from query_api.lookup.lookup_failures import FailureReason, LookupFailedError
+from query_api.lookup.lookups import Lookups
+from query_api.lookup.served_offsets import ServedOffsets, read_served, served_path
+from query_api.materializer.served_reset import forget_lost, read_all_served
+from query_api.materializer.version_follower import VersionReference
+from query_api.store.base import Binding, Change
+from tests.support.waiting import wait_until
+from tests.unit.query_api.balance_record import balance_value
+from tests.unit.query_api.lookup.node_files import KEY, NodeFiles, other_node
+
+TARGET = "/lookup"
+
+
+@pytest.fixture
+def node(settings: Settings) -> NodeFiles:
+    """A node whose store has read one record of the changelog."""
+    node = NodeFiles(settings)
+    node.create_store(1, [Change(KEY, 3, 0, balance_value())])
+    node.publish(1)
+    return node
+
+
+def lookups_of(settings: Settings) -> Lookups:
+    """Return the lookups of one HTTP worker."""
+    return Lookups(LocalLookup(settings.store_dir, settings.node), Peers())
+
+
+def answer(lookups: Lookups, hop: Hop | None = None) -> LocalAnswer | PeerResponse:
+    return lookups.answer(lookups.local.place("balance", KEY), TARGET, hop)
+
+
+def refusal(lookups: Lookups, hop: Hop | None = None) -> LookupFailedError:
+    with pytest.raises(LookupFailedError) as refused:
+        answer(lookups, hop)
+    return refused.value
+
+
+def _reason(lookups: Lookups) -> FailureReason | None:
+    try:
+        answer(lookups)
+    except LookupFailedError as error:
+        return error.reason
+    return None
+
+
+def test_new_owner_does_not_answer_from_an_older_state_than_the_previous_owner(
+    settings: Settings, node: NodeFiles
+) -> None:
+    with other_node(200, {SERVED_HEADER: "1/8"}) as owner:
+        node.publish(1, standby=owner.url, owner=owner.url)
+        assert isinstance(answer(lookups_of(settings)), PeerResponse)
+        assert owner.served == ["1/0"]
+    node.publish(1)
+
+    refused = refusal(lookups_of(settings))
+
+    assert refused.reason is FailureReason.NOT_READY
+    assert "has not read partition 0 of balance v1 up to changelog offset 8" in refused.detail
+
+
+def test_new_owner_answers_once_it_has_caught_up_with_the_previous_one(
+    settings: Settings, node: NodeFiles
+) -> None:
+    lookups = lookups_of(settings)
+    lookups.local.note_served(lookups.local.place("balance", KEY), 1, 2)
+
+    node.append(1, Change(KEY, 4, 1, balance_value()), next_offset=2)
+
+    assert isinstance(answer(lookups), LocalAnswer)
+
+
+def test_rebuilt_store_answers_only_from_the_state_that_was_answered(
+    settings: Settings, node: NodeFiles
+) -> None:
+    lookups = lookups_of(settings)
+    assert isinstance(answer(lookups), LocalAnswer)
+
+    node.replace_store(1)
+
+    # Not that the key is unknown. Until the worker notices, it answers from the removed store.
+    wait_until(lambda: _reason(lookups) is FailureReason.NOT_READY, "the worker has noticed", timeout_s=10)
+
+
+@pytest.mark.usefixtures("node")
+def test_another_node_is_told_what_was_answered_and_refuses_if_it_is_behind(settings: Settings) -> None:
+    lookups = lookups_of(settings)
+    assert isinstance(answer(lookups, Hop(HOP_ANY, ServedOffset(1, 1))), LocalAnswer)
+
+    assert refusal(lookups, Hop(HOP_ANY, ServedOffset(1, 2))).reason is FailureReason.NOT_READY
+
+    assert isinstance(answer(lookups, Hop(HOP_ANY, ServedOffset(2, 2))), LocalAnswer), (
+        "another version's offset"
+    )
+
+
+def _note_in_another_process(settings: Settings) -> None:
+    lookups = lookups_of(settings)
+    lookups.local.note_served(lookups.local.place("balance", KEY), 1, 5)
+
+
+@pytest.mark.usefixtures("node")
+def test_workers_share_what_was_answered_and_it_outlives_them(settings: Settings) -> None:
+    first = lookups_of(settings)
+    assert isinstance(answer(first), LocalAnswer)
+    process = multiprocessing.get_context("spawn").Process(target=_note_in_another_process, args=(settings,))
+    process.start()
+    process.join(60)
+
+    assert refusal(first).reason is FailureReason.NOT_READY
+    assert refusal(lookups_of(settings)).reason is FailureReason.NOT_READY
+
+
+def test_offsets_of_versions_that_have_ended_are_removed(tmp_path: Path) -> None:
+    served = ServedOffsets(tmp_path, workers=2)
+    for version in (1, 2):
+        served.extend("balance", version, 4, 3, 10 * version)
+    served.extend("other", 1, 4, 0, 5)
+
+    served.keep(["balance"], {("balance", 2)})
+
+    assert not served_path(tmp_path, "balance", 1).exists()
+    assert (served.of("balance", 2, 4, 3), served.of("other", 1, 4, 0)) == (20, 5)
+    assert read_served(served_path(tmp_path, "balance", 2), 4) == [0, 0, 0, 20]
+
+
+def test_offsets_that_the_changelog_has_lost_are_forgotten(tmp_path: Path) -> None:
+    served = ServedOffsets(tmp_path, workers=2)
+    served.extend("balance", 1, 2, 0, 10)
+    served.extend("balance", 1, 2, 1, 10)
+    reference = VersionReference("balance", 1, "changelog", 2, Binding("c", "changelog", "t"))
+    before = read_all_served(tmp_path, [reference])
+
+    forget_lost(tmp_path, before, ClusterView(ends={("changelog", 0): 10, ("changelog", 1): 12}))
+    served.keep(["balance"], {("balance", 1)})
+    assert served.of("balance", 1, 2, 0) == 10
+
+    forget_lost(tmp_path, before, ClusterView(ends={("changelog", 0): 9, ("changelog", 1): 12}))
+    served.keep(["balance"], {("balance", 1)})
+    assert served.of("balance", 1, 2, 0) == 0
+
+
+def test_full_disk_does_not_stop_answers(tmp_path: Path) -> None:
+    (tmp_path / "served").write_text("in the place of the directory")
+    served = ServedOffsets(tmp_path, workers=2)
+
+    served.extend("balance", 1, 2, 0, 10)
+
+    assert served.of("balance", 1, 2, 0) == 10
