@@ -102,7 +102,11 @@ class ReadModel:
         """Return the source topic and its dead-letter topic."""
         options = self.topic
         return source_topics(
-            self.source_topic, self.partitions(settings), options.replication_factor, options.retention_ms
+            self.source_topic,
+            self.partitions(settings),
+            options.replication_factor,
+            options.retention_ms,
+            settings.flush_messages,
         )
 
     def changelog(self, name: str, settings: TopicSettings) -> Topic:

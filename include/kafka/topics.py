@@ -15,6 +15,8 @@ SCHEMA_REJECTIONS_TOPIC = "schema-rejections"
 ADMIN_TIMEOUT_S = 15.0
 POLL_INTERVAL_S = 0.05
 ALREADY_EXISTS = "TOPIC_ALREADY_EXISTS"
+# A write that is acknowledged is on two brokers, and no broker that lacks it becomes the leader.
+REPLICATED = {"min.insync.replicas": "2", "unclean.leader.election.enable": "false"}
 MAX_MESSAGE_BYTES = "max.message.bytes"
 
 FOREVER = {"retention.ms": "-1", "retention.bytes": "-1", "cleanup.policy": "delete"}
@@ -100,10 +102,11 @@ def ensure_topics(admin: AdminClient, topics: list[Topic], replication_factor: i
     Raises KafkaUnavailableError when the brokers do not create them in time.
     """
     created = {topic.name for topic in topics}
-    new = [
-        NewTopic(t.name, t.partitions, t.replication_factor or replication_factor, config=t.config)
-        for t in topics
-    ]
+    new = []
+    for topic in topics:
+        replicas = topic.replication_factor or replication_factor
+        config = REPLICATED | topic.config if replicas > 1 else topic.config
+        new.append(NewTopic(topic.name, topic.partitions, replicas, config=config))
     for name, future in admin.create_topics(new, operation_timeout=ADMIN_TIMEOUT_S).items():
         try:
             future.result(ADMIN_TIMEOUT_S * 2)
@@ -134,10 +137,20 @@ def _wait_until_known(admin: AdminClient, topic: str, *, with_leaders: bool) -> 
 
 
 def source_topics(
-    source_topic: str, partitions: int, replication_factor: int | None = None, retention_ms: int | None = None
+    source_topic: str,
+    partitions: int,
+    replication_factor: int | None = None,
+    retention_ms: int | None = None,
+    flush_messages: int = 0,
 ) -> list[Topic]:
-    """Return a source topic and its dead-letter topic; their records are kept for ever unless `retention_ms` is given."""
+    """Return a source topic and its dead-letter topic; their records are kept for ever unless `retention_ms` is given.
+
+    flush_messages: the number of records of a partition after which a broker syncs its file to the disk; 0: the brokers' default,
+        which leaves that to the operating system.
+    """
     config = FOREVER if retention_ms is None else FOREVER | {"retention.ms": str(retention_ms)}
+    if flush_messages:
+        config = config | {"flush.messages": str(flush_messages)}
     return [
         Topic(name, partitions, config, replication_factor)
         for name in (source_topic, dead_letter_topic(source_topic))

@@ -1,7 +1,7 @@
 """How far the live version's events reach, and which nodes lack some of them in another version. Pure data."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from include.nodes.partition_report import PartitionReport
 from include.position import Offsets
@@ -20,6 +20,15 @@ class LivePosition:
     version: int
     by_partition: Mapping[int, Offsets] = field(default_factory=dict)
     unknown: tuple[str, ...] = ()
+
+
+def within(live: LivePosition, source_ends: Offsets) -> LivePosition:
+    """Return the position without events that the source does not contain: after a power failure, it may have lost some."""
+    by_partition = {
+        partition: Offsets({p: min(offset, source_ends.of(p)) for p, offset in offsets.items()})
+        for partition, offsets in live.by_partition.items()
+    }
+    return replace(live, by_partition=by_partition)
 
 
 def live_position(

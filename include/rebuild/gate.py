@@ -9,7 +9,7 @@ from include.kafka.log_reading import end_offsets, log_consumer
 from include.kafka.topics import admin_client
 from include.nodes.node_url import PeerRule
 from include.position import Offsets
-from include.rebuild.coverage import LivePosition, Reports, lacking_nodes, live_position
+from include.rebuild.coverage import LivePosition, Reports, lacking_nodes, live_position, within
 from include.rebuild.hydration import hydration, reports
 from include.rebuild.query_status import REAL_TIME, REFUSED, describe_query, query_status
 from include.settings import Settings
@@ -81,9 +81,9 @@ class _Gate:
         self._bootstrap_servers = settings.kafka.bootstrap_servers
         self._read_model = read_model
         self._number = number
-        self._partitions = declared_read_model(read_model, settings.read_models_dir).partitions(
-            settings.topics
-        )
+        model = declared_read_model(read_model, settings.read_models_dir)
+        self._partitions = model.partitions(settings.topics)
+        self._source_topic = model.source_topic
         self._admin = admin_client(self._bootstrap_servers)
         self._peers = PeerRule.of_client(settings.node)
         self._live_position: LivePosition | None = None
@@ -110,7 +110,13 @@ class _Gate:
             if found.unknown:
                 return found.unknown
             # Fixed from now on: the live version continues, and a later position would never be reached under load.
-            self._live_position = found
+            self._live_position = within(found, self._end_offsets(self._source_topic))
+            if self._live_position != found:
+                LOG.warning(
+                    "%s has lost events that v%d contains: they are not required",
+                    self._source_topic,
+                    self._live,
+                )
         return lacking_nodes(nodes, self._read_model, self._number, self._live_position)
 
     def _end_offsets(self, topic: str) -> Offsets:

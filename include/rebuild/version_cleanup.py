@@ -21,7 +21,7 @@ from include.kafka.topics import (
 )
 from include.lake.tables import staging_path
 from include.settings import Settings
-from include.stream.checkpoints import checkpoint_path, compaction_checkpoint, fold_rule_path
+from include.stream.checkpoints import checkpoint_path, compaction_checkpoint, fold_rule_path, log_note_path
 from include.versions.version_lock import version_lock
 from include.waiting import wait_for
 
@@ -63,15 +63,19 @@ def find_leftovers(settings: Settings, read_model: str, number: int) -> list[str
 
 def _locations(checkpoints: str, lake_root: str, read_model: str, number: int) -> list[str]:
     checkpoint = checkpoint_path(checkpoints, read_model, number)
-    rule = fold_rule_path(checkpoint)
-    folder, _, name = rule.rpartition("/")
     return [
         checkpoint,
-        rule,
-        f"{folder}/.{name}.crc",  # Hadoop's checksum of it, on local disks
+        *_with_checksum(fold_rule_path(checkpoint)),
+        *_with_checksum(log_note_path(checkpoint)),
         compaction_checkpoint(checkpoints, read_model, number),
         staging_path(lake_root, read_model, number),
     ]
+
+
+def _with_checksum(path: str) -> tuple[str, str]:
+    """Return the path of a file that Spark has written, and that of Hadoop's checksum of it, on local disks."""
+    folder, _, name = path.rpartition("/")
+    return path, f"{folder}/.{name}.crc"
 
 
 def _delete_topic(bootstrap_servers: str, topic: str) -> None:

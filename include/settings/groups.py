@@ -34,10 +34,14 @@ class KafkaSettings(SettingsGroup):
 
 
 class TopicSettings(SettingsGroup):
-    """Defaults for the topics that Foldlake creates; a read model's declaration overrides them."""
+    """Defaults for the topics that Foldlake creates; a read model's declaration overrides the first two.
+
+    flush_messages: records of a source topic's partition after which the brokers sync its file; 0 leaves that to the operating system.
+    """
 
     partitions: int = Field(default=4, ge=1, le=1024, json_schema_extra=named_variable("partitions"))
     replication_factor: int = Field(default=1, ge=1, json_schema_extra=named_variable("replication_factor"))
+    flush_messages: int = Field(default=0, ge=0, json_schema_extra=named_variable("flush_messages"))
 
 
 class RegistrySettings(SettingsGroup):

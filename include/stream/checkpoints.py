@@ -19,6 +19,11 @@ def fold_rule_path(checkpoint: str) -> str:
     return f"{checkpoint}.fold"
 
 
+def log_note_path(checkpoint: str) -> str:
+    """Return the file beside a checkpoint that records what the query's topics contained at a commit."""
+    return f"{checkpoint}.log"
+
+
 def compaction_checkpoint(checkpoints: str, model_name: str, version: int) -> str:
     """Return the folder of compaction's checkpoints for a version: one for each time that the version became live."""
     return f"{checkpoints}/compaction/{query_name(model_name, version)}"

@@ -70,6 +70,8 @@ class QuerySpec:
         topics, registers schemas, and checks whether the query may start; raises StartRefusedError if it may not.
     guard: returns a context that is entered before the first start and exited when the query is stopped: the lock that keeps
         other writers off the checkpoint.
+    rereads_after_loss: whether the query may start at the first event again when Kafka has lost records that it had read or
+        written; otherwise it is refused.
     waits_for_others: whether the query starts only once no other query of the driver is catching up.
     shuffle_partitions: number of tasks after the query's shuffle; 0 for a query without a shuffle.
     slot_rank: priority when task slots are scarce: the lower rank first, then the lower number.
@@ -83,6 +85,7 @@ class QuerySpec:
     is_essential: bool = True
     prepare: Callable[[], None] = _nothing_to_prepare
     guard: Callable[[], AbstractContextManager[None]] = nullcontext
+    rereads_after_loss: bool = False
     waits_for_others: bool = False
     shuffle_partitions: int = 0
     slot_rank: tuple[SlotRank, int] = (SlotRank.OTHER, 0)

@@ -14,7 +14,8 @@ from include.kafka.log_reading import end_offsets
 from include.position import Offsets
 from spark_jobs.folding.decode import UNKNOWN_SCHEMA_ID
 from spark_jobs.folding.schema_cache import headers_ahead, named_headers
-from spark_jobs.runtime.checkpoint import committed_offsets, remove_uncommitted
+from spark_jobs.runtime.checkpoint import committed_offsets, remove_checkpoint, remove_uncommitted
+from spark_jobs.streaming.log_loss import LogNotes
 from spark_jobs.streaming.query_spec import QuerySpec, StartRefusedError
 from spark_jobs.streaming.query_start import start_catch_up, start_real_time
 
@@ -28,6 +29,12 @@ RECOVERED_AFTER_S = 60.0
 MAX_FAILURES_IN_A_ROW = 8
 # Interval for checking a refused query again: the missing fold may have been added.
 REFUSED_RETRY_S = 5.0
+LOST_RECORDS = (
+    "Kafka has lost records: {}. The state no longer follows from the log, and new events at offsets that were read before would not "
+    "be folded: rebuild the read model. The new version folds the log as it is."
+)
+# Interval for noting what the query's topics contain.
+NOTE_INTERVAL_S = 60.0
 # Interval for preparing a query again while Kafka or the schema registry is unavailable.
 UNAVAILABLE_RETRY_S = 2.0
 
@@ -71,6 +78,8 @@ class SupervisedQuery:
         self._started_s = 0.0
         self._not_before_s = 0.0
         self._failing_since_s: float | None = None
+        self._logs = LogNotes(spark, consumer, spec.endpoints)
+        self._note_at_s = 0.0
 
     @property
     def name(self) -> str:
@@ -103,6 +112,8 @@ class SupervisedQuery:
                 self._handle_end_of_input()
             else:
                 self._recover(error)
+        elif time.monotonic() >= self._note_at_s:
+            self._note_commit()
 
     def stop(self) -> None:
         """Stop permanently and release the guard. The next run repeats the events that the checkpoint does not cover."""
@@ -134,7 +145,7 @@ class SupervisedQuery:
         """Return the lag: the number of events between the checkpoint and the end of the source topic."""
         endpoints = self.spec.endpoints
         ends = Offsets.of_ends(end_offsets(self._consumer, endpoints.source_topic, endpoints.partitions))
-        self.committed_offsets = committed_offsets(self._spark, endpoints.checkpoint, endpoints.source_topic)
+        self.committed_offsets = self._committed()
         return self.committed_offsets.events_until(ends)
 
     def _try_start(self) -> None:
@@ -144,6 +155,9 @@ class SupervisedQuery:
             self.spec.schemas.read_rejections()
             self._started_with = self.spec.schemas.schema_ids
             self._query, self.phase = self._start()
+        except StartRefusedError as refusal:
+            self.refuse(str(refusal))
+            return
         except Exception as error:  # noqa: BLE001 - any error of Spark: back off and retry
             self._back_off(error)
             return
@@ -170,6 +184,7 @@ class SupervisedQuery:
         self._enter_guard()
         if remove_uncommitted(self._spark, spec.endpoints.checkpoint):
             LOG.info("query %s restarts at the first event: it was killed before its first commit", self.name)
+        self._require_whole_logs()
         if spec.triggers.stop_when_caught_up:
             return start_catch_up(self._spark, spec, self._started_with), Phase.CATCHING_UP
         lag = self.events_behind()
@@ -177,6 +192,29 @@ class SupervisedQuery:
             LOG.info("query %s is %d events behind: catching up", self.name, lag)
             return start_catch_up(self._spark, spec, self._started_with), Phase.CATCHING_UP
         return start_real_time(self._spark, spec, self._started_with), Phase.REAL_TIME
+
+    def _require_whole_logs(self) -> None:
+        """Raise StartRefusedError if Kafka has lost records of the query's topics, or let the query read its source again."""
+        read = self._committed()
+        lost = self._logs.lost_records(read) if read else None
+        if lost is None:
+            return
+        if not self.spec.rereads_after_loss:
+            raise StartRefusedError(LOST_RECORDS.format(lost))
+        LOG.warning("Kafka has lost records: %s; query %s starts at the first event again", lost, self.name)
+        remove_checkpoint(self._spark, self.spec.endpoints.checkpoint)
+        self._logs.forget()
+
+    def _note_commit(self) -> None:
+        self._note_at_s = time.monotonic() + NOTE_INTERVAL_S
+        try:
+            self._logs.note(self._committed())
+        except Exception as error:  # noqa: BLE001 - the query itself does not need the note
+            LOG.warning("query %s: what its topics contain could not be noted: %s", self.name, error)
+
+    def _committed(self) -> Offsets:
+        endpoints = self.spec.endpoints
+        return committed_offsets(self._spark, endpoints.checkpoint, endpoints.source_topic)
 
     def _enter_guard(self) -> None:
         if self._guard is None:

@@ -141,6 +141,11 @@ class NodeStack:
         assert pid is not None, f"{process} is not running"
         return pid
 
+    def is_running(self, *processes: str) -> bool:
+        """Whether supervised processes run; one that has ended by itself is started again by the supervisor."""
+        states = self._states()
+        return all(states[process].pid is not None for process in processes)
+
     def kill(self, *processes: str) -> None:
         """Kill supervised processes simultaneously with -9, and wait until the supervisor has replaced them."""
         killed = {name: self.pid(name) for name in processes}

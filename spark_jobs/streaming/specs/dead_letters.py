@@ -76,6 +76,8 @@ def dead_letter_spec(
         triggers=triggers,
         # Lookups do not depend on it: a topic that accepts no letters must not stop the folds.
         is_essential=False,
+        # Letters that are written already are not written again.
+        rereads_after_loss=True,
         # It would only slow down the catch-up of a fold.
         waits_for_others=True,
         slot_rank=(SlotRank.SERVING, 0),

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import partial
 
 import httpx
 import pytest
@@ -19,6 +20,7 @@ import pytest
 from include.position import Position
 from tests.support.node_stack import NodeStack
 from tests.support.repetition import repeated
+from tests.support.waiting import wait_until
 
 CUSTOMERS = [f"session {number}" for number in range(12)]
 WRITE_INTERVAL_S = 0.02
@@ -102,6 +104,8 @@ def kill_often(nodes: NodeStack, kills: int) -> None:
         with ExitStack() as broker:
             if generator.random() < KILLS_WITH_A_PAUSED_BROKER:
                 broker.enter_context(paused_broker(nodes))
+            # A materializer that could not send heartbeats for longer than its session ends, and is started again.
+            wait_until(partial(nodes.is_running, *processes), "the supervisor has started them again")
             nodes.kill(*processes)
             time.sleep(generator.uniform(0.0, 8.0))
 

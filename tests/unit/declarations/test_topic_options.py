@@ -43,6 +43,13 @@ def test_options_apply_to_the_topic_its_dead_letters_and_its_changelogs() -> Non
     assert "retention.ms" not in changelog.config
 
 
+def test_source_topics_are_synced_as_the_setting_says() -> None:
+    topics = READ_MODEL.source_topics(Settings.of(flush_messages=1).topics)
+
+    assert {topic.config["flush.messages"] for topic in topics} == {"1"}
+    assert all("flush.messages" not in topic.config for topic in READ_MODEL.source_topics(SETTINGS.topics))
+
+
 def test_options_of_a_shared_topic_are_set_only_once(tmp_path: Path) -> None:
     declare(tmp_path, "one", "shared", "partitions=6")
     declare(tmp_path, "two", "shared", "retention_ms=5")

@@ -1,9 +1,33 @@
-"""Metadata requests do not change the cluster."""
+"""Metadata requests do not change the cluster; a topic that is replicated loses no acknowledged record with one broker."""
 
+from typing import Any
+from unittest.mock import Mock
+
+import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
-from include.kafka.topics import admin_client, partition_count
+from include.kafka import topics
+from include.kafka.topics import Topic, admin_client, ensure_topics, partition_count
+
+
+@pytest.mark.parametrize(
+    ("default", "own", "expected"), [(1, None, None), (3, None, "2"), (3, 1, None), (1, 2, "2")]
+)
+def test_replicated_topic_needs_two_brokers_for_a_write(
+    monkeypatch: pytest.MonkeyPatch, default: int, own: int | None, expected: str | None
+) -> None:
+    # The machine of the tests has one broker, which cannot replicate.
+    monkeypatch.setattr(topics, "_wait_until_known", Mock())
+    created: list[Any] = []
+    admin = Mock(create_topics=lambda new, **_: created.extend(new) or {})
+
+    ensure_topics(admin, [Topic("t", 4, {"cleanup.policy": "compact"}, own)], default)
+
+    (topic,) = created
+    assert topic.config.get("min.insync.replicas") == expected
+    assert topic.config.get("unclean.leader.election.enable") == (expected and "false")
+    assert topic.config["cleanup.policy"] == "compact"
 
 
 def test_looking_up_a_topic_does_not_create_it() -> None:

@@ -1,0 +1,110 @@
+"""Detects that Kafka has lost records that a query had read or written, as after a power failure of brokers that do not sync.
+
+Beside the checkpoint is a note of what the logs contained at a commit: the newest record that the query had read of each source
+partition, and the ends of the topic that it writes. If that record is another one now, or a topic ends earlier, the query's state does
+not follow from the log any more. New records at offsets that the query has read before would never be read.
+"""
+
+import json
+from dataclasses import dataclass
+from zlib import crc32
+
+from confluent_kafka import Consumer
+from pyspark.sql import SparkSession
+
+from include.kafka.log_reading import end_offsets, record_at
+from include.position import Offsets
+from include.stream.checkpoints import log_note_path
+from spark_jobs.runtime.checkpoint import read_text, remove_checkpoint, write_text
+from spark_jobs.streaming.query_spec import QueryEndpoints
+
+
+@dataclass(frozen=True)
+class LogNote:
+    """What the logs contained.
+
+    read: the source offsets of a commit. newest: source partition -> checksum of the record before that offset, if there was one.
+    written: the ends of the topic that the query writes.
+    """
+
+    read: Offsets
+    newest: dict[int, int]
+    written: Offsets
+
+    def to_json(self) -> str:
+        """Return the note as JSON."""
+        return json.dumps({"read": self.read, "newest": self.newest, "written": self.written})
+
+    @classmethod
+    def from_json(cls, text: str) -> "LogNote":
+        """Read a note."""
+        fields = json.loads(text)
+        return cls(
+            Offsets.from_json(fields["read"]),
+            {int(partition): checksum for partition, checksum in fields["newest"].items()},
+            Offsets.from_json(fields["written"]),
+        )
+
+
+class LogNotes:
+    """The note of one query."""
+
+    def __init__(self, spark: SparkSession, consumer: Consumer, endpoints: QueryEndpoints) -> None:
+        self._spark = spark
+        self._consumer = consumer
+        self._endpoints = endpoints
+        self._path = log_note_path(endpoints.checkpoint)
+        self._noted: Offsets | None = None
+
+    def note(self, read: Offsets) -> None:
+        """Note what the logs contain, if the query has committed other source offsets since the last note."""
+        if not read or read == self._noted:
+            return
+        endpoints = self._endpoints
+        newest = {
+            partition: checksum
+            for partition, offset in read.items()
+            if (checksum := self._checksum(partition, offset - 1)) is not None
+        }
+        note = LogNote(read, newest, self._ends(endpoints.sink_topic))
+        write_text(self._spark, self._path, note.to_json())
+        self._noted = read
+
+    def lost_records(self, read: Offsets) -> str | None:
+        """Return what the logs have lost, given the source offsets of the last commit; None if nothing is known to be lost."""
+        source, sink = self._endpoints.source_topic, self._endpoints.sink_topic
+        ends = self._ends(source)
+        for partition, offset in read.items():
+            if offset > ends.of(partition):
+                return f"{source}/{partition} was read up to offset {offset} and ends at {ends.of(partition)} now"
+        text = read_text(self._spark, self._path)
+        if text is None:
+            return None
+        note = LogNote.from_json(text)
+        for partition, checksum in note.newest.items():
+            offset = note.read.of(partition) - 1
+            if self._checksum(partition, offset) not in {None, checksum}:
+                return f"the record at offset {offset} of {source}/{partition} is not the one that was read"
+        ends = self._ends(sink)
+        for partition, end in note.written.items():
+            if end > ends.of(partition):
+                return f"{sink}/{partition} ended at offset {end} and ends at {ends.of(partition)} now"
+        return None
+
+    def forget(self) -> None:
+        """Remove the note."""
+        remove_checkpoint(self._spark, self._path)
+        self._noted = None
+
+    def _ends(self, topic: str) -> Offsets:
+        return Offsets.of_ends(end_offsets(self._consumer, topic, self._endpoints.partitions))
+
+    def _checksum(self, partition: int, offset: int) -> int | None:
+        """Return the checksum of a source record; None if there is none at this offset, as after its retention."""
+        if offset < 0:
+            return None
+        record = record_at(self._consumer, self._endpoints.source_topic, partition, offset)
+        if record is None or record.offset() != offset:
+            return None
+        _, timestamp_ms = record.timestamp()
+        return crc32(record.value() or b"", crc32(record.key() or b"", timestamp_ms & 0xFFFFFFFF))
