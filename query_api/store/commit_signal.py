@@ -55,7 +55,10 @@ class CommitWatch:
         """Watch the store in this directory from now on; return whether it exists. Repeated calls have no effect."""
         with self._lock:
             if self._inotify is None:
-                return self._times.setdefault(path, _time_of(path)) > 0
+                changed_at = _time_of(path)
+                if changed_at:
+                    self._times.setdefault(path, changed_at)
+                return changed_at > 0
             mask = IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF
             watch: int = _libc().inotify_add_watch(self._inotify, os.fsencode(path), mask)
             if watch >= 0:
