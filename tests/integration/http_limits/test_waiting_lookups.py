@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from include.nodes.peers import HOP_HEADER, HOP_OWNER
 from include.settings import Settings
 from query_api.store.backends import load_backend
 from query_api.store.base import Binding, Change, ChangelogPosition, StoreWriter
@@ -50,12 +51,11 @@ def store_writer(settings: Settings) -> Iterator[StoreWriter]:
         writer.close()
 
 
-def lookup(min_offset: int | None = None) -> bytes:
+def lookup(min_offset: int | None = None, *headers: str) -> bytes:
     """Return the request of a lookup; `min_offset` FAR_AHEAD waits in vain."""
     bound = "" if min_offset is None else f"&minOffset={min_offset}"
-    return request_head(
-        "GET", f"/api/customers.getBalance?customerId={KEY.decode()}{bound}", "Host: localhost"
-    )
+    path = f"/api/customers.getBalance?customerId={KEY.decode()}{bound}"
+    return request_head("GET", path, "Host: localhost", *headers)
 
 
 def detail(answer: RawResponse) -> str:
@@ -111,10 +111,13 @@ def test_waiting_lookups_of_one_client_leave_room_for_those_of_others(server: Ht
         assert {receive(one).status for one in waiting} == {503}
 
 
-def test_lookups_and_health_checks_are_answered_beside_lookups_that_wait(server: HttpServer) -> None:
+def test_lookups_other_nodes_and_health_checks_are_answered_beside_lookups_that_wait(
+    server: HttpServer,
+) -> None:
     with connections(server.port, MANY, lookup(FAR_AHEAD)) as waiting:
         began = time.monotonic()
         assert exchange(server.port, lookup()).status == 200
+        assert exchange(server.port, lookup(None, f"{HOP_HEADER}: {HOP_OWNER}")).status == 200
         assert server.get("/healthz").status_code == 200
         duration_s = time.monotonic() - began
         assert {receive(one).status for one in waiting} == {503}
