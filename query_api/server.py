@@ -1,26 +1,34 @@
-"""The HTTP server of a query node: `python -m query_api.server`. It restarts worker processes that die."""
+"""The HTTP server of a query node: `python -m query_api.server`. It restarts worker processes that die, and those that do not answer."""
 
 import hashlib
 import os
 import shutil
 import sys
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from granian import Granian
-from granian.constants import Interfaces
+from granian.constants import HTTPModes, Interfaces
+from granian.http import HTTP1Settings
 
 from include.errors import FoldlakeError
 from include.settings import Settings
 from query_api.http.allowed_hosts import AllowedHosts
+from query_api.http.limits.open_files import allowed_connections
+from query_api.http.limits.worker_watchdog import Worker, WorkerWatchdog
 from query_api.store.backends import load_backend
 
 METRICS_DIRECTORY = "metrics"
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - the directory has a private mode
-# A proxied lookup occupies its thread until the owner answers. With too few threads, two nodes that proxy to each
-# other could deadlock with all threads in use.
-CONNECTIONS_PER_WORKER = 256
-BACKLOG = 1024
+# Of each worker. A request occupies one while it is handled, a connection only then. Requests that wait for something else are limited
+# to fewer: lookups that wait for a commit and commands to 64 each by their settings, requests to other nodes to 96 (peers.py). So
+# requests of other nodes and health checks always find a thread, and two nodes that ask each other do not wait for each other's threads.
+THREADS = 256
 THREAD_IDLE_S = 30
+BACKLOG = 1024
+# Of a request's first line and headers; a key has at most 4 KiB, in percent encoding three times as much.
+MAX_HEAD_BYTES = 64 * 1024
 # A worker ignores stop requests while it starts.
 STOP_TIMEOUT_S = 5
 
@@ -28,32 +36,51 @@ STOP_TIMEOUT_S = 5
 def main() -> int:
     """Serve the node that the settings describe until SIGTERM or SIGINT; return the process's exit status."""
     settings = Settings()
+    node = settings.node
     try:
         # Fail here, once: a failing worker would be restarted endlessly.
-        load_backend(settings.node)
-        AllowedHosts(settings.node)
+        load_backend(node)
+        AllowedHosts(node)
     except FoldlakeError as error:
         sys.stderr.write(f"{error}\n")
         return 1
     metrics = _metrics_directory(settings.store_dir)
     os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(metrics)
-    Granian(
+    server = Granian(
         "query_api.http.wsgi:application",
-        address=settings.node.bind,
-        port=settings.node.port,
+        address=node.bind,
+        port=node.port,
         interface=Interfaces.WSGI,
-        workers=settings.node.http_workers,
-        blocking_threads=CONNECTIONS_PER_WORKER,
+        # With `auto`, which also accepts HTTP/2, a connection on which nothing is sent has no deadline.
+        http=HTTPModes.http1,
+        http1_settings=HTTP1Settings(
+            # From the time at which a connection is idle, so it is the deadline of idle connections too.
+            header_read_timeout=int(node.http_idle_timeout_s * 1000),
+            max_buffer_size=MAX_HEAD_BYTES,
+        ),
+        workers=node.http_workers,
+        blocking_threads=THREADS,
         blocking_threads_idle_timeout=THREAD_IDLE_S,
-        backpressure=CONNECTIONS_PER_WORKER,
+        backpressure=allowed_connections(node.http_connections),
         backlog=BACKLOG,
         respawn_failed_workers=True,
         workers_kill_timeout=STOP_TIMEOUT_S,
         websockets=False,
-        process_name=f"foldlake {settings.node.name} http",
-    ).serve()
+        process_name=f"foldlake {node.name} http",
+    )
+    watchdog = WorkerWatchdog(
+        lambda: _processes(server.wrks), node.bind, node.port, timeout_s=node.http_worker_timeout_s
+    )
+    server.on_startup(watchdog.start)
+    server.serve()
+    watchdog.stop()
     shutil.rmtree(metrics, ignore_errors=True)
     return 0
+
+
+def _processes(workers: Iterable[Any]) -> list[Worker]:
+    """Return the processes of granian's current workers, which its main thread replaces."""
+    return [worker.inner for worker in tuple(workers)]
 
 
 def _metrics_directory(store_dir: Path) -> Path:

@@ -7,6 +7,7 @@ Content-Length. For anything but lookups between nodes, use httpx.
 import socket
 import threading
 import time
+from collections import deque
 from dataclasses import dataclass
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -29,6 +30,11 @@ ANSWER_TIMEOUT_S = 0.5
 # A node that did not respond gets no request for this time: its standby answers without a failed attempt for each lookup.
 DOWN_S = 0.5
 POOLED_CONNECTIONS = 256
+# Requests to other nodes at the same time, in each worker process. Each one occupies a thread, and while two nodes ask each other, each
+# needs further threads for the other's requests. A request beyond the limit goes the way of one to a node that does not respond.
+CONCURRENT_REQUESTS = 96
+# Of these, what lookups that wait for a bound leave to the others.
+RESERVED_REQUESTS = 32
 RECEIVE_BYTES = 65_536
 MAX_RESPONSE_BYTES = 16 * 1024 * 1024
 END_OF_HEAD = b"\r\n\r\n"
@@ -62,7 +68,7 @@ class Hop(NamedTuple):
 
 
 class PeerDownError(Exception):
-    """A node did not respond, or not in HTTP."""
+    """A node did not respond, or not in HTTP, or was not asked because too many requests to other nodes are in progress."""
 
 
 @dataclass(frozen=True)
@@ -75,9 +81,13 @@ class PeerResponse:
 
 
 class Peer:
-    """The client of one other node. Thread-safe."""
+    """The client of one other node. Thread-safe.
 
-    def __init__(self, url: str) -> None:
+    free: one item for each request that may be added; shared by the clients of all nodes.
+    """
+
+    def __init__(self, url: str, free: "deque[None] | None" = None) -> None:
+        self._free = deque([None] * CONCURRENT_REQUESTS) if free is None else free
         parts = urlsplit(url)
         self._address = (parts.hostname or "", parts.port or 80)
         self._host = parts.netloc
@@ -93,6 +103,19 @@ class Peer:
         self, target: str, hop: str, timeout_s: float = ANSWER_TIMEOUT_S, served: "ServedOffset | None" = None
     ) -> PeerResponse:
         """Send a GET for a target (path and query) with `hop` in the hop header; raises PeerDownError."""
+        is_waiting = timeout_s > ANSWER_TIMEOUT_S
+        try:
+            if is_waiting and len(self._free) <= RESERVED_REQUESTS:
+                raise self._refused()
+            self._free.pop()
+        except IndexError:
+            raise self._refused() from None
+        try:
+            return self._get(target, hop, timeout_s, served)
+        finally:
+            self._free.append(None)
+
+    def _get(self, target: str, hop: str, timeout_s: float, served: ServedOffset | None) -> PeerResponse:
         more = "" if served is None else f"{SERVED_HEADER}: {served.text}\r\n"
         request = f"GET {target} HTTP/1.1\r\nHost: {self._host}\r\n{HOP_HEADER}: {hop}\r\n{more}\r\n".encode(
             "latin-1"
@@ -114,6 +137,9 @@ class Peer:
             return self._exchange(connection, request, timeout_s)
         except OSError as error:
             raise self._down(error) from error
+
+    def _refused(self) -> PeerDownError:
+        return PeerDownError(f"{self._host} is not asked: too many requests to other nodes are in progress")
 
     def _down(self, error: OSError) -> PeerDownError:
         self._down_until = time.monotonic() + DOWN_S
@@ -168,6 +194,7 @@ class Peers:
 
     def __init__(self) -> None:
         self._peers: dict[str, Peer] = {}
+        self._free: deque[None] = deque([None] * CONCURRENT_REQUESTS)
         self._adding = threading.Lock()
 
     def at(self, url: str) -> Peer:
@@ -175,5 +202,5 @@ class Peers:
         peer = self._peers.get(url)
         if peer is None:
             with self._adding:
-                peer = self._peers.setdefault(url, Peer(url))
+                peer = self._peers.setdefault(url, Peer(url, self._free))
         return peer

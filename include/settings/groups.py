@@ -126,6 +126,10 @@ class NodeSettings(SettingsGroup):
     store: name of a folder in query_api/store. max_age_s: a node is not ready while its answers can be older than this.
     allowed_hosts: hosts at which clients may address the node, besides loopback and its URL. peer_hosts: hosts of the nodes that
     this one asks; empty: loopback if it is on loopback itself, else any.
+
+    http_*: of the HTTP server; the limits hold for each worker process. http_idle_timeout_s: a connection without progress for this
+    long is closed. http_body_timeout_s: for a command's whole body. http_worker_timeout_s: a worker that answers nothing for this
+    long is replaced. http_client_share: what requests from one address may take of the waiting lookups, and of the commands.
     """
 
     name: str = "node-1"
@@ -137,6 +141,13 @@ class NodeSettings(SettingsGroup):
     store_dir: Path | None = None
     store: str = "lmdb"
     http_workers: int = Field(default=2, ge=1)
+    http_connections: int = Field(default=4096, ge=16)
+    http_idle_timeout_s: float = Field(default=30.0, ge=1)
+    http_body_timeout_s: float = Field(default=5.0, gt=0)
+    http_worker_timeout_s: int = Field(default=5, ge=2)
+    http_waiting_lookups: int = Field(default=64, ge=1, le=64)
+    http_commands: int = Field(default=64, ge=1, le=64)
+    http_client_share: float = Field(default=0.75, gt=0, le=1)
     standby_replicas: int = Field(default=1, ge=0)
     session_timeout_s: int = Field(default=6, ge=6)
     max_age_s: float = Field(default=60.0, gt=0)

@@ -13,6 +13,7 @@ from query_api.http.allowed_hosts import AllowedHosts
 from query_api.http.commands.command_routes import commands_blueprint
 from query_api.http.health_routes import health_blueprint
 from query_api.http.index_page import index_blueprint
+from query_api.http.limits.write_deadline import limit_unread_answers
 from query_api.http.lookups.fast_path import FastPath
 from query_api.http.lookups.named_lookups import compile_lookups
 from query_api.http.lookups.router import LookupRouter
@@ -83,6 +84,7 @@ def create_wsgi(settings: Settings) -> FastPath:
     apis = load_apis(settings.read_models_dir)
     local = LocalLookup(settings.store_dir, settings.node)
     local.watch()
+    limit_unread_answers(settings.node.http_idle_timeout_s)
     lookups = Lookups(local, Peers())
     router = LookupRouter(lookups, compile_lookups(apis))
     return FastPath(router, hosts, create_app(settings, hosts, lookups, router, apis))

@@ -1,6 +1,7 @@
 """Endpoints for operations: liveness, readiness, partition status and metrics."""
 
 import json
+import os
 
 from flask import Blueprint, Response, request
 
@@ -10,23 +11,30 @@ from include.nodes.peers import HOP_ANY, HOP_HEADER, PeerDownError
 from include.settings import Settings
 from include.stream.status import read_stream_status
 from query_api.http.json_text import dumps
+from query_api.http.limits.worker_watchdog import WORKER_HEADER
 from query_api.http.problems import ProblemError
 from query_api.http.readiness import readiness
+from query_api.lookup.client_slots import ClientSlots, NoFreeSlotError
 from query_api.lookup.lookups import Lookups
 from query_api.lookup.partition_status import local_reports, merged
 from query_api.metrics.node_metrics import exposition
 from query_api.metrics.stream_metrics import stream_exposition
 
+# Each reading of the stream's status occupies a thread for a second, and longer while Kafka does not answer.
+STREAM_READINGS = 4
 PROMETHEUS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 def health_blueprint(settings: Settings, lookups: Lookups) -> Blueprint:
     """Return these endpoints as a Flask blueprint."""
     blueprint = Blueprint("operations", __name__)
+    stream_readings = ClientSlots(STREAM_READINGS, client_share=1.0)
 
     @blueprint.get("/healthz")
     def healthz() -> Response:
-        return _json({"status": "alive", "node": settings.node.name})
+        response = _json({"status": "alive", "node": settings.node.name})
+        response.headers[WORKER_HEADER] = str(os.getpid())
+        return response
 
     @blueprint.get("/readyz")
     def readyz() -> Response:
@@ -53,13 +61,20 @@ def health_blueprint(settings: Settings, lookups: Lookups) -> Blueprint:
 
     @blueprint.get("/metrics/stream")
     def stream_metrics() -> Response:
-        try:
-            status = read_stream_status(settings)
-        except KafkaUnavailableError as error:
-            raise ProblemError(503, "not-ready", str(error), retry_after_s=5) from error
-        return Response(stream_exposition(status), content_type=PROMETHEUS_TYPE)
+        return _stream_metrics(settings, stream_readings)
 
     return blueprint
+
+
+def _stream_metrics(settings: Settings, readings: ClientSlots) -> Response:
+    try:
+        with readings.slot(request.remote_addr or ""):
+            status = read_stream_status(settings)
+    except NoFreeSlotError as error:
+        raise ProblemError(503, "too-many-requests", f"{error}.", retry_after_s=5) from error
+    except KafkaUnavailableError as error:
+        raise ProblemError(503, "not-ready", str(error), retry_after_s=5) from error
+    return Response(stream_exposition(status), content_type=PROMETHEUS_TYPE)
 
 
 def _peer_reports(lookups: Lookups) -> list[PartitionReport]:

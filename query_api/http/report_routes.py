@@ -36,6 +36,9 @@ def reports_blueprint(directory: Path) -> Blueprint:
             abort(404, "No such report: /reports/quality/ lists all reports.")
         response = send_from_directory(directory, name, max_age=0)
         response.headers["Content-Security-Policy"] = POLICY
+        # In one piece: a file that is sent piece by piece occupies a thread for as long as its client takes to read it.
+        response.direct_passthrough = False
+        response.get_data()
         return response
 
     return blueprint

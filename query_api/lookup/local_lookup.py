@@ -4,7 +4,6 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,6 +14,9 @@ from include.position import SOURCE_OFFSET
 from include.settings import NodeSettings
 from query_api.cluster.node_state import ModelState, NodeState, NodeStateWatch, PartitionState
 from query_api.errors import StoreDamagedError, StoreMissingError
+from query_api.lookup.client_slots import ClientSlots, NoFreeSlotError
+from query_api.lookup.commit_wait import CommitWait
+from query_api.lookup.key_location import KeyLocation, Role
 from query_api.lookup.lookup_failures import FailureReason, LookupFailedError
 from query_api.lookup.open_stores import OpenStore, OpenStores
 from query_api.lookup.position_bound import MAX_WAIT_S, PositionBound
@@ -24,47 +26,9 @@ from query_api.store.backends import load_backend
 from query_api.store.base import ChangelogPosition, Page, Sample, StoredRecord, StoreReader
 from query_api.store.directory import StoreDirectory
 
-BOUND_POLL_S = 0.002
 SOURCE_OFFSET_NAME = SOURCE_OFFSET.name
 # Every worker frees the disk space of a removed store within this time.
 WATCH_INTERVAL_S = 5.0
-
-
-class Role(StrEnum):
-    """The role in which a node answered."""
-
-    OWNER = "owner"
-    STANDBY = "standby"
-
-
-@dataclass(frozen=True)
-class KeyLocation:
-    """A key's location: the read model's state on this node, the requested version, and the key's partition.
-
-    stored: the partition's state on this node; None when the node does not follow it.
-    """
-
-    state: NodeState
-    model: ModelState
-    version: int
-    key: bytes
-    partition: int
-    stored: PartitionState | None
-
-    @property
-    def owner(self) -> str | None:
-        """URL of the partition's owner; None while it has none."""
-        return self.model.owners.get(self.partition)
-
-    @property
-    def is_owned_here(self) -> bool:
-        """Whether this node owns the key's partition."""
-        return self.partition in self.model.owned
-
-    @property
-    def role(self) -> Role:
-        """The role in which this node answers."""
-        return Role.OWNER if self.is_owned_here else Role.STANDBY
 
 
 class LocalAnswer(NamedTuple):
@@ -98,8 +62,10 @@ class LocalLookup:
         self.current_s = float(node.session_timeout_s)
         directory = StoreDirectory(store_dir, load_backend(node))
         self.max_key_bytes = directory.max_key_bytes
+        self._directory = directory
         self._stores = OpenStores(directory)
         self._served = ServedOffsets(store_dir, node.http_workers)
+        self._commits = CommitWait(ClientSlots(node.http_waiting_lookups, node.http_client_share))
         self._state: NodeState | None = None
 
     def state(self) -> NodeState | None:
@@ -192,14 +158,8 @@ class LocalLookup:
         partition = self._ready_partition(place)
         self._require_covered(place, max(covering, self.served(place)))
         answer = self._read(place, partition)
-        if bound is not None:
-            deadline = time.monotonic() + MAX_WAIT_S
-            while answer is None or not bound.is_met_by(answer.raw[SOURCE_OFFSET_NAME]):
-                if time.monotonic() >= deadline:
-                    detail = _bound_not_met(bound, answer)
-                    raise LookupFailedError(FailureReason.NOT_UP_TO_BOUND, detail, partition)
-                time.sleep(BOUND_POLL_S)
-                answer = self._read(place, partition)
+        if bound is not None and not _is_met(bound, answer):
+            answer = self._await(place, partition, bound)
         if answer is None:
             detail = f"{place.model.name} v{place.version} has no record for the key {place.key.decode()!r}."
             raise LookupFailedError(FailureReason.UNKNOWN_KEY, detail, partition)
@@ -216,6 +176,23 @@ class LocalLookup:
             where = f"partition {place.partition} of {place.model.name} v{place.version}"
             detail = f"{self.node_name} has not read {where} up to changelog offset {offset}, which has been answered already."
             raise LookupFailedError(FailureReason.NOT_READY, detail)
+
+    def _await(self, place: KeyLocation, partition: PartitionState, bound: PositionBound) -> LocalAnswer:
+        """Return the key's record once a commit has brought it to the bound; raises LookupFailedError."""
+        try:
+            answer = self._commits.first(
+                self._directory.path(place.model.name, place.version),
+                bound.client,
+                lambda: self._read(place, partition),
+                lambda found: _is_met(bound, found),
+                MAX_WAIT_S,
+            )
+        except NoFreeSlotError as error:
+            detail = f"The key's record is not at source offset {bound.min_offset}, and the lookup cannot wait for it: {error}."
+            raise LookupFailedError(FailureReason.NOT_UP_TO_BOUND, detail, partition) from error
+        if answer is None or not _is_met(bound, answer):
+            raise LookupFailedError(FailureReason.NOT_UP_TO_BOUND, _bound_not_met(bound, answer), partition)
+        return answer
 
     def page(self, place: KeyLocation, after: bytes, limit: int, sample: Sample) -> LocalPage:
         """Return some of the partition's records from this node's store; raises LookupFailedError."""
@@ -287,6 +264,10 @@ class LocalLookup:
             return self._stores.get(model.name, version, model.partition_count).reader.positions()
         except (StoreMissingError, StoreDamagedError):
             return {}
+
+
+def _is_met(bound: PositionBound, answer: LocalAnswer | None) -> bool:
+    return answer is not None and bound.is_met_by(answer.raw[SOURCE_OFFSET_NAME])
 
 
 def _bound_not_met(bound: PositionBound, answer: LocalAnswer | None) -> str:

@@ -165,6 +165,7 @@ class StoreWriter(Protocol):
 
         A change is applied only if its event count is not below that of the stored record, so replays are harmless. A
         deletion removes any stored record, and later changes of the key start from nothing.
+        Then wakes the readers that wait for a commit (commit_signal.py).
         Raises StoreFullError when there is no space left.
         """
 

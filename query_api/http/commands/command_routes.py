@@ -1,6 +1,7 @@
 """The read models' commands: each appends one event to its read model's source topic."""
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from urllib.parse import quote
 
 from flask import Blueprint, Response, request
@@ -14,35 +15,58 @@ from query_api.http.commands.command_body import complete_body
 from query_api.http.commands.command_validation import parse_command
 from query_api.http.commands.event_producer import UNAVAILABLE, EventProducer
 from query_api.http.json_text import dumps
+from query_api.http.limits.body_deadline import BodyDeadline
 from query_api.http.problems import ProblemError
+from query_api.lookup.client_slots import ClientSlots, NoFreeSlotError
 from query_api.metrics.node_metrics import COMMANDS
 
 RETRY_AFTER_S = 2
+
+
+@dataclass(frozen=True)
+class CommandLimits:
+    """What the commands of one worker process may take: threads, and time to send their bodies."""
+
+    slots: ClientSlots
+    body: BodyDeadline
 
 
 def commands_blueprint(settings: Settings, apis: Iterable[ReadModelApi]) -> Blueprint:
     """Return the commands as a Flask blueprint."""
     blueprint = Blueprint("commands", __name__)
     producers: dict[str, EventProducer] = {}
+    node = settings.node
+    slots = ClientSlots(node.http_commands, node.http_client_share)
+    limits = CommandLimits(slots, BodyDeadline(node.http_body_timeout_s))
     for api in apis:
         topic = api.model.source_topic
         for command in api.commands:
             if topic not in producers:
                 producers[topic] = EventProducer(settings, topic)
-            view = _command_view(command, api, producers[topic])
+            view = _command_view(command, api, producers[topic], limits)
             # Flask reserves the dot in endpoint names for blueprints.
             endpoint = command.path.replace(".", ":")
             blueprint.add_url_rule(command.path, endpoint, view, methods=["POST"])
     return blueprint
 
 
-def _command_view(command: Command, api: ReadModelApi, producer: EventProducer) -> Callable[[], Response]:
+def _command_view(
+    command: Command, api: ReadModelApi, producer: EventProducer, limits: CommandLimits
+) -> Callable[[], Response]:
     schema = api.schemas[command.path]
+
+    def run() -> Response:
+        try:
+            with limits.slots.slot(request.remote_addr or ""):
+                event = parse_command(complete_body(request, limits.body), command, schema)
+                return _append(event, api, producer)
+        except NoFreeSlotError as error:
+            detail = f"{error}. Nothing was written."
+            raise ProblemError(503, "too-many-commands", detail, retry_after_s=RETRY_AFTER_S) from error
 
     def run_command() -> Response:
         try:
-            event = parse_command(complete_body(request), command, schema)
-            response = _append(event, api, producer)
+            response = run()
         except ProblemError as problem:
             COMMANDS.labels(command.name, problem.slug).inc()
             raise

@@ -24,13 +24,16 @@ OK = HTTPStatus.OK.value
 
 
 class LookupRouter:
-    """A node's lookups by key. Each method returns a reply, also for a failure; `hop`: if it is from another node."""
+    """A node's lookups by key. Each method returns a reply, also for a failure.
+
+    hop: what the request says if it is from another node. client: the address that the request came from.
+    """
 
     def __init__(self, lookups: Lookups, named: Mapping[str, CompiledLookup]) -> None:
         self.named = named
         self._lookups = lookups
 
-    def by_name(self, lookup: CompiledLookup, query: str, hop: Hop | None) -> Reply:
+    def by_name(self, lookup: CompiledLookup, query: str, hop: Hop | None, client: str) -> Reply:
         """Answer a named lookup."""
         key = lookup.plain_key(query)
         if key is not None:
@@ -38,17 +41,17 @@ class LookupRouter:
         try:
             given = parameters(query, lookup.parameters)
             key = lookup.key(given)
-            bound = _bound(given.get("minOffset"))
+            bound = _bound(given.get("minOffset"), client)
         except ProblemError as problem:
             return problem_reply(problem)
         return self.reply(lookup.model_name, key, None, bound, lookup.target(given), hop, lookup.body)
 
-    def record(self, model_name: str, key: str, query: str, hop: Hop | None) -> Reply:
+    def record(self, model_name: str, key: str, query: str, hop: Hop | None, client: str) -> Reply:
         """Answer with a key's whole state record."""
         try:
             given = parameters(query, RECORD_PARAMETERS)
             version = version_number(given.get("version"))
-            bound = _bound(given.get("minOffset"))
+            bound = _bound(given.get("minOffset"), client)
         except ProblemError as problem:
             return problem_reply(problem)
         path = f"/api/read-models/{quote(model_name, safe='')}/records/{quote(key, safe='')}"
@@ -90,9 +93,9 @@ class LookupRouter:
         return dumps({"read_model": model, "version": version, **fields}).encode()
 
 
-def _bound(min_offset: str | None) -> PositionBound | None:
+def _bound(min_offset: str | None, client: str) -> PositionBound | None:
     try:
-        return PositionBound.parse(min_offset)
+        return PositionBound.parse(min_offset, client)
     except ValueError as error:
         raise ProblemError(400, "invalid-bound", str(error)) from error
 

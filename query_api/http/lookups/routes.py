@@ -20,7 +20,7 @@ def lookup_blueprint(router: LookupRouter, local: LocalLookup) -> Blueprint:
 
     @blueprint.get("/api/read-models/<name>/records/<path:key>")
     def get_record(name: str, key: str) -> Response:
-        return flask_response(router.record(name, key, _query(), _hop()))
+        return flask_response(router.record(name, key, _query(), _hop(), _client()))
 
     @blueprint.get("/api/read-models")
     def get_read_models() -> Response:
@@ -31,7 +31,7 @@ def lookup_blueprint(router: LookupRouter, local: LocalLookup) -> Blueprint:
 
 def _named_view(router: LookupRouter, lookup: CompiledLookup) -> Callable[[], Response]:
     def get_by_name() -> Response:
-        return flask_response(router.by_name(lookup, _query(), _hop()))
+        return flask_response(router.by_name(lookup, _query(), _hop(), _client()))
 
     return get_by_name
 
@@ -48,6 +48,10 @@ def _hop() -> Hop | None:
 
 def _query() -> str:
     return request.query_string.decode("latin-1")
+
+
+def _client() -> str:
+    return request.remote_addr or ""
 
 
 def _read_models(local: LocalLookup) -> list[dict[str, object]]:

@@ -12,6 +12,7 @@ from include.files import NO_SPACE
 from query_api.errors import StoreDamagedError, StoreFullError, StoreWriteError
 from query_api.store.base import Binding, Change, ChangelogPosition
 from query_api.store.changes import newest_changes
+from query_api.store.commit_signal import announce_commit
 from query_api.store.lmdb import layout
 from query_api.store.lmdb.record_format import event_count_of, pack
 
@@ -73,6 +74,7 @@ class LmdbWriter:
         1. For each partition: keep the newest change of each key, read the stored records, write the changes that are not older.
         2. Write the positions and the schemas.
         3. Commit. Readers see all of it in their next transaction.
+        4. Wake the readers that wait for a commit.
         """
 
         def write(transaction: "lmdb.Transaction[bytes]") -> None:
@@ -85,6 +87,7 @@ class LmdbWriter:
                 transaction.put(layout.number_key(schema_id), text.encode(), db=self._schemas)
 
         self._write(write)
+        announce_commit(self._path)
 
     def _apply(
         self, transaction: "lmdb.Transaction[bytes]", partition: int, changes: Iterable[Change]

@@ -34,7 +34,7 @@ class MemoryBackend:
         """Create an empty store, and serve it to readers."""
         path.mkdir(parents=True, exist_ok=True)
         records = Records(partitions)
-        return MemoryWriter(records, RecordServer(path, records))
+        return MemoryWriter(path, records, RecordServer(path, records))
 
     def open_reader(self, path: Path, partitions: int) -> MemoryReader:  # noqa: ARG002 - only the writer's process needs it
         """Connect to the store; raises StoreMissingError."""

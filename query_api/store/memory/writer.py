@@ -1,8 +1,10 @@
 """The writer of an in-memory store: applies changes in its process, which also serves the readers."""
 
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 from query_api.store.base import Binding, Change, ChangelogPosition
+from query_api.store.commit_signal import announce_commit
 from query_api.store.memory.records import MAX_KEY_BYTES, Records
 from query_api.store.memory.server import RecordServer
 
@@ -12,7 +14,8 @@ class MemoryWriter:
 
     max_key_bytes = MAX_KEY_BYTES
 
-    def __init__(self, records: Records, server: RecordServer) -> None:
+    def __init__(self, path: Path, records: Records, server: RecordServer) -> None:
+        self._path = path
         self._records = records
         self._server = server
         self._binding: Binding | None = None
@@ -25,6 +28,7 @@ class MemoryWriter:
     ) -> None:
         """Apply changes, positions and schemas; see StoreWriter.commit."""
         self._records.commit(changes, positions, schemas)
+        announce_commit(self._path)
 
     def schemas(self) -> dict[int, str]:
         """Return every stored schema, by id."""

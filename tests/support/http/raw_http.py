@@ -2,7 +2,8 @@
 
 import http.client
 import socket
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 
 TIMEOUT_S = 10.0
@@ -27,10 +28,29 @@ def exchange(port: int, request: bytes) -> RawResponse:
     """Send bytes to a server on this machine, and return its response."""
     with closing(_connect(port)) as connection:
         connection.sendall(request)
-        response = http.client.HTTPResponse(connection)
-        response.begin()
-        headers = {name.lower(): value for name, value in response.getheaders()}
-        return RawResponse(response.status, headers, response.read())
+        return receive(connection)
+
+
+def receive(connection: socket.socket) -> RawResponse:
+    """Return the next response on a connection, which stays open."""
+    response = http.client.HTTPResponse(connection)
+    response.begin()
+    headers = {name.lower(): value for name, value in response.getheaders()}
+    return RawResponse(response.status, headers, response.read())
+
+
+@contextmanager
+def connections(
+    port: int, number: int, sent: bytes = b"", client: str = "127.0.0.1"
+) -> Iterator[list[socket.socket]]:
+    """Open connections from a client's address, send the same bytes on each, and close them after the block."""
+    with ExitStack() as stack:
+        opened = []
+        for _ in range(number):
+            connection = socket.create_connection(("127.0.0.1", port), TIMEOUT_S, source_address=(client, 0))
+            opened.append(stack.enter_context(connection))
+            connection.sendall(sent)
+        yield opened
 
 
 def request_head(method: str, path: str, *headers: str) -> bytes:

@@ -1,6 +1,5 @@
 """Metadata requests do not change the cluster; a topic that is replicated loses no acknowledged record with one broker."""
 
-from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -19,12 +18,12 @@ def test_replicated_topic_needs_two_brokers_for_a_write(
 ) -> None:
     # The machine of the tests has one broker, which cannot replicate.
     monkeypatch.setattr(topics, "_wait_until_known", Mock())
-    created: list[Any] = []
-    admin = Mock(create_topics=lambda new, **_: created.extend(new) or {})
+    admin = Mock()
+    admin.create_topics.return_value = {}
 
     ensure_topics(admin, [Topic("t", 4, {"cleanup.policy": "compact"}, own)], default)
 
-    (topic,) = created
+    ((topic,),) = admin.create_topics.call_args.args
     assert topic.config.get("min.insync.replicas") == expected
     assert topic.config.get("unclean.leader.election.enable") == (expected and "false")
     assert topic.config["cleanup.policy"] == "compact"

@@ -19,9 +19,11 @@ RECORD = {
 }
 
 
-def balance_value() -> bytes:
-    """Return RECORD as the value of a changelog record."""
+def balance_value(**changed: object) -> bytes:
+    """Return RECORD, with some fields changed, as the value of a changelog record."""
     buffer = BytesIO()
     buffer.write(header(SCHEMA_ID))
-    fastavro.schemaless_writer(buffer, fastavro.parse_schema(READ_MODEL.state_schema.parsed()), RECORD)
+    fastavro.schemaless_writer(
+        buffer, fastavro.parse_schema(READ_MODEL.state_schema.parsed()), RECORD | changed
+    )
     return buffer.getvalue()

@@ -21,7 +21,8 @@ from include.versions.version_record import first_version
 from query_api.cluster import node_state
 from query_api.cluster.cluster_observer import ClusterView, TopicFacts
 from query_api.cluster.node_state import ModelState, NodeState, PartitionState, VersionState
-from query_api.lookup.local_lookup import KeyLocation, LocalLookup
+from query_api.lookup.key_location import KeyLocation
+from query_api.lookup.local_lookup import LocalLookup
 from query_api.lookup.lookup_failures import FailureReason, LookupFailedError
 from query_api.materializer import node_materializer
 from query_api.materializer.node_materializer import Materializer

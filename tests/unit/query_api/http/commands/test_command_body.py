@@ -7,9 +7,11 @@ from flask import Request
 from werkzeug.test import EnvironBuilder
 
 from query_api.http.commands.command_body import MAX_BODY_BYTES, complete_body
+from query_api.http.limits.body_deadline import BodyDeadline
 from query_api.http.problems import ProblemError
 
 BODY = b'{"a": 1}'
+DEADLINE = BodyDeadline(timeout_s=5)
 
 
 def request(body: bytes, **environ: str) -> Request:
@@ -21,14 +23,14 @@ def request(body: bytes, **environ: str) -> Request:
 
 def refusal(body: bytes, **environ: str) -> tuple[int, str]:
     with pytest.raises(ProblemError) as refused:
-        complete_body(request(body, **environ))
+        complete_body(request(body, **environ), DEADLINE)
     assert "Nothing was written." in refused.value.detail
     return refused.value.status, refused.value.slug
 
 
 def test_a_body_of_the_declared_length_is_returned() -> None:
-    assert complete_body(request(BODY, CONTENT_LENGTH=str(len(BODY)))) == BODY
-    assert complete_body(request(b"", CONTENT_LENGTH="0")) == b""
+    assert complete_body(request(BODY, CONTENT_LENGTH=str(len(BODY))), DEADLINE) == BODY
+    assert complete_body(request(b"", CONTENT_LENGTH="0"), DEADLINE) == b""
 
 
 @pytest.mark.parametrize(

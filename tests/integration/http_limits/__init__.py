@@ -1,0 +1,1 @@
+"""The limits of a query node's HTTP server, which runs alone."""

@@ -1,0 +1,86 @@
+"""The HTTP server of a query node alone: what it answers while its materializer, Kafka and the registry are down."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import psutil
+
+from include.settings import CHECKOUT, Settings
+from stack.settings_environment import settings_environment
+from tests.support.http.local_http import HTTP
+from tests.support.temporary_stack import free_ports
+from tests.support.waiting import wait_until
+
+DEADLINE_S = 60.0
+# Nothing listens on this port.
+NOWHERE = "127.0.0.1:1"
+
+
+class HttpServer:
+    """A running server; `settings` are those of its node."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.port = settings.node.port
+        self._log = settings.home / "http.log"
+        environment = {**os.environ, **settings_environment(settings), "PYTHONPATH": str(CHECKOUT)}
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "query_api.server"],
+                env=environment,
+                cwd=CHECKOUT,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+
+    def get(self, path: str, timeout_s: float = 10.0) -> httpx.Response:
+        """Send a request on a connection of its own."""
+        return HTTP.get(f"http://127.0.0.1:{self.port}{path}", timeout=timeout_s)
+
+    def workers(self) -> list[psutil.Process]:
+        """Return the worker processes."""
+        return psutil.Process(self._process.pid).children()
+
+    def watched(self) -> list[object]:
+        """Return the connections of the server's main process to its workers."""
+        connections = psutil.Process(self._process.pid).net_connections("tcp")
+        return [one for one in connections if one.raddr and one.raddr.port == self.port]
+
+    def is_answering(self) -> bool:
+        """Whether the server is alive."""
+        return self.get("/healthz").status_code == 200
+
+    def stop(self) -> None:
+        """Stop the server."""
+        self._process.terminate()
+        try:
+            self._process.wait(DEADLINE_S)
+        finally:
+            self._process.kill()
+
+
+@contextmanager
+def http_server(home: Path, **overrides: object) -> Iterator[HttpServer]:
+    """Run a server whose files are in the directory `home`; overrides: settings by variable, for example `node_http_workers`."""
+    (port,) = free_ports(1)
+    server = HttpServer(
+        Settings.of(
+            home=home,
+            node_port=port,
+            query_ports=(port,),
+            kafka_bootstrap=NOWHERE,
+            schema_registry_url=f"http://{NOWHERE}",
+            **overrides,
+        )
+    )
+    try:
+        wait_until(server.is_answering, "the HTTP server answers", DEADLINE_S)
+        yield server
+    finally:
+        server.stop()
