@@ -10,9 +10,11 @@ import http.client
 import logging
 import os
 import select
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Protocol
@@ -121,7 +123,7 @@ class WorkerWatchdog:
                 try:
                     _send(one.connection)
                     one.is_asked = True
-                except OSError:
+                except (OSError, http.client.HTTPException):
                     _drop(one)
         asked = {c: one for one in self._watched.values() if (c := one.connection) is not None}
         for connection, pid in _answers(asked):
@@ -136,14 +138,12 @@ class WorkerWatchdog:
         """Open connections, and keep one to each worker that has none."""
         opened = []
         for _ in range(SEARCH_CONNECTIONS):
-            connection = http.client.HTTPConnection(*self._address, timeout=CONNECT_TIMEOUT_S)
-            opened.append(connection)
-            try:
+            with suppress(OSError, http.client.HTTPException):
+                connection = _connected(*self._address)
+                opened.append(connection)
                 _send(connection)
-            except OSError:
-                connection.close()
         kept = set()
-        for connection, pid in _answers([one for one in opened if one.sock is not None]):
+        for connection, pid in _answers(opened):
             found = self._watched.get(pid or 0)
             if found is None:
                 continue
@@ -166,7 +166,24 @@ def _drop(one: _Watched) -> None:
     one.connection, one.is_asked = None, False
 
 
+def _connected(address: str, port: int) -> http.client.HTTPConnection:
+    """Return a new connection; raises OSError.
+
+    Not by the client, which resolves even numeric addresses: a worker that is forked meanwhile would inherit the resolver's lock.
+    """
+    connection = http.client.HTTPConnection(address, port)
+    connection.sock = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
+    try:
+        connection.sock.settimeout(CONNECT_TIMEOUT_S)
+        connection.sock.connect((address, port))
+    except OSError:
+        connection.close()
+        raise
+    return connection
+
+
 def _send(connection: http.client.HTTPConnection) -> None:
+    connection.auto_open = 0  # raises NotConnected once the worker has closed the connection
     # `localhost` is an allowed host of every node.
     connection.request("GET", PATH, headers={"Host": "localhost"})
 
@@ -175,7 +192,7 @@ def _answers(
     connections: Iterable[http.client.HTTPConnection],
 ) -> Iterable[tuple[http.client.HTTPConnection, int | None]]:
     """Yield each connection on which an answer arrives within ANSWER_S, and the process that answered; None: no valid answer."""
-    waiting = {connection.sock.fileno(): connection for connection in connections}
+    waiting = {connection.sock.fileno(): connection for connection in connections if connection.sock}
     poller = select.poll()
     for descriptor in waiting:
         poller.register(descriptor, select.POLLIN)

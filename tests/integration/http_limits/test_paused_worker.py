@@ -8,7 +8,8 @@ from pathlib import Path
 
 import httpx
 
-from tests.support.http.http_server import http_server
+from query_api.http.limits.worker_watchdog import CHECK_S, WORKER_HEADER
+from tests.support.http.http_server import HttpServer, http_server
 from tests.support.http.local_http import HTTP
 from tests.support.waiting import wait_until
 
@@ -21,7 +22,8 @@ REQUEST = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
 def test_a_paused_worker_is_replaced_and_its_requests_end(tmp_path: Path) -> None:
     with http_server(tmp_path, node_http_worker_timeout_s=TIMEOUT_S) as server:
         wait_until(lambda: len(server.workers()) == 2, "both workers run")
-        wait_until(lambda: len(server.watched()) == 2, "both workers are watched")
+        wait_until(lambda: len(_answering_workers(server)) == 2, "both workers answer")
+        wait_until(lambda: _is_watching_both(server), "both workers are watched", poll_s=CHECK_S)
         paused = server.workers()[0]
         os.kill(paused.pid, signal.SIGSTOP)
         began = time.monotonic()
@@ -29,13 +31,24 @@ def test_a_paused_worker_is_replaced_and_its_requests_end(tmp_path: Path) -> Non
 
         ended = [_is_answered(connection) for connection in waiting]
         ended_after_s = time.monotonic() - began
-        wait_until(lambda: paused.pid not in {one.pid for one in server.workers()}, "it is replaced", 10)
-        wait_until(lambda: len(server.workers()) == 2, "two workers run again", 10)
+        wait_until(lambda: paused.pid not in {one.pid for one in server.workers()}, "it is replaced", 30)
+        wait_until(lambda: len(server.workers()) == 2, "two workers run again", 30)
         wait_until(lambda: _are_all_answered(server.port), "all requests are answered", 30)
 
     assert True in ended, "the other worker answers"
     assert False in ended, "the paused worker got requests"
-    assert ended_after_s < TIMEOUT_S + 5
+    assert ended_after_s < TIMEOUT_S + 7
+
+
+def _answering_workers(server: HttpServer) -> set[str]:
+    return {server.get("/healthz").headers[WORKER_HEADER] for _ in range(CONNECTIONS)}
+
+
+def _is_watching_both(server: HttpServer) -> bool:
+    """Whether the server has kept its connections to two workers for a check; while it searches for one, it opens others."""
+    before = server.watched()
+    time.sleep(CHECK_S)
+    return len(before) == 2 and server.watched() == before
 
 
 def _ask(port: int) -> socket.socket:

@@ -6,6 +6,7 @@ import select
 import socket
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ BODY_TIMEOUT_S = 2.0
 IDLE_TIMEOUT_S = 4.0
 COMMANDS = 4
 OTHER_CLIENT = "127.0.0.2"
+MANY_FILES = 4000
 HALF_A_REQUEST = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
 
 
@@ -63,21 +65,28 @@ def send_until_disconnected(connection: socket.socket, part: bytes, pause_s: flo
     raise TimeoutError
 
 
-def test_a_node_answers_beside_many_idle_connections_and_half_open_requests(tmp_path: Path) -> None:
+@contextmanager
+def many_open_files() -> Iterator[None]:
+    """Raise this process's limit of open files for the block, or skip the test."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if hard < 4000:
-        pytest.skip("the system permits fewer open files than the test has connections")
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    if hard < MANY_FILES:
+        pytest.skip(f"the system permits {hard} open files, and the test opens {MANY_FILES}")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, MANY_FILES), hard))
     try:
-        with (
-            http_server(tmp_path) as server,
-            connections(server.port, 600, HALF_A_REQUEST),
-            connections(server.port, 2000),
-        ):
-            for _ in range(20):
-                assert server.get("/healthz", timeout_s=2).status_code == 200
+        yield
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_a_node_answers_beside_many_idle_connections_and_half_open_requests(tmp_path: Path) -> None:
+    with (
+        http_server(tmp_path) as server,
+        many_open_files(),
+        connections(server.port, 600, HALF_A_REQUEST),
+        connections(server.port, 2000),
+    ):
+        for _ in range(20):
+            assert server.get("/healthz", timeout_s=2).status_code == 200
 
 
 @pytest.mark.parametrize("sent", [b"", b"G", HALF_A_REQUEST], ids=["nothing", "one byte", "half"])

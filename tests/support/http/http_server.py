@@ -47,10 +47,10 @@ class HttpServer:
         """Return the worker processes."""
         return psutil.Process(self._process.pid).children()
 
-    def watched(self) -> list[object]:
-        """Return the connections of the server's main process to its workers."""
+    def watched(self) -> set[int]:
+        """Return the local ports of the connections of the server's main process to its workers."""
         connections = psutil.Process(self._process.pid).net_connections("tcp")
-        return [one for one in connections if one.raddr and one.raddr.port == self.port]
+        return {one.laddr.port for one in connections if one.raddr and one.raddr.port == self.port}
 
     def is_answering(self) -> bool:
         """Whether the server is alive."""
