@@ -35,6 +35,7 @@ LOST_RECORDS = (
 )
 # Interval for noting what the query's topics contain.
 NOTE_INTERVAL_S = 60.0
+FIRST_NOTE_RETRY_S = 5.0
 # Interval for preparing a query again while Kafka or the schema registry is unavailable.
 UNAVAILABLE_RETRY_S = 2.0
 
@@ -206,9 +207,12 @@ class SupervisedQuery:
         self._logs.forget()
 
     def _note_commit(self) -> None:
-        self._note_at_s = time.monotonic() + NOTE_INTERVAL_S
+        self._note_at_s = time.monotonic() + FIRST_NOTE_RETRY_S
         try:
-            self._logs.note(self._committed())
+            read = self._committed()
+            self._logs.note(read)
+            if read:
+                self._note_at_s = time.monotonic() + NOTE_INTERVAL_S
         except Exception as error:  # noqa: BLE001 - the query itself does not need the note
             LOG.warning("query %s: what its topics contain could not be noted: %s", self.name, error)
 

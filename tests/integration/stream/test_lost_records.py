@@ -20,7 +20,7 @@ from include.position import Offsets
 from include.read_models.balance.events import FundsAdded
 from include.rebuild.query_status import query_status
 from include.settings import Settings
-from include.stream.checkpoints import checkpoint_path, log_note_path
+from include.stream.checkpoints import log_note_path
 from include.versions.registry import VersionRegistry
 from include.versions.transitions import change, hand_over, register
 from stack.components.kafka import data_directory
@@ -102,8 +102,9 @@ def refusal(settings: Settings, number: int) -> str:
 
 
 def wait_until_noted(settings: Settings) -> None:
-    note = Path(log_note_path(checkpoint_path(settings.checkpoints, "balance", 1)))
-    wait_until(note.exists, "the logs are noted")
+    for checkpoint in ("balance/v1", "dead-letter/balance"):
+        note = Path(log_note_path(f"{settings.checkpoints}/{checkpoint}"))
+        wait_until(note.exists, "the logs are noted")
 
 
 def fold_once(settings: Settings, source: EventSource) -> None:
