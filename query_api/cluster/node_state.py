@@ -55,6 +55,7 @@ class VersionState:
 
     still_since: Unix time in seconds since when events have waited and none was folded; None while the folds keep up.
     write_error: why nothing can be written to the store; empty while it can be written.
+    opening: what is done before the store can be used; empty once it is open.
     """
 
     number: int
@@ -65,6 +66,7 @@ class VersionState:
     records: int = 0
     still_since: float | None = None
     write_error: str = ""
+    opening: str = ""
 
 
 @dataclass(frozen=True)

@@ -44,10 +44,12 @@ def _unserved(model: ModelState) -> Iterator[str]:
         return
     if not model.owners:
         yield f"No partition of {model.source_topic} has an owner yet."
-    stored = model.versions[model.live].partitions
+    live = model.versions[model.live]
+    stored = live.partitions
     waiting = sorted(p for p in model.owned if p not in stored or not stored[p].is_ready)
     if waiting:
-        yield f"{model.name} v{model.live}: partitions {waiting} are still being read."
+        reason = live.opening or f"partitions {waiting} are still being read"
+        yield f"{model.name} v{model.live}: {reason}."
 
 
 def _outdated(state: NodeState, model: ModelState, live: int, limit_s: float) -> Iterator[str]:

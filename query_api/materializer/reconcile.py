@@ -12,9 +12,10 @@ from query_api.materializer.version_follower import VersionReference
 
 
 class FollowerStatus(Protocol):
-    """The status of a version's follower, as a node's state shows it."""
+    """The status of a version's follower, as a node's state shows it; `opening` as in VersionState."""
 
     records: int
+    opening: str
 
     @property
     def bad_records(self) -> int:
@@ -127,7 +128,7 @@ def _version_state(
     state = VersionState(number=number, stage=version.stage.value, changelog_topic=version.changelog_topic)
     running = versions.get((record.read_model, number))
     if running is not None:
-        state = replace(state, write_error=running.write_error)
+        state = replace(state, write_error=running.write_error, opening=running.opening)
         partitions = running.partitions()
         if partitions is not None:
             return replace(

@@ -13,12 +13,15 @@ from query_api.cluster.node_state import PartitionState
 from query_api.errors import FollowingStoppedError, StoreFullError, StoreUnusableError, StoreWriteError
 from query_api.materializer.changelog_consumer import changelog_consumer
 from query_api.materializer.changelog_follower import ChangelogFollower
+from query_api.store.background_check import BackgroundCheck
 from query_api.store.base import Binding, StoreWriter
 from query_api.store.directory import StoreDirectory
 
 HOUSEKEEPING_INTERVAL_S = 1.0
 # A store that has been open for this long is assumed not to crash its writer.
 STABLE_S = 10.0
+# How often the log tells how far the check of a store has come that must be checked before it is used.
+OPENING_LOG_INTERVAL_S = 10.0
 # How often a write is tried again that failed because the disk is full.
 WRITE_RETRY_S = 2.0
 
@@ -62,6 +65,8 @@ class VersionFollower(threading.Thread):
         self._follower_lock = threading.Lock()  # held while another thread queries the follower
         self._last_partitions: dict[int, PartitionState] | None = None
         self._open_error = ""
+        self._next_log_s = 0.0
+        self.opening = ""  # what is done before the store can be used; empty once it is open
         self.records = 0
 
     def set_target(self, partitions: frozenset[int]) -> None:
@@ -119,7 +124,8 @@ class VersionFollower(threading.Thread):
         """Follow; while the store cannot be opened or written, keep its records and try again."""
         while not self._stopping.is_set():
             try:
-                self._follow_once()
+                with suppress(FollowingStoppedError):
+                    self._follow_once()
             except StoreWriteError as error:
                 self._open_error = str(error)
                 log.warning("%s", error)
@@ -134,8 +140,9 @@ class VersionFollower(threading.Thread):
             reference.partition_count,
             reference.binding,
             may_create=not self._previously_ready,
+            while_checking=self._note_opening,
         )
-        self._open_error = ""
+        self._open_error = self.opening = ""
         is_complete = False
         try:
             with suppress(FollowingStoppedError):
@@ -145,9 +152,17 @@ class VersionFollower(threading.Thread):
             if is_complete:
                 self._directory.close_writer(store, reference.model, reference.number)
             else:
-                store.close(sync=False)
-                # An error that Python has raised is not one for which the store is to blame.
-                self._directory.reset_attempts(reference.model, reference.number)
+                self._directory.abandon_writer(store, reference.model, reference.number)
+
+    def _note_opening(self, progress: str) -> None:
+        """Note the progress of the check before the store is opened; raises FollowingStoppedError to end it."""
+        if self._stopping.is_set():
+            raise FollowingStoppedError(f"Opening the store of {self.name} was stopped.")
+        is_first = not self.opening
+        self.opening = f"its store is checked before it is used ({progress or 'beginning'})"
+        if is_first or time.monotonic() >= self._next_log_s:
+            self._next_log_s = time.monotonic() + OPENING_LOG_INTERVAL_S
+            log.info("%s: %s", self.name, self.opening)
 
     def _follow_into(self, store: StoreWriter) -> None:
         """Follow until `end`; raises the error that stopped it."""
@@ -155,6 +170,7 @@ class VersionFollower(threading.Thread):
         consumer = changelog_consumer(
             self._settings.kafka.bootstrap_servers, self._settings.node.advertised_url
         )
+        check = BackgroundCheck(self._directory, reference.model, reference.number)
         try:
             follower = ChangelogFollower(
                 reference.changelog_topic,
@@ -177,7 +193,9 @@ class VersionFollower(threading.Thread):
                     self.records = store.record_count()
                     if time.monotonic() >= began + STABLE_S:
                         self._directory.reset_attempts(reference.model, reference.number)
+                    check.step()
         finally:
+            check.stop()
             self._detach()
             consumer.close()
 

@@ -40,6 +40,7 @@ class Follower:
     records: int = 3
     bad_records: int = 1
     write_error: str = ""
+    opening: str = ""
 
     def partitions(self) -> dict[int, PartitionState] | None:
         """Return the followed partitions."""
@@ -114,10 +115,11 @@ def test_answers_are_as_old_as_the_standstill_of_their_folds() -> None:
 def test_store_that_cannot_be_written_is_in_the_state_while_it_is_opened_too() -> None:
     before = state_with({0: PartitionState(is_ready=True)})
 
-    opening = state_of(previous=before, follower=Follower(None, write_error="full"))
+    opening = state_of(previous=before, follower=Follower(None, write_error="full", opening="checked"))
 
     version = opening.models["balance"].versions[1]
-    assert (version.write_error, version.partitions) == ("full", {0: PartitionState(is_ready=True)})
+    assert (version.write_error, version.opening) == ("full", "checked")
+    assert version.partitions == {0: PartitionState(is_ready=True)}
 
 
 def state_with(held: dict[int, PartitionState], **fields: Any) -> NodeState:  # noqa: ANN401 - a state's own fields

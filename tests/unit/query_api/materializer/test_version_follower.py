@@ -1,5 +1,6 @@
 """A version's thread rejects an unusable store, and reports its last partitions while it ends."""
 
+import sys
 import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -13,6 +14,7 @@ from query_api.cluster.node_state import PartitionState
 from query_api.errors import StoreUnusableError
 from query_api.materializer import version_follower
 from query_api.materializer.version_follower import VersionFollower, VersionReference
+from query_api.store import marker
 from query_api.store.base import Binding, Change, ChangelogPosition
 from query_api.store.directory import MAX_ATTEMPTS, StoreDirectory
 from query_api.store.lmdb.backend import LmdbBackend
@@ -80,6 +82,26 @@ def test_error_that_is_not_damage_is_not_counted_as_a_failed_open(
         assert isinstance(version.failure, RuntimeError)
 
 
+def test_check_before_use_is_reported_and_ends_with_the_follower(
+    filled: StoreDirectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "boot_id").write_text("another-boot")
+    monkeypatch.setattr(marker, "BOOT_ID", tmp_path / "boot_id")
+    checker = tmp_path / "checker"
+    checker.write_text("#!/bin/sh\necho 7 of 9 records\nexec sleep 3600\n")
+    checker.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(checker))
+
+    version = start(filled)
+    wait_until(lambda: "(7 of 9 records)" in version.opening, "its progress is known", DEADLINE_S)
+    assert version.partitions() is None
+
+    version.end()
+    version.join(DEADLINE_S)
+    assert (version.is_alive(), version.failure) == (False, None)
+    assert filled.stored_versions() == [("balance", 1)]
+
+
 class SlowlyClosing(Consumer):
     """A consumer whose `close` returns only when the test allows it."""
 
@@ -135,4 +157,4 @@ def test_store_is_synced_on_close_unless_it_will_be_removed(
     version.end(discard=discard)
     version.join(DEADLINE_S)
 
-    assert (filled.path("balance", 1) / "incarnation").read_text().split()[1:] == [ending, "0"]
+    assert (filled.path("balance", 1) / "incarnation").read_text().split()[1:] == [ending, "0", "0"]

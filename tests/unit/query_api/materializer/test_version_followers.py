@@ -31,6 +31,7 @@ class Thread:
     records: int = 0
     bad_records: int = 0
     write_error: str = ""
+    opening: str = ""
     is_ready: bool = True
     is_running: bool = True
     ended_with_discard: bool | None = None
