@@ -12,6 +12,7 @@ from include.rebuild.errors import (
     StaleRequestError,
 )
 from include.rebuild.gate import GateResult, look_at_gate, wait_at_gate
+from include.rebuild.grace_time import grace_left_s
 from include.rebuild.request import RollbackRequest
 from include.settings import Settings
 from include.versions.registry import VersionRegistry
@@ -134,6 +135,8 @@ def _make_live(
             expected_live=expected_live,
         )
     replaced = replaced_last(record)
+    if replaced is not None:
+        grace_left_s(settings.home, read_model, replaced)  # begins to count
     LOG.info(
         "v%d of %s is live since revision %d of its record%s",
         number,
