@@ -6,7 +6,6 @@ The measured node is alone: nobody else answers meanwhile. Loading the store tak
 import argparse
 import re
 import signal
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -124,4 +123,4 @@ def checked_s(settings: Settings, count: int) -> float:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
