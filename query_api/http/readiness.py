@@ -1,6 +1,5 @@
 """Whether a node should receive requests, and what is wrong with its answers: the verdict behind `/readyz`."""
 
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -67,15 +66,14 @@ def _degraded(state: NodeState, model: ModelState, live: int, limit_s: float) ->
     yield from _outdated(state, model, live, limit_s)
     if model.versions[live].write_error:
         yield model.versions[live].write_error
-    still_since = model.versions[live].still_since
-    if still_since is not None:
+    if model.versions[live].still_since is not None:
         yield (
             f"{model.name} v{live}: {model.source_topic} has events that are not folded, and none was folded for "
-            f"{time.time() - still_since:.0f} s. Check the stream: ./foldlake status."
+            f"{model.versions[live].still_s():.0f} s. Check the stream: ./foldlake status."
         )
 
 
 def _unconfirmed_s(model: ModelState, live: int) -> dict[int, float]:
     """Return for each partition that is ready on this node the seconds since its end was last confirmed."""
     stored = model.versions[live].partitions
-    return {p: time.time() - partition.confirmed_at for p, partition in stored.items() if partition.is_ready}
+    return {p: partition.unconfirmed_s() for p, partition in stored.items() if partition.is_ready}

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
+from include.boot_clock import Moment
 from include.kafka.schema_registry import SchemaRegistry
 from include.settings import Settings
 from query_api.cluster.node_state import PartitionState
@@ -48,7 +49,7 @@ class VersionFollower(threading.Thread):
         reference: VersionReference,
         directory: StoreDirectory,
         *,
-        previously_ready: Mapping[int, float],
+        previously_ready: Mapping[int, Moment],
         on_change: Callable[[], None],
     ) -> None:
         super().__init__(name=f"{reference.model}.v{reference.number}", daemon=True)
@@ -81,8 +82,8 @@ class VersionFollower(threading.Thread):
         with self._follower_lock:
             return self._last_partitions if self._follower is None else self._follower.partitions()
 
-    def observe_ends(self, ends: Mapping[int, int], read_at: float) -> None:
-        """Note the changelog's end offsets as they were when asked for at `read_at` (Unix time in seconds)."""
+    def observe_ends(self, ends: Mapping[int, int], read_at: Moment) -> None:
+        """Note the changelog's end offsets as they were when asked for at `read_at`."""
         with self._follower_lock:
             if self._follower is not None:
                 self._follower.observe_ends(ends, read_at)
@@ -214,6 +215,6 @@ class VersionFollower(threading.Thread):
             if self._follower is not None:
                 self._last_partitions = self._follower.partitions()
                 self._previously_ready = {
-                    p: state.confirmed_at for p, state in self._last_partitions.items() if state.is_ready
+                    p: state.confirmed for p, state in self._last_partitions.items() if state.is_ready
                 }
                 self._follower = None

@@ -11,6 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+from include.boot_clock import Moment, age_s, boot_id
 from include.position import Offsets
 
 
@@ -87,11 +88,27 @@ class ChangelogPosition:
     next_offset: the first changelog offset that has not been read.
     as_of: Unix time in seconds at which the partition was last known to have been read up to this position.
     folded: source partition -> the offset after the newest source offset in the state records read.
+    boot_id, as_of_boot_s: `as_of` by the boot clock, and the boot of the machine; empty in a store of an earlier release.
     """
 
     next_offset: int
     as_of: float
     folded: Offsets = field(default_factory=Offsets)
+    boot_id: str = ""
+    as_of_boot_s: float = 0.0
+
+    @classmethod
+    def at(cls, next_offset: int, as_of: Moment, folded: Offsets | None = None) -> "ChangelogPosition":
+        """Return a position that was current at a moment of this boot."""
+        return cls(next_offset, as_of.unix_s, folded or Offsets(), boot_id(), as_of.boot_s)
+
+    def confirmed(self, as_of: Moment) -> "ChangelogPosition":
+        """Return the same position, which was still current at a later moment."""
+        return ChangelogPosition.at(self.next_offset, as_of, self.folded)
+
+    def age_s(self) -> float:
+        """Return the seconds since `as_of`; after a restart of the machine, as far as the wall clock can tell."""
+        return age_s(self.as_of, self.as_of_boot_s if self.boot_id == boot_id() else None)
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,10 @@ import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from include.boot_clock import boot_id
 from include.files import NO_SPACE, write_without_space
 from query_api.errors import StoreFullError, StoreWriteError
 
-BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 FILE_NAME = "incarnation"
 # Longer than any content, so that each new content fits into the file on a full disk, and less than a disk's sector.
 RESERVE_BYTES = 128
@@ -61,14 +61,12 @@ class StoreMarker:
         return replace(self, unchecked=0)
 
 
-def boot_id() -> str:
-    """Return the id of the machine's current boot."""
-    return _read(BOOT_ID).strip() or "unknown"
-
-
 def read_marker(store: Path) -> StoreMarker:
     """Return the marker of the store at this directory."""
-    words = _read(store / FILE_NAME).split()
+    try:
+        words = (store / FILE_NAME).read_text().split()
+    except OSError:
+        return StoreMarker()
     if len(words) < 2:  # noqa: PLR2004 - boot id and ending
         return StoreMarker()
     # The counts are not in the marker of an older version.
@@ -92,10 +90,3 @@ def write_error(store: Path, error: OSError) -> StoreWriteError:
     reason = os.strerror(error.errno or errno.EIO)
     kind = StoreFullError if error.errno in NO_SPACE else StoreWriteError
     return kind.at(store, reason)
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text()
-    except OSError:
-        return ""

@@ -9,12 +9,13 @@ from unittest.mock import Mock
 import pytest
 from confluent_kafka import Consumer
 
+from include import boot_clock
+from include.boot_clock import Moment
 from include.settings import Settings
 from query_api.cluster.node_state import PartitionState
 from query_api.errors import StoreUnusableError
 from query_api.materializer import version_follower
 from query_api.materializer.version_follower import VersionFollower, VersionReference
-from query_api.store import marker
 from query_api.store.base import Binding, Change, ChangelogPosition
 from query_api.store.directory import MAX_ATTEMPTS, StoreDirectory
 from query_api.store.lmdb.backend import LmdbBackend
@@ -24,7 +25,7 @@ BINDING = Binding("cluster", "balance.v1.changelog", "topic id")
 REFERENCE = VersionReference("balance", 1, "balance.v1.changelog", 1, BINDING)
 DEADLINE_S = 30.0
 # Partition 0, and when its end was last confirmed.
-READY = {0: 1000.0}
+READY = {0: Moment(500.0, 1000.0)}
 
 
 @pytest.fixture
@@ -35,12 +36,12 @@ def directory(tmp_path: Path) -> StoreDirectory:
 @pytest.fixture
 def filled(directory: StoreDirectory) -> StoreDirectory:
     store = directory.open_writer("balance", 1, 1, BINDING)
-    store.commit({0: [Change(b"k", 1, 0, b"v")]}, {0: ChangelogPosition(1, 2.0**40)}, {})
+    store.commit({0: [Change(b"k", 1, 0, b"v")]}, {0: ChangelogPosition.at(1, Moment.now())}, {})
     directory.close_writer(store, "balance", 1)
     return directory
 
 
-def start(directory: StoreDirectory, previously_ready: Mapping[int, float] = READY) -> VersionFollower:
+def start(directory: StoreDirectory, previously_ready: Mapping[int, Moment] = READY) -> VersionFollower:
     """Start a follower without a broker; it has the store's partitions."""
     settings = Settings.of(kafka_bootstrap="127.0.0.1:1")
     version = VersionFollower(
@@ -52,7 +53,7 @@ def start(directory: StoreDirectory, previously_ready: Mapping[int, float] = REA
 
 @pytest.mark.parametrize("previously_ready", [{}, READY])
 def test_unusable_store_is_left_for_the_materializer_to_remove(
-    filled: StoreDirectory, previously_ready: dict[int, float]
+    filled: StoreDirectory, previously_ready: dict[int, Moment]
 ) -> None:
     (filled.path("balance", 1) / "damaged").write_text("found by a reader")
 
@@ -86,7 +87,7 @@ def test_check_before_use_is_reported_and_ends_with_the_follower(
     filled: StoreDirectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "boot_id").write_text("another-boot")
-    monkeypatch.setattr(marker, "BOOT_ID", tmp_path / "boot_id")
+    monkeypatch.setattr(boot_clock, "BOOT_ID", tmp_path / "boot_id")
     checker = tmp_path / "checker"
     checker.write_text("#!/bin/sh\necho 7 of 9 records\nexec sleep 3600\n")
     checker.chmod(0o755)
@@ -140,7 +141,14 @@ def test_partitions_can_be_read_while_the_follower_closes(
     assert slowly_closing.is_closed.wait(DEADLINE_S)
 
     assert version.partitions() == {
-        0: PartitionState(is_ready=True, end_offset=-1001, confirmed_at=1000.0, as_of=1000.0)
+        0: PartitionState(
+            is_ready=True,
+            end_offset=-1001,
+            confirmed_at=1000.0,
+            as_of=1000.0,
+            confirmed_boot_s=500.0,
+            as_of_boot_s=500.0,
+        )
     }
     slowly_closing.may_return.set()
     version.join(DEADLINE_S)

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from include import boot_clock
 from query_api.errors import FollowingStoppedError, StoreUnusableError
-from query_api.store import background_check, marker
+from query_api.store import background_check
 from query_api.store.background_check import BackgroundCheck
 from query_api.store.base import Binding, Change, ChangelogPosition, StoreWriter
 from query_api.store.directory import MAX_UNCHECKED, StoreDirectory
@@ -42,7 +43,7 @@ def reopen(directory: StoreDirectory, while_checking: Callable[[str], None] = la
 
 def restart_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "boot_id").write_text("another-boot")
-    monkeypatch.setattr(marker, "BOOT_ID", tmp_path / "boot_id")
+    monkeypatch.setattr(boot_clock, "BOOT_ID", tmp_path / "boot_id")
 
 
 def damage_record(directory: StoreDirectory, key: bytes) -> None:
@@ -109,7 +110,7 @@ def test_check_that_takes_long_is_not_damage(
     directory.close_writer(reopen(directory), "balance", 1)
     restart_machine(monkeypatch, tmp_path)
     slow_down(monkeypatch, tmp_path, "everything")
-    calls = []
+    calls: list[str] = []
 
     store = reopen(directory, while_checking=calls.append)
 
