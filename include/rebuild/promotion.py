@@ -2,9 +2,11 @@
 
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
+from include.files import FileLockedError
 from include.rebuild.errors import (
     GateClosedError,
     QueryRefusedError,
@@ -136,7 +138,9 @@ def _make_live(
         )
     replaced = replaced_last(record)
     if replaced is not None:
-        grace_left_s(settings.home, read_model, replaced)  # begins to count
+        # Begins to count. If it cannot now, the first sweep of the DAG `retirement` does.
+        with suppress(OSError, FileLockedError):
+            grace_left_s(settings.home, read_model, replaced)
     LOG.info(
         "v%d of %s is live since revision %d of its record%s",
         number,

@@ -103,7 +103,7 @@ def test_node_stays_ready_and_its_answers_young_when_the_clock_is_set_forward(
         for offset, seconds in steps:
             set_clock(clocked, offset, seconds)
             enough = len(lags) + 50
-            wait_until(partial(has_observed, enough), "the node has answered")
+            wait_until(partial(has_observed, enough), "the node has answered", OBSERVED_S)
 
     assert {text for text in readiness if text != "ready"} == set()
     assert 0.0 < max(lags) < SESSION_TIMEOUT_S
