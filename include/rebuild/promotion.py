@@ -2,9 +2,11 @@
 
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
+from include.files import FileLockedError
 from include.rebuild.errors import (
     GateClosedError,
     QueryRefusedError,
@@ -12,6 +14,7 @@ from include.rebuild.errors import (
     StaleRequestError,
 )
 from include.rebuild.gate import GateResult, look_at_gate, wait_at_gate
+from include.rebuild.grace_time import grace_left_s
 from include.rebuild.request import RollbackRequest
 from include.settings import Settings
 from include.versions.registry import VersionRegistry
@@ -134,6 +137,10 @@ def _make_live(
             expected_live=expected_live,
         )
     replaced = replaced_last(record)
+    if replaced is not None:
+        # Begins to count. If it cannot now, the first sweep of the DAG `retirement` does.
+        with suppress(OSError, FileLockedError):
+            grace_left_s(settings.home, read_model, replaced)
     LOG.info(
         "v%d of %s is live since revision %d of its record%s",
         number,

@@ -2,15 +2,15 @@
 
 import logging
 from collections.abc import Callable
-from datetime import UTC, datetime
 from functools import partial
 
 from include.errors import FoldlakeError, KafkaUnavailableError
 from include.rebuild.errors import CleanUpIncompleteError
+from include.rebuild.grace_time import grace_left_s
 from include.rebuild.version_cleanup import find_leftovers, remove_leftovers, remove_staging
 from include.settings import Settings
 from include.versions.registry import VersionRegistry
-from include.versions.transitions import abandon, change, is_due, record_of, retire
+from include.versions.transitions import abandon, change, record_of, retire
 from include.versions.version_record import UNFINISHED_STAGES, Stage, Version
 
 LOG = logging.getLogger(__name__)
@@ -58,7 +58,7 @@ def abandon_run(settings: Settings, read_model: str, run_id: str) -> int | None:
     return own.number
 
 
-def sweep(settings: Settings, has_ended: Callable[[str], bool], now: datetime | None = None) -> list[str]:
+def sweep(settings: Settings, has_ended: Callable[[str], bool]) -> list[str]:
     """Retire versions that are due, abandon those of ended runs, remove leftovers; returns a line for each version changed.
 
     has_ended: returns whether the rebuild with this run id has ended, or does not exist.
@@ -72,7 +72,7 @@ def sweep(settings: Settings, has_ended: Callable[[str], bool], now: datetime | 
     for record in records.values():
         for version in record.versions:
             try:
-                line = _clean_up(settings, record.read_model, version, has_ended, now or datetime.now(UTC))
+                line = _clean_up(settings, record.read_model, version, has_ended)
             except KafkaUnavailableError:
                 raise
             except FoldlakeError as error:
@@ -92,13 +92,13 @@ def sweep(settings: Settings, has_ended: Callable[[str], bool], now: datetime | 
 
 
 def _clean_up(
-    settings: Settings, read_model: str, version: Version, has_ended: Callable[[str], bool], now: datetime
+    settings: Settings, read_model: str, version: Version, has_ended: Callable[[str], bool]
 ) -> str | None:
     """Do what is due for one version; return a description of it, or None."""
     name = f"v{version.number} of {read_model}"
-    if is_due(version, now):
+    if version.stage is Stage.PREVIOUS and grace_left_s(settings.home, read_model, version) <= 0.0:
         retire_version(settings, read_model, version.number)
-        return f"retired {name}: its grace time ended at {version.retire_after}"
+        return f"retired {name}: its grace time has ended"
     if version.stage in UNFINISHED_STAGES:
         if not version.run_id or not has_ended(version.run_id):
             return None

@@ -9,6 +9,7 @@ from typing import Any
 from confluent_kafka import Consumer
 from confluent_kafka.admin import AdminClient
 
+from include.boot_clock import UNKNOWN_BOOT, boot_id, boot_s
 from include.kafka.log_reading import log_consumer, read_tail
 from include.kafka.topics import PROGRESS_TOPIC, admin_client, partition_count
 
@@ -67,8 +68,15 @@ def newest_reports(admin: AdminClient, consumer: Consumer) -> Iterator[QueryStat
             last_error=report["last_error"],
             driver_pid=report["driver_pid"],
             master=report["master"],
-            reported_age_s=(datetime.now(UTC) - datetime.fromisoformat(report["at"])).total_seconds(),
+            reported_age_s=_age_s(report),
             last_batch=report["last_batch"],
             # A driver of an earlier release does not report it.
             failing_for_s=report.get("failing_for_s", 0.0),
         )
+
+
+def _age_s(report: dict[str, Any]) -> float:
+    """Return the seconds since a report; by the clocks of both machines if the driver runs on another one."""
+    if report.get("boot_id") == boot_id() != UNKNOWN_BOOT:
+        return boot_s() - float(report["at_boot_s"])
+    return (datetime.now(UTC) - datetime.fromisoformat(report["at"])).total_seconds()

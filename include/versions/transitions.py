@@ -190,13 +190,6 @@ def abandon(record: ReadModelVersions, number: int) -> ReadModelVersions:
     return _with(record, replace(version, stage=Stage.ABANDONED))
 
 
-def is_due(version: Version, now: datetime) -> bool:
-    """Return whether a previous version's grace time has ended."""
-    if version.stage is not Stage.PREVIOUS or not version.retire_after:
-        return False
-    return datetime.fromisoformat(version.retire_after) <= now
-
-
 def record_of(registry: VersionRegistry, read_model: str) -> ReadModelVersions:
     """Return the registry's record of a read model; raises UnknownVersionError when it has none."""
     record = registry.read().get(read_model)
@@ -263,12 +256,14 @@ def _make_live(
             live_since="",
             retire_after=retire_live_after.astimezone(UTC).isoformat(),
             replaced_in=record.revision + 1,
+            grace_s=(retire_live_after - now).total_seconds(),
         )
         record = _with(record, previous)
     live_since = now.astimezone(UTC).isoformat()
-    return _with(
-        record, replace(version, stage=Stage.LIVE, live_since=live_since, retire_after="", replaced_in=0)
+    promoted = replace(
+        version, stage=Stage.LIVE, live_since=live_since, retire_after="", replaced_in=0, grace_s=None
     )
+    return _with(record, promoted)
 
 
 def _with(record: ReadModelVersions, version: Version) -> ReadModelVersions:

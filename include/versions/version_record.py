@@ -31,7 +31,8 @@ class Version:
 
     run_id: the run of the rebuild that builds it; empty for a first version.
     live_since: ISO time at which a live version became live; empty for others.
-    retire_after: ISO time after which a previous version is retired; empty for others.
+    retire_after: ISO time after which a previous version is retired, if no clock is set; empty for others.
+    grace_s: for how long a previous version is kept; None for others, and if an earlier release has replaced it.
     replaced_in: revision of the record that replaced a previous version; 0 for others.
     """
 
@@ -45,6 +46,7 @@ class Version:
     live_since: str = ""
     retire_after: str = ""
     replaced_in: int = 0
+    grace_s: float | None = None
 
     @property
     def is_active(self) -> bool:

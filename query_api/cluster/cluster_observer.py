@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from confluent_kafka import OFFSET_END, KafkaException, TopicCollection, TopicPartition
 
+from include.boot_clock import NEVER, Moment
 from include.errors import KafkaUnavailableError
 from include.kafka.log_reading import log_consumer
 from include.kafka.topics import admin_client
@@ -38,14 +39,14 @@ class ClusterView:
     """A snapshot of the cluster.
 
     ends: (topic, partition) -> the end offset of each partition of the source topics and changelogs.
-    ends_read_at: Unix time in seconds just before the ends were requested.
+    ends_read_at: just before the ends were requested.
     """
 
     versions: Mapping[str, ReadModelVersions] = field(default_factory=dict)
     topics: Mapping[str, TopicFacts] = field(default_factory=dict)
     routing: RoutingTable = field(default_factory=RoutingTable)
     ends: Mapping[tuple[str, int], int] = field(default_factory=dict)
-    ends_read_at: float = 0.0
+    ends_read_at: Moment = NEVER
 
     def ends_of(self, topic: str) -> dict[int, int]:
         """Return the end offset of each partition of a topic."""
@@ -82,7 +83,7 @@ class ClusterObserver:
             topics = self._topics(frozenset(names))
             # None during a rebalance: the last routing table stays in use.
             self._routing = routing_table(self._admin, REQUEST_TIMEOUT_S, self._peers) or self._routing
-            read_at = time.time()
+            read_at = Moment.now()
             return ClusterView(versions, topics, self._routing, self._ends(topics), read_at)
         except (KafkaException, TimeoutError) as error:
             message = f"Kafka at {self._bootstrap_servers} does not answer ({error}): is the broker up?"

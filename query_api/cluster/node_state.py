@@ -14,6 +14,7 @@ from zlib import crc32
 
 from pydantic import TypeAdapter
 
+from include.boot_clock import Moment, age_s, boot_id
 from include.files import write_without_space
 
 FILE_NAME = "node-state"
@@ -31,6 +32,7 @@ class PartitionState:
     confirmed_at: Unix time in seconds of the last read of the changelog's end that the store has reached since.
     as_of: Unix time in seconds up to which the store contains everything: `confirmed_at`, or the earlier time at which the
         folds began to stand still. Both times have a meaning only for a partition that is ready.
+    confirmed_boot_s, as_of_boot_s: the same by the boot clock, which measures their ages; None in the state of an earlier release.
     """
 
     is_ready: bool = False
@@ -38,6 +40,8 @@ class PartitionState:
     folded: int = 0
     confirmed_at: float = 0.0
     as_of: float = 0.0
+    confirmed_boot_s: float | None = None
+    as_of_boot_s: float | None = None
 
     @cached_property
     def as_of_text(self) -> str:
@@ -46,7 +50,23 @@ class PartitionState:
 
     def lag_ms(self) -> int:
         """Return the milliseconds since `as_of`."""
-        return max(0, int((time.time() - self.as_of) * 1000))
+        return max(0, int(age_s(self.as_of, self.as_of_boot_s) * 1000))
+
+    def unconfirmed_s(self) -> float:
+        """Return the seconds since `confirmed_at`."""
+        return age_s(self.confirmed_at, self.confirmed_boot_s)
+
+    @property
+    def confirmed(self) -> Moment:
+        """`confirmed_at` as a moment."""
+        if self.confirmed_boot_s is None:
+            return Moment.of_unix(self.confirmed_at)
+        return Moment(self.confirmed_boot_s, self.confirmed_at)
+
+    def standing_still(self, since: Moment) -> "PartitionState":
+        """Return the state of the partition whose folds stand still since a moment."""
+        as_of = min(self.confirmed, since)
+        return replace(self, as_of=as_of.unix_s, as_of_boot_s=as_of.boot_s)
 
 
 @dataclass(frozen=True)
@@ -54,7 +74,9 @@ class VersionState:
     """A version of a read model on this node.
 
     still_since: Unix time in seconds since when events have waited and none was folded; None while the folds keep up.
+    still_since_boot_s: the same by the boot clock; None in the state of an earlier release too.
     write_error: why nothing can be written to the store; empty while it can be written.
+    opening: what is done before the store can be used; empty once it is open.
     """
 
     number: int
@@ -65,6 +87,12 @@ class VersionState:
     records: int = 0
     still_since: float | None = None
     write_error: str = ""
+    opening: str = ""
+    still_since_boot_s: float | None = None
+
+    def still_s(self) -> float:
+        """Return for how many seconds events have waited and none was folded; 0 while the folds keep up."""
+        return 0.0 if self.still_since is None else age_s(self.still_since, self.still_since_boot_s)
 
 
 @dataclass(frozen=True)
@@ -90,7 +118,11 @@ class ModelState:
 
 @dataclass(frozen=True)
 class NodeState:
-    """The whole state. `written_at` (Unix time in seconds) is renewed every second while the materializer runs."""
+    """The whole state.
+
+    written_at: Unix time in seconds of its writing, every second while the materializer runs. boot_id, written_boot_s: the same by
+        the boot clock; empty and None in the state of an earlier release.
+    """
 
     node: str
     url: str
@@ -99,10 +131,16 @@ class NodeState:
     waiting_for: str = ""
     nodes: dict[str, str] = field(default_factory=dict)  # URL -> name, of every member of the group
     models: dict[str, ModelState] = field(default_factory=dict)
+    boot_id: str = ""
+    written_boot_s: float | None = None
 
     def age_s(self) -> float:
-        """Return how many seconds ago the materializer wrote the state."""
-        return time.time() - self.written_at
+        """Return how many seconds ago the materializer wrote the state; at least, if the machine has restarted since."""
+        return age_s(self.written_at, self.written_boot_s)
+
+    def written(self, now: Moment) -> "NodeState":
+        """Return the state as it is written at this moment."""
+        return replace(self, written_at=now.unix_s, boot_id=boot_id(), written_boot_s=now.boot_s)
 
     def without_partitions(self, of: tuple[str, int] | None = None) -> "NodeState":
         """Return the state without partitions of the version (model, number) `of`; None: of any version."""
@@ -129,12 +167,20 @@ def write(directory: Path, state: NodeState) -> None:
 
 
 def read(directory: Path) -> NodeState | None:
-    """Return the newest state; None when there is no readable state file."""
+    """Return the newest state; None when there is no readable state file.
+
+    Of a state that was written before the machine started, only the routing is valid: what was in a store may be lost.
+    """
     try:
         checksum, text, _ = (directory / FILE_NAME).read_bytes().split(b"\n", 2)
-        return _ADAPTER.validate_json(text) if int(checksum, 16) == crc32(text) else None
+        if int(checksum, 16) != crc32(text):
+            return None
+        state = _ADAPTER.validate_json(text)
     except (OSError, ValueError):  # ValidationError is a ValueError
         return None
+    if state.boot_id in {"", boot_id()}:
+        return state
+    return replace(state.without_partitions(), written_boot_s=0.0)
 
 
 class NodeStateWatch:

@@ -1,6 +1,5 @@
 """Whether a node should receive requests, and what is wrong with its answers: the verdict behind `/readyz`."""
 
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -44,10 +43,12 @@ def _unserved(model: ModelState) -> Iterator[str]:
         return
     if not model.owners:
         yield f"No partition of {model.source_topic} has an owner yet."
-    stored = model.versions[model.live].partitions
+    live = model.versions[model.live]
+    stored = live.partitions
     waiting = sorted(p for p in model.owned if p not in stored or not stored[p].is_ready)
     if waiting:
-        yield f"{model.name} v{model.live}: partitions {waiting} are still being read."
+        reason = live.opening or f"partitions {waiting} are still being read"
+        yield f"{model.name} v{model.live}: {reason}."
 
 
 def _outdated(state: NodeState, model: ModelState, live: int, limit_s: float) -> Iterator[str]:
@@ -65,15 +66,14 @@ def _degraded(state: NodeState, model: ModelState, live: int, limit_s: float) ->
     yield from _outdated(state, model, live, limit_s)
     if model.versions[live].write_error:
         yield model.versions[live].write_error
-    still_since = model.versions[live].still_since
-    if still_since is not None:
+    if model.versions[live].still_since is not None:
         yield (
             f"{model.name} v{live}: {model.source_topic} has events that are not folded, and none was folded for "
-            f"{time.time() - still_since:.0f} s. Check the stream: ./foldlake status."
+            f"{model.versions[live].still_s():.0f} s. Check the stream: ./foldlake status."
         )
 
 
 def _unconfirmed_s(model: ModelState, live: int) -> dict[int, float]:
     """Return for each partition that is ready on this node the seconds since its end was last confirmed."""
     stored = model.versions[live].partitions
-    return {p: time.time() - partition.confirmed_at for p, partition in stored.items() if partition.is_ready}
+    return {p: partition.unconfirmed_s() for p, partition in stored.items() if partition.is_ready}

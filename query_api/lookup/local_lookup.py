@@ -129,7 +129,7 @@ class LocalLookup:
     def is_current(self, place: KeyLocation) -> bool:
         """Whether the end of the key's partition was confirmed recently; True for one that is not ready, as `find` reports."""
         stored = place.stored
-        return stored is None or not stored.is_ready or time.time() - stored.confirmed_at <= self.current_s
+        return stored is None or not stored.is_ready or stored.unconfirmed_s() <= self.current_s
 
     def _ready_partition(self, place: KeyLocation) -> PartitionState:
         """Return the key's partition; raises LookupFailedError when this node does not store it or has not caught up with it."""

@@ -1,5 +1,6 @@
 """One batch of changelog messages, collected for one commit."""
 
+from include.boot_clock import Moment
 from include.position import Offsets
 from query_api.store.base import Change, ChangelogPosition
 
@@ -35,7 +36,7 @@ class ChangelogBatch:
         self.newest_folded.pop(partition, None)
         self.advanced.discard(partition)
 
-    def position(self, partition: int, before: ChangelogPosition, as_of: float) -> ChangelogPosition:
+    def position(self, partition: int, before: ChangelogPosition, as_of: Moment) -> ChangelogPosition:
         """Return a partition's position after this batch."""
         folded = before.folded.merge(Offsets.of_newest(self.newest_folded.get(partition, {})))
-        return ChangelogPosition(self.next_offsets[partition], as_of, folded)
+        return ChangelogPosition.at(self.next_offsets[partition], as_of, folded)

@@ -4,10 +4,10 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, TopicPartition
 
+from include.boot_clock import Moment
 from include.errors import RegistryUnavailableError
 from include.kafka.schema_registry import SchemaRegistry
 from query_api.cluster.node_state import PartitionState
@@ -25,6 +25,8 @@ REGISTRY_RETRY_S = 1.0
 AS_OF_INTERVAL_S = 10.0
 # Tombstones are kept for a day (Kafka's delete.retention.ms): a node that was down for longer may miss a deletion.
 RESUME_LIMIT_S = 12 * 3600.0
+# After a restart of the machine, only the wall clock can tell how long it was down; it may have been corrected by this much.
+CLOCK_TOLERANCE_S = 60.0
 # The first bad records, up to this number, are logged, then every thousandth: a faulty writer must not fill the disk.
 LOGGED_BAD_RECORDS = 20
 
@@ -42,7 +44,7 @@ class ChangelogFollower:
         registry: SchemaRegistry,
         *,
         release_grace_s: float,
-        previously_ready: Mapping[int, float],
+        previously_ready: Mapping[int, Moment],
         on_change: Callable[[], None],
     ) -> None:
         """Follow `topic` into `store`.
@@ -66,7 +68,7 @@ class ChangelogFollower:
         self._target: frozenset[int] | None = None
         self.bad_records = 0
         self.write_error = ""  # why the last write failed; empty after a write that succeeded
-        now = time.time()
+        now = Moment.now()
         self._followed = {
             p: FollowedPartition(
                 position, is_ready=p in previously_ready, confirmed_at=previously_ready.get(p, now)
@@ -88,8 +90,8 @@ class ChangelogFollower:
         """Return the state of every followed partition."""
         return {p: followed.state(p, self._end_offset(p)) for p, followed in dict(self._followed).items()}
 
-    def observe_ends(self, ends: Mapping[int, int], read_at: float) -> None:
-        """Note the end offset of each partition as it was when asked for at `read_at` (Unix time in seconds)."""
+    def observe_ends(self, ends: Mapping[int, int], read_at: Moment) -> None:
+        """Note the end offset of each partition as it was when asked for at `read_at`."""
         for partition, followed in dict(self._followed).items():
             if partition in ends:
                 followed.observe_end(ends[partition], read_at)
@@ -125,11 +127,10 @@ class ChangelogFollower:
     # Partitions
 
     def _forget_outdated(self) -> None:
-        now = time.time()
         for partition, followed in list(self._followed.items()):
-            if now - followed.position.as_of > RESUME_LIMIT_S:
+            if not -CLOCK_TOLERANCE_S <= followed.position.age_s() <= RESUME_LIMIT_S:
                 log.warning(
-                    "%s/%s was last read more than %d h ago: reading it from the beginning",
+                    "%s/%s was last read more than %d h ago, or the clock was set back: reading it from the beginning",
                     self._topic,
                     partition,
                     RESUME_LIMIT_S // 3600,
@@ -183,7 +184,7 @@ class ChangelogFollower:
                 self._on_error(error, partition, offset, batch)
             elif batch.expects(partition, offset):
                 self._add(message, partition, offset, batch)
-        now = time.time()
+        now = Moment.now()
         positions = {
             p: batch.position(p, self._followed[p].position, now)
             for p in batch.advanced & self._followed.keys()
@@ -280,9 +281,9 @@ class ChangelogFollower:
     def _refresh_idle_positions(self) -> None:
         """Periodically store that an idle partition's position was still current when its end was last confirmed."""
         idle = {
-            p: replace(followed.position, as_of=followed.confirmed_at)
+            p: followed.position.confirmed(followed.confirmed_at)
             for p, followed in self._followed.items()
-            if followed.is_ready and followed.confirmed_at - followed.position.as_of > AS_OF_INTERVAL_S
+            if followed.is_ready and followed.is_stored_as_of_earlier(AS_OF_INTERVAL_S)
         }
         if idle:
             self._commit({}, idle)

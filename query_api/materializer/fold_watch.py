@@ -1,9 +1,9 @@
 """Watches whether the folds of the live versions stand still: compares the node's stores with the ends of the source topics."""
 
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from include.boot_clock import NEVER, Moment, boot_s
 from include.position import Offsets
 from include.stream.query_reports import QueryStatus
 from include.stream.standstill import STANDSTILL_S, stands_still
@@ -21,21 +21,20 @@ Inquiry = Callable[[Key, str], tuple[Offsets, QueryStatus | None]]
 class _Progress:
     """How far a version's events are folded.
 
-    moved_at: when an event was last folded, or none waited, by the monotonic clock; moved_at_unix: the same as Unix time.
+    moved: when an event was last folded, or none waited.
     explained: ends up to which everything that waits was found to need no fold.
     """
 
     folded: dict[int, int] = field(default_factory=dict)
     explained: Offsets = field(default_factory=Offsets)
-    moved_at: float = 0.0
-    moved_at_unix: float = 0.0
+    moved: Moment = NEVER
     inquired_at: float = float("-inf")
     is_still: bool = False
 
     def restart(self, folded: Mapping[int, int]) -> None:
         """Note that the folds keep up at this moment."""
         self.folded, self.is_still = dict(folded), False
-        self.moved_at, self.moved_at_unix = time.monotonic(), time.time()
+        self.moved = Moment.now()
 
 
 class FoldWatch:
@@ -49,8 +48,8 @@ class FoldWatch:
 
     def still_since(
         self, key: Key, source_topic: str, folded: Mapping[int, int], source_ends: Mapping[int, int]
-    ) -> float | None:
-        """Return since when (Unix time in seconds) the folds of a version stand still, or None.
+    ) -> Moment | None:
+        """Return since when the folds of a version stand still, or None.
 
         folded: partition -> the offset after its newest folded event, for the partitions that are current on this node.
         """
@@ -59,11 +58,12 @@ class FoldWatch:
         if progress.folded != folded or progress.explained.covers(waiting):
             progress.restart(folded)
             return None
-        waiting_s = time.monotonic() - progress.moved_at
-        if waiting_s > STANDSTILL_S and time.monotonic() - progress.inquired_at >= CHECK_INTERVAL_S:
-            progress.inquired_at = time.monotonic()
+        now_s = boot_s()
+        waiting_s = now_s - progress.moved.boot_s
+        if waiting_s > STANDSTILL_S and now_s - progress.inquired_at >= CHECK_INTERVAL_S:
+            progress.inquired_at = now_s
             progress.explained, query = self._inquire(key, source_topic)
             progress.is_still = stands_still(waiting_s, query, self._real_time_interval_s)
             if progress.explained.covers(waiting):
                 progress.restart(folded)
-        return progress.moved_at_unix if progress.is_still else None
+        return progress.moved if progress.is_still else None

@@ -1,8 +1,8 @@
 """A changelog partition that a follower reads: its position, whether it is ready, and when its end was last confirmed."""
 
-import time
 from dataclasses import dataclass, field
 
+from include.boot_clock import Moment, boot_id
 from query_api.cluster.node_state import PartitionState
 from query_api.store.base import ChangelogPosition
 
@@ -13,7 +13,7 @@ class FollowedPartition:
 
     ready_offset: the changelog's end offset when following started; from this offset the partition is ready. None: unknown.
     released_at: when the partition was last removed from the target, by the monotonic clock.
-    confirmed_at: Unix time in seconds of the last read of the partition's end that the position has reached since. A partition
+    confirmed_at: when the partition's end was last read that the position has reached since. A partition
         that becomes ready has reached an end that was read after following started, so it begins with that time.
     """
 
@@ -21,15 +21,15 @@ class FollowedPartition:
     is_ready: bool = False
     ready_offset: int | None = None
     released_at: float | None = None
-    confirmed_at: float = field(default_factory=time.time)
-    _awaited: tuple[int, float] | None = None
+    confirmed_at: Moment = field(default_factory=Moment.now)
+    _awaited: tuple[int, Moment] | None = None
 
     @classmethod
     def from_beginning(cls) -> "FollowedPartition":
         """Return a partition of which nothing has been read."""
-        return cls(ChangelogPosition(0, time.time()))
+        return cls(ChangelogPosition.at(0, Moment.now()))
 
-    def observe_end(self, end: int, read_at: float) -> None:
+    def observe_end(self, end: int, read_at: Moment) -> None:
         """Note that the partition ended at offset `end` when that was asked for at `read_at`.
 
         While the position is below an end that was read earlier, newer ends are ignored: under continuous writes, the position
@@ -59,7 +59,13 @@ class FollowedPartition:
         """Return the state to publish; `partition` is its number, `end` its end offset as last fetched."""
         self.confirm()
         folded = self.position.folded.of(partition)
-        return PartitionState(self.is_ready, end, folded, self.confirmed_at, as_of=self.confirmed_at)
+        at = self.confirmed_at
+        return PartitionState(self.is_ready, end, folded, at.unix_s, at.unix_s, at.boot_s, at.boot_s)
+
+    def is_stored_as_of_earlier(self, seconds: float) -> bool:
+        """Whether the end was confirmed more than this many seconds after the time that is stored with the position."""
+        stored = self.position
+        return stored.boot_id != boot_id() or self.confirmed_at.boot_s - stored.as_of_boot_s > seconds
 
     def confirm(self) -> None:
         """Adopt the time of an end that the position has reached since it was read."""

@@ -6,10 +6,10 @@ version registry while they are unavailable.
 
 import logging
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import replace
 
+from include.boot_clock import Moment
 from include.declarations.read_model import load_read_models
 from include.errors import KafkaUnavailableError
 from include.nodes.node_url import PeerRule
@@ -19,6 +19,7 @@ from query_api.cluster.cluster_observer import ClusterObserver, ClusterView
 from query_api.cluster.membership import Membership
 from query_api.cluster.node_state import NodeState, PartitionState
 from query_api.cluster.registry_watch import RegistryWatch
+from query_api.materializer.clock_watch import ClockWatch
 from query_api.materializer.fold_watch import FoldWatch
 from query_api.materializer.reconcile import (
     build_state,
@@ -50,6 +51,7 @@ class Materializer:
         self._directory = StoreDirectory(settings.store_dir, load_backend(settings.node))
         self._directory.lock()
         self._is_stop_requested = False
+        self._clock_watch = ClockWatch()
         self._changed = threading.Event()
         self._stopping = threading.Event()
         self._observe_now = threading.Event()
@@ -61,7 +63,7 @@ class Materializer:
         self._fold_watch = FoldWatch(
             self._observer.fold_progress, float(settings.stream.real_time_interval_s)
         )
-        self._still_since: dict[Key, float] = {}
+        self._still_since: dict[Key, Moment] = {}
         self._view: ClusterView | None = None
         self._waiting_for = "Kafka"
         self._versions = VersionFollowers(self._directory, self._start_follower, self._forget)
@@ -86,6 +88,7 @@ class Materializer:
             thread.start()
         try:
             while not self._is_stop_requested:
+                self._clock_watch.step()
                 self._step()
                 self._changed.wait(HEARTBEAT_S)
                 self._changed.clear()
@@ -127,8 +130,8 @@ class Materializer:
         self._observe_now.wait(OBSERVE_INTERVAL_S)
         self._observe_now.clear()
 
-    def _standstills(self, view: ClusterView) -> dict[Key, float]:
-        """Return the live versions whose folds stand still, and since when (Unix time in seconds)."""
+    def _standstills(self, view: ClusterView) -> dict[Key, Moment]:
+        """Return the live versions whose folds stand still, and since when."""
         found = {}
         for key, follower in list(self._versions.running.items()):
             record = view.versions.get(follower.reference.model)
@@ -138,7 +141,7 @@ class Materializer:
             folded = {
                 p: state.folded
                 for p, state in (follower.partitions() or {}).items()
-                if state.is_ready and time.time() - state.confirmed_at < self._settings.node.session_timeout_s
+                if state.is_ready and state.unconfirmed_s() < self._settings.node.session_timeout_s
             }
             topic = self._source_topics[follower.reference.model]
             since = self._fold_watch.still_since(key, topic, folded, view.ends_of(topic))
@@ -173,11 +176,8 @@ class Materializer:
         for (model, number), follower in self._versions.running.items():
             follower.set_target(target_partitions(state, model, number))
         self._publish(
-            replace(
-                state,
-                written_at=time.time(),
-                is_kafka_reachable=not self._waiting_for,
-                waiting_for=self._waiting_for,
+            replace(state, is_kafka_reachable=not self._waiting_for, waiting_for=self._waiting_for).written(
+                Moment.now()
             )
         )
 
@@ -199,7 +199,7 @@ class Materializer:
             reference,
             self._directory,
             previously_ready={
-                p: state.confirmed_at
+                p: state.confirmed
                 for p, state in self._previous_partitions(reference).items()
                 if state.is_ready
             },

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Protocol
 
+from include.boot_clock import Moment
 from include.versions.version_record import ReadModelVersions
 from query_api.cluster.cluster_observer import ClusterView
 from query_api.cluster.node_state import ModelState, NodeState, PartitionState, VersionState
@@ -12,9 +13,10 @@ from query_api.materializer.version_follower import VersionReference
 
 
 class FollowerStatus(Protocol):
-    """The status of a version's follower, as a node's state shows it."""
+    """The status of a version's follower, as a node's state shows it; `opening` as in VersionState."""
 
     records: int
+    opening: str
 
     @property
     def bad_records(self) -> int:
@@ -127,7 +129,7 @@ def _version_state(
     state = VersionState(number=number, stage=version.stage.value, changelog_topic=version.changelog_topic)
     running = versions.get((record.read_model, number))
     if running is not None:
-        state = replace(state, write_error=running.write_error)
+        state = replace(state, write_error=running.write_error, opening=running.opening)
         partitions = running.partitions()
         if partitions is not None:
             return replace(
@@ -138,7 +140,7 @@ def _version_state(
     return state if previous_version is None else replace(state, partitions=previous_version.partitions)
 
 
-def with_standstill(state: NodeState, still_since: Mapping[tuple[str, int], float]) -> NodeState:
+def with_standstill(state: NodeState, still_since: Mapping[tuple[str, int], Moment]) -> NodeState:
     """Return the state with the versions (read model, number) whose folds stand still, and since when: answers are as old as that."""
     models = {}
     for name, model in state.models.items():
@@ -147,14 +149,11 @@ def with_standstill(state: NodeState, still_since: Mapping[tuple[str, int], floa
     return replace(state, models=models)
 
 
-def _standing_still(version: VersionState, since: float | None) -> VersionState:
+def _standing_still(version: VersionState, since: Moment | None) -> VersionState:
     if since is None:
         return version
-    partitions = {
-        number: replace(partition, as_of=min(partition.confirmed_at, since))
-        for number, partition in version.partitions.items()
-    }
-    return replace(version, still_since=since, partitions=partitions)
+    partitions = {number: partition.standing_still(since) for number, partition in version.partitions.items()}
+    return replace(version, still_since=since.unix_s, still_since_boot_s=since.boot_s, partitions=partitions)
 
 
 def target_partitions(state: NodeState, model: str, number: int) -> frozenset[int]:

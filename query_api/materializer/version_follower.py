@@ -7,18 +7,22 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
+from include.boot_clock import Moment
 from include.kafka.schema_registry import SchemaRegistry
 from include.settings import Settings
 from query_api.cluster.node_state import PartitionState
 from query_api.errors import FollowingStoppedError, StoreFullError, StoreUnusableError, StoreWriteError
 from query_api.materializer.changelog_consumer import changelog_consumer
 from query_api.materializer.changelog_follower import ChangelogFollower
+from query_api.store.background_check import BackgroundCheck
 from query_api.store.base import Binding, StoreWriter
 from query_api.store.directory import StoreDirectory
 
 HOUSEKEEPING_INTERVAL_S = 1.0
 # A store that has been open for this long is assumed not to crash its writer.
 STABLE_S = 10.0
+# How often the log tells how far the check of a store has come that must be checked before it is used.
+OPENING_LOG_INTERVAL_S = 10.0
 # How often a write is tried again that failed because the disk is full.
 WRITE_RETRY_S = 2.0
 
@@ -45,7 +49,7 @@ class VersionFollower(threading.Thread):
         reference: VersionReference,
         directory: StoreDirectory,
         *,
-        previously_ready: Mapping[int, float],
+        previously_ready: Mapping[int, Moment],
         on_change: Callable[[], None],
     ) -> None:
         super().__init__(name=f"{reference.model}.v{reference.number}", daemon=True)
@@ -62,6 +66,8 @@ class VersionFollower(threading.Thread):
         self._follower_lock = threading.Lock()  # held while another thread queries the follower
         self._last_partitions: dict[int, PartitionState] | None = None
         self._open_error = ""
+        self._next_log_s = 0.0
+        self.opening = ""  # what is done before the store can be used; empty once it is open
         self.records = 0
 
     def set_target(self, partitions: frozenset[int]) -> None:
@@ -76,8 +82,8 @@ class VersionFollower(threading.Thread):
         with self._follower_lock:
             return self._last_partitions if self._follower is None else self._follower.partitions()
 
-    def observe_ends(self, ends: Mapping[int, int], read_at: float) -> None:
-        """Note the changelog's end offsets as they were when asked for at `read_at` (Unix time in seconds)."""
+    def observe_ends(self, ends: Mapping[int, int], read_at: Moment) -> None:
+        """Note the changelog's end offsets as they were when asked for at `read_at`."""
         with self._follower_lock:
             if self._follower is not None:
                 self._follower.observe_ends(ends, read_at)
@@ -119,7 +125,8 @@ class VersionFollower(threading.Thread):
         """Follow; while the store cannot be opened or written, keep its records and try again."""
         while not self._stopping.is_set():
             try:
-                self._follow_once()
+                with suppress(FollowingStoppedError):
+                    self._follow_once()
             except StoreWriteError as error:
                 self._open_error = str(error)
                 log.warning("%s", error)
@@ -134,8 +141,9 @@ class VersionFollower(threading.Thread):
             reference.partition_count,
             reference.binding,
             may_create=not self._previously_ready,
+            while_checking=self._note_opening,
         )
-        self._open_error = ""
+        self._open_error = self.opening = ""
         is_complete = False
         try:
             with suppress(FollowingStoppedError):
@@ -145,9 +153,17 @@ class VersionFollower(threading.Thread):
             if is_complete:
                 self._directory.close_writer(store, reference.model, reference.number)
             else:
-                store.close(sync=False)
-                # An error that Python has raised is not one for which the store is to blame.
-                self._directory.reset_attempts(reference.model, reference.number)
+                self._directory.abandon_writer(store, reference.model, reference.number)
+
+    def _note_opening(self, progress: str) -> None:
+        """Note the progress of the check before the store is opened; raises FollowingStoppedError to end it."""
+        if self._stopping.is_set():
+            raise FollowingStoppedError(f"Opening the store of {self.name} was stopped.")
+        is_first = not self.opening
+        self.opening = f"its store is checked before it is used ({progress or 'beginning'})"
+        if is_first or time.monotonic() >= self._next_log_s:
+            self._next_log_s = time.monotonic() + OPENING_LOG_INTERVAL_S
+            log.info("%s: %s", self.name, self.opening)
 
     def _follow_into(self, store: StoreWriter) -> None:
         """Follow until `end`; raises the error that stopped it."""
@@ -155,6 +171,7 @@ class VersionFollower(threading.Thread):
         consumer = changelog_consumer(
             self._settings.kafka.bootstrap_servers, self._settings.node.advertised_url
         )
+        check = BackgroundCheck(self._directory, reference.model, reference.number)
         try:
             follower = ChangelogFollower(
                 reference.changelog_topic,
@@ -177,7 +194,9 @@ class VersionFollower(threading.Thread):
                     self.records = store.record_count()
                     if time.monotonic() >= began + STABLE_S:
                         self._directory.reset_attempts(reference.model, reference.number)
+                    check.step()
         finally:
+            check.stop()
             self._detach()
             consumer.close()
 
@@ -196,6 +215,6 @@ class VersionFollower(threading.Thread):
             if self._follower is not None:
                 self._last_partitions = self._follower.partitions()
                 self._previously_ready = {
-                    p: state.confirmed_at for p, state in self._last_partitions.items() if state.is_ready
+                    p: state.confirmed for p, state in self._last_partitions.items() if state.is_ready
                 }
                 self._follower = None

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from include.boot_clock import Moment
 from include.versions.version_record import Stage
 from query_api.cluster.cluster_observer import ClusterView
 from query_api.errors import StoreUnusableError
@@ -41,7 +42,7 @@ class FollowerThread(FollowerStatus, Protocol):
     def set_target(self, partitions: frozenset[int]) -> None:
         """Set the partitions to follow."""
 
-    def observe_ends(self, ends: Mapping[int, int], read_at: float) -> None:
+    def observe_ends(self, ends: Mapping[int, int], read_at: Moment) -> None:
         """Note the changelog's end offsets as they were when asked for at `read_at`."""
 
     def end(self, *, discard: bool = False) -> None:

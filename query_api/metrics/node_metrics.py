@@ -3,7 +3,6 @@
 PROMETHEUS_MULTIPROC_DIR, a directory that the workers share, must be set before this module is imported (server.py sets it).
 """
 
-import time
 from collections.abc import Iterable
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest, multiprocess
@@ -90,8 +89,7 @@ def _ages(state: NodeState) -> Iterable[Metric]:
         for version in model.versions.values():
             labels = [model.name, str(version.number)]
             writable.add_metric(labels, float(not version.write_error))
-            still_s = 0.0 if version.still_since is None else time.time() - version.still_since
-            still.add_metric(labels, still_s)
+            still.add_metric(labels, version.still_s())
             for number, partition in version.partitions.items():
                 if partition.is_ready:
                     age.add_metric([*labels, str(number)], partition.lag_ms() / 1000)

@@ -7,9 +7,11 @@ positions and schemas visible together. Keys are ordered as bytes. A backend is 
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+from include.boot_clock import Moment, age_s, boot_id
 from include.position import Offsets
 
 
@@ -86,11 +88,27 @@ class ChangelogPosition:
     next_offset: the first changelog offset that has not been read.
     as_of: Unix time in seconds at which the partition was last known to have been read up to this position.
     folded: source partition -> the offset after the newest source offset in the state records read.
+    boot_id, as_of_boot_s: `as_of` by the boot clock, and the boot of the machine; empty in a store of an earlier release.
     """
 
     next_offset: int
     as_of: float
     folded: Offsets = field(default_factory=Offsets)
+    boot_id: str = ""
+    as_of_boot_s: float = 0.0
+
+    @classmethod
+    def at(cls, next_offset: int, as_of: Moment, folded: Offsets | None = None) -> "ChangelogPosition":
+        """Return a position that was current at a moment of this boot."""
+        return cls(next_offset, as_of.unix_s, folded or Offsets(), boot_id(), as_of.boot_s)
+
+    def confirmed(self, as_of: Moment) -> "ChangelogPosition":
+        """Return the same position, which was still current at a later moment."""
+        return ChangelogPosition.at(self.next_offset, as_of, self.folded)
+
+    def age_s(self) -> float:
+        """Return the seconds since `as_of`; after a restart of the machine, as far as the wall clock can tell."""
+        return age_s(self.as_of, self.as_of_boot_s if self.boot_id == boot_id() else None)
 
 
 @dataclass(frozen=True)
@@ -194,6 +212,58 @@ class StoreWriter(Protocol):
         """Close the store; with `sync`, all of its data on disk is complete afterwards."""
 
 
+class CheckExtent(StrEnum):
+    """How much of a store a check reads.
+
+    OPENING: a bounded part, without which the store cannot be opened; takes a moment, whatever the store's size.
+    EVERYTHING: every record of a store that no process writes.
+    IN_USE: every record while a process writes the store; at low priority.
+    """
+
+    OPENING = "opening"
+    EVERYTHING = "everything"
+    IN_USE = "in-use"
+
+
+class StoreCheck(Protocol):
+    """A check of a store that has begun, and goes on beside the caller until it is over or stopped."""
+
+    @property
+    def progress(self) -> str:
+        """How many records were read; empty before the first ones."""
+
+    def wait(self, timeout_s: float) -> bool:
+        """Wait until the check is over, and return whether it is."""
+
+    def finding(self) -> str | None:
+        """Return why the store cannot be used, or None, after waiting until the check is over.
+
+        Raises StoreWriteError when the store could not be checked, which says nothing about its content.
+        """
+
+    def stop(self) -> None:
+        """End the check without a result; does nothing when it is over."""
+
+
+@dataclass(frozen=True)
+class Unusable:
+    """A StoreCheck that was over at once, with this reason."""
+
+    reason: str
+    progress: str = ""
+
+    def wait(self, timeout_s: float) -> bool:  # noqa: ARG002 - there is nothing to wait for
+        """Return that the check is over."""
+        return True
+
+    def finding(self) -> str:
+        """Return the reason."""
+        return self.reason
+
+    def stop(self) -> None:
+        """Do nothing."""
+
+
 class StoreBackend(Protocol):
     """One kind of store. `path` is a store's directory; the backend creates the files in it, the caller removes it."""
 
@@ -204,10 +274,10 @@ class StoreBackend(Protocol):
     def exists(self, path: Path) -> bool:
         """Whether the directory contains this backend's files; false for another backend's store."""
 
-    def damage(self, path: Path) -> str | None:
-        """Return why the store in an existing directory cannot be used, or None.
+    def begin_check(self, path: Path, extent: CheckExtent) -> StoreCheck:
+        """Begin to check the store in an existing directory; it may take as long as reading the store.
 
-        It may read the whole store. No process may have the store open for writing.
+        Except for IN_USE, no process may have the store open for writing. Raises StoreWriteError when it cannot begin now.
         """
 
     def open_writer(self, path: Path, partitions: int) -> StoreWriter:

@@ -8,6 +8,7 @@
 
 import shutil
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from include.files import NO_SPACE, FileLock, holder_of, write_atomically
@@ -18,13 +19,17 @@ from query_api.errors import (
     StoreUnusableError,
     StoreWriteError,
 )
-from query_api.store.base import Binding, StoreBackend, StoreReader, StoreWriter
+from query_api.store.base import Binding, CheckExtent, StoreBackend, StoreCheck, StoreReader, StoreWriter
 from query_api.store.marker import StoreMarker, read_marker, write_error, write_marker
 
 LOCK_FILE = "writer.lock"
 DAMAGED_FILE = "damaged"
 # A store whose writer was killed this many times in a row, soon after it had opened the store, is replaced.
 MAX_ATTEMPTS = 3
+# A store that was opened this many times in a row, and whose writer was killed each time before all records were checked, is
+# checked before it is opened again: damage may be what kills its writer.
+MAX_UNCHECKED = 3
+CHECK_POLL_S = 0.5
 
 
 class StoreDirectory:
@@ -65,24 +70,43 @@ class StoreDirectory:
         return sorted(found)
 
     def open_writer(
-        self, model: str, version: int, partitions: int, binding: Binding | None, *, may_create: bool = True
+        self,
+        model: str,
+        version: int,
+        partitions: int,
+        binding: Binding | None,
+        *,
+        may_create: bool = True,
+        while_checking: Callable[[str], None] = lambda _: None,
     ) -> StoreWriter:
         """Open a version's store for writing; creates an empty one if it does not exist.
 
+        A store that was open or closed since the machine started is opened at once: a killed process damages nothing, and
+        `begin_check` finds other damage while the store is in use. Otherwise all records are checked first, which takes as long as
+        it takes.
+
         binding: the changelog that the store must have been filled from; None (Kafka is unavailable): not checked.
         may_create: False while HTTP workers assume that the store is complete, so that an empty one would be wrong.
+        while_checking: called twice a second with the progress while the store is checked; an error of it ends the check.
         Raises StoreUnusableError when the store is damaged, missing, or was filled from another changelog: the caller
         discards it once no worker uses it. Raises StoreWriteError when it cannot be opened now, for example because the disk
         is full: the caller tries again.
         """
         path = self.path(model, version)
-        finding = self._finding(path) if _is_store(path) or may_create else "it does not exist"
+        before, is_checked = read_marker(path), True
+        if _is_store(path):
+            extent = _extent(before)
+            is_checked = extent is CheckExtent.EVERYTHING
+            finding = _finding(path, before) or _finding_of(
+                self._backend.begin_check(path, extent), while_checking
+            )
+        else:
+            finding = None if may_create else "it does not exist"
         if finding:
             raise StoreUnusableError.because(path, finding)
-        before = read_marker(path)
         try:
             path.mkdir(parents=True, exist_ok=True)
-            write_marker(path, before.opened())
+            write_marker(path, before.opened(is_checked=is_checked))
             store = self._backend.open_writer(path, partitions)
         except OSError as error:
             raise write_error(path, error) from error
@@ -108,29 +132,36 @@ class StoreDirectory:
             )
         store.bind(binding)
 
-    def _finding(self, path: Path) -> str | None:
-        """Return why the store at `path` must not be used, or None."""
-        if not _is_store(path):
-            return None
-        if (path / DAMAGED_FILE).exists():
-            return f"a reader found damage: {(path / DAMAGED_FILE).read_text()}"
-        marker = read_marker(path)
-        if marker.attempts >= MAX_ATTEMPTS:
-            return f"its writer died {MAX_ATTEMPTS} times in a row"
-        if not marker.survived:
-            return "the machine restarted while it was open for writing"
-        return self._backend.damage(path)
-
     @staticmethod
     def _uncount(path: Path) -> None:
-        """Reset the count of attempts: the writer is alive, so the store has not killed it."""
+        """Reset the counts: the writer was not killed."""
+        marker = read_marker(path)
+        if marker.attempts or marker.unchecked:
+            write_marker(path, marker.not_killed())
+
+    def reset_attempts(self, model: str, version: int) -> None:
+        """Reset the count of consecutive crashes: the store has worked for a while. Raises StoreWriteError."""
+        path = self.path(model, version)
         marker = read_marker(path)
         if marker.attempts:
             write_marker(path, marker.without_attempts())
 
-    def reset_attempts(self, model: str, version: int) -> None:
-        """Reset the count of consecutive crashes: the store has worked for a while. Raises StoreWriteError."""
+    def abandon_writer(self, store: StoreWriter, model: str, version: int) -> None:
+        """Close a store whose data on disk need not be complete; raises StoreWriteError."""
+        store.close(sync=False)
         self._uncount(self.path(model, version))
+
+    def begin_check(self, model: str, version: int) -> StoreCheck | None:
+        """Begin to check all records of a version's store, which is in use; None: that was done. Raises StoreWriteError."""
+        path = self.path(model, version)
+        if not read_marker(path).unchecked:
+            return None
+        return self._backend.begin_check(path, CheckExtent.IN_USE)
+
+    def note_checked(self, model: str, version: int) -> None:
+        """Record that all records of a store were checked since it was opened; raises StoreWriteError."""
+        path = self.path(model, version)
+        write_marker(path, read_marker(path).checked())
 
     def close_writer(self, store: StoreWriter, model: str, version: int) -> None:
         """Close a store and record that it is complete; raises StoreWriteError."""
@@ -180,3 +211,30 @@ class StoreDirectory:
 def _is_store(path: Path) -> bool:
     """Whether a store's directory has any file; without one, its creation has failed on a full disk."""
     return path.is_dir() and any(path.iterdir())
+
+
+def _finding(path: Path, marker: StoreMarker) -> str | None:
+    """Return why the store at `path` must not be used, whatever its content; or None."""
+    if (path / DAMAGED_FILE).exists():
+        return f"a reader found damage: {(path / DAMAGED_FILE).read_text()}"
+    if marker.attempts >= MAX_ATTEMPTS:
+        return f"its writer died {MAX_ATTEMPTS} times in a row"
+    if not marker.survived:
+        return "the machine restarted while it was open for writing"
+    return None
+
+
+def _extent(marker: StoreMarker) -> CheckExtent:
+    """Return what must be checked before a store is opened."""
+    is_quick = marker.is_of_this_boot and marker.unchecked < MAX_UNCHECKED
+    return CheckExtent.OPENING if is_quick else CheckExtent.EVERYTHING
+
+
+def _finding_of(check: StoreCheck, while_checking: Callable[[str], None]) -> str | None:
+    """Wait for a check, and return why the store cannot be used, or None."""
+    try:
+        while not check.wait(CHECK_POLL_S):
+            while_checking(check.progress)
+        return check.finding()
+    finally:
+        check.stop()

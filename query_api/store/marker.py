@@ -5,10 +5,10 @@ import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from include.boot_clock import boot_id
 from include.files import NO_SPACE, write_without_space
 from query_api.errors import StoreFullError, StoreWriteError
 
-BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 FILE_NAME = "incarnation"
 # Longer than any content, so that each new content fits into the file on a full disk, and less than a disk's sector.
 RESERVE_BYTES = 128
@@ -16,25 +16,33 @@ RESERVE_BYTES = 128
 
 @dataclass(frozen=True)
 class StoreMarker:
-    """The content of the file: `<boot id> <open or closed> <attempts>`.
+    """The content of the file: `<boot id> <open or closed> <attempts> <unchecked>`.
 
     boot_id: of the machine when the store was opened or closed; empty when there is no marker.
     attempts: consecutive times that the store was opened, and the process that had it open was killed before it had used the
         store for a while.
+    unchecked: consecutive times that the store was opened before all of its records were checked.
     """
 
     boot_id: str = ""
     is_closed: bool = False
     attempts: int = 0
+    unchecked: int = 0
 
     @property
     def survived(self) -> bool:
         """Whether everything that was written is on disk: the store was closed, or the machine has not restarted since."""
-        return self.is_closed or self.boot_id == boot_id()
+        return self.is_closed or self.is_of_this_boot
 
-    def opened(self) -> "StoreMarker":
-        """Return the marker of the store while it is open."""
-        return StoreMarker(boot_id(), is_closed=False, attempts=self.attempts + 1)
+    @property
+    def is_of_this_boot(self) -> bool:
+        """Whether the machine has not restarted since the store was opened or closed."""
+        return self.boot_id == boot_id()
+
+    def opened(self, *, is_checked: bool) -> "StoreMarker":
+        """Return the marker of the store while it is open; `is_checked`: all of its records were just checked."""
+        unchecked = 0 if is_checked else self.unchecked + 1
+        return StoreMarker(boot_id(), attempts=self.attempts + 1, unchecked=unchecked)
 
     def closed(self) -> "StoreMarker":
         """Return the marker of the store after its writer has closed it."""
@@ -44,25 +52,32 @@ class StoreMarker:
         """Return the marker of a store that has not harmed its writer."""
         return replace(self, attempts=0)
 
+    def not_killed(self) -> "StoreMarker":
+        """Return the marker of a store that its writer has given up: neither count says anything about the store."""
+        return replace(self, attempts=0, unchecked=0)
 
-def boot_id() -> str:
-    """Return the id of the machine's current boot."""
-    return _read(BOOT_ID).strip() or "unknown"
+    def checked(self) -> "StoreMarker":
+        """Return the marker of a store whose records were all checked while it was open."""
+        return replace(self, unchecked=0)
 
 
 def read_marker(store: Path) -> StoreMarker:
     """Return the marker of the store at this directory."""
-    words = _read(store / FILE_NAME).split()
+    try:
+        words = (store / FILE_NAME).read_text().split()
+    except OSError:
+        return StoreMarker()
     if len(words) < 2:  # noqa: PLR2004 - boot id and ending
         return StoreMarker()
-    attempts = words[2] if len(words) > 2 else ""  # noqa: PLR2004 - not in the marker of an older version
-    return StoreMarker(words[0], words[1] == "closed", int(attempts) if attempts.isdigit() else 0)
+    # The counts are not in the marker of an older version.
+    attempts, unchecked = (int(word) if word.isdigit() else 0 for word in [*words[2:], "", ""][:2])
+    return StoreMarker(words[0], words[1] == "closed", attempts, unchecked)
 
 
 def write_marker(store: Path, marker: StoreMarker) -> None:
     """Replace the marker; a full disk has no space only for the first one. Raises StoreFullError or StoreWriteError."""
     ending = "closed" if marker.is_closed else "open"
-    content = f"{marker.boot_id} {ending} {marker.attempts}\n".encode()
+    content = f"{marker.boot_id} {ending} {marker.attempts} {marker.unchecked}\n".encode()
     try:
         store.stat()  # writing would create the directory again
         write_without_space(store / FILE_NAME, content, reserve=RESERVE_BYTES)
@@ -75,10 +90,3 @@ def write_error(store: Path, error: OSError) -> StoreWriteError:
     reason = os.strerror(error.errno or errno.EIO)
     kind = StoreFullError if error.errno in NO_SPACE else StoreWriteError
     return kind.at(store, reason)
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text()
-    except OSError:
-        return ""

@@ -18,6 +18,7 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryListener,
 )
 
+from include.boot_clock import boot_id, boot_s
 from include.kafka.topics import PROGRESS_TOPIC
 from spark_jobs.streaming.supervised_query import SupervisedQuery
 
@@ -135,5 +136,7 @@ class ProgressPublisher:
             "driver_pid": os.getpid(),
             "master": self._master,
             "at": datetime.now(UTC).isoformat(),
+            "boot_id": boot_id(),
+            "at_boot_s": boot_s(),
             "last_batch": asdict(batch),
         }

@@ -13,8 +13,8 @@ import psutil
 
 from include.errors import FoldlakeError
 from include.parent_death import die_with_parent
+from include.priority import lower_priority
 from include.settings import Settings
-from stack.launchers.priority import lower_priority
 from stack.launchers.spark_submit import launcher_pid, master_of, spark_home, submit_environment
 from stack.tools import Tools
 

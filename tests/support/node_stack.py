@@ -5,12 +5,13 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Self
 
 import httpx
@@ -207,11 +208,19 @@ def node_stack(
 class ExtraNode:
     """A node in addition to those of the stack, without a supervisor: a killed process is not restarted.
 
-    checkout: the directory with the node's code. overrides: settings of this node only, by variable, for example `node_max_age_s`.
+    checkout: the directory with the node's code. environment: further variables of its processes. python_path: where they look for
+    modules first. overrides: settings of this node only, by variable, for example `node_max_age_s`.
     """
 
     def __init__(
-        self, settings: Settings, name: str, port: int, checkout: Path = CHECKOUT, **overrides: object
+        self,
+        settings: Settings,
+        name: str,
+        port: int,
+        checkout: Path = CHECKOUT,
+        environment: Mapping[str, str] = MappingProxyType({}),
+        python_path: Path | None = None,
+        **overrides: object,
     ) -> None:
         self.port = port
         self.url = f"http://127.0.0.1:{port}"
@@ -220,7 +229,8 @@ class ExtraNode:
         self._environment = {
             **os.environ,
             **settings_environment(settings.changed(node_name=name, node_port=port, **overrides)),
-            "PYTHONPATH": str(checkout),
+            "PYTHONPATH": os.pathsep.join(str(path) for path in (python_path, checkout) if path is not None),
+            **environment,
         }
         # How often each process was started.
         self.starts = {"materializer": 0, "server": 0}
@@ -257,6 +267,10 @@ class ExtraNode:
             process.send_signal(number)
             process.wait(DEADLINE_S)
             self._processes[part] = self._start(part)
+
+    def send(self, part: str, number: signal.Signals) -> None:
+        """Send a signal to a process."""
+        self._processes[part].send_signal(number)
 
     def kill(self) -> None:
         """Kill both processes with -9; the server's workers exit with it."""

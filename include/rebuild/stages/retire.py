@@ -1,19 +1,24 @@
 """The stage `retire`: retires the replaced version when its grace time has ended."""
 
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 
 from include.rebuild.stage import DelayedAction, PlanStage, PlanStart, StageRun
 
 
 def _due_at(run: StageRun) -> datetime | None:
     """Return the end of the grace time; None when nothing was replaced, or the version is live again or retired."""
+    from include.rebuild.grace_time import grace_left_s
     from include.rebuild.retirement import previous_version
 
     number = run.results["promote"]
     if number is None:
         return None
     version = previous_version(run.settings.kafka.bootstrap_servers, run.read_model, int(number))
-    return None if version is None else datetime.fromisoformat(version.retire_after)
+    if version is None:
+        return None
+    left_s = grace_left_s(run.settings.home, run.read_model, version)
+    # The wall clock only says when to ask again: the version is due when no time is left.
+    return datetime.now(UTC) + timedelta(seconds=left_s)
 
 
 def _retire(run: StageRun) -> None:

@@ -3,7 +3,9 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from query_api.store.lmdb import integrity, layout
+from query_api.store.base import CheckExtent, StoreCheck, Unusable
+from query_api.store.lmdb import layout
+from query_api.store.lmdb.integrity import ReadCheck
 from query_api.store.lmdb.reader import LmdbReader
 from query_api.store.lmdb.writer import LmdbWriter
 
@@ -28,9 +30,9 @@ class LmdbBackend:
         """Whether the data file exists."""
         return (path / layout.DATA_FILE).exists()
 
-    def damage(self, path: Path) -> str | None:
-        """Read the whole store, and return the first damage found, or None."""
-        return integrity.damage(path) if self.exists(path) else "its data file is missing"
+    def begin_check(self, path: Path, extent: CheckExtent) -> StoreCheck:
+        """Begin to read the store in a child process; raises StoreWriteError when that cannot be started."""
+        return ReadCheck(path, extent) if self.exists(path) else Unusable("its data file is missing")
 
     def open_writer(self, path: Path, partitions: int) -> LmdbWriter:
         """Open the store for writing, and create it if it does not exist; raises StoreDamagedError."""

@@ -94,14 +94,17 @@ def dump_position(position: ChangelogPosition) -> bytes:
         "as_of": position.as_of,
         "folded": position.folded.newest(),
     }
-    return json.dumps(fields).encode()
+    boot = {"boot_id": position.boot_id, "as_of_boot_s": position.as_of_boot_s} if position.boot_id else {}
+    return json.dumps(fields | boot).encode()
 
 
 def load_position(stored: bytes) -> ChangelogPosition:
     """Deserialize a position; raises ValueError for invalid bytes."""
     fields = json.loads(stored)
     folded = Offsets.from_newest_json(fields["folded"])
-    return ChangelogPosition(fields["next_offset"], fields["as_of"], folded)
+    # The fields of the boot clock are not in a store of an earlier release.
+    boot = (fields.get("boot_id", ""), fields.get("as_of_boot_s", 0.0))
+    return ChangelogPosition(fields["next_offset"], fields["as_of"], folded, *boot)
 
 
 def dump_binding(binding: Binding) -> bytes:

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from query_api.store.base import CheckExtent, StoreCheck, Unusable
 from query_api.store.memory.reader import MemoryReader
 from query_api.store.memory.records import MAX_KEY_BYTES, Records
 from query_api.store.memory.server import SOCKET_FILE, RecordServer
@@ -26,9 +27,9 @@ class MemoryBackend:
         """Whether the store's socket exists."""
         return (path / SOCKET_FILE).exists()
 
-    def damage(self, path: Path) -> str:  # noqa: ARG002 - holds for every directory left by an earlier process
-        """Always return damage: a store does not outlive its writer, so an existing directory is never usable."""
-        return "its records were in the memory of an earlier process"
+    def begin_check(self, path: Path, extent: CheckExtent) -> StoreCheck:  # noqa: ARG002 - the same for all of them
+        """Return that the store cannot be used: it does not outlive its writer."""
+        return Unusable("its records were in the memory of an earlier process")
 
     def open_writer(self, path: Path, partitions: int) -> MemoryWriter:
         """Create an empty store, and serve it to readers."""

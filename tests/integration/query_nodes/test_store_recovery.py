@@ -118,6 +118,13 @@ def test_record_damaged_under_a_running_node_is_never_answered(nodes: NodeStack)
     nodes.wait_until_exact()
 
 
+def test_record_damaged_while_its_node_is_down_is_found_without_a_lookup(nodes: NodeStack) -> None:
+    with is_rebuilt(nodes, "node-1"):
+        os.kill(nodes.pid("node-1-materializer"), 9)
+        scratch(nodes.store("node-1"), "customer 9/é")
+    nodes.wait_until_exact()
+
+
 def test_record_with_fewer_events_is_ignored(nodes: NodeStack) -> None:
     nodes.put("replayed", Decimal("1.00"))
     nodes.put("replayed", Decimal("2.00"))

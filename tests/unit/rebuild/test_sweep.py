@@ -1,7 +1,7 @@
 """The sweep continues past a version that cannot be cleaned up, and names it at the end."""
 
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -48,7 +48,7 @@ def test_locked_version_does_not_block_the_others(
         retired.append(f"{read_model} v{number}")
 
     monkeypatch.setattr(retirement, "retire_version", retire)
-    sweep: Callable[[], list[str]] = lambda: retirement.sweep(settings, has_ended, NOW + timedelta(hours=1))  # noqa: E731
+    sweep: Callable[[], list[str]] = lambda: retirement.sweep(settings, has_ended)  # noqa: E731
 
     with pytest.raises(
         CleanUpIncompleteError,

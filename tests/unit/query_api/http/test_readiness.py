@@ -20,10 +20,19 @@ def state(
     waiting_for: str = "",
     still_since: float | None = None,
     write_error: str = "",
+    opening: str = "",
 ) -> NodeState:
     """Return the state of a node with one partition of one version."""
     partition = PartitionState(is_ready=is_ready, confirmed_at=time.time() - confirmed_s_ago)
-    live = VersionState(1, "live", "t", {0: partition}, still_since=still_since, write_error=write_error)
+    live = VersionState(
+        1,
+        "live",
+        "t",
+        {0: partition},
+        still_since=still_since,
+        write_error=write_error,
+        opening=opening,
+    )
     model = ModelState("m", "source", 1, 1, 1, {1: live}, frozenset({0}), owners={0: "http://a"})
     return NodeState("a", "http://a", written_at=time.time(), waiting_for=waiting_for, models={"m": model})
 
@@ -39,6 +48,7 @@ def test_current_node_is_ready() -> None:
         (lambda: replace(state(), written_at=time.time() - 100), "has not updated its state for 100 s"),
         (lambda: replace(state(), models={}), "has no read model yet"),
         (lambda: state(is_ready=False), "still being read"),
+        (lambda: state(is_ready=False, opening="its store is checked"), "m v1: its store is checked."),
         (
             lambda: state(confirmed_s_ago=61),
             "last confirmed 61 s ago; the limit is 60 s (FOLDLAKE_NODE_MAX_AGE_S).",

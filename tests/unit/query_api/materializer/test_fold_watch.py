@@ -1,11 +1,10 @@
 """Folds stand still when events wait, none is folded, and nothing explains why they need no fold."""
 
-import time
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import pytest
 
+from include import boot_clock
 from include.position import Offsets
 from include.stream.query_reports import FRESH_S, QueryStatus
 from query_api.materializer import fold_watch
@@ -21,11 +20,7 @@ class Clock:
 
     now_s: float = 1000.0
 
-    def monotonic(self) -> float:
-        """Return the time."""
-        return self.now_s
-
-    def time(self) -> float:
+    def boot_s(self) -> float:
         """Return the time."""
         return self.now_s
 
@@ -46,11 +41,11 @@ class Kafka:
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[Clock]:
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(fold_watch, "time", clock)
-    yield clock
-    assert time.monotonic() != clock.now_s
+    monkeypatch.setattr(fold_watch, "boot_s", clock.boot_s)
+    monkeypatch.setattr(boot_clock, "boot_s", clock.boot_s)
+    return clock
 
 
 @dataclass
@@ -70,7 +65,7 @@ class Watched:
         for _ in range(seconds):
             self.clock.now_s += 1.0
             since = self._watch.still_since(KEY, "balance", {0: folded}, {0: end})
-        return since
+        return None if since is None else since.boot_s
 
 
 @pytest.fixture

@@ -2,33 +2,40 @@
 
 from dataclasses import replace
 
+from include.boot_clock import Moment
 from query_api.materializer.followed_partition import FollowedPartition
 from query_api.store.base import ChangelogPosition
 
 
+def at(boot_s: float) -> Moment:
+    """Return a moment; the wall clock is set back by 500 s at 150 s."""
+    return Moment(boot_s, boot_s if boot_s < 150.0 else boot_s - 500.0)
+
+
 def partition_at(next_offset: int) -> FollowedPartition:
-    return FollowedPartition(ChangelogPosition(next_offset, 0.0), is_ready=True, confirmed_at=100.0)
+    return FollowedPartition(ChangelogPosition(next_offset, 0.0), is_ready=True, confirmed_at=at(100.0))
 
 
 def read_up_to(partition: FollowedPartition, next_offset: int) -> float:
-    """Advance the position, and return when the end was last confirmed."""
+    """Advance the position, and return when the end was last confirmed, by the boot clock."""
     partition.position = replace(partition.position, next_offset=next_offset)
-    return partition.state(0, next_offset).confirmed_at
+    return partition.state(0, next_offset).confirmed.boot_s
 
 
 def test_end_that_the_position_has_reached_is_confirmed_at_once() -> None:
     partition = partition_at(5)
 
-    partition.observe_end(5, 200.0)
+    partition.observe_end(5, at(200.0))
 
     state = partition.state(0, 5)
-    assert (state.confirmed_at, state.as_of) == (200.0, 200.0)
+    assert (state.confirmed_boot_s, state.as_of_boot_s) == (200.0, 200.0)
+    assert (state.confirmed_at, state.as_of) == (-300.0, -300.0), "what the wall clock showed"
 
 
 def test_end_that_is_ahead_is_confirmed_when_it_is_reached_as_of_its_read() -> None:
     partition = partition_at(5)
 
-    partition.observe_end(7, 200.0)
+    partition.observe_end(7, at(200.0))
 
     assert read_up_to(partition, 6) == 100.0
     assert read_up_to(partition, 7) == 200.0
@@ -37,21 +44,21 @@ def test_end_that_is_ahead_is_confirmed_when_it_is_reached_as_of_its_read() -> N
 def test_under_continuous_writes_the_first_end_that_is_ahead_counts() -> None:
     partition = partition_at(5)
 
-    partition.observe_end(7, 200.0)
-    partition.observe_end(9, 201.0)
+    partition.observe_end(7, at(200.0))
+    partition.observe_end(9, at(201.0))
 
     assert read_up_to(partition, 8) == 200.0
-    partition.observe_end(9, 202.0)
+    partition.observe_end(9, at(202.0))
     assert read_up_to(partition, 9) == 202.0
 
 
 def test_an_end_that_was_read_earlier_does_not_make_the_answer_older() -> None:
     partition = partition_at(5)
 
-    partition.observe_end(5, 200.0)
-    partition.observe_end(5, 150.0)
+    partition.observe_end(5, at(200.0))
+    partition.observe_end(5, at(150.0))
 
-    assert partition.state(0, 5).confirmed_at == 200.0
+    assert partition.state(0, 5).confirmed == at(200.0)
 
 
 def test_partition_is_ready_at_the_end_that_was_known_first() -> None:

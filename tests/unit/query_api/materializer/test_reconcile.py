@@ -4,6 +4,7 @@ import time
 from dataclasses import dataclass, replace
 from typing import Any
 
+from include.boot_clock import Moment
 from include.nodes.routing_table import RoutingTable
 from include.versions.version_record import Stage, Version, first_version
 from query_api.cluster.cluster_observer import ClusterView, TopicFacts
@@ -40,6 +41,7 @@ class Follower:
     records: int = 3
     bad_records: int = 1
     write_error: str = ""
+    opening: str = ""
 
     def partitions(self) -> dict[int, PartitionState] | None:
         """Return the followed partitions."""
@@ -100,24 +102,33 @@ def test_ends_of_the_source_are_in_the_state() -> None:
 
 
 def test_answers_are_as_old_as_the_standstill_of_their_folds() -> None:
-    held = {p: PartitionState(is_ready=True, confirmed_at=at, as_of=at) for p, at in ((0, 100.0), (1, 50.0))}
+    held = {
+        p: PartitionState(
+            is_ready=True, confirmed_at=unix_s, as_of=unix_s, confirmed_boot_s=boot_s, as_of_boot_s=boot_s
+        )
+        for p, boot_s, unix_s in ((0, 100.0, 3.0), (1, 50.0, 2.0))
+    }
     state = state_of(follower=Follower(held))
 
-    version = with_standstill(state, {("balance", 1): 80.0}).models["balance"].versions[1]
+    version = with_standstill(state, {("balance", 1): Moment(80.0, 9.0)}).models["balance"].versions[1]
 
-    assert version.still_since == 80.0
-    assert {p: s.as_of for p, s in version.partitions.items()} == {0: 80.0, 1: 50.0}
-    assert {p: s.confirmed_at for p, s in version.partitions.items()} == {0: 100.0, 1: 50.0}
-    assert with_standstill(state, {("balance", 2): 80.0}) == state
+    assert (version.still_since, version.still_since_boot_s) == (9.0, 80.0)
+    assert {p: (s.as_of_boot_s, s.as_of) for p, s in version.partitions.items()} == {
+        0: (80.0, 9.0),
+        1: (50.0, 2.0),
+    }
+    assert {p: s.confirmed_boot_s for p, s in version.partitions.items()} == {0: 100.0, 1: 50.0}
+    assert with_standstill(state, {("balance", 2): Moment(80.0, 9.0)}) == state
 
 
 def test_store_that_cannot_be_written_is_in_the_state_while_it_is_opened_too() -> None:
     before = state_with({0: PartitionState(is_ready=True)})
 
-    opening = state_of(previous=before, follower=Follower(None, write_error="full"))
+    opening = state_of(previous=before, follower=Follower(None, write_error="full", opening="checked"))
 
     version = opening.models["balance"].versions[1]
-    assert (version.write_error, version.partitions) == ("full", {0: PartitionState(is_ready=True)})
+    assert (version.write_error, version.opening) == ("full", "checked")
+    assert version.partitions == {0: PartitionState(is_ready=True)}
 
 
 def state_with(held: dict[int, PartitionState], **fields: Any) -> NodeState:  # noqa: ANN401 - a state's own fields

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from include.boot_clock import Moment
 from include.versions.version_record import Stage, Version, first_version
 from query_api.cluster.cluster_observer import ClusterView, TopicFacts
 from query_api.cluster.node_state import PartitionState
@@ -31,6 +32,7 @@ class Thread:
     records: int = 0
     bad_records: int = 0
     write_error: str = ""
+    opening: str = ""
     is_ready: bool = True
     is_running: bool = True
     ended_with_discard: bool | None = None
@@ -42,7 +44,7 @@ class Thread:
     def set_target(self, partitions: frozenset[int]) -> None:
         """Accept any partitions."""
 
-    def observe_ends(self, ends: Mapping[int, int], read_at: float) -> None:
+    def observe_ends(self, ends: Mapping[int, int], read_at: Moment) -> None:
         """Accept any ends."""
 
     def end(self, *, discard: bool = False) -> None:

@@ -177,6 +177,6 @@ def test_marker_is_replaced_on_a_full_disk(disk: SmallDisk) -> None:
     write_marker(disk.path, StoreMarker().closed())
     disk.fill()
 
-    write_marker(disk.path, StoreMarker().opened())
+    write_marker(disk.path, StoreMarker().opened(is_checked=True))
 
-    assert read_marker(disk.path) == StoreMarker().opened()
+    assert read_marker(disk.path) == StoreMarker().opened(is_checked=True)

@@ -11,9 +11,9 @@ import pytest
 
 from include.position import Offsets
 from query_api.errors import StoreDamagedError
-from query_api.store.base import Binding, Change, ChangelogPosition, StoredRecord
+from query_api.store.base import Binding, Change, ChangelogPosition, CheckExtent, StoredRecord
 from query_api.store.lmdb.backend import LmdbBackend
-from query_api.store.lmdb.read_check import read_everything
+from query_api.store.lmdb.read_check import StoreChecker
 from query_api.store.lmdb.writer import LmdbWriter
 from tests.unit.query_api.store.store_process import PARTITIONS, remote_reader
 
@@ -32,6 +32,10 @@ DATABASES = {
 }
 
 
+def damage(path: Path, extent: CheckExtent = CheckExtent.EVERYTHING) -> str | None:
+    return BACKEND.begin_check(path, extent).finding()
+
+
 @pytest.fixture
 def writer(path: Path) -> LmdbWriter:
     return BACKEND.open_writer(path, PARTITIONS)
@@ -46,7 +50,7 @@ def test_store_in_the_documented_format_is_opened_and_continued(path: Path) -> N
                 for key, stored in entries.items():
                     transaction.put(key, stored)
 
-    assert (BACKEND.exists(path), BACKEND.damage(path)) == (True, None)
+    assert (BACKEND.exists(path), damage(path)) == (True, None)
     writer = BACKEND.open_writer(path, PARTITIONS)
     found = (writer.positions(), writer.schemas(), writer.binding(), writer.record_count())
     assert found == ({0: AT}, {9: "{}"}, Binding("c", "t", "i"), 1)
@@ -92,7 +96,7 @@ def test_map_grows_when_it_is_full_and_readers_follow(
 def test_changed_byte_is_found_on_reading_and_by_the_check(writer: LmdbWriter, path: Path) -> None:
     writer.commit({0: [Change(KEY, 1, 0, VALUE)]}, {0: AT}, {1: "{}"})
     writer.close()
-    assert BACKEND.damage(path) is None
+    assert damage(path) is None
     data = (path / "data.mdb").read_bytes()
     (path / "data.mdb").write_bytes(data.replace(VALUE, b"thE value"))
 
@@ -104,16 +108,16 @@ def test_changed_byte_is_found_on_reading_and_by_the_check(writer: LmdbWriter, p
     ):
         with pytest.raises(StoreDamagedError, match="checksum"):
             read()
-    assert "checksum" in (BACKEND.damage(path) or "")
+    assert "checksum" in (damage(path) or "")
 
 
 def test_truncated_file_is_found_without_killing_the_process(writer: LmdbWriter, path: Path) -> None:
     writer.commit({0: [Change(b"%d" % n, 1, n, bytes(500)) for n in range(200)]}, {0: AT}, {})
     writer.close()
-    assert read_everything(path) > 200
+    assert StoreChecker(path, CheckExtent.EVERYTHING).run() > 200
     with (path / "data.mdb").open("r+b") as file:
         file.truncate(5 * 4096)
 
-    assert BACKEND.damage(path) == "its file is shorter than its pages"
+    assert damage(path) == "its file is shorter than its pages"
     with pytest.raises(StoreDamagedError, match="shorter"):
         BACKEND.open_reader(path, PARTITIONS)

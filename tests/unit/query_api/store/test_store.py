@@ -14,6 +14,7 @@ from query_api.store.base import (
     Binding,
     Change,
     ChangelogPosition,
+    CheckExtent,
     KeyRange,
     Sample,
     StoreBackend,
@@ -264,7 +265,7 @@ def test_directory_without_the_stores_own_files_cannot_be_used(backend: StoreBac
     path.mkdir()
     (path / "another backend's file").touch()
 
-    assert backend.damage(path) is not None
+    assert backend.begin_check(path, CheckExtent.OPENING).finding() is not None
 
 
 def test_open_store_exists_and_its_reader_is_not_replaced(

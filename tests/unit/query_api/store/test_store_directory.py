@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from include import boot_clock
 from query_api.errors import StoreLockedError, StoreUnusableError
-from query_api.store import marker
 from query_api.store.base import Binding, Change, ChangelogPosition
 from query_api.store.directory import MAX_ATTEMPTS, StoreDirectory
 from query_api.store.lmdb.backend import LmdbBackend
@@ -86,7 +86,7 @@ def test_store_that_was_open_when_the_machine_restarted_is_replaced(
     assert is_reused(directory), "a killed process loses nothing"
     fill(directory, cleanly=False)
     (tmp_path / "boot_id").write_text("another boot")
-    monkeypatch.setattr(marker, "BOOT_ID", tmp_path / "boot_id")
+    monkeypatch.setattr(boot_clock, "BOOT_ID", tmp_path / "boot_id")
 
     assert not is_reused(directory)
 
@@ -96,7 +96,7 @@ def test_store_closed_before_the_machine_restarted_is_reused(
 ) -> None:
     fill(directory)
     (tmp_path / "boot_id").write_text("another boot")
-    monkeypatch.setattr(marker, "BOOT_ID", tmp_path / "boot_id")
+    monkeypatch.setattr(boot_clock, "BOOT_ID", tmp_path / "boot_id")
 
     assert is_reused(directory)
 

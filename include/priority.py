@@ -1,4 +1,4 @@
-"""Lower scheduling priority for batch jobs."""
+"""Lower scheduling priority for batch jobs and background work. Standard library only."""
 
 import os
 import sys
