@@ -68,7 +68,10 @@ class AirflowSettings(SettingsGroup):
 
 
 class StreamSettings(SettingsGroup):
-    """The stream driver. shuffle_partitions: 0 for as many as the source topic has."""
+    """The stream driver. shuffle_partitions: 0 for as many as the source topic has.
+
+    longest_relaunch_delay_s: the longest pause between two launches of a driver that fails soon after each.
+    """
 
     master: str = ""
     driver_host: str = ""
@@ -78,6 +81,7 @@ class StreamSettings(SettingsGroup):
     catch_up_threshold_events: int = Field(default=20_000, ge=0)
     catch_up_batch_events: int = Field(default=1_000_000, ge=1)
     spare_queries: int = Field(default=2, ge=0)
+    longest_relaunch_delay_s: float = Field(default=300.0, ge=0)
 
 
 class LakeSettings(SettingsGroup):
