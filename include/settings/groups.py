@@ -120,6 +120,18 @@ class RebuildSettings(SettingsGroup):
     hydrate_timeout_s: int = Field(default=1800, ge=10)
 
 
+class RetentionSettings(SettingsGroup):
+    """What the DAG `maintenance` keeps, in hours (0: everything), and how many ended versions of each read model.
+
+    airflow_h: ended runs and logs of Airflow. reports_h: reports of quality checks. quality_results_h: rows of `lake/_quality`.
+    """
+
+    airflow_h: float = Field(default=24.0 * 30, ge=0)
+    reports_h: float = Field(default=24.0 * 90, ge=0)
+    quality_results_h: float = Field(default=24.0 * 365, ge=0)
+    ended_versions: int = Field(default=100, ge=0)
+
+
 class NodeSettings(SettingsGroup):
     """One query node; each of its processes reads the same values.
 

@@ -10,6 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from include.airflow.client import AirflowApi, AirflowUnavailableError, RunState
+from include.airflow.database import database_url
 from include.airflow.login import USER, airflow_api, airflow_home, passwords_path
 from include.airflow.names import SPARK_LAKE_CONNECTION, SPARK_STREAM_CONNECTION, STREAM_DAG
 from include.errors import FoldlakeError
@@ -94,11 +95,6 @@ _RECOVERY = {
     "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "30",
     "AIRFLOW__DAG_PROCESSOR__PARSING_PROCESSES": "1",
 }
-
-
-def database_url(home: Path, airflow: AirflowSettings) -> str:
-    """Return the SQLAlchemy URL of Airflow's database: the setting, or SQLite in Airflow's home."""
-    return airflow.database_url or f"sqlite:///{airflow_home(home) / 'airflow.db'}"
 
 
 def prepare(settings: Settings) -> None:
