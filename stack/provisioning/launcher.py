@@ -182,7 +182,7 @@ def _create_bootstrap(layout: Layout) -> None:
         )
         raise PreparationError(message) from error
     python = layout.python("bootstrap")
-    install = [python, "-m", "pip", "install", "--quiet", "--require-hashes"]
+    install: list[str | Path] = [python, "-m", "pip", "install", "--quiet", "--require-hashes"]
     installed = subprocess.run([*install, "--requirement", REQUIREMENTS["bootstrap"]], check=False)
     if installed.returncode != 0:
         message = "pip cannot install the installer (see above). Check that your pip configuration reaches a package index."
