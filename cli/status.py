@@ -1,6 +1,7 @@
 """`./foldlake status`: every process, and the stream's lag."""
 
 from dataclasses import asdict
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -10,6 +11,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from include.settings import Settings
+    from include.stream.launch_series import LaunchSeries
     from stack.process_status import ProcessStatus
 
 COLORS = {"ready": "green", "not ready": "yellow", "starting": "yellow", "stopped": "dim"}
@@ -21,7 +23,7 @@ HOURS_PER_DAY = 24
 def run(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document, for programs.")] = False,
 ) -> None:
-    """Show every process of the stack, and the stream's lag.
+    """Show every process of the stack, the stream's lag, and since when and why the stream driver fails.
 
     Memory is the resident memory of a process and all its descendants. A query's error is truncated to the terminal's
     width; --json contains the whole text.
@@ -38,18 +40,27 @@ def run(
     from rich.console import Console
 
     from include.settings import Settings
+    from include.stream import launch_series
     from stack.process_status import process_statuses
 
     settings = Settings()
     processes = process_statuses(settings)
     stream = _stream(settings, processes)
+    failed_launches = launch_series.read(settings.home)
     if as_json:
-        document = {"home": str(settings.home), "processes": [asdict(p) for p in processes], "stream": stream}
+        document = {
+            "home": str(settings.home),
+            "processes": [asdict(p) for p in processes],
+            "stream": stream,
+            "failed_launches": None if failed_launches is None else asdict(failed_launches),
+        }
         print(json.dumps(document, indent=2, default=str))
     else:
         console = Console()
         console.print(_process_table(processes))
         console.print(stream_table(stream))
+        if failed_launches is not None:
+            console.print(launch_table(failed_launches, datetime.now(UTC)))
     if any(process.state != "ready" for process in processes):
         raise typer.Exit(1)
 
@@ -109,6 +120,30 @@ def stream_table(stream: dict[str, Any]) -> "Table":
         table.add_row(label, f"[red]not written for {stuck_for}; the folds continue[/red]")
     for query in stream.get("queries", ()):
         table.add_row(f"query {query['query']}", _query_state(query))
+    return table
+
+
+def launch_table(series: "LaunchSeries", now: datetime) -> "Table":
+    """Return two lines on a driver that fails after each launch: since when, how often and when it is launched next; and the error.
+
+    The second is truncated to the terminal's width.
+    """
+    from rich.table import Table
+    from rich.text import Text
+
+    since = datetime.fromisoformat(series.since)
+    times = f"{series.failures} time" + ("s in a row" if series.failures > 1 else "")
+    if series.launched_at:
+        launched = round((now - datetime.fromisoformat(series.launched_at)).total_seconds())
+        then = f"launched again {duration(launched)} ago"
+    else:
+        wait_s = (datetime.fromisoformat(series.next_launch_at) - now).total_seconds()
+        then = f"next launch in {duration(round(wait_s))}" if wait_s > 0 else "next launch now"
+    lasted = duration(round(series.lasted_s(now)))
+    line = f"the driver has failed {times} since {since:%Y-%m-%d %H:%M:%S} UTC ({lasted}); {then}"
+    table = Table.grid()
+    table.add_row(Text(line, style="red"))
+    table.add_row(Text(f"last error: {series.last_error}", no_wrap=True, overflow="ellipsis"))
     return table
 
 

@@ -98,7 +98,13 @@ def check(spark: SparkSession, settings: Settings, request: CheckRequest) -> Che
     )
     report.write_page(settings.home, result)
     try:
-        results.record(spark, settings.lake_root, settings.lake.retention_h, result)
+        results.record(
+            spark,
+            settings.lake_root,
+            settings.lake.retention_h,
+            settings.retention.quality_results_h,
+            result,
+        )
     finally:
         # Alert even when the lake's storage is unavailable.
         if not result.passed:

@@ -15,6 +15,7 @@ REBUILD_DAG = "rebuild"
 ROLLBACK_DAG = "rollback"
 RETIREMENT_DAG = "retirement"
 QUALITY_DAG = "quality"
+MAINTENANCE_DAG = "maintenance"
 # Airflow's connection to Spark for the stream driver: the environment variable AIRFLOW_CONN_STREAM_SPARK defines it.
 SPARK_STREAM_CONNECTION = "stream_spark"
 # The same for the jobs that read and write the lake: AIRFLOW_CONN_LAKE_SPARK.

@@ -2,14 +2,10 @@
 
 import logging
 
-import httpx
-
 from include.quality.check import CheckResult
+from include.webhook import post_alert
 
 LOG = logging.getLogger(__name__)
-# At INFO, httpx logs the URL of every request, and a webhook's URL is a secret.
-logging.getLogger("httpx").setLevel(logging.WARNING)
-TIMEOUT_S = 10.0
 KEYS_IN_ALERT = 20
 
 
@@ -20,8 +16,6 @@ def alert(webhook_url: str, result: CheckResult) -> bool:
     expectations (those that failed: store, expectation, failed) and keys (some of those that failed: place, key).
     """
     LOG.error("%s", result.verdict)
-    if not webhook_url:
-        return True
     body = {
         "text": f"{result.verdict}. Report: {result.report_url}",
         "read_model": result.request.read_model,
@@ -35,10 +29,4 @@ def alert(webhook_url: str, result: CheckResult) -> bool:
         ],
         "keys": [{"place": k.place, "key": k.key} for k in result.failing_keys[:KEYS_IN_ALERT]],
     }
-    try:
-        httpx.post(webhook_url, json=body, timeout=TIMEOUT_S, follow_redirects=True).raise_for_status()
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
-        # The failure itself is also in the log, in the table and in the task's state.
-        LOG.error("the alert could not be delivered to FOLDLAKE_ALERT_WEBHOOK_URL: %s", error)  # noqa: TRY400
-        return False
-    return True
+    return post_alert(webhook_url, body)

@@ -12,6 +12,7 @@ from include.settings.groups import (
     QualitySettings,
     RebuildSettings,
     RegistrySettings,
+    RetentionSettings,
     StreamSettings,
     TopicSettings,
 )
@@ -29,6 +30,7 @@ __all__ = [
     "QualitySettings",
     "RebuildSettings",
     "RegistrySettings",
+    "RetentionSettings",
     "Settings",
     "StreamSettings",
     "TopicSettings",

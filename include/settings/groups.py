@@ -72,7 +72,10 @@ class AirflowSettings(SettingsGroup):
 
 
 class StreamSettings(SettingsGroup):
-    """The stream driver. shuffle_partitions: 0 for as many as the source topic has."""
+    """The stream driver. shuffle_partitions: 0 for as many as the source topic has.
+
+    longest_relaunch_delay_s: the longest pause between two launches of a driver that fails soon after each.
+    """
 
     master: str = ""
     driver_host: str = ""
@@ -82,6 +85,7 @@ class StreamSettings(SettingsGroup):
     catch_up_threshold_events: int = Field(default=20_000, ge=0)
     catch_up_batch_events: int = Field(default=1_000_000, ge=1)
     spare_queries: int = Field(default=2, ge=0)
+    longest_relaunch_delay_s: float = Field(default=300.0, ge=0)
 
 
 class LakeSettings(SettingsGroup):
@@ -118,6 +122,18 @@ class RebuildSettings(SettingsGroup):
     batch_events: int = Field(default=250_000, ge=1)
     grace_h: float = Field(default=24.0, ge=0)
     hydrate_timeout_s: int = Field(default=1800, ge=10)
+
+
+class RetentionSettings(SettingsGroup):
+    """What the DAG `maintenance` keeps, in hours (0: everything), and how many ended versions of each read model.
+
+    airflow_h: ended runs and logs of Airflow. reports_h: reports of quality checks. quality_results_h: rows of `lake/_quality`.
+    """
+
+    airflow_h: float = Field(default=24.0 * 30, ge=0)
+    reports_h: float = Field(default=24.0 * 90, ge=0)
+    quality_results_h: float = Field(default=24.0 * 365, ge=0)
+    ended_versions: int = Field(default=100, ge=0)
 
 
 class NodeSettings(SettingsGroup):

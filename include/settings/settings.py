@@ -19,6 +19,7 @@ from include.settings.groups import (
     QualitySettings,
     RebuildSettings,
     RegistrySettings,
+    RetentionSettings,
     StreamSettings,
     TopicSettings,
     absolute_path,
@@ -52,6 +53,7 @@ class Settings(BaseSettings):
     lake: LakeSettings = LakeSettings()
     quality: QualitySettings = QualitySettings()
     rebuild: RebuildSettings = RebuildSettings()
+    retention: RetentionSettings = RetentionSettings()
     node: NodeSettings = NodeSettings()
 
     @classmethod

@@ -23,6 +23,7 @@ class Stage(StrEnum):
 
 ACTIVE_STAGES = frozenset({Stage.CANDIDATE, Stage.LIVE, Stage.PREVIOUS})
 UNFINISHED_STAGES = frozenset({Stage.BUILDING, Stage.CANDIDATE})
+ENDED_STAGES = frozenset({Stage.RETIRED, Stage.ABANDONED})
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,17 @@ class ReadModelVersions:
     def version(self, number: int) -> Version | None:
         """Return the version with this number in any stage, or None."""
         return next((v for v in self.versions if v.number == number), None)
+
+    def stage_of(self, number: int) -> Stage | None:
+        """Return the stage of a version; None for one that does not exist yet.
+
+        The record does not list every ended version (version_history.py), so a lower number that it does not list has ended.
+        """
+        version = self.version(number)
+        if version is not None:
+            return version.stage
+        is_forgotten = 0 < number < max((v.number for v in self.versions), default=0)
+        return Stage.RETIRED if is_forgotten else None
 
     @property
     def active(self) -> tuple[Version, ...]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from include.boot_clock import Moment
-from include.versions.version_record import Stage
+from include.versions.version_record import ENDED_STAGES, Stage
 from query_api.cluster.cluster_observer import ClusterView
 from query_api.errors import StoreUnusableError
 from query_api.materializer.reconcile import FollowerStatus, versions_to_follow
@@ -26,7 +26,6 @@ STATE_PROPAGATION_S = 0.2
 # A failed version that is not live is restarted after this time, in which an operator can free disk space.
 PAUSE_S = 60.0
 STOP_TIMEOUT_S = 15.0
-ENDED_STAGES = frozenset({Stage.RETIRED, Stage.ABANDONED})
 
 log = logging.getLogger(__name__)
 
@@ -198,5 +197,4 @@ class VersionFollowers:
 def _stage(view: ClusterView, key: Key) -> Stage | None:
     model, number = key
     record = view.versions.get(model)
-    version = record.version(number) if record else None
-    return version.stage if version else None
+    return record.stage_of(number) if record else None

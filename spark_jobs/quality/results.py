@@ -1,6 +1,7 @@
 """The results of all checks: the Delta table `lake/_quality`, one row per run and expectation."""
 
 import json
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from delta.tables import DeltaTable
@@ -18,8 +19,13 @@ COLUMNS = (
 MAINTENANCE_COMMITS = 50
 
 
-def record(spark: SparkSession, lake_root: str, retention_h: float, result: CheckResult) -> None:
-    """Write a check's rows in one commit, replacing those of an earlier attempt of its run; compact the table every 50 commits."""
+def record(
+    spark: SparkSession, lake_root: str, retention_h: float, results_retention_h: float, result: CheckResult
+) -> None:
+    """Write a check's rows in one commit, replacing those of an earlier attempt of its run; maintain the table every 50 commits.
+
+    retention_h: retention of replaced files. results_retention_h: retention of rows; 0: all are kept.
+    """
     request = result.request
     rows: list[tuple[Any, ...]] = [
         (
@@ -48,7 +54,7 @@ def record(spark: SparkSession, lake_root: str, retention_h: float, result: Chec
     else:
         # An append reads nothing, so it cannot conflict with another check.
         writer.mode("append").save(path)
-    _maintain(spark, retention_h, path)
+    _maintain(spark, retention_h, results_retention_h, path)
 
 
 def _rows_of(run_id: str) -> str:
@@ -63,10 +69,12 @@ def _has(spark: SparkSession, path: str, condition: str) -> bool:
     return not DeltaTable.forPath(spark, path).toDF().where(condition).isEmpty()
 
 
-def _maintain(spark: SparkSession, retention_h: float, path: str) -> None:
+def _maintain(spark: SparkSession, retention_h: float, results_retention_h: float, path: str) -> None:
     table = DeltaTable.forPath(spark, path)
     newest = table.history(1).select(col("version")).first()
     if newest is None or newest.version % MAINTENANCE_COMMITS != MAINTENANCE_COMMITS - 1:
         return
+    if results_retention_h:
+        table.delete(col("checked_at") < datetime.now(UTC) - timedelta(hours=results_retention_h))
     table.optimize().executeCompaction()
     table.vacuum(retention_h)

@@ -10,11 +10,13 @@ from importlib.metadata import version
 from pathlib import Path
 
 from include.airflow.client import AirflowApi, AirflowUnavailableError, RunState
+from include.airflow.database import database_url
 from include.airflow.login import USER, airflow_api, airflow_home, passwords_path
 from include.airflow.names import SPARK_LAKE_CONNECTION, SPARK_STREAM_CONNECTION, STREAM_DAG
 from include.errors import FoldlakeError
 from include.settings import CHECKOUT, AirflowSettings, Settings
 from include.spark.stream_config import stream_master
+from include.stream import launch_series
 from include.waiting import retry, wait_for
 from stack.launchers import stream_driver
 from stack.settings_environment import settings_environment
@@ -95,11 +97,6 @@ _RECOVERY = {
 }
 
 
-def database_url(home: Path, airflow: AirflowSettings) -> str:
-    """Return the SQLAlchemy URL of Airflow's database: the setting, or SQLite in Airflow's home."""
-    return airflow.database_url or f"sqlite:///{airflow_home(home) / 'airflow.db'}"
-
-
 def prepare(settings: Settings) -> None:
     """Create Airflow's home, login and database; quick when they already exist.
 
@@ -142,10 +139,11 @@ def processes(settings: Settings) -> list[Process]:
 
 
 def after_start(settings: Settings) -> None:
-    """Unpause the stream's DAG, which `before_stop` paused; does nothing at the first start.
+    """Unpause the stream's DAG, which `before_stop` paused; does nothing at the first start. A driver that failed is launched at once.
 
     Retries for up to a minute: an API server that has just started may be busy with its first task and not answer.
     """
+    launch_series.request_launch(settings.home)
 
     def unpause() -> None:
         client = airflow_api(settings.home, settings.airflow)
@@ -186,6 +184,10 @@ def _paused(home: Path, airflow: AirflowSettings) -> AirflowApi | None:
 def _end_runs(home: Path, client: AirflowApi, state: RunState) -> None:
     """Wait until the driver's task has ended, then end its run, which Airflow would do only a minute later."""
     runs = client.active_runs(STREAM_DAG)
+    if launch_series.is_waiting(home):
+        # There is no driver to stop: the task waits until it may launch one, and ends with its run.
+        for run_id in runs:
+            client.mark_run(STREAM_DAG, run_id, "failed")
 
     def tasks_ended() -> bool:
         if not any(client.running_tasks(STREAM_DAG, run_id) for run_id in runs):

@@ -42,8 +42,10 @@ json.dump({
 
 @pytest.fixture(scope="module")
 def loaded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    settings = Settings.of(home=tmp_path_factory.mktemp("home"))
-    environment = airflow.environment(settings)
+    return load(airflow.environment(Settings.of(home=tmp_path_factory.mktemp("home"))))
+
+
+def load(environment: dict[str, str]) -> dict[str, Any]:
     folder = environment["AIRFLOW__CORE__DAGS_FOLDER"]
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", LOAD, folder],
@@ -152,6 +154,26 @@ def test_every_spark_task_has_an_application_that_exists(loaded: dict[str, Any])
 
 def test_the_stream_task_is_retried_when_its_driver_ends(loaded: dict[str, Any]) -> None:
     assert loaded["dags"]["stream"]["tasks"]["driver"]["retries"] > 0
+
+
+def test_a_broken_read_model_does_not_keep_the_stream_from_being_launched(tmp_path: Path) -> None:
+    environment = airflow.environment(Settings.of(home=tmp_path))
+    (tmp_path / "read_models").mkdir()
+    (tmp_path / "read_models" / "broken.py").write_text("READ_MODEL = undefined_name\n")
+
+    found = load(environment | {"FOLDLAKE_READ_MODELS_DIR": str(tmp_path / "read_models")})
+
+    assert "stream" in found["dags"]
+    assert "compaction" not in found["dags"]
+
+
+def test_each_task_of_the_maintenance_is_independent_and_retried(loaded: dict[str, Any]) -> None:
+    tasks = loaded["dags"]["maintenance"]["tasks"]
+
+    assert sorted(tasks) == ["airflow_database", "airflow_logs", "reports", "version_registry"]
+    for name, task in tasks.items():
+        assert (task["upstream"], task["retries"]) == ([], 3), name
+        assert task["timeout_s"] == 3600, name
 
 
 def test_compaction_has_a_task_for_each_read_model_with_its_own_asset(loaded: dict[str, Any]) -> None:

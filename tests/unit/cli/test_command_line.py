@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -12,9 +13,10 @@ from typer.testing import CliRunner
 from cli import bench
 from cli.app import app
 from cli.bench import names_and_options
-from cli.status import duration, stream_table
+from cli.status import duration, launch_table, stream_table
 from include.errors import SettingsError
 from include.settings import CHECKOUT
+from include.stream.launch_series import LaunchSeries
 from stack.provisioning.command_names import COMMANDS, overview
 
 OWN_HELP = {"stream"}
@@ -134,6 +136,32 @@ def test_status_says_that_folds_stand_still(still_s: float | None, text: str) ->
 
     *_, line = capture.get().splitlines()
     assert line.rstrip().endswith(text)
+
+
+@pytest.mark.parametrize(
+    ("launched_at", "then"),
+    [("", "next launch in 2 min"), ("2026-05-01T12:12:07+00:00", "launched again 20 s ago")],
+)
+def test_status_says_since_when_and_why_the_driver_fails(launched_at: str, then: str) -> None:
+    series = LaunchSeries(
+        failures=7,
+        since="2026-05-01T12:00:27+00:00",
+        last_error="Master must start with local " * 9,
+        next_launch_at="2026-05-01T12:14:30+00:00",
+        launched_at=launched_at,
+    )
+    console = Console(width=110)
+
+    with console.capture() as capture:
+        console.print(launch_table(series, datetime(2026, 5, 1, 12, 12, 27, tzinfo=UTC)))
+
+    since, error = capture.get().splitlines()
+    assert (
+        since.rstrip()
+        == f"the driver has failed 7 times in a row since 2026-05-01 12:00:27 UTC (12 min); {then}"
+    )
+    assert error.startswith("last error: Master must start with local")
+    assert len(error) == 110
 
 
 @pytest.mark.parametrize(

@@ -1,54 +1,22 @@
 """A failed check is posted to the webhook, if one is set; a failed delivery is logged."""
 
-import json
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
-from typing import Any
 
 import pytest
 
 from include.quality.alerts import alert
+from tests.support.http.webhook import Webhook, running_webhook
 from tests.unit.quality.test_report import FAILED
-
-
-class Webhook(HTTPServer):
-    """A server that accepts or rejects alerts."""
-
-    def __init__(self) -> None:
-        self.received: list[dict[str, Any]] = []
-        self.status = 200
-        super().__init__(("127.0.0.1", 0), Handler)
-
-
-class Handler(BaseHTTPRequestHandler):
-    """Handles one alert."""
-
-    server: Webhook
-
-    def do_POST(self) -> None:
-        """Store the body."""
-        length = int(self.headers["Content-Length"])
-        self.server.received.append(json.loads(self.rfile.read(length)))
-        self.send_response(self.server.status)
-        self.end_headers()
-
-    def log_message(self, *_: object) -> None:
-        """Log nothing."""
 
 
 @pytest.fixture
 def webhook() -> Iterator[Webhook]:
-    with Webhook() as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
+    with running_webhook() as server:
         yield server
-        server.shutdown()
-        thread.join()
 
 
 def test_webhook_receives_the_failed_expectations(webhook: Webhook) -> None:
-    assert alert(f"http://127.0.0.1:{webhook.server_port}/hook", FAILED)
+    assert alert(webhook.url, FAILED)
 
     (body,) = webhook.received
     assert (body["read_model"], body["version"]) == ("balance", 3)
@@ -62,7 +30,7 @@ def test_webhook_receives_the_failed_expectations(webhook: Webhook) -> None:
 def test_rejected_alert_is_logged(webhook: Webhook, caplog: pytest.LogCaptureFixture) -> None:
     webhook.status = 500
 
-    assert not alert(f"http://127.0.0.1:{webhook.server_port}/hook", FAILED)
+    assert not alert(webhook.url, FAILED)
 
     assert "quality check FAILED" in caplog.text
     assert "could not be delivered" in caplog.text

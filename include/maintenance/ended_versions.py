@@ -1,0 +1,39 @@
+"""Removes retired and abandoned versions from the version registry, so that its records do not outgrow a message of Kafka."""
+
+import logging
+from functools import partial
+
+from include.rebuild.version_cleanup import find_leftovers
+from include.settings import Settings
+from include.versions.registry import VersionRegistry
+from include.versions.transitions import change
+from include.versions.version_history import ended_before_newest, forget
+from include.versions.version_lock import lock_path
+
+LOG = logging.getLogger(__name__)
+
+
+def forget_ended_versions(settings: Settings, kept: int) -> list[str]:
+    """Remove all but the newest `kept` ended versions of each read model, and their lock files; return a line for each read model.
+
+    A version with leftovers stays until the DAG `retirement` has removed these.
+    """
+    lines = []
+    with VersionRegistry(settings.kafka.bootstrap_servers, settings.topics.replication_factor) as registry:
+        for record in registry.read().values():
+            numbers = frozenset(
+                number
+                for number in ended_before_newest(record, kept)
+                if not find_leftovers(settings, record.read_model, number)
+            )
+            if not numbers:
+                continue
+            change(registry, record.read_model, partial(forget, numbers=numbers))
+            for number in numbers:
+                lock_path(settings.home, record.read_model, number).unlink(missing_ok=True)
+            lines.append(
+                f"{len(numbers):,} ended versions of {record.read_model}, up to v{max(numbers)}: {len(record.versions) - len(numbers)} "
+                "versions are left in the registry"
+            )
+            LOG.info("removed %s", lines[-1])
+    return lines

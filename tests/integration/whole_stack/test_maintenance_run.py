@@ -1,0 +1,91 @@
+"""The DAG `maintenance` of a running stack removes what is old while the stream runs on."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from include.airflow.client import AirflowApi
+from include.airflow.dag_run import DagRun, RunEnded, TaskFailure
+from include.airflow.login import airflow_api, airflow_home
+from include.airflow.names import COMPACTION_DAG, MAINTENANCE_DAG, STREAM_DAG
+from include.quality.report import report_path
+from include.settings import CHECKOUT, Settings
+from include.versions.registry import VersionRegistry
+from stack.components import airflow
+from stack.launchers import stream_driver
+from tests.support.waiting import wait_until
+
+TIMEOUT_S = 300
+TASKS = ("airflow_database", "airflow_logs", "reports", "version_registry")
+OLD_RUNS = 50
+DAY_S = 86_400
+
+
+@pytest.fixture(scope="module")
+def stack(full_stack: Settings) -> Settings:
+    """The whole stack, with runs, logs and reports of a time long ago."""
+    wait_until(lambda: stream_driver.running(full_stack.home) is not None, "the driver runs", TIMEOUT_S)
+    wait_until(
+        lambda: "balance" in VersionRegistry(full_stack.kafka.bootstrap_servers).read(),
+        "version 1",
+        TIMEOUT_S,
+    )
+    subprocess.run(
+        [
+            *(sys.executable, "-W", "ignore", "-m", "tests.support.airflow_history"),
+            *(f"--runs={OLD_RUNS}", "--days=300", "--until-days-ago=60", f"--logs={logs(full_stack)}"),
+        ],
+        cwd=CHECKOUT,
+        env={**os.environ, **airflow.environment(full_stack)},
+        check=True,
+    )
+    for run_id, days_ago in (("old", 91), ("recent", 89)):
+        path = report_path(full_stack.home, run_id)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("report")
+        written_s = time.time() - days_ago * DAY_S
+        os.utime(path, (written_s, written_s))
+    return full_stack
+
+
+def logs(settings: Settings) -> Path:
+    return airflow_home(settings.home) / "logs"
+
+
+def old_runs(api: AirflowApi) -> list[str]:
+    """Return the runs that the fixture has inserted; Airflow names its own runs with other times."""
+    return [run for run in api.runs(COMPACTION_DAG, limit=100) if run.startswith("scheduled__")]
+
+
+def test_the_dag_removes_what_is_old_and_the_stream_runs_on(stack: Settings) -> None:
+    api = airflow_api(stack.home, stack.airflow)
+    driver = stream_driver.running(stack.home)
+    streams = api.active_runs(STREAM_DAG)
+    assert len(old_runs(api)) == OLD_RUNS
+
+    run = DagRun.trigger(stack, MAINTENANCE_DAG, {})
+    events = list(run.follow(TASKS, timeout_s=TIMEOUT_S))
+
+    assert [event for event in events if isinstance(event, TaskFailure)] == []
+    assert events[-1] == RunEnded(succeeded=True)
+    # The newest run of a kind is kept.
+    assert len(old_runs(api)) == 1
+    assert len(list(logs(stack).glob(f"dag_id={COMPACTION_DAG}/run_id=scheduled__*"))) <= 1
+    assert not report_path(stack.home, "old").exists()
+    assert report_path(stack.home, "recent").exists()
+    assert stream_driver.running(stack.home) == driver
+    assert api.active_runs(STREAM_DAG) == streams
+    assert api.running_tasks(STREAM_DAG, streams[0]) == ["driver"]
+
+
+def test_a_task_reports_what_it_removed(stack: Settings) -> None:
+    api = airflow_api(stack.home, stack.airflow)
+    run_id = next(iter(api.runs(MAINTENANCE_DAG)))
+
+    lines = api.task_log(MAINTENANCE_DAG, run_id, "airflow_database", 1)
+
+    assert any("runs with their tasks" in line for line in lines)

@@ -1,0 +1,134 @@
+"""A driver that fails soon after each launch is launched at growing intervals; one that ran steadily is launched at once."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from include.stream import launch_series
+from include.stream.launch_series import STEADY_S, LaunchSeries, after_failure, delay_s
+
+NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
+LONGEST_S = 300.0
+
+
+def seconds_later(seconds: float) -> datetime:
+    return NOW + timedelta(seconds=seconds)
+
+
+def failing(failures: int, *, ran_s: float = 10.0) -> LaunchSeries:
+    """Return a series in which each driver ran for `ran_s` seconds and was launched when it was due."""
+    series: LaunchSeries | None = None
+    at = NOW
+    for _ in range(failures):
+        series = after_failure(series, at, "it fails", at + timedelta(seconds=ran_s), LONGEST_S)
+        at = datetime.fromisoformat(series.next_launch_at)
+    assert series is not None
+    return series
+
+
+def test_the_delay_doubles_up_to_the_longest() -> None:
+    delays = [delay_s(failures, LONGEST_S) for failures in range(1, 13)]
+
+    assert delays == [0, 0, 0, 5, 10, 20, 40, 80, 160, 300, 300, 300]
+    assert delay_s(100_000, LONGEST_S) == LONGEST_S
+
+
+def test_a_driver_that_fails_at_once_is_launched_few_times_in_an_hour() -> None:
+    series, launches, at = None, 0, NOW
+    while at < seconds_later(3600):
+        launches += 1
+        series = after_failure(series, at, "it fails", at + timedelta(seconds=8), LONGEST_S)
+        at = max(at + timedelta(seconds=8), datetime.fromisoformat(series.next_launch_at))
+
+    assert launches < 25
+
+
+def test_the_series_begins_with_its_first_failure() -> None:
+    series = failing(5)
+
+    assert (series.failures, series.since, series.last_error) == (
+        5,
+        seconds_later(10).isoformat(),
+        "it fails",
+    )
+
+
+def test_a_failure_after_a_steady_run_begins_a_new_series() -> None:
+    ended = seconds_later(STEADY_S)
+
+    series = after_failure(failing(7), NOW, "another error", ended, LONGEST_S)
+
+    assert (series.failures, series.since, series.next_launch_at) == (1, ended.isoformat(), ended.isoformat())
+
+
+def test_the_series_is_over_while_the_driver_runs_steadily(tmp_path: Path) -> None:
+    series = replace(failing(7), launched_at=NOW.isoformat())
+    launch_series.write(tmp_path, series)
+
+    assert launch_series.read(tmp_path, seconds_later(STEADY_S - 1)) == series
+    assert launch_series.read(tmp_path, seconds_later(STEADY_S)) is None
+
+
+def test_the_series_survives_the_process_that_recorded_it(tmp_path: Path) -> None:
+    assert launch_series.read(tmp_path) is None
+
+    launch_series.write(tmp_path, failing(7))
+
+    assert launch_series.read(tmp_path) == failing(7)
+    assert launch_series.is_waiting(tmp_path)
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"failures": 3, "since": "yesterday"'])
+def test_a_damaged_file_delays_nothing(tmp_path: Path, content: str) -> None:
+    launch_series.write(tmp_path, failing(7))
+    (tmp_path / "stream" / "failed-launches.json").write_text(content)
+
+    assert launch_series.read(tmp_path) is None
+
+
+def test_a_clock_that_was_set_back_does_not_delay_a_launch_further() -> None:
+    series = failing(12)
+
+    assert series.wait_s(NOW - timedelta(days=400), LONGEST_S) == LONGEST_S
+
+
+def test_a_driver_whose_end_was_not_recorded_is_launched_at_once() -> None:
+    series = failing(9)
+    launched = replace(series, launched_at=series.next_launch_at)
+
+    assert launched.wait_s(datetime.fromisoformat(series.next_launch_at), LONGEST_S) == 0
+
+
+def test_an_operator_can_request_a_launch_at_once(tmp_path: Path) -> None:
+    launch_series.write(tmp_path, failing(7))
+
+    launch_series.request_launch(tmp_path)
+    assert launch_series.is_launch_requested(tmp_path)
+
+    launch_series.clear_request(tmp_path)
+    assert not launch_series.is_launch_requested(tmp_path)
+
+
+def test_a_driver_that_does_not_fail_needs_no_request(tmp_path: Path) -> None:
+    launch_series.request_launch(tmp_path)
+
+    assert not launch_series.is_launch_requested(tmp_path)
+
+
+def test_a_series_is_alerted_on_once_when_it_becomes_long() -> None:
+    series, alerts, at = None, [], NOW
+    for failures in range(1, 20):
+        series = after_failure(series, at, "it fails", at, LONGEST_S)
+        if series.is_due_for_alert(at):
+            alerts.append(failures)
+            series = replace(series, alerted=True)
+        at = datetime.fromisoformat(series.next_launch_at)
+
+    assert alerts == [4]
+
+
+def test_a_driver_that_takes_minutes_to_fail_is_alerted_on_at_its_second_or_third_failure() -> None:
+    assert not failing(1, ran_s=150).is_due_for_alert(seconds_later(150))
+    assert failing(3, ran_s=150).is_due_for_alert(seconds_later(450))
