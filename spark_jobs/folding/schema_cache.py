@@ -99,6 +99,9 @@ class RegistrySchemas:
         self._leaves_open = leaves_open
         self._writers = registry.schema_ids(topic)
         self._rejected = rejections.read(topic)
+        if leaves_open:
+            # Left by an earlier process. Nothing runs yet, so each id can be looked up again from here on.
+            self.close_rejections([i for i, rejection in self._rejected.items() if rejection.is_open])
         self._lookups: Counter[int] = Counter()
         self._look_up_at_s: dict[int, float] = {}
 
@@ -151,6 +154,8 @@ class RegistrySchemas:
 
     def close_rejections(self, schema_ids: Collection[int]) -> None:
         """End the rejection of these ids at the current ends of the topic. No query of the topic may run meanwhile."""
+        if not schema_ids:
+            return
         ends = self._ends()
         self._reject({schema_id: Rejection(ends) for schema_id in schema_ids})
         for schema_id in schema_ids:

@@ -1,4 +1,4 @@
-"""Compaction killed with -9 at any step: the next run makes the table exact and merges each changelog record once."""
+"""Compaction killed with -9 at any step, or without space on the lake's disk: the next run makes the table exact."""
 
 import subprocess
 from pathlib import Path
@@ -9,8 +9,10 @@ from pyspark.sql import SparkSession
 
 from include.settings import Settings
 from include.stream.checkpoints import compaction_checkpoint
+from spark_jobs.compaction import compact
 from stack.launchers.direct_submit import launch
 from tests.integration.lake.test_compaction import tags
+from tests.support.faults.small_disk import small_disk
 from tests.support.lake.lake_ledger import LakeLedger
 from tests.support.waiting import wait_until
 
@@ -77,3 +79,27 @@ def test_table_is_exact_after_a_kill_at_every_step(
     # Each commit starts where the one before ended, and the last one reaches the end: 300 records and a tombstone per round.
     assert offsets == sorted(set(offsets))
     assert offsets[-1] == len(MOMENTS) * 301
+
+
+def test_lake_without_space_is_exact_when_there_is_space(
+    settings: Settings, lake_spark: SparkSession, tmp_path: Path
+) -> None:
+    with small_disk(tmp_path / "disk", size_mb=24) as disk:
+        ledger = LakeLedger(settings.changed(lake_dir=str(disk.path / "lake")), "cramped")
+        for number in range(100):
+            ledger.put(f"key {number}", number, 1)
+        ledger.flush()
+        compact(lake_spark, ledger.settings, ledger.model)
+        before = ledger.rows(lake_spark)
+        for number in range(50, 150):
+            ledger.put(f"key {number}", number * 7, 2)
+        ledger.flush()
+
+        disk.fill()
+        with pytest.raises(Exception, match="No space left"):
+            compact(lake_spark, ledger.settings, ledger.model)
+        assert ledger.rows(lake_spark) == before, "readers see the table as it was"
+        disk.free()
+
+        compact(lake_spark, ledger.settings, ledger.model)
+        assert ledger.rows(lake_spark) == ledger.expected

@@ -135,3 +135,24 @@ def test_id_that_rubbish_repeats_stops_no_query_and_is_folded_once_it_is_assigne
     wait_until(lambda: ledger.is_folded(stream_stack), "the event is folded")
     ledger.assert_exact(stream_stack)
     assert process.poll() is None
+
+
+def test_restarted_driver_looks_up_each_id_again_from_its_first_event(
+    stream_stack: Settings, driver: SharedDriver, source: EventSource, ledger: Ledger
+) -> None:
+    schema = newer_schema("third")
+    found = read_rejections(stream_stack.kafka.bootstrap_servers, BALANCE.source_topic)
+    still_open = [schema_id for schema_id, rejection in found.items() if rejection.is_open]
+    driver.stop()
+
+    driver.ensure_running()
+    wait_until(
+        lambda: not any(rejection.is_open for rejection in rejections_of(stream_stack, still_open)),
+        "the rejections that the last test left open are closed",
+    )
+    schema_id = source.registry.register(BALANCE.source_topic, schema)
+    assert schema_id in still_open
+    append_event(source, ledger, schema_id, schema, "third")
+
+    wait_until(lambda: ledger.is_folded(stream_stack), "the event is folded")
+    ledger.assert_exact(stream_stack)
