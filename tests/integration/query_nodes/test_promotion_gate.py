@@ -45,7 +45,17 @@ def customer(nodes: NodeStack) -> str:
         nodes.put(found, Decimal(number) / 100 + Decimal("5.00"))
     nodes.writer.flush()
     nodes.wait_until_exact()
+    _append_to_source(nodes.settings)
     return found
+
+
+def _append_to_source(settings: Settings) -> None:
+    """Append records, so that the source contains the offsets of the state records: the gate requires no others."""
+    producer = Producer({"bootstrap.servers": settings.kafka.bootstrap_servers})
+    for partition in range(settings.topics.partitions):
+        for _ in range(EVENTS + 1):
+            producer.produce(MODEL, b"no event", partition=partition)
+    assert producer.flush(30) == 0
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from include.nodes.partition_report import PartitionReport
 from include.position import Offsets
-from include.rebuild.coverage import LivePosition, lacking_nodes, live_position
+from include.rebuild.coverage import LivePosition, lacking_nodes, live_position, within
 
 A, B, C = "http://a", "http://b", "http://c"
 LIVE, CANDIDATE = 1, 2
@@ -74,3 +74,11 @@ def test_a_partition_with_records_of_another_source_partition_lacks_its_events()
 
 def test_a_node_that_neither_owns_nor_stands_by_for_a_partition_does_not_count() -> None:
     assert lacking(report(C, CANDIDATE, folded=0), needed=41) == ()
+
+
+def test_events_that_the_source_has_lost_are_not_required() -> None:
+    live = LivePosition(1, {0: Offsets({0: 10, 1: 20}), 1: Offsets({1: 5})})
+
+    assert within(live, Offsets({0: 7, 1: 30})) == LivePosition(
+        1, {0: Offsets({0: 7, 1: 20}), 1: Offsets({1: 5})}
+    )
