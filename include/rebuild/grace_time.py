@@ -6,6 +6,7 @@ so a version is retired late rather than early.
 """
 
 import json
+import math
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -41,9 +42,12 @@ class _Count:
 def grace_left_s(home: Path, read_model: str, version: Version) -> float:
     """Return the seconds until a previous version may be retired; 0 or less when it is due.
 
-    The first call for a version begins to count. A version that an earlier release replaced is due at the time in its record.
+    The first call for a version begins to count. A version that an earlier release replaced is due at the time in its record; one
+    without a time is never due.
     """
     if version.grace_s is None:
+        if not version.retire_after:
+            return math.inf
         return (datetime.fromisoformat(version.retire_after) - datetime.now(UTC)).total_seconds()
     path = home / "rebuild" / "grace-times.json"
     name = f"{read_model}/{version.number}"
