@@ -1,4 +1,4 @@
-"""How the tests are distributed over worker processes, with `--numprocesses`."""
+"""How the tests are distributed over worker processes, with `--numprocesses`, and when failures are printed."""
 
 import pytest
 from xdist.remote import Producer
@@ -35,3 +35,25 @@ class FolderScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist has 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
     """Return the scheduler."""
     return FolderScheduling(config, log)
+
+
+class PromptFailures:
+    """Prints the name of each test as it fails: a run that is stopped half-way prints no summary."""
+
+    def __init__(self, terminal: pytest.TerminalReporter) -> None:
+        """Print to this terminal."""
+        self._terminal = terminal
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Print the name if the test failed."""
+        if report.failed:
+            self._terminal.write_line(
+                f"\nFAILED ({report.when}, after {report.duration:.0f} s): {report.nodeid}", red=True
+            )
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Print failures as they happen where workers run the tests: they do not print themselves."""
+    terminal = session.config.pluginmanager.get_plugin("terminalreporter")
+    if terminal is not None and session.config.getoption("numprocesses", default=None):
+        session.config.pluginmanager.register(PromptFailures(terminal), "prompt-failures")
