@@ -15,6 +15,7 @@ from include.position import Offsets
 from spark_jobs.folding.decode import UNKNOWN_SCHEMA_ID
 from spark_jobs.folding.schema_cache import headers_ahead, named_headers
 from spark_jobs.runtime.checkpoint import committed_offsets, remove_checkpoint, remove_uncommitted
+from spark_jobs.streaming.error_summary import error_summary
 from spark_jobs.streaming.log_loss import LogNotes
 from spark_jobs.streaming.query_spec import QuerySpec, StartRefusedError
 from spark_jobs.streaming.query_start import start_catch_up, start_real_time
@@ -277,7 +278,7 @@ class SupervisedQuery:
 
     def _fail(self, error: Exception) -> None:
         self.phase = Phase.FAILED
-        self.last_error = str(error).splitlines()[0][:500] if str(error) else repr(error)
+        self.last_error = error_summary(error)
         self._note_failure()
 
     def _note_failure(self) -> None:

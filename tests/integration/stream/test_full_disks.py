@@ -63,7 +63,9 @@ def test_driver_whose_checkpoint_has_no_space_folds_again_when_there_is_space(
 
             disk.fill()
             source.append(ledger.random_events(200))
-            wait_until(lambda: last_error(settings), "the query has failed")
+            wait_until(
+                lambda: "No space left on device" in last_error(settings), "the query says why it fails"
+            )
             disk.free()
 
             wait_until(lambda: ledger.is_folded(settings), "all events are folded again")
