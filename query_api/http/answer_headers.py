@@ -3,10 +3,13 @@
 from include.nodes.peers import LAG_HEADER, SERVED_HEADER, ServedOffset
 from include.position import position_text
 from query_api.cluster.node_state import PartitionState
+from query_api.lookup.key_location import Role
 from query_api.lookup.local_lookup import LocalAnswer
 
 CONTENT_TYPE = ("Content-Type", "application/json")
 CACHE_CONTROL = ("Cache-Control", "no-store")
+# An enumeration computes `value` at each access.
+ROLE_TEXTS = {role: role.value for role in Role}
 POSITION_HEADER = "Foldlake-Position"
 # The answer contains everything that the changelog contained at this time.
 AS_OF_HEADER = "Foldlake-As-Of"
@@ -20,7 +23,7 @@ def headers_of(answer: LocalAnswer) -> list[tuple[str, str]]:
         ("Foldlake-Version", str(answer.place.version)),
         (POSITION_HEADER, position_text(answer.raw)),
         ("Foldlake-Node", answer.place.state.node),
-        ("Foldlake-Role", answer.role.value),
+        ("Foldlake-Role", ROLE_TEXTS[answer.role]),
         *age_headers(answer.partition),
     ]
 

@@ -1,7 +1,7 @@
 """Where a key is: its read model, version and partition, and the node's role for it."""
 
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from query_api.cluster.node_state import ModelState, NodeState, PartitionState
 
@@ -13,9 +13,10 @@ class Role(StrEnum):
     STANDBY = "standby"
 
 
-@dataclass(frozen=True)
-class KeyLocation:
+class KeyLocation(NamedTuple):
     """A key's location: the read model's state on this node, the requested version, and the key's partition.
+
+    A tuple, because every lookup creates one.
 
     stored: the partition's state on this node; None when the node does not follow it.
     """

@@ -140,13 +140,16 @@ class LocalLookup:
 
     def served(self, place: KeyLocation) -> int:
         """Return the changelog offset up to which this node has answered for the key's partition."""
-        return self._served.of(place.model.name, place.version, place.model.partition_count, place.partition)
+        model = place.model
+        return self._served.of_version(model.name, place.version, model.partition_count).of(place.partition)
 
     def note_served(self, place: KeyLocation, version: int, offset: int) -> None:
         """Note that this node answers with the record before a changelog offset of a version, from its own or another store."""
         if version in place.model.versions:
-            count = place.model.partition_count
-            self._served.extend(place.model.name, version, count, place.partition, offset)
+            model = place.model
+            self._served.of_version(model.name, version, model.partition_count).extend(
+                place.partition, offset
+            )
 
     def find(self, place: KeyLocation, bound: PositionBound | None = None, covering: int = 0) -> LocalAnswer:
         """Return the key's record from this node's store; with a bound, wait up to MAX_WAIT_S for it to be met.
@@ -156,26 +159,16 @@ class LocalLookup:
         Raises LookupFailedError.
         """
         partition = self._ready_partition(place)
-        self._require_covered(place, max(covering, self.served(place)))
-        answer = self._read(place, partition)
+        model = place.model
+        served = self._served.of_version(model.name, place.version, model.partition_count)
+        answer = self._read(place, partition, max(covering, served.of(place.partition)))
         if bound is not None and not _is_met(bound, answer):
             answer = self._await(place, partition, bound)
         if answer is None:
             detail = f"{place.model.name} v{place.version} has no record for the key {place.key.decode()!r}."
             raise LookupFailedError(FailureReason.UNKNOWN_KEY, detail, partition)
-        self.note_served(place, place.version, answer.record.offset + 1)
+        served.extend(place.partition, answer.record.offset + 1)
         return answer
-
-    def _require_covered(self, place: KeyLocation, offset: int) -> None:
-        """Raise LookupFailedError if the store has not read the partition's changelog up to an offset that was answered."""
-        try:
-            is_covered = not offset or self._store(place).covers(place.partition, offset)
-        except (StoreDamagedError, StoreMissingError) as error:
-            raise self._not_readable(place, error) from error
-        if not is_covered:
-            where = f"partition {place.partition} of {place.model.name} v{place.version}"
-            detail = f"{self.node_name} has not read {where} up to changelog offset {offset}, which has been answered already."
-            raise LookupFailedError(FailureReason.NOT_READY, detail)
 
     def _await(self, place: KeyLocation, partition: PartitionState, bound: PositionBound) -> LocalAnswer:
         """Return the key's record once a commit has brought it to the bound; raises LookupFailedError."""
@@ -204,9 +197,13 @@ class LocalLookup:
         except (StoreDamagedError, StoreMissingError) as error:
             raise self._not_readable(place, error) from error
 
-    def _read(self, place: KeyLocation, partition: PartitionState) -> LocalAnswer | None:
+    def _read(self, place: KeyLocation, partition: PartitionState, covering: int = 0) -> LocalAnswer | None:
+        """Return the key's record, if any; raises LookupFailedError if the store has not read up to the changelog offset `covering`."""
         try:
-            store, decoder, covered = self._store(place)
+            opened = self._store(place)
+            if covering and not opened.covers(place.partition, covering):
+                raise LookupFailedError(FailureReason.NOT_READY, self._why_not_covered(place, covering))
+            store, decoder, covered = opened
             record = store.get(place.partition, place.key)
             if record is None:
                 return None
@@ -228,6 +225,10 @@ class LocalLookup:
         if isinstance(error, StoreDamagedError):
             self._stores.report_damage(place.model.name, place.version, error)
         return LookupFailedError(FailureReason.NOT_READY, str(error))
+
+    def _why_not_covered(self, place: KeyLocation, offset: int) -> str:
+        where = f"partition {place.partition} of {place.model.name} v{place.version}"
+        return f"{self.node_name} has not read {where} up to changelog offset {offset}, which has been answered already."
 
     def _why_not_ready(self, place: KeyLocation) -> str:
         age_s = place.state.age_s()

@@ -23,8 +23,8 @@ MAX_SLOTS = 64
 SPARE_SLOTS = 2
 
 
-class _Version:
-    """The offsets of one version."""
+class VersionOffsets:
+    """The offsets of one version. Thread-safe."""
 
     def __init__(self, path: Path, partitions: int, slot: int, slots: int) -> None:
         self.path = path
@@ -42,9 +42,11 @@ class _Version:
         return self._identity != _identity(self.path)
 
     def of(self, partition: int) -> int:
+        """Return the offset after the newest changelog record that the node has answered with; 0 if there is none."""
         return max(self._values[partition :: self._partitions])
 
     def extend(self, partition: int, next_offset: int) -> None:
+        """Note that the node answers with the changelog record before `next_offset`: call it before the answer is sent."""
         index = self._first + partition
         if next_offset > self._values[index]:
             with self._lock:
@@ -59,16 +61,8 @@ class ServedOffsets:
         self._slots = min(MAX_SLOTS, workers + SPARE_SLOTS)
         self._slot: int | None = None
         self._locks = -1
-        self._versions: dict[tuple[str, int], _Version] = {}
+        self._versions: dict[tuple[str, int], VersionOffsets] = {}
         self._opening = threading.Lock()
-
-    def of(self, model: str, version: int, partitions: int, partition: int) -> int:
-        """Return the offset after the newest changelog record that the node has answered with; 0 if there is none."""
-        return self._version(model, version, partitions).of(partition)
-
-    def extend(self, model: str, version: int, partitions: int, partition: int, next_offset: int) -> None:
-        """Note that the node answers with the changelog record before `next_offset`: call it before the answer is sent."""
-        self._version(model, version, partitions).extend(partition, next_offset)
 
     def keep(self, models: Iterable[str], versions: set[tuple[str, int]]) -> None:
         """Remove what is stored for other versions of these models, and forget files that were removed."""
@@ -82,7 +76,8 @@ class ServedOffsets:
                 with suppress(OSError):
                     path.unlink(missing_ok=True)
 
-    def _version(self, model: str, version: int, partitions: int) -> _Version:
+    def of_version(self, model: str, version: int, partitions: int) -> VersionOffsets:
+        """Return the offsets of a version."""
         found = self._versions.get((model, version))
         if found is not None:
             return found
@@ -91,7 +86,7 @@ class ServedOffsets:
                 self._slot = self._claim()
             path = served_path(self._directory.parent, model, version)
             return self._versions.setdefault(
-                (model, version), _Version(path, partitions, self._slot, self._slots)
+                (model, version), VersionOffsets(path, partitions, self._slot, self._slots)
             )
 
     def _claim(self) -> int:

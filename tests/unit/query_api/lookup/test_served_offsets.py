@@ -124,36 +124,36 @@ def test_workers_share_what_was_answered_and_it_outlives_them(settings: Settings
 def test_offsets_of_versions_that_have_ended_are_removed(tmp_path: Path) -> None:
     served = ServedOffsets(tmp_path, workers=2)
     for version in (1, 2):
-        served.extend("balance", version, 4, 3, 10 * version)
-    served.extend("other", 1, 4, 0, 5)
+        served.of_version("balance", version, 4).extend(3, 10 * version)
+    served.of_version("other", 1, 4).extend(0, 5)
 
     served.keep(["balance"], {("balance", 2)})
 
     assert not served_path(tmp_path, "balance", 1).exists()
-    assert (served.of("balance", 2, 4, 3), served.of("other", 1, 4, 0)) == (20, 5)
+    assert (served.of_version("balance", 2, 4).of(3), served.of_version("other", 1, 4).of(0)) == (20, 5)
     assert read_served(served_path(tmp_path, "balance", 2), 4) == [0, 0, 0, 20]
 
 
 def test_offsets_that_the_changelog_has_lost_are_forgotten(tmp_path: Path) -> None:
     served = ServedOffsets(tmp_path, workers=2)
-    served.extend("balance", 1, 2, 0, 10)
-    served.extend("balance", 1, 2, 1, 10)
+    served.of_version("balance", 1, 2).extend(0, 10)
+    served.of_version("balance", 1, 2).extend(1, 10)
     reference = VersionReference("balance", 1, "changelog", 2, Binding("c", "changelog", "t"))
     before = read_all_served(tmp_path, [reference])
 
     forget_lost(tmp_path, before, ClusterView(ends={("changelog", 0): 10, ("changelog", 1): 12}))
     served.keep(["balance"], {("balance", 1)})
-    assert served.of("balance", 1, 2, 0) == 10
+    assert served.of_version("balance", 1, 2).of(0) == 10
 
     forget_lost(tmp_path, before, ClusterView(ends={("changelog", 0): 9, ("changelog", 1): 12}))
     served.keep(["balance"], {("balance", 1)})
-    assert served.of("balance", 1, 2, 0) == 0
+    assert served.of_version("balance", 1, 2).of(0) == 0
 
 
 def test_full_disk_does_not_stop_answers(tmp_path: Path) -> None:
     (tmp_path / "served").write_text("in the place of the directory")
     served = ServedOffsets(tmp_path, workers=2)
 
-    served.extend("balance", 1, 2, 0, 10)
+    served.of_version("balance", 1, 2).extend(0, 10)
 
-    assert served.of("balance", 1, 2, 0) == 10
+    assert served.of_version("balance", 1, 2).of(0) == 10
