@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pyspark.sql import DataFrame, SparkSession
 
 from include.declarations.read_model import ReadModel, load_read_models, read_model
+from include.errors import FoldlakeError
 from include.kafka.changelog_topic import changelog_now
 from include.kafka.schema_registry import SchemaRegistry
 from include.lake.table_lock import lake_lock
@@ -32,6 +33,10 @@ OPERATION = "compaction"
 # Records in one merge: bounds its memory and the work that is repeated after a kill.
 BATCH_RECORDS = 1_000_000
 QUERY_ID = "sql.streaming.queryId"
+
+
+class LostRecordsError(FoldlakeError):
+    """The changelog ends before the offsets up to which the table contains it: Kafka has lost records."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +88,8 @@ def compact(
     4. Run OPTIMIZE and VACUUM if they are due.
 
     Returns None when there is no live version yet, or its changelog does not exist.
-    Raises LakeLockedError when another process writes to the table.
+    Raises LakeLockedError when another process writes to the table, LostRecordsError when the changelog ends before the offsets up to
+    which the table contains it.
     """
     started_s = time.monotonic()
     with lake_lock(settings.home, model.name):
@@ -115,6 +121,7 @@ def _merge_new_records(spark: SparkSession, settings: Settings, model: ReadModel
     complete_up_to = lake.tag.complete_up_to.merge(folded)
     changelog = changelog_now(settings.kafka.bootstrap_servers, lake.version.changelog_topic)
     ends = Offsets() if changelog is None else changelog.ends
+    _require_no_loss(model, lake, ends)
     merging = _Merging(lake.tag)
     if not lake.tag.changelog_offsets.covers(ends):
         _run_merges(spark, settings, model, lake, ends, complete_up_to, merging)
@@ -124,6 +131,20 @@ def _merge_new_records(spark: SparkSession, settings: Settings, model: ReadModel
         merging.commits += 1
         LOG.info("lake/%s: no new records; complete up to %s", model.name, complete_up_to)
     return merging
+
+
+def _require_no_loss(model: ReadModel, lake: LiveLake, ends: Offsets) -> None:
+    merged = lake.tag.changelog_offsets
+    lost = [
+        f"partition {p} ends at offset {end}, and lake/{model.name} contains it up to {merged.of(p)}"
+        for p, end in ends.items()
+        if end < merged.of(p)
+    ]
+    if lost:
+        raise LostRecordsError(
+            f"Kafka has lost records of {lake.version.changelog_topic}: {'; '.join(lost)}. New records at these offsets would not be merged, "
+            f"so the table is left as it is. Hint: `./foldlake rebuild {model.name}` folds the log as it is into a new version and table."
+        )
 
 
 def _run_merges(

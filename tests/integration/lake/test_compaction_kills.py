@@ -1,15 +1,21 @@
-"""Compaction killed with -9 at any step, or without space on the lake's disk: the next run makes the table exact."""
+"""Compaction killed with -9 at any step, or without space on the lake's disk: the next run makes the table exact.
+
+A changelog that has lost records is not merged.
+"""
 
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
 import pytest
 from pyspark.sql import SparkSession
 
+from include.position import Offsets
 from include.settings import Settings
 from include.stream.checkpoints import compaction_checkpoint
-from spark_jobs.compaction import compact
+from spark_jobs.compaction import LostRecordsError, compact
+from spark_jobs.lake.live_lake import ensure_live_version
 from stack.launchers.direct_submit import launch
 from tests.integration.lake.test_compaction import tags
 from tests.support.faults.small_disk import small_disk
@@ -103,3 +109,26 @@ def test_lake_without_space_is_exact_when_there_is_space(
 
         compact(lake_spark, ledger.settings, ledger.model)
         assert ledger.rows(lake_spark) == ledger.expected
+
+
+def test_a_changelog_that_lost_its_newest_records_is_not_merged(
+    settings: Settings, lake_spark: SparkSession
+) -> None:
+    ledger = LakeLedger(settings, "shortened")
+    for number in range(50):
+        ledger.put(f"key {number}", number, 1)
+    ledger.flush()
+    compact(lake_spark, settings, ledger.model)
+    before = ledger.rows(lake_spark)
+    # As after a power failure of a broker that had not synced its files: the table contains more than the log.
+    lake = ensure_live_version(lake_spark, settings, ledger.model)
+    assert lake is not None
+    claimed = Offsets({p: offset + 10 for p, offset in lake.tag.changelog_offsets.items()})
+    lake.table.mark(replace(lake.tag, changelog_offsets=claimed))
+    ledger.put("key 1", 100, 2)
+    ledger.flush()
+
+    with pytest.raises(LostRecordsError, match=r"ends at offset \d+, and lake/shortened contains it up to"):
+        compact(lake_spark, settings, ledger.model)
+
+    assert ledger.rows(lake_spark) == before
