@@ -61,7 +61,9 @@ def catch_up(settings: Settings, name: str, number: int) -> None:
     model = read_model(name, settings.read_models_dir)
     spark = spark_session(f"foldlake-catch-up-{name}-v{number}", stream_config(settings))
     try:
-        with StreamContext(spark, settings, {name: model}, f"catch up of {name} v{number}") as context:
+        with StreamContext(
+            lambda: spark, settings, {name: model}, f"catch up of {name} v{number}"
+        ) as context:
             context.register_event_types(model)
             spec = catch_up_spec(context, model, version, settings.rebuild.batch_events)
             # A supervised query retries a refused start; a rebuild must fail instead.

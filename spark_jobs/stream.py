@@ -1,7 +1,10 @@
-"""Application: the stream driver as launched by Airflow. It folds every read model; its only options are the settings."""
+"""Application: the stream driver as launched by its keeper. It folds every read model; its only options are the settings."""
 
 import logging
 import sys
+from concurrent.futures import Future, ThreadPoolExecutor
+
+from pyspark.sql import SparkSession
 
 from include.declarations.read_model import load_read_models
 from include.errors import FoldlakeError, KafkaUnavailableError, RegistryUnavailableError
@@ -33,12 +36,16 @@ def main() -> int:
     die_with_parent()
     models = load_read_models(settings.read_models_dir)
     modules = spec_modules()
-    spark = spark_session("foldlake-stream", stream_config(settings))
     slots = task_slots(settings.stream, source_partitions(settings.topics, settings.read_models_dir))
+    session: Future[SparkSession] = Future()
     try:
-        wait_for_slots(spark, slots)
-        with StreamContext(spark, settings, models, "stream driver", is_driver=True) as context:
-            _set_up(context)
+        with StreamContext(session.result, settings, models, "stream driver", is_driver=True) as context:
+            with ThreadPoolExecutor(1, "set-up") as while_spark_starts:
+                set_up = while_spark_starts.submit(_set_up, context)
+                spark = spark_session("foldlake-stream", stream_config(settings))
+            session.set_result(spark)
+            set_up.result()
+            wait_for_slots(spark, slots)
             queries = QuerySet(spark, context.consumer, SpecDiscovery(context, modules).specs, slots)
             publisher = ProgressPublisher(
                 settings.kafka.bootstrap_servers, str(spark.sparkContext.master), add_progress_listener(spark)

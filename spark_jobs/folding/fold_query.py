@@ -34,6 +34,8 @@ class KafkaSource:
             .option("failOnDataLoss", "true")
             # Never read events of an aborted transaction.
             .option("kafka.isolation.level", "read_committed")
+            # The broker's collection of its clients' metrics, which nobody reads.
+            .option("kafka.enable.metrics.push", "false")
         )
         return reader.options(**dict(self.options)).load()
 

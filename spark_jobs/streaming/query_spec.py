@@ -74,6 +74,7 @@ class QuerySpec:
         written; otherwise it is refused.
     waits_for_others: whether the query starts only once no other query of the driver is catching up.
     shuffle_partitions: number of tasks after the query's shuffle; 0 for a query without a shuffle.
+    real_time_source: further options of the Kafka source in real-time mode, such as how long the broker collects records for one answer.
     slot_rank: priority when task slots are scarce: the lower rank first, then the lower number.
     """
 
@@ -88,6 +89,7 @@ class QuerySpec:
     rereads_after_loss: bool = False
     waits_for_others: bool = False
     shuffle_partitions: int = 0
+    real_time_source: tuple[tuple[str, str], ...] = ()
     slot_rank: tuple[SlotRank, int] = (SlotRank.OTHER, 0)
 
     @property

@@ -24,7 +24,7 @@ def start_catch_up(spark: SparkSession, spec: QuerySpec, schema_ids: SchemaIds) 
 def start_real_time(spark: SparkSession, spec: QuerySpec, schema_ids: SchemaIds) -> StreamingQuery:
     """Start reading in real-time mode; the query runs until it fails or is stopped."""
     # Types are checked against the lake's PySpark, which does not have this trigger yet.
-    trigger: Any = _writer(spark, spec, schema_ids, (), REAL_TIME_PRODUCER).trigger
+    trigger: Any = _writer(spark, spec, schema_ids, spec.real_time_source, REAL_TIME_PRODUCER).trigger
     query: StreamingQuery = trigger(realTime=f"{spec.triggers.real_time_interval_s} seconds").start()
     return query
 
@@ -48,6 +48,7 @@ def _writer(
         .outputMode("update")
         .option("kafka.bootstrap.servers", endpoints.bootstrap_servers)
         .option("topic", endpoints.sink_topic)
+        .option("kafka.enable.metrics.push", "false")
         .option("checkpointLocation", endpoints.checkpoint)
         .options(**producer)
     )

@@ -1,7 +1,7 @@
 """The context of query specifications: settings, read models, Kafka, the schema registry and the version registry."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Self
 
 from pyspark.sql import SparkSession
@@ -24,20 +24,21 @@ LOG = logging.getLogger(__name__)
 class StreamContext:
     """The connections and read models of one job; closes the connections at the end of its `with` block.
 
+    session: returns the Spark session. Everything but queries works without it, so that Kafka is asked while Spark starts.
     models: the read models by name, as of the last import of their modules. process: names the job in what it writes about schema
         ids. is_driver: whether the job is the stream driver.
     """
 
     def __init__(
         self,
-        spark: SparkSession,
+        session: Callable[[], SparkSession],
         settings: Settings,
         models: dict[str, ReadModel],
         process: str,
         *,
         is_driver: bool = False,
     ) -> None:
-        self.spark = spark
+        self._session = session
         self.settings = settings
         self.models = models
         self.triggers = TriggerSettings.from_settings(settings.stream)
@@ -59,6 +60,11 @@ class StreamContext:
         """Close the connections."""
         self.versions.close()
         self.consumer.close()
+
+    @property
+    def spark(self) -> SparkSession:
+        """The Spark session; waits until it exists."""
+        return self._session()
 
     def schemas(self, topic: str) -> RegistrySchemas:
         """Return the schema ids of a source topic, shared by all its queries.
