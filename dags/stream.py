@@ -2,25 +2,26 @@
 
 from airflow.sdk import DAG, Asset
 
-from include.airflow.names import SPARK_STREAM_CONNECTION, STREAM_DAG, changelog_asset, dag_arguments
+from include.airflow.names import STREAM_DAG, changelog_asset, dag_arguments
 from include.airflow.stream_operator import StreamDriver
 from include.declarations.read_model import load_read_models
-from include.settings import CHECKOUT, Settings
+from include.settings import Settings
 
 DOCS = """
 ### Keeps the stream driver running
 
-One long-lived Spark application folds the events of every read model into its changelog. This DAG launches it and relaunches
-it whenever it ends: with `@continuous`, a new run starts as soon as the last one has ended. While the driver fails soon after each
-launch, the task waits before the next one, longer each time.
+One long-lived Spark application folds the events of every read model into its changelog. Its keeper, a process beside Airflow, launches
+it when this DAG wants it, and brings it back when it ends unexpectedly. The task follows the driver without a slot; with `@continuous`, a new run
+starts as soon as the last one has ended. The driver goes on folding while Airflow is away, and the task finds it again.
 
 * **Stop**: pause this DAG, then mark its run as failed. `./foldlake down` does both in order.
 * **Restart**: mark the run as failed, or clear its task.
-* **Inspect**: `./foldlake status` shows how far the stream lags behind the events, `./foldlake logs stream` the driver's log. The
-  task's log has both the driver's and Spark's messages.
+* **Inspect**: `./foldlake status` shows how far the stream lags behind the events, `./foldlake logs stream` the driver's log, and
+  `./foldlake logs stream-keeper` Spark's messages too.
 
-A failed run means that the driver ended six times; `./foldlake status` and the task's log show why. There are never two drivers: a driver holds a lock for as
-long as it can write, and ends when its launcher ends. See `docs/airflow.md`.
+A failed task means that the driver failed again and again; `./foldlake status` and the task's log show why. The next try waits before it launches
+the driver, longer each time. There are never two drivers: a driver holds a lock for as long as it can write, and ends when its keeper
+ends. See `docs/airflow.md`.
 """
 
 
@@ -35,7 +36,7 @@ def changelogs() -> list[Asset]:
 with DAG(
     dag_id=STREAM_DAG,
     schedule="@continuous",
-    description="Launches and supervises the stream driver: events in, changelogs out",
+    description="Has the stream driver launched, and follows it: events in, changelogs out",
     doc_md=DOCS,
     is_paused_upon_creation=False,
     **dag_arguments("stream", "spark"),
@@ -43,12 +44,6 @@ with DAG(
     StreamDriver(
         task_id="driver",
         retries=5,
-        conn_id=SPARK_STREAM_CONNECTION,
-        spark_binary=str(CHECKOUT / "stack" / "bin" / "spark-submit-supervised"),
-        application=str(CHECKOUT / "spark_jobs" / "stream.py"),
-        name="foldlake-stream",
-        # In client mode the driver ends with this task: there is nothing to reconnect to.
-        durable=False,
         # A task that never ends emits no events; the outlets show in Airflow where the changelogs come from.
         outlets=changelogs(),
     )

@@ -28,6 +28,7 @@ COMPONENTS = {
     "registry": "schema_registry_url",
     "query_nodes": "",
     "airflow": "airflow_url",
+    "stream": "airflow_url",
 }
 
 

@@ -156,9 +156,9 @@ class AirflowApi:
         return [run_id for run_id, state in self.runs(dag_id).items() if state in ("queued", "running")]
 
     def running_tasks(self, dag_id: str, run_id: str) -> list[str]:
-        """Return the ids of a run's tasks that are queued or running."""
+        """Return the ids of a run's tasks that are queued, running or deferred."""
         answer = self._call("GET", f"dags/{dag_id}/dagRuns/{quote(run_id)}/taskInstances")
-        active = ("queued", "running", "restarting")
+        active = ("queued", "running", "restarting", "deferred")
         return [str(task["task_id"]) for task in answer["task_instances"] if task["state"] in active]
 
     def mark_run(self, dag_id: str, run_id: str, state: RunState) -> None:

@@ -1,96 +1,52 @@
-"""The Airflow operator that launches the stream driver, and after failed launches waits before the next one."""
+"""The Airflow operator that launches the stream driver through its keeper, and ends when the driver does."""
 
+import uuid
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.providers.common.compat.sdk import AirflowException
+from airflow.sdk import BaseOperator
 
+from include.airflow.driver_trigger import DriverTrigger
 from include.settings import Settings
-from include.spark.stream_config import stream_config
-from include.stream import launch_series
-from include.stream.launch_error import error_line
+from include.stream import driver_launch, launch_series
 from include.stream.launch_series import LaunchSeries
-from include.waiting import wait_for
 from include.webhook import post_alert
 
-POLL_INTERVAL_S = 0.5
 
+class StreamDriver(BaseOperator):
+    """Has the keeper run spark_jobs/stream.py, and follows the driver until it ends; attaches to a driver that is already running.
 
-class StreamDriver(SparkSubmitOperator):
-    """Runs spark_jobs/stream.py until it ends.
-
-    While the driver fails soon after each launch, the next launch waits in this task, up to FOLDLAKE_STREAM_LONGEST_RELAUNCH_DELAY_S,
-    instead of in further runs and tries. When such a series becomes long, one alert is logged and posted to the webhook.
+    The task is deferred meanwhile. The keeper brings a driver back that ends unexpectedly; the task fails when the driver fails again and
+    again. The next launch then waits, up to FOLDLAKE_STREAM_LONGEST_RELAUNCH_DELAY_S, and one alert is logged and posted to the webhook.
     """
 
-    def __init__(self, **operator: Any) -> None:  # noqa: ANN401 - Airflow's
-        super().__init__(**operator)
-        self._is_killed = False
+    def execute(self, context: Any) -> None:  # noqa: ANN401, ARG002 - Airflow's
+        """Defer until the driver has ended; raises TaskDeferred."""
+        home = Settings().home
+        follower = uuid.uuid4().hex
+        series = launch_series.read(home)
+        if series is None or launch_series.is_launch_requested(home):
+            # Here already, because the trigger starts a second or two later.
+            launch_series.clear_request(home)
+            self.log.info("The stream driver is wanted: launch %s.", driver_launch.follow(home, follower))
+        self.defer(trigger=DriverTrigger(follower), method_name=self.fail.__name__)
 
-    def execute(self, context: Any) -> None:  # noqa: ANN401 - Airflow's
-        """Launch the driver when it is due, and wait until it ends; raises when it fails."""
+    def fail(self, context: Any, event: str) -> None:  # noqa: ANN401, ARG002 - Airflow's
+        """Log the driver's last output, and raise AirflowException with its error; `event` is the launch id."""
         settings = Settings()
-        self._wait_until_due(settings)
-        launched_at = datetime.now(UTC)
-        series = launch_series.read(settings.home, launched_at)
-        if series is not None:
-            launch_series.write(settings.home, replace(series, launched_at=launched_at.isoformat()))
-        try:
-            # Not when the DAG is parsed: a broken read model is a failed launch, with its error.
-            self.conf = stream_config(settings)
-            super().execute(context)
-        except Exception as error:
-            if not self._is_killed:
-                self._record_failure(settings, series, launched_at, error)
-            raise
-        if launch_series.read(settings.home) is None:
-            launch_series.clear(settings.home)
-
-    def on_kill(self) -> None:
-        """End the driver, or the wait; the next launch is made at once, because an operator has ended this one."""
-        self._is_killed = True
-        launch_series.request_launch(Settings().home)
-        if self._hook is not None:
-            super().on_kill()
-
-    def _wait_until_due(self, settings: Settings) -> None:
-        """Wait for the next launch; raises AirflowException when the task is ended meanwhile."""
-        series = launch_series.read(settings.home)
-        wait_s = 0.0 if series is None else self._announced_wait_s(settings, series)
-        wait_for(
-            lambda: self._is_killed or launch_series.is_launch_requested(settings.home),
-            timeout_s=wait_s,
-            poll_s=POLL_INTERVAL_S,
-        )
-        if self._is_killed:
-            raise AirflowException("The task was ended while it waited for the next launch of the driver.")
-        launch_series.clear_request(settings.home)
-
-    def _announced_wait_s(self, settings: Settings, series: LaunchSeries) -> float:
-        wait_s = series.wait_s(datetime.now(UTC), settings.stream.longest_relaunch_delay_s)
-        if wait_s:
-            self.log.warning(
-                "The stream driver has failed %d times in a row since %s. Next launch in %.0f s; `./foldlake up`, or clearing this "
-                "task, launches it at once. Last error: %s",
-                series.failures,
-                series.since,
-                wait_s,
-                series.last_error,
+        report = driver_launch.ended_report(settings.home, event)
+        if report is None:
+            raise AirflowException(
+                f"The launch {event} of the stream driver has failed; its report is gone, because another one was launched."
             )
-        return wait_s
-
-    def _record_failure(
-        self, settings: Settings, before: LaunchSeries | None, launched_at: datetime, error: Exception
-    ) -> None:
-        now = datetime.now(UTC)
-        longest_s = settings.stream.longest_relaunch_delay_s
-        series = launch_series.after_failure(before, launched_at, error_line(str(error)), now, longest_s)
-        if series.is_due_for_alert(now):
-            series = replace(series, alerted=True)
+        self.log.error("The last lines of the driver's output:\n%s", report.output)
+        series = launch_series.read(settings.home)
+        if series is not None and series.is_due_for_alert(datetime.now(UTC)):
+            launch_series.write(settings.home, replace(series, alerted=True))
             self._alert(settings.quality.alert_webhook_url, series)
-        launch_series.write(settings.home, series)
+        raise AirflowException(f"The stream driver has failed: {report.error}")
 
     def _alert(self, webhook_url: str, series: LaunchSeries) -> None:
         text = (

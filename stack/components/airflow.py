@@ -5,20 +5,16 @@ import json
 import os
 import secrets
 import subprocess
-from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 
-from include.airflow.client import AirflowApi, AirflowUnavailableError, RunState
+from include.airflow.client import AirflowApi
 from include.airflow.database import database_url
-from include.airflow.login import USER, airflow_api, airflow_home, passwords_path
-from include.airflow.names import SPARK_LAKE_CONNECTION, SPARK_STREAM_CONNECTION, STREAM_DAG
+from include.airflow.login import USER, airflow_home, passwords_path
+from include.airflow.names import SPARK_LAKE_CONNECTION, SPARK_STREAM_CONNECTION
 from include.errors import FoldlakeError
-from include.settings import CHECKOUT, AirflowSettings, Settings
+from include.settings import CHECKOUT, Settings
 from include.spark.stream_config import stream_master
-from include.stream import launch_series
-from include.waiting import retry, wait_for
-from stack.launchers import stream_driver
 from stack.settings_environment import settings_environment
 from stack.supervision.process import Process
 from stack.tools import Tools
@@ -45,7 +41,7 @@ def environment(settings: Settings) -> dict[str, str]:
         **_RECOVERY,
         "AIRFLOW_HOME": str(airflow_home(settings.home)),
         "PYTHONPATH": str(CHECKOUT),
-        # The interpreter that stack/bin/spark-submit-supervised uses.
+        # The interpreter that the scripts in stack/bin use.
         "FOLDLAKE_PYTHON": str(Tools(settings.tools).main_python),
         # Calls between Airflow's components stay on this machine, even if the user has configured a proxy.
         "NO_PROXY": ",".join(filter(None, (os.environ.get("NO_PROXY"), "127.0.0.1", "localhost"))),
@@ -125,8 +121,6 @@ def processes(settings: Settings) -> list[Process]:
             environment=common,
             ready_timeout_s=240,
             stop_timeout_s=30,
-            # The stream driver is a descendant of the scheduler, and ends with it.
-            reads_declarations=name == "scheduler",
         )
 
     # The API server reads the log files directly: no log server is needed.
@@ -136,69 +130,6 @@ def processes(settings: Settings) -> list[Process]:
         component("dag-processor", health_name="dag_processor"),
         component("triggerer", "--skip-serve-logs", health_name="triggerer"),
     ]
-
-
-def after_start(settings: Settings) -> None:
-    """Unpause the stream's DAG, which `before_stop` paused; does nothing at the first start. A driver that failed is launched at once.
-
-    Retries for up to a minute: an API server that has just started may be busy with its first task and not answer.
-    """
-    launch_series.request_launch(settings.home)
-
-    def unpause() -> None:
-        client = airflow_api(settings.home, settings.airflow)
-        if client.dag_exists(STREAM_DAG):
-            client.set_paused(STREAM_DAG, paused=False)
-
-    retry(
-        unpause,
-        retryable=lambda error: isinstance(error, AirflowUnavailableError) and error.status is None,
-        timeout_s=FIRST_ANSWER_S,
-        poll_s=POLL_INTERVAL_S,
-    )
-
-
-def before_stop(settings: Settings) -> None:
-    """Stop the stream gracefully: pause its DAG, stop the driver, and end its run.
-
-    A scheduler that is stopped while a stream runs would wait for it forever. If Airflow does not answer, its steps are
-    skipped; the driver is stopped in any case.
-    """
-    client = _paused(settings.home, settings.airflow)
-    graceful = stream_driver.stop(settings.home, timeout_s=DRIVER_STOP_TIMEOUT_S)
-    if client is not None:
-        with suppress(AirflowUnavailableError):
-            _end_runs(settings.home, client, "success" if graceful else "failed")
-
-
-def _paused(home: Path, airflow: AirflowSettings) -> AirflowApi | None:
-    """Pause the stream's DAG; return a client of this Airflow, or None if it does not answer."""
-    try:
-        client = airflow_api(home, airflow)
-        client.set_paused(STREAM_DAG, paused=True)
-    except (AirflowUnavailableError, OSError, ValueError):
-        return None
-    return client
-
-
-def _end_runs(home: Path, client: AirflowApi, state: RunState) -> None:
-    """Wait until the driver's task has ended, then end its run, which Airflow would do only a minute later."""
-    runs = client.active_runs(STREAM_DAG)
-    if launch_series.is_waiting(home):
-        # There is no driver to stop: the task waits until it may launch one, and ends with its run.
-        for run_id in runs:
-            client.mark_run(STREAM_DAG, run_id, "failed")
-
-    def tasks_ended() -> bool:
-        if not any(client.running_tasks(STREAM_DAG, run_id) for run_id in runs):
-            return True
-        # A task that was just starting may have launched its driver only after the first stop.
-        stream_driver.stop(home, timeout_s=DRIVER_STOP_TIMEOUT_S)
-        return False
-
-    wait_for(tasks_ended, timeout_s=RUN_END_TIMEOUT_S, poll_s=POLL_INTERVAL_S)
-    for run_id in runs:
-        client.mark_run(STREAM_DAG, run_id, state)
 
 
 def _prepare_login(home: Path, password: str) -> None:

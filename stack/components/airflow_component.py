@@ -2,16 +2,21 @@
 
 import importlib
 import sys
+from datetime import UTC, datetime
 
 from include.airflow.names import POOLS
 from include.parent_death import forks_die_with_this_process
+
+# Component -> its type in Airflow's table of jobs.
+JOB_TYPES = {"scheduler": "SchedulerJob", "triggerer": "TriggererJob"}
 
 
 def main() -> None:
     """Run `airflow <arguments>` in this process."""
     forks_die_with_this_process()
+    if sys.argv[1] in JOB_TYPES:
+        end_dead_jobs(JOB_TYPES[sys.argv[1]])
     if sys.argv[1] == "scheduler":
-        fail_dead_schedulers()
         create_pools()
     # Airflow reads its configuration at import.
     airflow = importlib.import_module("airflow.__main__").main
@@ -20,10 +25,10 @@ def main() -> None:
     airflow()
 
 
-def fail_dead_schedulers() -> None:
-    """Mark earlier schedulers of this machine as failed, so that this one adopts their tasks immediately.
+def end_dead_jobs(job_type: str) -> None:
+    """Mark earlier schedulers or triggerers of this machine as failed, so that this one adopts their tasks or triggers immediately.
 
-    The embedded stack runs one scheduler, and its tasks end with it: when this one starts, no task of an earlier one is
+    The embedded stack runs one of each, and a scheduler's tasks end with it: when this one starts, nothing of an earlier one is
     running. Airflow itself would first wait for the heartbeat timeout.
     """
     from airflow.jobs.job import Job, JobState  # noqa: PLC0415 - see above
@@ -35,11 +40,11 @@ def fail_dead_schedulers() -> None:
         session.execute(
             update(Job)
             .where(
-                Job.job_type == "SchedulerJob",
+                Job.job_type == job_type,
                 Job.state == JobState.RUNNING,
                 Job.hostname == get_hostname(),  # type: ignore[no-untyped-call]
             )
-            .values(state=JobState.FAILED)
+            .values(state=JobState.FAILED, end_date=datetime.now(UTC))
         )
 
 

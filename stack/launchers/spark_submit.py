@@ -1,4 +1,4 @@
-"""Replaces `spark-submit` in Airflow's operator for the stream driver: one driver per home, which ends with its launcher.
+"""Runs spark-submit for the stream driver: one driver per home, which ends with its launcher.
 
 The process sets the parent-death signal, takes the driver's lock, and becomes spark-submit by `exec`, which becomes the
 JVM by `exec`: it stays one process, which holds the lock until it can no longer write. This module runs in the main
@@ -21,18 +21,17 @@ from stack.tools import Tools
 
 # A killed JVM releases the lock within a second; a driver that stops its queries gracefully may take this long.
 LOCK_WAIT_S = 30.0
-# Set by the scripts in stack/bin.
+# Set by the driver's keeper, and by the scripts in stack/bin.
 LAUNCHER = "FOLDLAKE_LAUNCHER_PID"
 # EX_TEMPFAIL of sysexits.h: try again later.
 EXIT_LOCKED = 75
 
 
-def main() -> None:
-    """Execute the stream driver in place of this process, or print the reason for a failure and exit."""
+def launch(arguments: list[str]) -> None:
+    """Execute spark-submit with these arguments in place of this process, or print the reason for a failure and exit."""
     parent_pid = launcher_pid()
     die_with_parent(parent_pid)
     settings = Settings()
-    arguments = sys.argv[1:]
     try:
         master = master_of(arguments)
         stream_driver.acquire(settings.home, wait_s=LOCK_WAIT_S)
@@ -53,7 +52,10 @@ def main() -> None:
 
 
 def launcher_pid() -> int:
-    """Return the id of the process that ran the script in stack/bin, the parent that this process must not outlive."""
+    """Return the id of the launcher, the parent that this process must not outlive.
+
+    Given by the launcher itself: if it is killed while Python starts, its id is no longer the parent's.
+    """
     return int(os.environ.pop(LAUNCHER, os.getppid()))
 
 
@@ -114,7 +116,3 @@ def submit_environment(
     if master.startswith("local"):
         kept["SPARK_LOCAL_IP"] = "127.0.0.1"
     return kept
-
-
-if __name__ == "__main__":
-    main()

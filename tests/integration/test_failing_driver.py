@@ -17,7 +17,7 @@ from include.airflow.names import STREAM_DAG
 from include.settings import CHECKOUT, Settings
 from include.stream import launch_series
 from include.stream.launch_series import LaunchSeries
-from stack.components import airflow as airflow_stack
+from stack.components import stream
 from stack.launchers import stream_driver
 from stack.lifecycle import start
 from stack.settings_environment import settings_environment
@@ -42,7 +42,7 @@ def webhook() -> Iterator[Webhook]:
 def stack(keep_home: Callable[[], bool], webhook: Webhook) -> Iterator[Settings]:
     """Settings of a stack whose Spark master is misspelled, after several failures of the driver."""
     wrong = {"stream_master": WRONG_MASTER, "alert_webhook_url": webhook.url, "compaction_interval_s": 0}
-    with temporary_stack(("kafka", "registry", "airflow"), keep_home, **wrong) as settings:
+    with temporary_stack(("kafka", "registry", "airflow", "stream"), keep_home, **wrong) as settings:
         wait_until(
             lambda: (series := waiting(settings)) is not None and series.failures >= FAILURES,
             "the driver has failed again and again",
@@ -65,13 +65,15 @@ def awaited(settings: Settings) -> LaunchSeries:
 
 
 def postpone(settings: Settings) -> LaunchSeries:
-    """Postpone the next launch, as a long series does, and restart Airflow's scheduler, which reads the series again."""
+    """Postpone the next launch, as a long series does, and restart the parts of Airflow that run the task."""
     later = (datetime.now(UTC) + timedelta(seconds=280)).isoformat()
     postponed = replace(awaited(settings), next_launch_at=later)
     launch_series.write(settings.home, postponed)
-    pid = Supervisor(settings).states()["airflow-scheduler"].pid
-    assert pid is not None
-    psutil.Process(pid).kill()
+    states = Supervisor(settings).states()
+    for component in ("airflow-scheduler", "airflow-triggerer"):
+        pid = states[component].pid
+        assert pid is not None
+        psutil.Process(pid).kill()
     return postponed
 
 
@@ -139,7 +141,7 @@ def test_up_with_a_corrected_setting_launches_the_driver_at_once(stack: Settings
     postponed = postpone(stack)
     corrected = stack.changed(stream_master="")
 
-    start(corrected, ("kafka", "registry", "airflow"))
+    start(corrected, ("kafka", "registry", "airflow", "stream"))
 
     wait_until(lambda: stream_driver.running(stack.home) is not None, "the driver runs", TIMEOUT_S)
     assert datetime.now(UTC) < datetime.fromisoformat(postponed.next_launch_at)
@@ -155,7 +157,7 @@ def test_down_does_not_wait_for_a_launch_that_is_not_due(stack: Settings) -> Non
     assert series.failures > FAILURES
     assert series.last_error == "killed by SIGKILL"
 
-    airflow_stack.before_stop(stack)
+    stream.before_stop(stack)
 
     assert client.active_runs(STREAM_DAG) == []
     assert stream_driver.running(stack.home) is None

@@ -62,7 +62,7 @@ def temporary_stack(
         keep_home: called at the end; returns whether to keep the directory with the logs.
         overrides: settings by variable, for example `kafka_port`.
     """
-    with _temporary_home(keep_home) as home:
+    with temporary_home(keep_home) as home:
         settings = temporary_settings(home, **overrides)
         with guarded(settings):
             start(settings, only)
@@ -86,12 +86,24 @@ def sharing_servers(
         "kafka_bootstrap": servers.kafka.bootstrap_servers,
         "schema_registry_url": servers.registry.url,
     }
-    with _temporary_home(keep_home) as home:
+    with temporary_home(keep_home) as home:
         settings = temporary_settings(home, **external, **overrides)
         delete_topics(settings)
         with guarded(settings):
             yield settings
         delete_topics(settings)
+
+
+@contextmanager
+def temporary_home(keep: Callable[[], bool]) -> Iterator[Path]:
+    """Yield a new directory, which is removed at the end unless the block raises or `keep` returns true."""
+    home = Path(tempfile.mkdtemp(prefix="foldlake-"))
+    yield home
+    # Not reached if the block raises an exception: the logs are then kept.
+    if keep():
+        logging.getLogger(__name__).warning("Kept the logs in %s", home / "logs")
+    else:
+        shutil.rmtree(home, ignore_errors=True)
 
 
 def delete_topics(settings: Settings) -> None:
@@ -109,17 +121,6 @@ def delete_topics(settings: Settings) -> None:
         return not found
 
     wait_until(are_deleted, "all topics are deleted")
-
-
-@contextmanager
-def _temporary_home(keep: Callable[[], bool]) -> Iterator[Path]:
-    home = Path(tempfile.mkdtemp(prefix="foldlake-"))
-    yield home
-    # Not reached if the block raises an exception: the logs are then kept.
-    if keep():
-        logging.getLogger(__name__).warning("Kept the logs in %s", home / "logs")
-    else:
-        shutil.rmtree(home, ignore_errors=True)
 
 
 def _is_free(port: int) -> bool:

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Self
 
 from include.settings import CHECKOUT, Settings
-from include.spark.stream_config import stream_config, stream_master
+from stack.launchers.spark_submit import LAUNCHER
 from stack.launchers.stream_driver import running, stop
 from stack.settings_environment import settings_environment
 from tests.support.stream_process import kill_jvm
@@ -26,13 +26,8 @@ def log_path(settings: Settings) -> Path:
 def launch(settings: Settings) -> subprocess.Popen[bytes]:
     """Start the driver and return its process, which becomes the JVM."""
     log_path(settings).parent.mkdir(parents=True, exist_ok=True)
-    command = [
-        str(CHECKOUT / "stack" / "bin" / "spark-submit-supervised"),
-        *("--master", stream_master(settings)),
-        *(f"--conf={name}={value}" for name, value in stream_config(settings).items()),
-        str(CHECKOUT / "spark_jobs" / "stream.py"),
-    ]
-    environment = {**os.environ, **settings_environment(settings), "FOLDLAKE_PYTHON": sys.executable}
+    command = [sys.executable, "-m", "stack.launchers.driver_submit"]
+    environment = {**os.environ, **settings_environment(settings), LAUNCHER: str(os.getpid())}
     with log_path(settings).open("ab") as log:
         return subprocess.Popen(command, cwd=CHECKOUT, env=environment, stdout=log, stderr=log)
 

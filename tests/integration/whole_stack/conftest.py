@@ -4,14 +4,31 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from include.airflow.login import airflow_home
 from include.settings import Settings
-from stack.lifecycle import COMPONENTS
-from tests.support.temporary_stack import temporary_stack
+from stack.lifecycle import start
+from stack.stack_guard import guarded
+from tests.support.faults.small_disk import SmallDisk, small_disk_if_permitted
+from tests.support.temporary_stack import temporary_home, temporary_settings
+
+AIRFLOW_DISK_MB = 512
 
 
 @pytest.fixture(scope="package")
-def full_stack(keep_home: Callable[[], bool]) -> Iterator[Settings]:
+def airflow_disk(keep_home: Callable[[], bool]) -> Iterator[SmallDisk]:
+    """The disk of Airflow's database and logs; only a directory where mounting is not permitted."""
+    with (
+        temporary_home(keep_home) as home,
+        small_disk_if_permitted(airflow_home(home), AIRFLOW_DISK_MB) as disk,
+    ):
+        yield disk
+
+
+@pytest.fixture(scope="package")
+def full_stack(airflow_disk: SmallDisk) -> Iterator[Settings]:
     """Settings of a stack with every component up, for this folder only: other folders delete the topics that they share."""
     # No scheduled compactions: only the tests run one. There is no other load, so lake jobs need no low priority.
-    with temporary_stack(tuple(COMPONENTS), keep_home, compaction_interval_s=0, lake_niceness=0) as running:
-        yield running
+    settings = temporary_settings(airflow_disk.path.parent, compaction_interval_s=0, lake_niceness=0)
+    with guarded(settings):
+        start(settings)
+        yield settings

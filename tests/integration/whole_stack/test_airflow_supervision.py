@@ -1,23 +1,31 @@
-"""After a kill of any process of the stream, exactly one driver runs again, and every balance is exact on both nodes."""
+"""After a kill of a process of the stream, one driver runs again, and every balance is exact; Airflow's processes do not affect it."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
 
 import psutil
 import pytest
 from confluent_kafka.admin import AdminClient
 
+from include.airflow.client import AirflowUnavailableError
 from include.airflow.login import airflow_api
-from include.airflow.names import STREAM_DAG
+from include.airflow.names import RETIREMENT_DAG, STREAM_DAG
 from include.kafka.topics import partition_count
 from include.settings import Settings
-from stack.components import airflow as airflow_stack
+from stack.components import stream
+from stack.components.stream import KEEPER
 from stack.launchers import stream_driver
 from stack.launchers.stream_driver import Driver
 from stack.supervision.supervisor import Supervisor
+from tests.support.faults.small_disk import SmallDisk
 from tests.support.stream_events import Ledger
 from tests.support.stream_process import EventSource
 from tests.support.waiting import wait_until
 
 # On a busy machine with two cores, Airflow takes a minute to start, and Spark another.
 TIMEOUT_S = 240
+HEALTHY = {"metadatabase", "scheduler", "triggerer", "dag_processor"}
 COMPONENTS = ("airflow-api-server", "airflow-scheduler", "airflow-dag-processor", "airflow-triggerer")
 
 
@@ -61,15 +69,17 @@ def component(settings: Settings, name: str) -> psutil.Process:
     return psutil.Process(pid)
 
 
+def are_up(settings: Settings, names: Sequence[str]) -> bool:
+    states = Supervisor(settings).states()
+    return all(states[name].pid is not None for name in names)
+
+
 def victims(settings: Settings, victim: str) -> list[psutil.Process]:
     driver, python = running(settings)
-    if victim == "all of Airflow":
-        return [component(settings, name) for name in COMPONENTS]
     return {
         "JVM": [psutil.Process(driver.pid)],
         "Python driver": [python],
-        "task runner": [psutil.Process(driver.parent_pid)],
-        "scheduler": [component(settings, "airflow-scheduler")],
+        "keeper": [component(settings, KEEPER)],
     }[victim]
 
 
@@ -80,7 +90,7 @@ def has_ended(process: psutil.Process) -> bool:
         return True
 
 
-@pytest.mark.parametrize("victim", ["JVM", "Python driver", "task runner", "scheduler", "all of Airflow"])
+@pytest.mark.parametrize("victim", ["JVM", "Python driver", "keeper"])
 def test_after_a_kill_one_driver_runs_again_and_balances_are_exact(
     full_stack: Settings, source: EventSource, ledger: Ledger, victim: str
 ) -> None:
@@ -108,15 +118,62 @@ def test_after_a_kill_one_driver_runs_again_and_balances_are_exact(
     )
 
 
+def test_the_driver_folds_while_airflow_is_killed(
+    full_stack: Settings, source: EventSource, ledger: Ledger
+) -> None:
+    wait_until(lambda: has_python(full_stack), "the driver runs", TIMEOUT_S)
+    driver, python = running(full_stack)
+
+    for killed in [*((name,) for name in COMPONENTS), COMPONENTS]:
+        for process in [component(full_stack, name) for name in killed]:
+            process.kill()
+        source.append(ledger.random_events(100))
+        wait_until(lambda: ledger.is_folded(full_stack), f"without {', '.join(killed)}: folded")
+        wait_until(
+            partial(are_up, full_stack, killed),
+            f"{', '.join(killed)}: restarted",
+            TIMEOUT_S,
+        )
+
+    assert running(full_stack) == (driver, python)
+    ledger.assert_exact(full_stack)
+
+
+def test_the_stream_goes_on_while_airflow_has_no_space(
+    full_stack: Settings, source: EventSource, ledger: Ledger, airflow_disk: SmallDisk
+) -> None:
+    if airflow_disk.refusal:
+        pytest.skip(airflow_disk.refusal)
+    client = airflow_api(full_stack.home, full_stack.airflow)
+    wait_until(lambda: client.health() >= HEALTHY, "Airflow runs", TIMEOUT_S)
+    wait_until(lambda: ledger.is_folded(full_stack), "the driver folds events", TIMEOUT_S)
+    driver, python = running(full_stack)
+
+    with airflow_disk.filled():
+        with suppress(AirflowUnavailableError):
+            client.trigger(RETIREMENT_DAG)  # a run, whose rows and logs find no space
+        source.append(ledger.random_events(200))
+        wait_until(lambda: ledger.is_folded(full_stack), "all events are folded")
+
+    wait_until(lambda: client.health() >= HEALTHY, "Airflow runs", TIMEOUT_S)
+    retirement = client.trigger(RETIREMENT_DAG)
+    wait_until(lambda: client.run_state(RETIREMENT_DAG, retirement) == "success", "a run succeeds", TIMEOUT_S)
+    (run,) = client.active_runs(STREAM_DAG)
+    assert client.running_tasks(STREAM_DAG, run) == ["driver"]
+    assert running(full_stack) == (driver, python)
+    ledger.assert_exact(full_stack)
+
+
 def test_a_stop_is_graceful_and_a_start_continues(
     full_stack: Settings, source: EventSource, ledger: Ledger
 ) -> None:
     client = airflow_api(full_stack.home, full_stack.airflow)
+    wait_until(lambda: client.health() >= HEALTHY, "Airflow runs", TIMEOUT_S)
     source.append(ledger.random_events(200))
     wait_until(lambda: ledger.is_folded(full_stack), "the driver folds events", TIMEOUT_S)
     driver, python = running(full_stack)
 
-    airflow_stack.before_stop(full_stack)
+    stream.before_stop(full_stack)
 
     assert not psutil.pid_exists(driver.pid)
     assert has_ended(python)
@@ -125,7 +182,26 @@ def test_a_stop_is_graceful_and_a_start_continues(
     assert next(iter(client.runs(STREAM_DAG).values())) == "success"
 
     source.append(ledger.random_events(200))
-    airflow_stack.after_start(full_stack)
+    stream.after_start(full_stack)
 
+    wait_until(lambda: ledger.is_folded(full_stack), "all events are folded", TIMEOUT_S)
+    ledger.assert_exact(full_stack)
+
+
+def test_an_operator_ends_the_driver_in_airflow(
+    full_stack: Settings, source: EventSource, ledger: Ledger
+) -> None:
+    client = airflow_api(full_stack.home, full_stack.airflow)
+    wait_until(lambda: has_python(full_stack), "the driver runs", TIMEOUT_S)
+    driver, _ = running(full_stack)
+    (run,) = client.active_runs(STREAM_DAG)
+    wait_until(lambda: client.running_tasks(STREAM_DAG, run), "the task follows the driver", TIMEOUT_S)
+
+    client.mark_run(STREAM_DAG, run, "failed")
+
+    wait_until(
+        lambda: stream_driver.running(full_stack.home) not in (None, driver), "another driver runs", TIMEOUT_S
+    )
+    source.append(ledger.random_events(100))
     wait_until(lambda: ledger.is_folded(full_stack), "all events are folded", TIMEOUT_S)
     ledger.assert_exact(full_stack)

@@ -15,9 +15,13 @@ CHUNK_BYTES = 4096
 
 @dataclass(frozen=True)
 class SmallDisk:
-    """A file system mounted at `path`."""
+    """A file system mounted at `path`.
+
+    refusal: why there is only a directory; empty for a disk.
+    """
 
     path: Path
+    refusal: str = ""
 
     def fill(self) -> None:
         """Use all of its free space."""
@@ -34,17 +38,35 @@ class SmallDisk:
         """Release what `fill` has used."""
         (self.path / BALLAST).unlink()
 
+    @contextmanager
+    def filled(self) -> Iterator[None]:
+        """Use all of its free space for the duration of a block."""
+        self.fill()
+        try:
+            yield
+        finally:
+            self.free()
+
 
 @contextmanager
 def small_disk(path: Path, size_mb: int) -> Iterator[SmallDisk]:
     """Mount a disk at a new directory; skips the test, with the reason, where mounting is not permitted."""
+    with small_disk_if_permitted(path, size_mb) as disk:
+        if disk.refusal:
+            pytest.skip(disk.refusal)
+        yield disk
+
+
+@contextmanager
+def small_disk_if_permitted(path: Path, size_mb: int) -> Iterator[SmallDisk]:
+    """Mount a disk at a new directory; where mounting is not permitted, the disk says so in `refusal`."""
     path.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", f"size={size_mb}m", "foldlake-test", str(path)]
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={size_mb}m,mode=0700", "foldlake-test", str(path)]
     mounted = subprocess.run(mount, capture_output=True, text=True, check=False)
     if mounted.returncode != 0:
-        pytest.skip(
-            f"A full disk needs a file system of its own, and mount is refused: {mounted.stderr.strip()}"
-        )
+        reason = mounted.stderr.strip()
+        yield SmallDisk(path, f"A full disk needs a file system of its own, and mount is refused: {reason}")
+        return
     try:
         yield SmallDisk(path)
     finally:

@@ -47,11 +47,11 @@ def test_the_digest_changes_with_names_and_contents(settings: Settings) -> None:
 
 def test_the_driver_and_the_query_nodes_read_them(settings: Settings) -> None:
     assert {process.name for process in all_processes(settings) if process.reads_declarations} == {
-        "airflow-scheduler",
         "node-1-http",
         "node-1-materializer",
         "node-2-http",
         "node-2-materializer",
+        "stream-keeper",
     }
 
 

@@ -134,7 +134,7 @@ def test_no_driver_starts_for_a_launcher_that_has_ended(settings: Settings) -> N
     gone = subprocess.Popen(["true"])
     gone.wait()
     environment = {**os.environ, **settings_environment(settings), spark_submit.LAUNCHER: str(gone.pid)}
-    command = [sys.executable, "-m", "stack.launchers.spark_submit", "--master", "local[1]", "app.py"]
+    command = [sys.executable, "-m", "stack.launchers.driver_submit"]
 
     assert subprocess.run(command, cwd=CHECKOUT, env=environment, check=False).returncode == -signal.SIGKILL
     assert stream_driver.running(settings.home) is None

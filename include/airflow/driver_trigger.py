@@ -1,0 +1,99 @@
+"""The trigger with which the DAG `stream` waits for the next launch of the driver, requests it, and follows the driver until it ends.
+
+It runs in Airflow's triggerer and holds no task slot. It keeps nothing in memory: after a restart of any part of Airflow, it continues
+with the driver that has been running meanwhile.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from typing import Any
+
+from airflow.triggers.base import BaseTrigger, TaskSuccessEvent, TriggerEvent
+
+from include.settings import Settings
+from include.stream import driver_launch, launch_series
+from include.stream.driver_launch import LaunchReport
+
+POLL_INTERVAL_S = 0.5
+# A keeper launches a driver within a second of the request.
+KEEPER_WARNING_S = 30.0
+NO_KEEPER = (
+    "The stream driver's keeper has not answered for %.0f s: the driver may not be running. Hint: `./foldlake status` shows whether the "
+    "process stream-keeper runs, and `./foldlake up` starts it."
+)
+
+
+class DriverTrigger(BaseTrigger):
+    """Follows the stream driver on behalf of one task; `follower` identifies the task."""
+
+    def __init__(self, follower: str) -> None:
+        """Follow the driver for this task."""
+        super().__init__()  # type: ignore[no-untyped-call]  # of Airflow
+        self.follower = follower
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        """Return the class and its arguments."""
+        return f"{type(self).__module__}.{type(self).__name__}", {"follower": self.follower}
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        """Yield one event: success when the driver was stopped, else the launch id, whose report has the error."""
+        settings = Settings()
+        home = settings.home
+        if not driver_launch.is_following(home, self.follower):
+            await self._wait_until_due(settings)
+            launch_series.clear_request(home)
+        launch_id = driver_launch.follow(home, self.follower)
+        self.log.info("Following the stream driver, launch %s.", launch_id)
+        warn_at_s = time.monotonic() + KEEPER_WARNING_S
+        while True:
+            ended = driver_launch.ended_report(home, launch_id)
+            if ended is not None:
+                yield self._end_of(ended)
+                return
+            if not driver_launch.is_following(home, self.follower):
+                self.log.warning("Another task follows the stream driver by now.")
+                yield TaskSuccessEvent()
+                return
+            report = driver_launch.read_report(home)
+            if report is not None and report.launch_id == launch_id:
+                warn_at_s = float("inf")
+            elif time.monotonic() >= warn_at_s:
+                self.log.warning(NO_KEEPER, KEEPER_WARNING_S)
+                warn_at_s = time.monotonic() + KEEPER_WARNING_S
+            await asyncio.sleep(POLL_INTERVAL_S)
+
+    @staticmethod
+    def _end_of(report: LaunchReport) -> TriggerEvent:
+        if report.error:
+            return TriggerEvent(report.launch_id)  # type: ignore[no-untyped-call]  # of Airflow
+        return TaskSuccessEvent()
+
+    async def on_kill(self) -> None:
+        """Stop the driver: an operator has ended the task. The next launch is made at once."""
+        home = Settings().home
+        driver_launch.withdraw(home, self.follower)
+        launch_series.request_launch(home)
+
+    async def _wait_until_due(self, settings: Settings) -> None:
+        """Wait until the next launch is due, or requested."""
+        longest_s = settings.stream.longest_relaunch_delay_s
+        series = launch_series.read(settings.home)
+        wait_s = 0.0 if series is None else series.wait_s(datetime.now(UTC), longest_s)
+        if series is not None and wait_s:
+            self.log.warning(
+                "The stream driver has failed %d times in a row since %s. Next launch in %.0f s; `./foldlake up`, or clearing this "
+                "task, launches it at once. Last error: %s",
+                series.failures,
+                series.since,
+                wait_s,
+                series.last_error,
+            )
+        # If the clock is set back meanwhile, the launch is not made later than that.
+        until_s = time.monotonic() + longest_s
+        while time.monotonic() < until_s and not launch_series.is_launch_requested(settings.home):
+            series = launch_series.read(settings.home)
+            if series is None or not series.wait_s(datetime.now(UTC), longest_s):
+                return
+            await asyncio.sleep(POLL_INTERVAL_S)

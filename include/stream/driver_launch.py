@@ -1,0 +1,137 @@
+"""Files by which Airflow's task and the stream driver's keeper agree on the driver: what is wanted, and what became of it.
+
+The task writes the request, the keeper (stack/launchers/stream_keeper.py) the report. Both outlive a restart of either side: the keeper
+goes on without Airflow, and Airflow finds the driver again.
+"""
+
+import json
+import uuid
+from contextlib import AbstractContextManager, suppress
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from include.files import file_lock, write_atomically
+from include.known_fields import known_fields
+
+# The lock is held for the time of a few small reads and writes.
+LOCK_WAIT_S = 5.0
+
+
+@dataclass(frozen=True)
+class LaunchRequest:
+    """The driver that is wanted.
+
+    launch_id: identifies the launch, including those by which the keeper brings a driver back that ended too soon.
+    follower: identifies the task that follows this launch, and may end it.
+    is_wanted: False: the keeper is to stop the driver.
+    """
+
+    launch_id: str
+    follower: str
+    is_wanted: bool = True
+
+
+@dataclass(frozen=True)
+class LaunchReport:
+    """What has become of a launch.
+
+    keeper_pid: the process of the keeper that wrote this.
+    launched_at: ISO time, in UTC, of the last launch.
+    relaunches: how often the keeper has brought the driver back.
+    has_ended: whether the keeper leaves it to the next request to launch a driver.
+    error: the reason in one line; empty if the driver was stopped.
+    output: the last lines of the driver's output.
+    """
+
+    launch_id: str
+    keeper_pid: int
+    launched_at: str
+    relaunches: int = 0
+    has_ended: bool = False
+    error: str = ""
+    output: str = ""
+
+
+def follow(home: Path, follower: str) -> str:
+    """Want a driver, and return the id of the launch: the one under way, or a new one if there is none.
+
+    May be repeated: a follower gets one launch, also after that has ended.
+    """
+    with _lock(home):
+        request, report = read_request(home), read_report(home)
+        if request is not None and request.follower == follower:
+            return request.launch_id
+        if request is not None and request.is_wanted and not _has_ended(report, request.launch_id):
+            _write_request(home, replace(request, follower=follower))
+            return request.launch_id
+        launch_id = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{uuid.uuid4().hex[:8]}"
+        _write_request(home, LaunchRequest(launch_id, follower))
+        return launch_id
+
+
+def withdraw(home: Path, follower: str | None = None) -> None:
+    """Want no driver any more, unless another task than `follower` follows a running one. None: whoever follows it."""
+    with _lock(home):
+        request = read_request(home)
+        if request is not None and (
+            follower in (None, request.follower) or _has_ended(read_report(home), request.launch_id)
+        ):
+            _write_request(home, replace(request, is_wanted=False))
+
+
+def is_following(home: Path, follower: str) -> bool:
+    """Whether this task is the one that follows the driver."""
+    request = read_request(home)
+    return request is not None and request.follower == follower
+
+
+def is_under_way(home: Path) -> bool:
+    """Whether a launch was requested that has not ended, wanted or not."""
+    request = read_request(home)
+    return request is not None and not _has_ended(read_report(home), request.launch_id)
+
+
+def ended_report(home: Path, launch_id: str) -> LaunchReport | None:
+    """Return the report of a launch that has ended; None while it is under way."""
+    report = read_report(home)
+    return report if _has_ended(report, launch_id) else None
+
+
+def read_request(home: Path) -> LaunchRequest | None:
+    """Return the request; None before the first one."""
+    with suppress(FileNotFoundError, ValueError, TypeError):
+        return LaunchRequest(**known_fields(LaunchRequest, json.loads(_request_path(home).read_text())))
+    return None
+
+
+def read_report(home: Path) -> LaunchReport | None:
+    """Return the report of the newest launch; None before the first one."""
+    with suppress(FileNotFoundError, ValueError, TypeError):
+        return LaunchReport(**known_fields(LaunchReport, json.loads(_report_path(home).read_text())))
+    return None
+
+
+def write_report(home: Path, report: LaunchReport) -> None:
+    """Store the report. Only the keeper may call this."""
+    write_atomically(_report_path(home), json.dumps(asdict(report), indent=1))
+
+
+def _lock(home: Path) -> AbstractContextManager[None]:
+    return file_lock(_request_path(home).with_suffix(".lock"), wait_s=LOCK_WAIT_S)
+
+
+def _has_ended(report: LaunchReport | None, launch_id: str) -> bool:
+    return report is not None and report.launch_id == launch_id and report.has_ended
+
+
+def _write_request(home: Path, request: LaunchRequest) -> None:
+    write_atomically(_request_path(home), json.dumps(asdict(request), indent=1))
+
+
+def _request_path(home: Path) -> Path:
+    return home / "stream" / "wanted.json"
+
+
+def _report_path(home: Path) -> Path:
+    return home / "stream" / "launch.json"

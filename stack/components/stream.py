@@ -1,0 +1,120 @@
+"""The stream driver's keeper, and the graceful stop of the stream."""
+
+from contextlib import suppress
+from pathlib import Path
+
+from include.airflow.client import AirflowApi, AirflowUnavailableError, RunState
+from include.airflow.login import airflow_api
+from include.airflow.names import STREAM_DAG
+from include.settings import CHECKOUT, AirflowSettings, Settings
+from include.stream import driver_launch, launch_series
+from include.waiting import retry, wait_for
+from stack.launchers import stream_driver, stream_keeper
+from stack.supervision.process import Process
+from stack.tools import Tools
+
+KEEPER = "stream-keeper"
+START_ORDER = 30
+# The time limit for the driver's task to end.
+RUN_END_TIMEOUT_S = 15.0
+POLL_INTERVAL_S = 0.2
+# Airflow's API server does not answer for several seconds while it serves a task's first request.
+FIRST_ANSWER_S = 60.0
+
+
+def prepare(settings: Settings) -> None:
+    """Create the folder of the driver's files."""
+    stream_driver.directory(settings.home).mkdir(parents=True, exist_ok=True)
+
+
+def processes(settings: Settings) -> list[Process]:
+    """Return the keeper. It starts beside Airflow, whose task tells it which driver is wanted."""
+    return [
+        Process(
+            name=KEEPER,
+            command=(str(Tools(settings.tools).main_python), "-m", "stack.launchers.stream_keeper"),
+            start_order=START_ORDER,
+            is_ready=lambda: stream_keeper.is_running(settings.home),
+            environment={"PYTHONPATH": str(CHECKOUT)},
+            # Longer than the driver's own time limit.
+            stop_timeout_s=int(stream_keeper.STOP_TIMEOUT_S) + 10,
+            reads_declarations=True,
+        )
+    ]
+
+
+def after_start(settings: Settings) -> None:
+    """Unpause the stream's DAG, which `before_stop` paused; does nothing at the first start. A driver that failed is launched at once.
+
+    Retries for up to a minute: an API server that has just started may be busy with its first task and not answer.
+    """
+    launch_series.request_launch(settings.home)
+
+    def unpause() -> None:
+        client = airflow_api(settings.home, settings.airflow)
+        if client.dag_exists(STREAM_DAG):
+            client.set_paused(STREAM_DAG, paused=False)
+
+    retry(
+        unpause,
+        retryable=lambda error: isinstance(error, AirflowUnavailableError) and error.status is None,
+        timeout_s=FIRST_ANSWER_S,
+        poll_s=POLL_INTERVAL_S,
+    )
+
+
+def before_stop(settings: Settings) -> None:
+    """Stop the stream gracefully: pause its DAG, stop the driver, and end its run.
+
+    If Airflow does not answer, its steps are skipped; the driver is stopped in any case.
+    """
+    client = _paused(settings.home, settings.airflow)
+    driver_launch.withdraw(settings.home)
+    graceful = _stop_driver(settings.home)
+    if client is not None:
+        with suppress(AirflowUnavailableError):
+            _end_runs(settings.home, client, "success" if graceful else "failed")
+
+
+def _stop_driver(home: Path) -> bool:
+    """Wait until the keeper has stopped the driver; without a keeper, stop it here. Returns whether it ended in time."""
+    if stream_keeper.is_running(home):
+        ended = wait_for(
+            lambda: not driver_launch.is_under_way(home),
+            timeout_s=stream_keeper.STOP_TIMEOUT_S + 1.0,
+            poll_s=POLL_INTERVAL_S,
+        )
+        if ended:
+            return True
+    return stream_driver.stop(home, timeout_s=stream_keeper.STOP_TIMEOUT_S)
+
+
+def _paused(home: Path, airflow: AirflowSettings) -> AirflowApi | None:
+    """Pause the stream's DAG; return a client of this Airflow, or None if it does not answer."""
+    try:
+        client = airflow_api(home, airflow)
+        client.set_paused(STREAM_DAG, paused=True)
+    except (AirflowUnavailableError, OSError, ValueError):
+        return None
+    return client
+
+
+def _end_runs(home: Path, client: AirflowApi, state: RunState) -> None:
+    """Wait until the driver's task has ended, then end its run, which Airflow would do only a minute later."""
+    runs = client.active_runs(STREAM_DAG)
+    if launch_series.is_waiting(home):
+        # There is no driver to stop: the task waits until it may launch one, and ends with its run.
+        for run_id in runs:
+            client.mark_run(STREAM_DAG, run_id, "failed")
+
+    def tasks_ended() -> bool:
+        if not any(client.running_tasks(STREAM_DAG, run_id) for run_id in runs):
+            return True
+        # A task that was just starting may have wanted its driver only after the first stop.
+        driver_launch.withdraw(home)
+        return False
+
+    wait_for(tasks_ended, timeout_s=RUN_END_TIMEOUT_S, poll_s=POLL_INTERVAL_S)
+    for run_id in runs:
+        client.mark_run(STREAM_DAG, run_id, state)
+    _stop_driver(home)

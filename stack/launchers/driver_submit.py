@@ -1,0 +1,30 @@
+"""Launches the stream driver with the configuration that follows from the settings: becomes spark-submit, then the JVM.
+
+Run by its keeper, not imported: the configuration depends on the read models, which a process reads once.
+"""
+
+import sys
+
+from include.errors import FoldlakeError
+from include.settings import CHECKOUT, Settings
+from include.spark.stream_config import stream_config, stream_master
+from stack.launchers import spark_submit
+
+
+def main() -> None:
+    """Execute the stream driver in place of this process, or print the reason for a failure and exit."""
+    settings = Settings()
+    try:
+        arguments = [
+            *("--master", stream_master(settings)),
+            *(f"--conf={name}={value}" for name, value in stream_config(settings).items()),
+            str(CHECKOUT / "spark_jobs" / "stream.py"),
+        ]
+    except FoldlakeError as error:
+        sys.stderr.write(f"{error}\n")
+        sys.exit(1)
+    spark_submit.launch(arguments)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,212 @@
+"""The keeper runs the driver that Airflow's task wants, brings it back when it fails, and leaves a series of failures to the task."""
+
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import psutil
+import pytest
+
+from include.settings import Settings
+from include.stream import driver_launch, launch_series
+from include.stream.driver_launch import LaunchReport, ended_report, follow, read_report, withdraw
+from include.stream.launch_series import AT_ONCE_FAILURES
+from stack.launchers import stream_keeper
+from stack.launchers.stream_keeper import StreamKeeper
+
+SLEEPS = (sys.executable, "-c", "import time; time.sleep(600)")
+FAILS = (sys.executable, "-c", "import sys; print('before'); sys.exit('ValueError: a wrong setting')")
+ENDS = (sys.executable, "-c", "")
+TIMEOUT_S = 30.0
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    (tmp_path / "stream").mkdir()
+    return tmp_path
+
+
+def keeper(home: Path, command: tuple[str, ...], *, airflow_away: bool = False) -> StreamKeeper:
+    return StreamKeeper(Settings.of(home=home), command, lambda: airflow_away)
+
+
+def step_until(kept: StreamKeeper, is_true: Callable[[], bool]) -> None:
+    deadline_s = time.monotonic() + TIMEOUT_S
+    while not is_true():
+        assert time.monotonic() < deadline_s
+        kept.step()
+        time.sleep(0.01)
+
+
+def children() -> list[psutil.Process]:
+    return [child for child in psutil.Process().children() if child.status() != psutil.STATUS_ZOMBIE]
+
+
+def report(home: Path) -> LaunchReport:
+    found = read_report(home)
+    assert found is not None
+    return found
+
+
+def has_relaunched(home: Path, times: int) -> bool:
+    return report(home).relaunches == times
+
+
+def test_nothing_runs_before_a_driver_is_wanted(home: Path) -> None:
+    before = children()
+
+    keeper(home, SLEEPS).step()
+
+    assert children() == before
+    assert read_report(home) is None
+
+
+def test_the_driver_runs_until_it_is_withdrawn(home: Path) -> None:
+    kept = keeper(home, SLEEPS)
+    before = children()
+
+    launch_id = follow(home, "task 1")
+    kept.step()
+    (driver,) = set(children()) - set(before)
+    assert not report(home).has_ended
+
+    withdraw(home, "task 1")
+    step_until(kept, lambda: ended_report(home, launch_id) is not None)
+    assert not driver.is_running()
+    assert (report(home).error, report(home).relaunches) == ("", 0)
+
+
+def test_a_driver_that_is_killed_is_brought_back_without_the_task(home: Path) -> None:
+    kept = keeper(home, SLEEPS)
+    launch_id = follow(home, "task 1")
+    kept.step()
+
+    for number in range(1, AT_ONCE_FAILURES + 1):
+        children()[-1].kill()
+        step_until(kept, partial(has_relaunched, home, number))
+
+    assert ended_report(home, launch_id) is None
+    series = launch_series.read(home)
+    assert series is not None
+    assert (series.failures, series.last_error) == (AT_ONCE_FAILURES, "killed by SIGKILL")
+    withdraw(home)
+    step_until(kept, lambda: ended_report(home, launch_id) is not None)
+
+
+def test_a_driver_that_fails_again_and_again_is_left_to_the_task(home: Path) -> None:
+    kept = keeper(home, FAILS)
+    launch_id = follow(home, "task 1")
+
+    step_until(kept, lambda: ended_report(home, launch_id) is not None)
+
+    assert report(home).relaunches == AT_ONCE_FAILURES
+    assert report(home).error == "ValueError: a wrong setting"
+    assert report(home).output == "before\nValueError: a wrong setting\n"
+    series = launch_series.read(home)
+    assert series is not None
+    assert series.failures == AT_ONCE_FAILURES + 1
+
+    # The next launch continues the series: its first failure goes to the task.
+    launch_id = follow(home, "task 2")
+    step_until(kept, lambda: ended_report(home, launch_id) is not None)
+    assert report(home).relaunches == 0
+
+
+@pytest.mark.parametrize("airflow_away", [True, False])
+def test_the_keeper_launches_the_next_driver_only_while_airflow_is_away(
+    home: Path, monkeypatch: pytest.MonkeyPatch, airflow_away: bool
+) -> None:
+    monkeypatch.setattr(stream_keeper, "AIRFLOW_INTERVAL_S", 0.0)
+    monkeypatch.setattr(launch_series, "FIRST_DELAY_S", 0.2)
+    kept = keeper(home, FAILS, airflow_away=airflow_away)
+    launch_id = follow(home, "task 1")
+    step_until(kept, lambda: ended_report(home, launch_id) is not None)
+    assert report(home).relaunches == AT_ONCE_FAILURES
+
+    until_s = time.monotonic() + 1.0
+    while time.monotonic() < until_s:
+        kept.step()
+    step_until(kept, lambda: ended_report(home, launch_id) is not None)
+
+    assert (report(home).relaunches > AT_ONCE_FAILURES) == airflow_away
+    withdraw(home)
+
+
+def test_a_driver_that_was_stopped_by_a_signal_is_not_brought_back(home: Path) -> None:
+    kept = keeper(home, ENDS)
+    launch_id = follow(home, "task 1")
+
+    step_until(kept, lambda: ended_report(home, launch_id) is not None)
+
+    assert report(home).error == ""
+    assert launch_series.read(home) is None
+    kept.step()
+    assert report(home).relaunches == 0
+
+
+def test_a_new_keeper_launches_the_driver_of_one_that_was_killed(home: Path) -> None:
+    first = keeper(home, SLEEPS)
+    launch_id = follow(home, "task 1")
+    first.step()
+    orphan = children()[-1]
+    orphan.kill()  # as the kernel does when the keeper is killed
+    assert first._driver is not None
+    first._driver.process.wait()
+
+    second = keeper(home, SLEEPS)
+    second.step()
+
+    assert children()[-1].pid != orphan.pid
+    assert ended_report(home, launch_id) is None
+    withdraw(home)
+    step_until(second, lambda: ended_report(home, launch_id) is not None)
+
+
+def test_a_stopped_keeper_stops_its_driver_which_the_next_one_launches_again(home: Path) -> None:
+    kept = keeper(home, SLEEPS)
+    launch_id = follow(home, "task 1")
+    kept.step()
+    driver = children()[-1]
+
+    kept.request_stop(15, None)
+    kept.run()
+
+    assert not driver.is_running()
+    assert ended_report(home, launch_id) is None
+    assert driver_launch.is_under_way(home)
+
+
+def test_a_request_that_was_withdrawn_while_no_keeper_ran_has_ended(home: Path) -> None:
+    launch_id = follow(home, "task 1")
+    withdraw(home, "task 1")
+    before = children()
+
+    keeper(home, SLEEPS).step()
+
+    assert ended_report(home, launch_id) is not None
+    assert children() == before
+
+
+def test_a_report_that_cannot_be_stored_does_not_end_the_driver(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_home: Path, _report: LaunchReport) -> None:
+        raise OSError(28, "No space left on device")
+
+    kept = keeper(home, SLEEPS)
+    launch_id = follow(home, "task 1")
+    with monkeypatch.context() as disk:
+        disk.setattr(driver_launch, "write_report", full)
+        kept.step()
+        driver = children()[-1]
+        kept.step()
+        assert read_report(home) is None
+
+    kept.step()
+
+    assert driver.is_running()
+    assert report(home).launch_id == launch_id
+    withdraw(home)
+    step_until(kept, lambda: ended_report(home, launch_id) is not None)
