@@ -5,8 +5,8 @@ import re
 import time
 from datetime import UTC, datetime
 
-from benchmarks.deposits import Deposits, folded
-from benchmarks.report import print_environment, resident_mb
+from benchmarks.support.deposits import Deposits, folded
+from benchmarks.support.report import print_environment, resident_mb
 from include.settings import Settings
 from tests.support.temporary_stack import temporary_stack
 from tests.support.unsupervised_driver import log_path, stream_driver

@@ -17,7 +17,7 @@ from confluent_kafka import Producer
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from benchmarks.report import print_environment
+from benchmarks.support.report import print_environment
 from include.declarations.read_model import read_model
 from include.kafka.schema_registry import SchemaRegistry
 from include.kafka.topics import admin_client, changelog, changelog_topic, ensure_topics, source_topics

@@ -11,9 +11,9 @@ from http import HTTPStatus
 
 from confluent_kafka import OFFSET_END, Consumer, Message, Producer, TopicPartition
 
-from benchmarks.deposits import BALANCE, CHANGELOG, Deposits, folded, low_latency_producer
-from benchmarks.lookup_client import NodeConnection
-from benchmarks.report import latency_line, print_environment
+from benchmarks.support.deposits import BALANCE, CHANGELOG, Deposits, folded, low_latency_producer
+from benchmarks.support.lookup_client import NodeConnection
+from benchmarks.support.report import latency_line, print_environment
 from include.kafka.state_record import decode_state_record
 from include.settings import Settings
 from include.stream.status import read_stream_status
@@ -70,17 +70,25 @@ def wait_for_real_time(settings: Settings) -> None:
 
 
 class Load:
-    """A constant-rate producer and a changelog consumer, each in a thread of this process."""
+    """A constant-rate producer and a changelog consumer, each in a thread of this process.
+
+    matched: when each observed event was produced, and when it was seen on the changelog (seconds of the Unix clock).
+    """
 
     def __init__(self, settings: Settings, events_per_s: int = EVENTS_PER_S) -> None:
         self.deposits = Deposits(settings, CUSTOMERS)
-        self.latencies_ms: list[float] = []
+        self.matched: list[tuple[float, float]] = []
         self._settings = settings
         self._events_per_s = events_per_s
         self._random = random.Random(1)
         self._sent_s: dict[tuple[int, int], float] = {}
         self._seen: list[tuple[float, bytes]] = []
         self._done = threading.Event()
+
+    @property
+    def latencies_ms(self) -> list[float]:
+        """The latency of each observed event in milliseconds."""
+        return [(seen_s - sent_s) * 1000 for sent_s, seen_s in self.matched]
 
     def run(
         self, seconds: int, *, observe: bool = False, during: Callable[[threading.Event], None] | None = None
@@ -150,7 +158,7 @@ class Load:
             record = decode_state_record(value, lambda _id: BALANCE.state_schema)
             sent_s = self._sent_s.get((record.position.partition, record.position.offset))
             if sent_s is not None:
-                self.latencies_ms.append((seen_s - sent_s) * 1000)
+                self.matched.append((sent_s, seen_s))
 
 
 class Probes:

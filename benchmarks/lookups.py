@@ -7,9 +7,9 @@ import time
 from decimal import Decimal
 from pathlib import Path
 
-from benchmarks.deposits import low_latency_producer
-from benchmarks.lookup_client import LookupRun, NodeConnection, run_lookups
-from benchmarks.report import latency_line, percentile, print_environment
+from benchmarks.support.deposits import low_latency_producer
+from benchmarks.support.lookup_client import LookupRun, NodeConnection, run_lookups
+from benchmarks.support.report import latency_line, percentile, print_environment
 from include.kafka.schema_registry import SchemaRegistry
 from include.nodes.partition_report import PartitionReport
 from include.read_models.balance.model import READ_MODEL

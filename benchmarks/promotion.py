@@ -10,10 +10,10 @@ import time
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 
-from benchmarks.deposits import BALANCE, Deposits, folded
 from benchmarks.latency import Load, Probes, wait_for_real_time
-from benchmarks.lookup_client import NodeConnection
-from benchmarks.report import latency_line, percentile, print_environment
+from benchmarks.support.deposits import BALANCE, Deposits, folded
+from benchmarks.support.lookup_client import NodeConnection
+from benchmarks.support.report import latency_line, percentile, print_environment
 from include.kafka.log_reading import log_consumer, read_tail
 from include.kafka.topics import VERSION_REGISTRY_TOPIC, changelog_topic
 from include.nodes.peers import HOP_HEADER, HOP_OWNER

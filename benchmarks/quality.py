@@ -4,9 +4,9 @@ import argparse
 import json
 import time
 
-from benchmarks.deposits import BALANCE, Deposits
 from benchmarks.rebuild import PeakMemory
-from benchmarks.report import print_environment
+from benchmarks.support.deposits import BALANCE, Deposits
+from benchmarks.support.report import print_environment
 from include.quality.check import CheckRequest, Mode, StoreName
 from include.quality.job_arguments import arguments as command_line
 from include.quality.report import summary_path

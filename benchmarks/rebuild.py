@@ -9,8 +9,8 @@ from typing import Self
 
 import psutil
 
-from benchmarks.deposits import BALANCE, Deposits, folded
-from benchmarks.report import print_environment
+from benchmarks.support.deposits import BALANCE, Deposits, folded
+from benchmarks.support.report import print_environment
 from include.airflow.client import AirflowApi
 from include.airflow.dag_run import DagRun, TaskChanged, TaskFailure
 from include.airflow.login import airflow_api

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
 
-from benchmarks.report import print_environment
+from benchmarks.support.report import print_environment
 from include.settings import Settings
 from query_api.store.lmdb.layout import DATA_FILE
 from tests.support.changelog_writer import ChangelogWriter

@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from benchmarks.airflow_pages import airflow_environment, serving
-from benchmarks.report import print_environment
+from benchmarks.support.report import print_environment
 from include.airflow.database import clean_database, database_url, sqlite_file
 from include.airflow.login import airflow_home
 from include.airflow.names import COMPACTION_DAG

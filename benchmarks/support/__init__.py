@@ -1,0 +1,1 @@
+"""What several benchmarks use: deposits, a fast HTTP client, the output."""

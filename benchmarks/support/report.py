@@ -1,0 +1,60 @@
+"""The benchmarks' output: machine, settings, and latency lines."""
+
+import os
+import platform
+from collections.abc import Sequence
+from pathlib import Path
+
+import psutil
+
+from include.settings import Settings
+
+# The settings that affect performance.
+SHOWN_SETTINGS = (
+    "partitions",
+    "stream_driver_memory_mb",
+    "stream_real_time_interval_s",
+    "stream_catch_up_batch_events",
+    "node_http_workers",
+)
+
+
+def print_environment(settings: Settings) -> None:
+    """Print the machine, its load, and the settings that affect performance."""
+    memory_gib = psutil.virtual_memory().total / 2**30
+    load = " ".join(f"{value:.2f}" for value in os.getloadavg())
+    values = settings.by_variable()
+    print(f"machine   {os.cpu_count()} cores, {_cpu_model()}, {memory_gib:.0f} GiB, {platform.platform()}")
+    print(f"load      {load} (1, 5, 15 min) before the run")
+    print("settings  " + ", ".join(f"{name}={values[name]}" for name in SHOWN_SETTINGS))
+
+
+def percentile(sorted_values: Sequence[float], share: float) -> float:
+    """Return a percentile of the sorted values; `share` is from 0 to 1."""
+    return sorted_values[min(len(sorted_values) - 1, int(len(sorted_values) * share))]
+
+
+def latency_line(name: str, milliseconds: list[float]) -> str:
+    """Return a line with percentiles of latencies in milliseconds."""
+    ordered = sorted(milliseconds)
+    shares = ((0.5, "p50"), (0.95, "p95"), (0.99, "p99"))
+    figures = "  ".join(f"{label} {percentile(ordered, share):.1f}" for share, label in shares)
+    return f"{name:<38}{figures}  max {ordered[-1]:.1f} ms  ({len(ordered)} measured)"
+
+
+def resident_mb(pid: int) -> float:
+    """Return the resident memory of a process in MB, 0 when it has ended."""
+    try:
+        return float(psutil.Process(pid).memory_info().rss) / 2**20
+    except psutil.NoSuchProcess:
+        return 0.0
+
+
+def _cpu_model() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor()
+    return next(
+        (line.partition(": ")[2] for line in lines if line.startswith("model name")), platform.machine()
+    )
