@@ -22,5 +22,7 @@ COPY --chown=airflow:root include ./include
 COPY --chown=airflow:root stack ./stack
 RUN ./foldlake prepare
 COPY --chown=airflow:root . .
+# Trains the stream driver, which needs the code.
+RUN ./foldlake prepare
 
 ENTRYPOINT ["/usr/bin/dumb-init", "--", "/opt/foldlake-tools/main/bin/python", "-m", "stack.foreground"]

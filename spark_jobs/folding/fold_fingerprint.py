@@ -45,9 +45,12 @@ def incompatibility(spark: SparkSession, checkpoint: str, model: ReadModel, revi
             f"it was built with fold revision {revision} of {model.name}, and the module has only {sorted(model.folds)}: "
             "put it back"
         )
+    stored = read_text(spark, fold_rule_path(checkpoint))
     try:
         current = fingerprint(model, revision)
-        require_entity_key(spark, model)
+        if stored is None:
+            # Otherwise the key is the one that was checked when it was stored, or the fold is refused below.
+            require_entity_key(spark, model)
     except ReadModelError as error:
         return str(error)
     except Exception as error:  # noqa: BLE001 - a module's function can raise anything: the other versions must continue
@@ -57,7 +60,6 @@ def incompatibility(spark: SparkSession, checkpoint: str, model: ReadModel, revi
             f"fold revision {revision} of {model.name} cannot be built ({type(error).__name__}: {message}): correct the module "
             "or the code that it uses"
         )
-    stored = read_text(spark, fold_rule_path(checkpoint))
     if stored is not None and stored != current:
         return (
             f"fold revision {revision} of {model.name} is not what the state was folded with: undo the edit, and add the new "

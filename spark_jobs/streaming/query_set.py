@@ -12,7 +12,9 @@ from spark_jobs.streaming.query_spec import QuerySpec
 from spark_jobs.streaming.supervised_query import Phase, SupervisedQuery
 
 LOG = logging.getLogger(__name__)
-CAUGHT_UP = {Phase.REAL_TIME, Phase.REFUSED, Phase.STOPPED}
+ENDED = {Phase.REFUSED, Phase.STOPPED}
+# A query that has just started plans, compiles and reads its state for seconds, for which it needs every core.
+SETTLING_S = 4.0
 NO_SLOTS = (
     "no task slots are free: retire a previous version (`./foldlake versions` lists them), or raise "
     "FOLDLAKE_STREAM_SPARE_QUERIES and run `./foldlake up`"
@@ -68,7 +70,7 @@ class QuerySet:
             query.poll()
 
     def due(self) -> list[SupervisedQuery]:
-        """Return the queries to poll. Queries that wait for others are due once no other query is catching up."""
+        """Return the queries to poll. Queries that wait for others are due once each of those has caught up, and run for SETTLING_S."""
         queries = [query for query in self._queries.values() if query.name in self._with_slots]
         first = [query for query in queries if not query.spec.waits_for_others]
         waiting = [query for query in queries if query.spec.waits_for_others]
@@ -107,5 +109,7 @@ class QuerySet:
 
 
 def _is_caught_up(query: SupervisedQuery) -> bool:
+    if query.phase is Phase.REAL_TIME:
+        return query.running_for_s >= SETTLING_S
     # Do not wait for a failing query that is not essential: it may never recover.
-    return query.phase in CAUGHT_UP or (query.phase is Phase.FAILED and not query.is_essential)
+    return query.phase in ENDED or (query.phase is Phase.FAILED and not query.is_essential)

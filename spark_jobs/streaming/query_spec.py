@@ -72,7 +72,7 @@ class QuerySpec:
         other writers off the checkpoint.
     rereads_after_loss: whether the query may start at the first event again when Kafka has lost records that it had read or
         written; otherwise it is refused.
-    waits_for_others: whether the query starts only once no other query of the driver is catching up.
+    waits_for_others: whether the query starts only once the driver's other queries have caught up and settled.
     shuffle_partitions: number of tasks after the query's shuffle; 0 for a query without a shuffle.
     real_time_source: further options of the Kafka source in real-time mode, such as how long the broker collects records for one answer.
     slot_rank: priority when task slots are scarce: the lower rank first, then the lower number.

@@ -89,6 +89,11 @@ class SupervisedQuery:
         return self.spec.name
 
     @property
+    def running_for_s(self) -> float:
+        """How long ago the query was last started."""
+        return time.monotonic() - self._started_s
+
+    @property
     def failing_for_s(self) -> float:
         """How long the query has failed again and again or been refused; 0 once it has run for RECOVERED_AFTER_S."""
         return 0.0 if self._failing_since_s is None else time.monotonic() - self._failing_since_s
@@ -104,7 +109,7 @@ class SupervisedQuery:
             if time.monotonic() >= self._not_before_s:
                 self._try_start()
             return
-        if time.monotonic() - self._started_s > RECOVERED_AFTER_S:
+        if self.running_for_s > RECOVERED_AFTER_S:
             self.failures_in_a_row = 0
             self._failing_since_s = None
         if not self._query.isActive:

@@ -15,7 +15,13 @@ from include.errors import FoldlakeError
 from include.parent_death import die_with_parent
 from include.priority import lower_priority
 from include.settings import Settings
-from stack.launchers.spark_submit import launcher_pid, master_of, spark_home, submit_environment
+from stack.launchers.spark_submit import (
+    launcher_pid,
+    master_of,
+    spark_home,
+    stream_command,
+    submit_environment,
+)
 from stack.tools import Tools
 
 
@@ -26,19 +32,26 @@ def main() -> None:
     environment_name, arguments = sys.argv[1], sys.argv[2:]
     tools = Tools(settings.tools)
     python = tools.main_python if environment_name == "lake" else tools.stream_python
+    scratch = scratch_dir(settings.home)
     try:
         master = master_of(arguments)
-        home = spark_home(python)
-        jars = ",".join(str(jar) for jar in tools.jars(environment_name))
+        if environment_name == "lake":
+            command = lake_command(tools, arguments)
+        else:
+            command = stream_command(tools, scratch, arguments)
+        environment = submit_environment(python, scratch, os.environ, master)
     except FoldlakeError as error:
         sys.stderr.write(f"{error}\n")
         sys.exit(1)
     if master.startswith("local"):
         lower_priority(settings.lake.niceness)
-    scratch = scratch_dir(settings.home)
-    submit = home / "bin" / "spark-submit"
-    environment = submit_environment(python, scratch, os.environ, master)
-    os.execve(submit, [str(submit), "--jars", jars, *arguments], environment)  # noqa: S606
+    os.execve(command[0], command, environment)  # noqa: S606
+
+
+def lake_command(tools: Tools, arguments: list[str]) -> list[str]:
+    """Return the command that submits one of the lake's applications."""
+    submit = spark_home(tools.main_python) / "bin" / "spark-submit"
+    return [str(submit), "--jars", ",".join(map(str, tools.jars("lake"))), *arguments]
 
 
 def scratch_dir(home: Path) -> Path:

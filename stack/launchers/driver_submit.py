@@ -1,9 +1,11 @@
-"""Launches the stream driver with the configuration that follows from the settings: becomes spark-submit, then the JVM.
+"""Launches the stream driver with the configuration that follows from the settings: becomes its JVM.
 
 Run by its keeper, not imported: the configuration depends on the read models, which a process reads once.
 """
 
+import argparse
 import sys
+from pathlib import Path
 
 from include.errors import FoldlakeError
 from include.settings import CHECKOUT, Settings
@@ -13,6 +15,11 @@ from stack.launchers import spark_submit
 
 def main() -> None:
     """Execute the stream driver in place of this process, or print the reason for a failure and exit."""
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument(
+        "--write-cache", type=Path, help="write an ahead-of-time cache to this file at the end"
+    )
+    new_cache = options.parse_args().write_cache
     settings = Settings()
     try:
         arguments = [
@@ -23,7 +30,7 @@ def main() -> None:
     except FoldlakeError as error:
         sys.stderr.write(f"{error}\n")
         sys.exit(1)
-    spark_submit.launch(arguments)
+    spark_submit.launch(arguments, new_cache)
 
 
 if __name__ == "__main__":

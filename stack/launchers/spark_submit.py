@@ -1,8 +1,8 @@
-"""Runs spark-submit for the stream driver: one driver per home, which ends with its launcher.
+"""Submits the stream driver to Spark: one driver per home, which ends with its launcher.
 
-The process sets the parent-death signal, takes the driver's lock, and becomes spark-submit by `exec`, which becomes the
-JVM by `exec`: it stays one process, which holds the lock until it can no longer write. This module runs in the main
-environment, Spark in the stream's.
+The process sets the parent-death signal, takes the driver's lock, and becomes the JVM by `exec`, on a cluster through spark-submit:
+it stays one process, which holds the lock until it can no longer write. This module runs in the main environment, Spark in the
+stream's.
 """
 
 import os
@@ -17,6 +17,7 @@ from include.errors import FoldlakeError, SettingsError
 from include.parent_death import die_with_parent
 from include.settings import CHECKOUT, Settings
 from stack.launchers import stream_driver
+from stack.launchers.stream_jvm import jvm_command
 from stack.tools import Tools
 
 # A killed JVM releases the lock within a second; a driver that stops its queries gracefully may take this long.
@@ -27,8 +28,11 @@ LAUNCHER = "FOLDLAKE_LAUNCHER_PID"
 EXIT_LOCKED = 75
 
 
-def launch(arguments: list[str]) -> None:
-    """Execute spark-submit with these arguments in place of this process, or print the reason for a failure and exit."""
+def launch(arguments: list[str], new_cache: Path | None = None) -> None:
+    """Execute spark-submit with these arguments in place of this process, or print the reason for a failure and exit.
+
+    new_cache: a file to which the JVM writes an ahead-of-time cache when it ends.
+    """
     parent_pid = launcher_pid()
     die_with_parent(parent_pid)
     settings = Settings()
@@ -41,14 +45,37 @@ def launch(arguments: list[str]) -> None:
     # `exec` keeps the process, so its id and start time are also those of the JVM.
     started_s = stream_driver.started_s(psutil.Process())
     stream_driver.announce(settings.home, stream_driver.Driver(os.getpid(), parent_pid, started_s, master))
-    python = Tools(settings.tools).stream_python
-    environment = submit_environment(python, temporary_dir(settings.home), os.environ, master)
+    tools = Tools(settings.tools)
+    scratch = temporary_dir(settings.home)
+    environment = submit_environment(tools.stream_python, scratch, os.environ, master)
+    command = stream_command(tools, scratch, arguments, new_cache)
     # May be left over from a killed driver; this process holds the lock, so no other process uses it.
-    shutil.rmtree(temporary_dir(settings.home), ignore_errors=True)
-    temporary_dir(settings.home).mkdir(parents=True)
-    submit = spark_home(python) / "bin" / "spark-submit"
-    jars = ",".join(str(jar) for jar in Tools(settings.tools).jars("stream"))
-    os.execve(submit, [str(submit), "--jars", jars, *arguments], environment)  # noqa: S606
+    shutil.rmtree(scratch, ignore_errors=True)
+    scratch.mkdir(parents=True)
+    os.execve(command[0], command, environment)  # noqa: S606
+
+
+def stream_command(
+    tools: Tools, scratch: Path, arguments: list[str], new_cache: Path | None = None
+) -> list[str]:
+    """Return the command that submits one of the stream's applications: a JVM with Java 25 here, spark-submit for a cluster.
+
+    Raises:
+        FoldlakeError: a tool is missing, or the arguments are incomplete.
+    """
+    home = spark_home(tools.stream_python)
+    connectors = tools.jars("stream")
+    if not master_of(arguments).startswith("local"):
+        # In the machine's Java, like the workers.
+        jars = ",".join(map(str, connectors))
+        return [str(home / "bin" / "spark-submit"), "--jars", jars, *arguments]
+    cache = ""
+    if new_cache is not None:
+        cache = f"-XX:AOTCacheOutput={new_cache}"
+    elif tools.driver_cache.is_file():
+        cache = f"-XX:AOTCache={tools.driver_cache}"
+    class_path = [*sorted((home / "jars").glob("*.jar")), *connectors]
+    return jvm_command(tools.java25, class_path, scratch, arguments, cache)
 
 
 def launcher_pid() -> int:

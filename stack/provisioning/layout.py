@@ -34,6 +34,11 @@ class Layout:
         return self.root / "jars" / jar_set
 
     @property
+    def driver_cache(self) -> Path:
+        """File with the ahead-of-time cache of the stream driver's JVM; missing if its training has failed."""
+        return self.root / "driver.aot"
+
+    @property
     def lock(self) -> Path:
         """File that is locked during the preparation."""
         return self.root / ".lock"
@@ -58,10 +63,24 @@ class Layout:
         self.stamp(part).unlink(missing_ok=True)
 
 
-PARTS = ("main", "stream", "jars")
+# What is downloaded, and what is made of it.
+DOWNLOADED = ("main", "stream", "jars")
+DRIVER_CACHE = "driver-cache"
+PARTS = (*DOWNLOADED, DRIVER_CACHE)
+
+# The code that decides what the cache contains.
+CACHE_CODE = (
+    CHECKOUT / "stack" / "launchers" / "stream_jvm.py",
+    CHECKOUT / "stack" / "training" / "train_driver.py",
+)
 
 
 def fingerprint(part: str) -> str:
-    """Return the digest of a part's lock file."""
-    source = JARS_LOCK if part == "jars" else REQUIREMENTS[part]
-    return hashlib.sha256(source.read_bytes()).hexdigest()
+    """Return the digest of the files from which a part is made, such as its lock file."""
+    return hashlib.sha256(b"".join(source.read_bytes() for source in _sources(part))).hexdigest()
+
+
+def _sources(part: str) -> tuple[Path, ...]:
+    if part == DRIVER_CACHE:
+        return (REQUIREMENTS["stream"], JARS_LOCK, *CACHE_CODE)
+    return (JARS_LOCK if part == "jars" else REQUIREMENTS[part],)

@@ -1,7 +1,9 @@
 """The driver's queries follow the specifications, get task slots by rank, and start the dead letters last."""
 
+import time
+
 from include.stream.slot_planning import SlotRank
-from spark_jobs.streaming.query_set import NO_SLOTS, QuerySet
+from spark_jobs.streaming.query_set import NO_SLOTS, SETTLING_S, QuerySet
 from spark_jobs.streaming.query_spec import QuerySpec
 from spark_jobs.streaming.supervised_query import Phase, SupervisedQuery
 from tests.support.query_specs import NO_CONSUMER, NO_SPARK, spec
@@ -42,13 +44,19 @@ def test_query_lives_as_long_as_its_specification() -> None:
     assert candidate.phase is Phase.STOPPED
 
 
-def test_dead_letters_start_when_no_fold_is_catching_up() -> None:
+def test_dead_letters_start_when_every_fold_has_caught_up_and_settled() -> None:
     driver = Driver(DEAD_LETTERS, LIVE)
     assert driver.due == ["balance/v1"]
 
     driver.by_name["balance/v1"].phase = Phase.CATCHING_UP
     assert driver.due == ["balance/v1"]
     driver.by_name["balance/v1"].phase = Phase.REAL_TIME
+    assert driver.due == ["balance/v1", "balance.dead-letter"]
+
+    # As after a start.
+    driver.by_name["balance/v1"]._started_s = time.monotonic() - SETTLING_S + 1
+    assert driver.due == ["balance/v1"], "the fold has not settled"
+    driver.by_name["balance/v1"]._started_s -= 1
     assert driver.due == ["balance/v1", "balance.dead-letter"]
 
     driver.by_name["balance.dead-letter"].phase = Phase.REAL_TIME

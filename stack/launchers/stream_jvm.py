@@ -1,0 +1,91 @@
+"""The command of a local JVM for the stream's Spark applications: the one that spark-submit would execute, with two differences.
+
+It names the ahead-of-time cache of the class path (stack/training), and no other JVM is started to compute it.
+Source of the options: `org.apache.spark.launcher.JavaModuleOptions` and `SparkSubmitCommandBuilder` of Spark 4.3.0.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from include.errors import SettingsError
+
+# Spark's own, without a package that Java 25 does not have, and without `--add-modules=jdk.incubator.vector`: the packaged Java lacks
+# that module, which only Spark's machine learning uses.
+OPENED = (
+    *(
+        f"java.base/{package}"
+        for package in (
+            "java.lang",
+            "java.lang.invoke",
+            "java.lang.reflect",
+            "java.io",
+            "java.net",
+            "java.nio",
+            "java.util",
+            "java.util.concurrent",
+            "java.util.concurrent.atomic",
+            "jdk.internal.ref",
+            "sun.nio.ch",
+            "sun.nio.cs",
+            "sun.util.calendar",
+        )
+    ),
+    "java.security.jgss/sun.security.krb5",
+)
+MODULE_OPTIONS = (
+    *(f"--add-opens={package}=ALL-UNNAMED" for package in OPENED),
+    "--sun-misc-unsafe-memory-access=allow",
+    "--enable-native-access=ALL-UNNAMED",
+    "-Dio.netty.tryReflectionSetAccessible=true",
+    "-Dio.netty.allocator.type=pooled",
+    "-Dio.netty.handler.ssl.defaultEndpointVerificationAlgorithm=NONE",
+)
+MAIN_CLASS = "org.apache.spark.deploy.SparkSubmit"
+
+
+def jvm_command(
+    java: Path, jars: Sequence[Path], scratch: Path, arguments: Sequence[str], cache: str = ""
+) -> list[str]:
+    """Return the command that runs spark-submit's arguments in a JVM.
+
+    Args:
+        java: the `java` binary.
+        jars: the class path: Spark's jars and the connectors. The cache is valid for one order of them.
+        scratch: the folder for temporary files.
+        arguments: those of spark-submit; the configuration names the memory and the Java options of the driver.
+        cache: the option that reads or writes the ahead-of-time cache; empty for none.
+
+    Raises:
+        SettingsError: the configuration lacks the driver's memory.
+    """
+    config = configuration(arguments)
+    if "spark.driver.memory" not in config:
+        raise SettingsError("The arguments of spark-submit lack spark.driver.memory.")
+    return [
+        str(java),
+        f"-Xmx{config['spark.driver.memory']}",
+        *config.get("spark.driver.extraJavaOptions", "").split(),
+        *MODULE_OPTIONS,
+        f"-Djava.io.tmpdir={scratch}",
+        *([cache] if cache else []),
+        "-cp",
+        ":".join(map(str, jars)),
+        MAIN_CLASS,
+        *arguments,
+    ]
+
+
+def configuration(arguments: Sequence[str]) -> Mapping[str, str]:
+    """Return Spark's settings in spark-submit's arguments: `--conf=name=value` or `--conf name=value`, before the application."""
+    found = {}
+    remaining = iter(arguments)
+    for argument in remaining:
+        if not argument.startswith("--"):
+            break
+        option, has_value, value = argument.partition("=")
+        if not has_value and not (value := next(remaining, "")):
+            break
+        if option == "--conf":
+            name, _, setting = value.partition("=")
+            found[name] = setting
+    return found

@@ -1,0 +1,193 @@
+"""Makes the ahead-of-time cache of the stream driver's JVM: `python -m stack.training.train_driver FILE`.
+
+Starts a broker and a schema registry in a temporary home, and a driver that records which classes and methods it uses while it folds
+synthetic events: first in batches, then in real time. Its JVM writes the cache when it ends. The settings of this machine are not
+used, so nothing is read from or written to the user's servers. Decision 34 explains why.
+"""
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from confluent_kafka import Producer
+
+from include.declarations.read_model import ReadModel, load_read_models
+from include.errors import FoldlakeError
+from include.kafka.events import EventSerializer, event_key
+from include.kafka.schema_registry import SchemaRegistry
+from include.kafka.topics import admin_client, ensure_topics
+from include.priority import lower_priority
+from include.settings import CHECKOUT, Settings
+from include.stream.status import read_stream_status
+from include.waiting import wait_for
+from stack.launchers import stream_driver
+from stack.launchers.spark_submit import LAUNCHER
+from stack.lifecycle import start
+from stack.settings_environment import settings_environment
+from stack.stack_guard import guarded
+from stack.training.synthetic_events import synthetic_event
+
+CAUGHT_UP_EVENTS = 20_000
+EVENTS_PER_S = 1_000
+REAL_TIME_S = 12
+# One record in this many is not an event, so that dead letters are written.
+JUNK_EVERY = 100
+START_TIMEOUT_S = 240.0
+# The JVM writes the cache in about half a minute.
+STOP_TIMEOUT_S = 240.0
+POLL_S = 0.5
+NICENESS = 10
+
+
+class TrainingError(FoldlakeError):
+    """The driver did not run, or its JVM wrote no cache."""
+
+
+def main() -> int:
+    """Write the cache to the file that the argument names; returns the exit status."""
+    lower_priority(NICENESS)
+    try:
+        train(Path(sys.argv[1]))
+    except FoldlakeError as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    return 0
+
+
+def train(cache: Path) -> None:
+    """Write the cache.
+
+    Raises:
+        TrainingError: the driver did not run, or wrote no cache.
+        FoldlakeError: a server did not start.
+    """
+    new = cache.with_name(f".{cache.name}.{os.getpid()}.new")
+    with _temporary_home() as home, ExitStack() as servers:
+        settings = _settings(home)
+        servers.enter_context(guarded(settings))
+        start(settings, only=("kafka", "registry"))
+        try:
+            _run_driver(settings, new)
+            if not new.is_file():
+                raise TrainingError(
+                    f"The JVM wrote no ahead-of-time cache. Its output ends with:\n{_end_of_log(home)}"
+                )
+            new.replace(cache)
+        finally:
+            for left in (new, new.with_name(f"{new.name}.config")):
+                left.unlink(missing_ok=True)
+
+
+def _run_driver(settings: Settings, new_cache: Path) -> None:
+    models = list(load_read_models(None).values())
+    sources = [_Source(settings, model) for model in models]
+    for source in sources:
+        source.append(CAUGHT_UP_EVENTS)
+    command = [sys.executable, "-m", "stack.launchers.driver_submit", "--write-cache", str(new_cache)]
+    environment = {**os.environ, **settings_environment(settings), LAUNCHER: str(os.getpid())}
+    with _log(settings.home).open("wb") as log:
+        driver = subprocess.Popen(command, cwd=CHECKOUT, env=environment, stdout=log, stderr=log)
+    try:
+        runs = wait_for(
+            lambda: driver.poll() is not None or read_stream_status(settings).state == "running",
+            timeout_s=START_TIMEOUT_S,
+            poll_s=POLL_S,
+        )
+        if not runs or driver.poll() is not None:
+            raise TrainingError(
+                f"The stream driver did not run. Its output ends with:\n{_end_of_log(settings.home)}"
+            )
+        end_s = time.monotonic() + REAL_TIME_S
+        while time.monotonic() < end_s:
+            for source in sources:
+                source.append(int(EVENTS_PER_S * POLL_S / len(sources)))
+            time.sleep(POLL_S)
+        stream_driver.stop(settings.home, timeout_s=STOP_TIMEOUT_S)
+    finally:
+        if driver.poll() is None:
+            driver.kill()
+        driver.wait()
+
+
+class _Source:
+    """The source topic of a read model, to which it appends events and some junk."""
+
+    def __init__(self, settings: Settings, model: ReadModel) -> None:
+        self._model = model
+        self._number = 0
+        self._serializer = EventSerializer(SchemaRegistry(settings.registry.url), model.source_topic)
+        topics = model.source_topics(settings.topics)
+        ensure_topics(
+            admin_client(settings.kafka.bootstrap_servers), topics, settings.topics.replication_factor
+        )
+        self._producer = Producer(
+            {
+                "bootstrap.servers": settings.kafka.bootstrap_servers,
+                "partitioner": "murmur2_random",
+                "linger.ms": 5,
+            }
+        )
+
+    def append(self, events: int) -> None:
+        for _ in range(events):
+            self._number += 1
+            schema = self._model.event_schemas[self._number % len(self._model.event_schemas)]
+            event = synthetic_event(schema, self._number)
+            key = event_key(event) if schema.key_field else None
+            value = self._serializer.serialize(event)
+            if self._number % JUNK_EVERY == 0:
+                value = os.urandom(len(value))
+            self._producer.produce(self._model.source_topic, key=key, value=value)
+            self._producer.poll(0)
+        self._producer.flush(POLL_S * 60)
+
+
+def _settings(home: Path) -> Settings:
+    kafka, controller, registry = _free_ports(3)
+    return Settings.of(
+        home=home,
+        kafka_port=kafka,
+        kafka_controller_port=controller,
+        registry_port=registry,
+        stream_spare_queries=0,
+        # Both paces are trained, and several commits.
+        stream_catch_up_threshold_events=CAUGHT_UP_EVENTS // 2,
+        stream_real_time_interval_s=5,
+    )
+
+
+@contextmanager
+def _temporary_home() -> Iterator[Path]:
+    home = Path(tempfile.mkdtemp(prefix="foldlake-training-"))
+    try:
+        yield home
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
+
+
+def _free_ports(count: int) -> list[int]:
+    """Return this number of ports on which no process listens now."""
+    with ExitStack() as probes:
+        sockets = [probes.enter_context(socket.socket()) for _ in range(count)]
+        for probe in sockets:
+            probe.bind(("127.0.0.1", 0))
+        return [int(probe.getsockname()[1]) for probe in sockets]
+
+
+def _log(home: Path) -> Path:
+    return home / "logs" / "driver-training.log"
+
+
+def _end_of_log(home: Path) -> str:
+    return "\n".join(_log(home).read_text(encoding="utf-8", errors="replace").splitlines()[-20:])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
