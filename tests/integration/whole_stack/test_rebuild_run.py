@@ -93,7 +93,7 @@ def wait_for(api: AirflowApi, dag_id: str, run_id: str, task_id: str, state: str
 
     def reached() -> bool:
         now = states(api, dag_id, run_id)
-        assert now.get(task_id) == state or api.run_state(dag_id, run_id) != "failed", now
+        assert now.get(task_id) == state or api.run_state(dag_id, run_id) != "failed", f"states: {now}"
         return now.get(task_id) == state
 
     wait_until(reached, f"{task_id} is {state}", TIMEOUT_S, POLL_S)
