@@ -13,23 +13,23 @@ from include.errors import SettingsError
 # that module, which only Spark's machine learning uses.
 OPENED = (
     *(
-        f"java.base/{package}"
+        f"java.base/java.{package}"
         for package in (
-            "java.lang",
-            "java.lang.invoke",
-            "java.lang.reflect",
-            "java.io",
-            "java.net",
-            "java.nio",
-            "java.util",
-            "java.util.concurrent",
-            "java.util.concurrent.atomic",
-            "jdk.internal.ref",
-            "sun.nio.ch",
-            "sun.nio.cs",
-            "sun.util.calendar",
+            "lang",
+            "lang.invoke",
+            "lang.reflect",
+            "io",
+            "net",
+            "nio",
+            "util",
+            "util.concurrent",
+            "util.concurrent.atomic",
         )
     ),
+    "java.base/jdk.internal.ref",
+    "java.base/sun.nio.ch",
+    "java.base/sun.nio.cs",
+    "java.base/sun.util.calendar",
     "java.security.jgss/sun.security.krb5",
 )
 MODULE_OPTIONS = (
