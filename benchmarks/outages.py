@@ -29,6 +29,8 @@ from tests.support.waiting import wait_until
 EVENTS_PER_S = 1_000
 # After an outage, before the next one.
 SETTLE_S = 10.0
+# Until another standby driver is ready.
+STANDBY_SETTLE_S = 75.0
 TIMEOUT_S = 300.0
 HEALTHY = {"metadatabase", "scheduler", "triggerer", "dag_processor"}
 # The changelog's end is as recent as this before the first outage, and after the last one.
@@ -92,8 +94,12 @@ def main() -> None:
     arguments.add_argument("--kills", type=int, default=5, help="kills of each process (5)")
     arguments.add_argument("--airflow-stop-s", type=int, default=60, help="how long Airflow is stopped (60)")
     arguments.add_argument("--only", default="", help="outages whose name contains this")
+    arguments.add_argument("--standby", choices=("on", "off"), default="on", help="a standby driver (on)")
     options = arguments.parse_args()
-    with temporary_stack(("kafka", "registry", "airflow", "stream"), compaction_interval_s=0) as settings:
+    settle_s = STANDBY_SETTLE_S if options.standby == "on" else SETTLE_S
+    with temporary_stack(
+        ("kafka", "registry", "airflow", "stream"), compaction_interval_s=0, stream_standby=options.standby
+    ) as settings:
         print_environment(settings)
         wait_for_real_time(settings)
         load = Load(settings, EVENTS_PER_S)
@@ -101,9 +107,9 @@ def main() -> None:
         under_load = threading.Event()
 
         def outages(_done: threading.Event) -> None:
-            time.sleep(60)  # the JVM's compiler
+            time.sleep(75)  # the JVM's compiler, and that of the standby
             for outage in (found for found in all_outages(settings) if options.only in found.name):
-                report(outage.name, [standstill_s(outage, pulse) for _ in range(options.kills)])
+                report(outage.name, [standstill_s(outage, pulse, settle_s) for _ in range(options.kills)])
             if not options.only:
                 report(
                     f"Airflow stopped for {options.airflow_stop_s} s",
@@ -160,15 +166,16 @@ def kill_driver(settings: Settings) -> None:
     driver.kill()
 
 
-def standstill_s(outage: Outage, pulse: Pulse) -> float:
-    """Cause an outage; return the longest time without a record until it is over."""
+def standstill_s(outage: Outage, pulse: Pulse, settle_s: float) -> float:
+    """Cause an outage, and wait afterwards; return the longest time without a record until it is over."""
     wait_until(pulse.is_moving, "the fold moves", TIMEOUT_S)
     began_s = time.time()
     outage.begin()
     time.sleep(1.0)
     wait_until(lambda: outage.is_over() and pulse.is_moving(), f"after {outage.name}", TIMEOUT_S, poll_s=0.2)
     gap_s = pulse.longest_gap_s(began_s)
-    time.sleep(SETTLE_S)
+    # Only the driver's end takes its standby away.
+    time.sleep(settle_s if "driver" in outage.name or "keeper" in outage.name else SETTLE_S)
     return gap_s
 
 

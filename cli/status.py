@@ -40,13 +40,15 @@ def run(
     from rich.console import Console
 
     from include.settings import Settings
-    from include.stream import launch_series
+    from include.stream import driver_launch, launch_series
     from stack.process_status import process_statuses
 
     settings = Settings()
     processes = process_statuses(settings)
     stream = _stream(settings, processes)
     failed_launches = launch_series.read(settings.home)
+    launch = driver_launch.read_report(settings.home)
+    stream["standby_pid"] = launch.standby_pid or None if launch is not None else None
     if as_json:
         document = {
             "home": str(settings.home),

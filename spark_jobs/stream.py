@@ -12,6 +12,7 @@ from include.parent_death import die_with_parent
 from include.settings import Settings
 from include.spark.stream_config import source_partitions, stream_config
 from include.stream.slot_planning import task_slots
+from include.stream.standby import is_standby, wait_for_turn
 from include.waiting import wait_for
 from spark_jobs.runtime.job_logging import configure_logging
 from spark_jobs.runtime.session import spark_session
@@ -21,6 +22,7 @@ from spark_jobs.streaming.read_model_setup import set_up_read_models
 from spark_jobs.streaming.spec_discovery import SpecDiscovery, spec_modules
 from spark_jobs.streaming.stream_context import StreamContext
 from spark_jobs.streaming.stream_driver import StreamDriver, stop_on_signals, wait_for_slots
+from spark_jobs.streaming.warm_up import warm_up
 
 LOG = logging.getLogger("foldlake.stream")
 
@@ -47,6 +49,10 @@ def main() -> int:
             set_up.result()
             wait_for_slots(spark, slots)
             queries = QuerySet(spark, context.consumer, SpecDiscovery(context, modules).specs, slots)
+            if is_standby():
+                queries.prepare()
+                warm_up(spark, context.consumer, [query.spec for query in queries])
+                wait_for_turn()
             publisher = ProgressPublisher(
                 settings.kafka.bootstrap_servers, str(spark.sparkContext.master), add_progress_listener(spark)
             )

@@ -47,6 +47,7 @@ class DriverTrigger(BaseTrigger):
         launch_id = driver_launch.follow(home, self.follower)
         self.log.info("Following the stream driver, launch %s.", launch_id)
         warn_at_s = time.monotonic() + KEEPER_WARNING_S
+        relaunches = 0
         while True:
             ended = driver_launch.ended_report(home, launch_id)
             if ended is not None:
@@ -59,6 +60,9 @@ class DriverTrigger(BaseTrigger):
             report = driver_launch.read_report(home)
             if report is not None and report.launch_id == launch_id:
                 warn_at_s = float("inf")
+                if report.relaunches != relaunches:
+                    relaunches = report.relaunches
+                    self.log.info("The keeper has brought the driver back, %d times in all.", relaunches)
             elif time.monotonic() >= warn_at_s:
                 self.log.warning(NO_KEEPER, KEEPER_WARNING_S)
                 warn_at_s = time.monotonic() + KEEPER_WARNING_S

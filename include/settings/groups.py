@@ -1,7 +1,7 @@
 """The groups of settings: one frozen model for each part of Foldlake, with the default of every field."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
@@ -75,6 +75,7 @@ class StreamSettings(SettingsGroup):
     """The stream driver. shuffle_partitions: 0 for as many as the source topic has.
 
     longest_relaunch_delay_s: the longest pause between two launches of a driver that fails soon after each.
+    standby: whether a second driver waits to take over; auto: on this machine, if there is memory for it.
     """
 
     master: str = ""
@@ -86,6 +87,7 @@ class StreamSettings(SettingsGroup):
     catch_up_batch_events: int = Field(default=1_000_000, ge=1)
     spare_queries: int = Field(default=2, ge=0)
     longest_relaunch_delay_s: float = Field(default=300.0, ge=0)
+    standby: Literal["auto", "on", "off"] = "auto"
 
 
 class LakeSettings(SettingsGroup):

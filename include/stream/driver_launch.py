@@ -42,6 +42,7 @@ class LaunchReport:
     has_ended: whether the keeper leaves it to the next request to launch a driver.
     error: the reason in one line; empty if the driver was stopped.
     output: the last lines of the driver's output.
+    standby_pid: the process of a second driver, which gets ready, and takes over when the driver is killed; 0: none.
     """
 
     launch_id: str
@@ -51,6 +52,7 @@ class LaunchReport:
     has_ended: bool = False
     error: str = ""
     output: str = ""
+    standby_pid: int = 0
 
 
 def follow(home: Path, follower: str) -> str:

@@ -63,6 +63,12 @@ class QuerySet:
             self._queries[name].is_essential = spec.is_essential
         self._assign_slots(wanted, running)
 
+    def prepare(self) -> None:
+        """Prepare the queries, without starting any."""
+        self.reconcile()
+        for query in self:
+            query.prepare()
+
     def poll(self) -> None:
         """Poll the queries that have task slots; raises QueryFailedError when an essential one has failed too often."""
         self._close_rejections()

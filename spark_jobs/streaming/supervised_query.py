@@ -59,7 +59,7 @@ class QueryFailedError(FoldlakeError):
 class SupervisedQuery:
     """A streaming query that restarts after failures. `poll` does all the work: call it about every second.
 
-    is_essential: initially as in the specification; the driver updates it when a version becomes live or is replaced.
+    is_essential: initially as in the specification; updated when a version becomes live or is replaced.
     committed_offsets: the source offsets that the checkpoint covers, as of the last start.
     """
 
@@ -95,7 +95,7 @@ class SupervisedQuery:
 
     @property
     def failing_for_s(self) -> float:
-        """How long the query has failed again and again or been refused; 0 once it has run for RECOVERED_AFTER_S."""
+        """How long the query has failed again and again or been refused; 0 once it has recovered."""
         return 0.0 if self._failing_since_s is None else time.monotonic() - self._failing_since_s
 
     def poll(self) -> None:
@@ -121,6 +121,10 @@ class SupervisedQuery:
                 self._recover(error)
         elif time.monotonic() >= self._note_at_s:
             self._note_commit()
+
+    def prepare(self) -> None:
+        """Prepare the query before it is due, so that it starts sooner. After a failure, `poll` tries again."""
+        _ = self._is_prepared or self._prepare()
 
     def stop(self) -> None:
         """Stop permanently and release the guard. The next run repeats the events that the checkpoint does not cover."""

@@ -5,16 +5,13 @@ With a local master, such a job runs at a lower priority than the stream driver 
 """
 
 import os
-import shutil
 import sys
-from pathlib import Path
-
-import psutil
 
 from include.errors import FoldlakeError
 from include.parent_death import die_with_parent
 from include.priority import lower_priority
 from include.settings import Settings
+from stack.launchers.scratch import scratch_dir
 from stack.launchers.spark_submit import (
     launcher_pid,
     master_of,
@@ -32,7 +29,7 @@ def main() -> None:
     environment_name, arguments = sys.argv[1], sys.argv[2:]
     tools = Tools(settings.tools)
     python = tools.main_python if environment_name == "lake" else tools.stream_python
-    scratch = scratch_dir(settings.home)
+    scratch = scratch_dir(settings.home / "jobs")
     try:
         master = master_of(arguments)
         if environment_name == "lake":
@@ -52,19 +49,6 @@ def lake_command(tools: Tools, arguments: list[str]) -> list[str]:
     """Return the command that submits one of the lake's applications."""
     submit = spark_home(tools.main_python) / "bin" / "spark-submit"
     return [str(submit), "--jars", ",".join(map(str, tools.jars("lake"))), *arguments]
-
-
-def scratch_dir(home: Path) -> Path:
-    """Create and return this process's folder for temporary files; remove the folders of processes that have ended."""
-    root = home / "jobs"
-    root.mkdir(parents=True, exist_ok=True)
-    for path in root.iterdir():
-        if path.name.isdigit() and not psutil.pid_exists(int(path.name)):
-            shutil.rmtree(path, ignore_errors=True)
-    own = root / str(os.getpid())
-    shutil.rmtree(own, ignore_errors=True)
-    own.mkdir()
-    return own
 
 
 if __name__ == "__main__":

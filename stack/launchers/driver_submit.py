@@ -19,7 +19,10 @@ def main() -> None:
     options.add_argument(
         "--write-cache", type=Path, help="write an ahead-of-time cache to this file at the end"
     )
-    new_cache = options.parse_args().write_cache
+    options.add_argument(
+        "--standby", action="store_true", help="get ready, and fold when the driver has ended"
+    )
+    chosen = options.parse_args()
     settings = Settings()
     try:
         arguments = [
@@ -30,7 +33,7 @@ def main() -> None:
     except FoldlakeError as error:
         sys.stderr.write(f"{error}\n")
         sys.exit(1)
-    spark_submit.launch(arguments, new_cache)
+    spark_submit.launch(arguments, chosen.write_cache, is_standby=chosen.standby)
 
 
 if __name__ == "__main__":

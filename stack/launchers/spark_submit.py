@@ -1,12 +1,11 @@
 """Submits the stream driver to Spark: one driver per home, which ends with its launcher.
 
 The process sets the parent-death signal, takes the driver's lock, and becomes the JVM by `exec`, on a cluster through spark-submit:
-it stays one process, which holds the lock until it can no longer write. This module runs in the main environment, Spark in the
-stream's.
+it stays one process, which holds the lock until it can no longer write. A standby driver becomes the JVM first, and gets the lock when
+the driver has ended. This module runs in the main environment, Spark in the stream's.
 """
 
 import os
-import shutil
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,7 +15,9 @@ import psutil
 from include.errors import FoldlakeError, SettingsError
 from include.parent_death import die_with_parent
 from include.settings import CHECKOUT, Settings
+from include.stream.standby import TURN_FILE
 from stack.launchers import stream_driver
+from stack.launchers.scratch import scratch_dir
 from stack.launchers.stream_jvm import jvm_command
 from stack.tools import Tools
 
@@ -28,30 +29,34 @@ LAUNCHER = "FOLDLAKE_LAUNCHER_PID"
 EXIT_LOCKED = 75
 
 
-def launch(arguments: list[str], new_cache: Path | None = None) -> None:
+def launch(arguments: list[str], new_cache: Path | None = None, *, is_standby: bool = False) -> None:
     """Execute spark-submit with these arguments in place of this process, or print the reason for a failure and exit.
 
     new_cache: a file to which the JVM writes an ahead-of-time cache when it ends.
+    is_standby: whether the driver waits for the lock only when it is ready to fold.
     """
     parent_pid = launcher_pid()
     die_with_parent(parent_pid)
     settings = Settings()
+    tools = Tools(settings.tools)
+    # `exec` keeps the process, so its id and start time are also those of the JVM.
+    started_s = stream_driver.started_s(psutil.Process())
+    scratch = scratch_dir(stream_driver.directory(settings.home) / "tmp")
+    turn = scratch / "turn"
     try:
         master = master_of(arguments)
-        stream_driver.acquire(settings.home, wait_s=LOCK_WAIT_S)
+        command = stream_command(tools, scratch, arguments, new_cache)
+        environment = submit_environment(tools.stream_python, scratch, os.environ, master)
+        own = stream_driver.Driver(os.getpid(), parent_pid, started_s, master)
+        if is_standby:
+            environment[TURN_FILE] = str(turn)
+            stream_driver.await_turn(settings.home, own, turn)
+        else:
+            stream_driver.acquire(settings.home, wait_s=LOCK_WAIT_S)
+            stream_driver.announce(settings.home, own)
     except FoldlakeError as error:
         sys.stderr.write(f"{error}\n")
         sys.exit(EXIT_LOCKED if isinstance(error, stream_driver.DriverLockedError) else 1)
-    # `exec` keeps the process, so its id and start time are also those of the JVM.
-    started_s = stream_driver.started_s(psutil.Process())
-    stream_driver.announce(settings.home, stream_driver.Driver(os.getpid(), parent_pid, started_s, master))
-    tools = Tools(settings.tools)
-    scratch = temporary_dir(settings.home)
-    environment = submit_environment(tools.stream_python, scratch, os.environ, master)
-    command = stream_command(tools, scratch, arguments, new_cache)
-    # May be left over from a killed driver; this process holds the lock, so no other process uses it.
-    shutil.rmtree(scratch, ignore_errors=True)
-    scratch.mkdir(parents=True)
     os.execve(command[0], command, environment)  # noqa: S606
 
 
@@ -113,11 +118,6 @@ def spark_home(python: Path) -> Path:
     if not homes:
         raise SettingsError(f"pyspark is not installed in {environment}. Hint: run `./foldlake prepare`.")
     return homes[-1]
-
-
-def temporary_dir(home: Path) -> Path:
-    """Return the folder for temporary files of Spark and the JVM, which are not needed after the driver ends."""
-    return stream_driver.directory(home) / "tmp"
 
 
 def submit_environment(

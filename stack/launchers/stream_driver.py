@@ -1,6 +1,8 @@
 """The only stream driver of a FOLDLAKE_HOME: its lock, its state file, and how to stop it."""
 
+import fcntl
 import json
+import os
 import signal
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -11,6 +13,7 @@ import psutil
 from include.errors import FoldlakeError
 from include.files import FileLock, is_locked, write_atomically
 from include.known_fields import known_fields
+from include.parent_death import die_with_parent
 from include.waiting import wait_for
 
 POLL_INTERVAL_S = 0.1
@@ -129,6 +132,31 @@ def acquire(home: Path, *, wait_s: float) -> FileLock:
     if not wait_for(locked, timeout_s=wait_s, poll_s=POLL_INTERVAL_S):
         raise DriverLockedError.held_by(_read(home), lock.path, wait_s)
     return lock
+
+
+def await_turn(home: Path, own: Driver, turn: Path) -> None:
+    """Have a standby driver, which this process becomes by `exec`, get the lock as soon as the present driver has ended.
+
+    A child process waits for the lock, in a file that both have open: the lock belongs to the open file, so this process holds it
+    from then on, and until it ends, like any driver. The child announces the driver, creates the file `turn`, and ends.
+    """
+    path = lock_path(home)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    survives_exec = True
+    os.set_inheritable(descriptor, survives_exec)
+    standby_pid = os.getpid()
+    if os.fork() != 0:
+        return
+    try:
+        die_with_parent(standby_pid)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        announce(home, own)
+        write_atomically(turn, "")
+    except BaseException:  # noqa: BLE001 - of whatever kind: a driver that never gets its turn must not keep the lock
+        os.kill(standby_pid, signal.SIGKILL)
+    finally:
+        os._exit(0)
 
 
 def announce(home: Path, driver: Driver) -> None:

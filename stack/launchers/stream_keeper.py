@@ -1,34 +1,34 @@
 """Keeps the stream driver running, independently of Airflow: `python -m stack.launchers.stream_keeper`.
 
 Airflow's task says which driver is wanted (include/stream/driver_launch.py). The keeper launches it, and brings it back at once when it
-ends unexpectedly. A driver that fails again and again is left to the task, which waits before the next launch, unless Airflow is away.
+ends unexpectedly: by a standby driver, which waits beside it for its lock, or else by a new one. A driver that fails again and again is
+left to the task, which waits before the next launch, unless Airflow is away.
 """
 
 import logging
+import math
 import os
 import signal
-import subprocess
 import sys
-import threading
 import time
-from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
-from typing import IO
+
+import psutil
 
 from include.airflow.client import AirflowApi
 from include.errors import FoldlakeError
 from include.files import FileLockedError, file_lock, is_locked
-from include.settings import CHECKOUT, Settings
+from include.settings import Settings, StreamSettings
 from include.stream import driver_launch, launch_series
 from include.stream.driver_launch import LaunchReport
 from include.stream.launch_error import error_line
 from include.stream.launch_series import LaunchSeries
 from stack.launchers import stream_driver
-from stack.launchers.spark_submit import LAUNCHER
+from stack.launchers.driver_process import DriverProcess
 
 LOG = logging.getLogger("foldlake.stream-keeper")
 
@@ -39,18 +39,11 @@ STOP_TIMEOUT_S = 20.0
 LOCK_WAIT_S = 10.0
 # How long after a launch was due the keeper asks whether Airflow is away, and how often.
 AIRFLOW_INTERVAL_S = 30.0
-# What the report repeats of the driver's output.
-OUTPUT_LINES = 60
-
-
-@dataclass(frozen=True)
-class Launched:
-    """A driver of this keeper: its process, which becomes the JVM, and the reader of its output."""
-
-    process: subprocess.Popen[str]
-    at: datetime
-    output: deque[str]
-    reader: threading.Thread
+# A driver that has just been launched needs every core; and if it fails at once, another one would fail as well.
+STANDBY_AFTER_S = 30.0
+STANDBY_RETRY_S = 60.0
+# For `auto`: available memory in bytes for each byte of the driver's heap.
+STANDBY_MEMORY = 3
 
 
 class StreamKeeper:
@@ -63,7 +56,9 @@ class StreamKeeper:
         self._settings = settings
         self._home = settings.home
         self._command = command
-        self._driver: Launched | None = None
+        self._driver: DriverProcess | None = None
+        self._standby: DriverProcess | None = None
+        self._standby_at_s = math.inf
         self._report = LaunchReport("", os.getpid(), "")
         self._is_written = True
         self._is_airflow_away = is_airflow_away
@@ -79,13 +74,13 @@ class StreamKeeper:
         while not self._is_stopping:
             self.step()
             time.sleep(POLL_INTERVAL_S)
-        if self._driver is not None:
-            self._stop(self._driver)
+        self._stop()
 
     def step(self) -> None:
         """Do what is due: launch the driver, stop it, or handle its end."""
-        if self._driver is not None and self._driver.process.poll() is not None:
+        if self._driver is not None and self._driver.has_ended:
             self._handle_end(self._driver)
+        self._keep_standby()
         if not self._is_written:
             self._write(self._report)
         request = driver_launch.read_request(self._home)
@@ -93,7 +88,7 @@ class StreamKeeper:
             return
         if self._driver is not None:
             if not request.is_wanted or self._report.launch_id != request.launch_id:
-                self._stop(self._driver)
+                self._stop()
                 self._end("")
             return
         if self._has_ended(request.launch_id):
@@ -122,31 +117,44 @@ class StreamKeeper:
         relaunches = self._report.relaunches + 1 if self._report.launch_id == launch_id else 0
         self._write(LaunchReport(launch_id, os.getpid(), now.isoformat(), relaunches))
         LOG.info("launching the stream driver: launch %s, relaunch %d", launch_id, relaunches)
-        process = subprocess.Popen(
-            self._command,
-            cwd=CHECKOUT,
-            env=os.environ | {LAUNCHER: str(os.getpid())},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-        )
-        output: deque[str] = deque(maxlen=OUTPUT_LINES)
-        assert process.stdout is not None  # noqa: S101 - because of stdout=PIPE
-        reader = threading.Thread(target=_pass_on, args=(process.stdout, output), daemon=True)
-        reader.start()
-        self._driver = Launched(process, now, output, reader)
+        self._become_driver(DriverProcess.launch(self._command))
 
-    def _handle_end(self, driver: Launched) -> None:
+    def _become_driver(self, driver: DriverProcess) -> None:
+        self._driver = driver
+        self._standby_at_s = time.monotonic() + STANDBY_AFTER_S
+
+    def _keep_standby(self) -> None:
+        """Launch a standby when it is due; forget one that has ended."""
+        if self._standby is not None and self._standby.has_ended:
+            LOG.warning("the standby driver has ended: %s", error_line(self._standby.output))
+            self._standby = None
+            self._standby_at_s = time.monotonic() + STANDBY_RETRY_S
+            self._write(replace(self._report, standby_pid=0))
+        is_due = self._driver is not None and time.monotonic() >= self._standby_at_s
+        if self._standby is None and is_due:
+            self._standby_at_s = time.monotonic() + STANDBY_RETRY_S
+            if standby_fits(self._settings.stream):
+                LOG.info("launching a standby driver")
+                self._standby = DriverProcess.launch((*self._command, "--standby"))
+                self._write(replace(self._report, standby_pid=self._standby.pid))
+
+    def _end_standby(self) -> None:
+        """End the standby: it has written nothing. Before the driver is stopped, or the standby would take over."""
+        if self._standby is not None:
+            self._standby.kill()
+            self._standby = None
+        self._standby_at_s = math.inf
+
+    def _handle_end(self, driver: DriverProcess) -> None:
         status = driver.process.returncode
-        self._forget(driver)
+        self._driver = None
         if status == 0:
             # Someone has stopped it: only the next request launches another one.
             LOG.info("the stream driver has ended")
+            self._end_standby()
             self._end("")
             return
-        output = "".join(driver.output)
+        output = driver.output
         error = error_line(f"Error code is: {status}\n{output}")
         longest_s = self._settings.stream.longest_relaunch_delay_s
         before = launch_series.read(self._home, driver.at)
@@ -154,28 +162,38 @@ class StreamKeeper:
         self._write_series(series)
         LOG.warning("the stream driver has failed: %s", error)
         if series.failures > launch_series.AT_ONCE_FAILURES:
+            self._end_standby()
             self._end(error, output)
             wait_s = launch_series.delay_s(series.failures, longest_s)
             self._ask_airflow_at_s = time.monotonic() + wait_s + AIRFLOW_INTERVAL_S
+        elif self._standby is not None and not self._standby.has_ended:
+            self._take_over(self._standby.from_now())
 
-    def _stop(self, driver: Launched) -> None:
+    def _take_over(self, standby: DriverProcess) -> None:
+        """Continue the launch with the standby, which has taken the lock by now."""
+        LOG.info("the standby driver takes over: process %d", standby.pid)
+        self._standby = None
+        self._become_driver(standby)
+        relaunches = self._report.relaunches + 1
+        at = standby.at.isoformat()
+        self._write(replace(self._report, launched_at=at, relaunches=relaunches, standby_pid=0))
+
+    def _stop(self) -> None:
+        self._end_standby()
+        driver, self._driver = self._driver, None
+        if driver is None:
+            return
         LOG.info("stopping the stream driver")
         running = stream_driver.running(self._home)
-        if running is not None and running.pid == driver.process.pid:
+        if running is not None and running.pid == driver.pid:
             stream_driver.stop(self._home, timeout_s=STOP_TIMEOUT_S)
         else:
             # It does not hold the lock yet, so it has written nothing.
             driver.process.kill()
         driver.process.wait()
-        self._forget(driver)
-
-    def _forget(self, driver: Launched) -> None:
-        # A process of the driver that outlives it may keep the pipe open.
-        driver.reader.join(timeout=1.0)
-        self._driver = None
 
     def _end(self, error: str, output: str = "") -> None:
-        self._write(replace(self._report, has_ended=True, error=error, output=output))
+        self._write(replace(self._report, has_ended=True, error=error, output=output, standby_pid=0))
 
     def _has_ended(self, launch_id: str) -> bool:
         if self._report.launch_id == launch_id:
@@ -202,6 +220,14 @@ class StreamKeeper:
                 launch_series.write(self._home, series)
         except OSError as error:
             LOG.warning("the series of failed launches cannot be stored: %s", error)
+
+
+def standby_fits(stream: StreamSettings) -> bool:
+    """Whether there is to be a standby driver: as the setting says, or if there is memory for it. On a cluster it would need slots."""
+    if stream.standby == "auto":
+        available = psutil.virtual_memory().available
+        return not stream.master and available >= STANDBY_MEMORY * stream.driver_memory_mb * 1024 * 1024
+    return stream.standby == "on"
 
 
 def lock_path(home: Path) -> Path:
@@ -242,15 +268,6 @@ def _another_keeper(locked: FileLockedError) -> FoldlakeError:
         f"Process {locked.holder} keeps the stream driver of this home already: {locked.path} is locked."
         " Hint: run one keeper for each FOLDLAKE_HOME."
     )
-
-
-def _pass_on(source: IO[str], output: deque[str]) -> None:
-    """Pass the driver's output on to the keeper's own, and remember its end."""
-    with source:
-        for line in source:
-            output.append(line)
-            sys.stdout.write(line)
-            sys.stdout.flush()
 
 
 if __name__ == "__main__":

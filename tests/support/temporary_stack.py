@@ -46,6 +46,8 @@ def temporary_settings(home: Path, **overrides: object) -> Settings:
         "registry_port": registry,
         "airflow_port": airflow,
         "query_ports": (first_node, second_node),
+        # A second JVM for each stack would take processor time from the tests.
+        "stream_standby": "off",
         **overrides,
     }
     return Settings.of(**values)

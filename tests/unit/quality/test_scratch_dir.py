@@ -6,7 +6,7 @@ import pytest
 
 from include.quality.scratch_dir import spool_dir
 from include.settings import Settings
-from stack.launchers.batch_submit import scratch_dir
+from stack.launchers.scratch import scratch_dir
 from stack.launchers.spark_submit import submit_environment
 from stack.tools import Tools
 
@@ -24,6 +24,6 @@ def test_the_scratch_dir_of_a_killed_check_is_removed_with_its_job(
     spool_dir().mkdir(parents=True)
     assert len(list(killed.iterdir())) == 1
 
-    scratch_dir(tmp_path)
+    scratch_dir(tmp_path / "jobs")
 
     assert not killed.exists()

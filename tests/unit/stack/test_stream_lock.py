@@ -15,7 +15,9 @@ import pytest
 from include.errors import SettingsError
 from include.settings import CHECKOUT, Settings
 from stack.launchers import spark_submit, stream_driver
+from stack.launchers.stream_driver import DriverLockedError
 from stack.settings_environment import settings_environment
+from tests.support.waiting import wait_until
 
 # Takes the lock and executes another program, as the wrapper executes the JVM. argv: the parent's process id.
 HOLDER = """
@@ -190,3 +192,51 @@ def test_on_a_cluster_the_driver_is_not_bound_to_loopback(settings: Settings) ->
     scratch = settings.home / "tmp"
 
     assert "SPARK_LOCAL_IP" not in spark_submit.submit_environment(python, scratch, {}, "spark://host:7077")
+
+
+STANDBY = """
+import os, sys, psutil
+from pathlib import Path
+from stack.launchers.stream_driver import Driver, await_turn, started_s
+own = Driver(os.getpid(), os.getppid(), started_s(psutil.Process()), "local[1]")
+await_turn(Path(sys.argv[1]), own, Path(sys.argv[2]))
+os.execvp("sleep", ["sleep", "600"])
+"""
+
+
+def test_a_standby_holds_the_lock_from_the_end_of_the_driver_to_its_own(
+    settings: Settings, tmp_path: Path
+) -> None:
+    turn = tmp_path / "turn"
+    lock = stream_driver.acquire(settings.home, wait_s=1)
+    command = [sys.executable, "-c", STANDBY, str(settings.home), str(turn)]
+    with subprocess.Popen(command, cwd=CHECKOUT) as standby:
+        wait_until(lambda: psutil.Process(standby.pid).name() == "sleep", "it has executed its program")
+        assert not turn.exists()
+
+        lock.release()
+        wait_until(turn.exists, "it is the standby's turn")
+
+        driver = stream_driver.running(settings.home)
+        assert driver is not None
+        assert driver.pid == standby.pid
+        with pytest.raises(DriverLockedError):
+            stream_driver.acquire(settings.home, wait_s=0)
+        driver.kill()
+    stream_driver.acquire(settings.home, wait_s=1).release()
+
+
+def test_a_standby_that_is_killed_never_takes_the_lock(settings: Settings, tmp_path: Path) -> None:
+    turn = tmp_path / "turn"
+    lock = stream_driver.acquire(settings.home, wait_s=1)
+    command = [sys.executable, "-c", STANDBY, str(settings.home), str(turn)]
+    with subprocess.Popen(command, cwd=CHECKOUT) as standby:
+        wait_until(lambda: psutil.Process(standby.pid).name() == "sleep", "it has executed its program")
+        (waiting,) = psutil.Process(standby.pid).children()
+        standby.kill()
+    wait_until(lambda: not waiting.is_running(), "the process that waits for its turn has ended")
+
+    lock.release()
+
+    stream_driver.acquire(settings.home, wait_s=1).release()
+    assert not turn.exists()

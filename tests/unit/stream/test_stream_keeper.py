@@ -14,7 +14,7 @@ from include.stream import driver_launch, launch_series
 from include.stream.driver_launch import LaunchReport, ended_report, follow, read_report, withdraw
 from include.stream.launch_series import AT_ONCE_FAILURES
 from stack.launchers import stream_keeper
-from stack.launchers.stream_keeper import StreamKeeper
+from stack.launchers.stream_keeper import StreamKeeper, standby_fits
 
 SLEEPS = (sys.executable, "-c", "import time; time.sleep(600)")
 FAILS = (sys.executable, "-c", "import sys; print('before'); sys.exit('ValueError: a wrong setting')")
@@ -28,8 +28,10 @@ def home(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def keeper(home: Path, command: tuple[str, ...], *, airflow_away: bool = False) -> StreamKeeper:
-    return StreamKeeper(Settings.of(home=home), command, lambda: airflow_away)
+def keeper(
+    home: Path, command: tuple[str, ...], *, airflow_away: bool = False, standby: str = "off"
+) -> StreamKeeper:
+    return StreamKeeper(Settings.of(home=home, stream_standby=standby), command, lambda: airflow_away)
 
 
 def step_until(kept: StreamKeeper, is_true: Callable[[], bool]) -> None:
@@ -210,3 +212,89 @@ def test_a_report_that_cannot_be_stored_does_not_end_the_driver(
     assert report(home).launch_id == launch_id
     withdraw(home)
     step_until(kept, lambda: ended_report(home, launch_id) is not None)
+
+
+def test_a_standby_takes_over_from_a_driver_that_is_killed(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stream_keeper, "STANDBY_AFTER_S", 0.0)
+    kept = keeper(home, SLEEPS, standby="on")
+    before = set(children())
+    launch_id = follow(home, "task 1")
+    step_until(kept, lambda: len(set(children()) - before) == 2)
+    (standby,) = [child for child in set(children()) - before if child.cmdline()[-1] == "--standby"]
+    (driver,) = set(children()) - before - {standby}
+
+    driver.kill()
+    step_until(kept, partial(has_relaunched, home, 1))
+
+    assert kept._driver is not None
+    assert kept._driver.pid == standby.pid
+    assert ended_report(home, launch_id) is None
+    series = launch_series.read(home)
+    assert series is not None
+    assert series.failures == 1
+    step_until(kept, lambda: len(set(children()) - before) == 2)
+    withdraw(home)
+    step_until(kept, lambda: ended_report(home, launch_id) is not None)
+    assert set(children()) == before
+
+
+def test_a_standby_does_not_take_over_from_a_driver_that_was_stopped(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stream_keeper, "STANDBY_AFTER_S", 0.0)
+    ends_on_request = (
+        "import signal, sys, time; signal.signal(signal.SIGTERM, lambda *_: sys.exit(0)); time.sleep(600)"
+    )
+    kept = keeper(home, (sys.executable, "-c", ends_on_request), standby="on")
+    before = set(children())
+    launch_id = follow(home, "task 1")
+    step_until(kept, lambda: len(set(children()) - before) == 2)
+    time.sleep(1.0)  # the handlers are set
+
+    assert kept._driver is not None
+    kept._driver.process.terminate()
+    step_until(kept, lambda: ended_report(home, launch_id) is not None)
+
+    assert report(home).error == ""
+    assert set(children()) == before
+
+
+def test_a_standby_that_ends_is_launched_again_later(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stream_keeper, "STANDBY_AFTER_S", 0.0)
+    monkeypatch.setattr(stream_keeper, "STANDBY_RETRY_S", 0.5)
+    kept = keeper(home, SLEEPS, standby="on")
+    before = set(children())
+    launch_id = follow(home, "task 1")
+    step_until(kept, lambda: kept._standby is not None)
+    assert kept._standby is not None
+    first = kept._standby.pid
+
+    kept._standby.process.kill()
+    step_until(kept, lambda: kept._standby is not None and kept._standby.pid != first)
+
+    assert report(home).relaunches == 0
+    withdraw(home)
+    step_until(kept, lambda: ended_report(home, launch_id) is not None)
+    assert set(children()) == before
+
+
+@pytest.mark.parametrize(
+    ("standby", "available_mb", "master", "fits"),
+    [
+        ("auto", 3_000, "", False),
+        ("auto", 4_000, "", True),
+        ("auto", 4_000, "spark://127.0.0.1:7077", False),
+        ("on", 1_000, "", True),
+        ("off", 9_000, "", False),
+    ],
+)
+def test_there_is_a_standby_if_it_is_wanted_or_fits_the_memory(
+    monkeypatch: pytest.MonkeyPatch, standby: str, available_mb: int, master: str, fits: bool
+) -> None:
+    memory = psutil.virtual_memory()._replace(available=available_mb * 1024 * 1024)
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: memory)
+    settings = Settings.of(stream_standby=standby, stream_master=master, stream_driver_memory_mb=1024)
+
+    assert standby_fits(settings.stream) == fits
