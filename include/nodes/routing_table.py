@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, GroupMember, GroupMetadata  # type: ignore[attr-defined]  # not in its __all__
 
 from include.nodes.node_url import PeerRule
 
@@ -41,10 +41,7 @@ def routing_table(admin: AdminClient, timeout_s: float, peers: PeerRule) -> Rout
 
     It omits members whose URL `peers` refuses: their partitions have no owner, and other nodes answer for them.
     """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        found = admin.list_groups(GROUP, timeout=timeout_s)
-    described = next((g for g in found if g.id == GROUP), None)
+    described = _described(admin, timeout_s)
     if described is None or described.state != STABLE:
         return None
     if described.error is not None:
@@ -56,9 +53,27 @@ def routing_table(admin: AdminClient, timeout_s: float, peers: PeerRule) -> Rout
         if refusal is not None:
             _log_refusal(member.client_id, refusal)
             continue
-        nodes[member.client_id] = member.id[: -UUID_CHARACTERS - 1] or member.client_id
+        nodes[member.client_id] = _node_name(member) or member.client_id
         owners |= dict.fromkeys(parse_assignment(member.assignment), member.client_id)
     return RoutingTable(owners, nodes)
+
+
+def member_url(admin: AdminClient, timeout_s: float, name: str) -> str | None:
+    """Return the URL of the member with this node's name, also during a rebalance; None: there is none. Raises KafkaException."""
+    described = _described(admin, timeout_s)
+    members = described.members if described is not None else []
+    return next((str(member.client_id) for member in members if _node_name(member) == name), None)
+
+
+def _described(admin: AdminClient, timeout_s: float) -> GroupMetadata | None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        found = admin.list_groups(GROUP, timeout=timeout_s)
+    return next((group for group in found if group.id == GROUP), None)
+
+
+def _node_name(member: GroupMember) -> str:
+    return str(member.id)[: -UUID_CHARACTERS - 1]
 
 
 @lru_cache(maxsize=LOGGED_REFUSALS)

@@ -11,7 +11,7 @@ from include.errors import KafkaUnavailableError
 from include.kafka.log_reading import log_consumer
 from include.kafka.topics import admin_client
 from include.nodes.node_url import PeerRule
-from include.nodes.routing_table import RoutingTable, routing_table
+from include.nodes.routing_table import RoutingTable, member_url, routing_table
 from include.position import Offsets
 from include.stream.checkpoints import query_name
 from include.stream.query_reports import QueryStatus, newest_reports
@@ -88,6 +88,13 @@ class ClusterObserver:
         except (KafkaException, TimeoutError) as error:
             message = f"Kafka at {self._bootstrap_servers} does not answer ({error}): is the broker up?"
             raise KafkaUnavailableError(message) from error
+
+    def url_under(self, name: str) -> str | None:
+        """Return the URL of the group's member with this node name, if any; raises KafkaUnavailableError."""
+        try:
+            return member_url(self._admin, REQUEST_TIMEOUT_S, name)
+        except KafkaException as error:
+            raise KafkaUnavailableError(f"Kafka does not describe the group of the nodes: {error}") from error
 
     def fold_progress(self, key: tuple[str, int], source_topic: str) -> tuple[Offsets, QueryStatus | None]:
         """Return how far a version's source has been read without a fold, and the driver's report on the version's query.

@@ -47,6 +47,11 @@ class Membership:
             }
         )
 
+    @property
+    def is_joining(self) -> bool:
+        """Whether the node has asked to join the group."""
+        return bool(self._topics)
+
     def subscribe(self, topics: Iterable[str]) -> None:
         """Join the group for these topics; does nothing if they have not changed."""
         wanted = frozenset(topics)

@@ -6,6 +6,7 @@ version registry while they are unavailable.
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -19,6 +20,7 @@ from query_api.cluster.cluster_observer import ClusterObserver, ClusterView
 from query_api.cluster.membership import Membership
 from query_api.cluster.node_state import NodeState, PartitionState
 from query_api.cluster.registry_watch import RegistryWatch
+from query_api.errors import FencedError
 from query_api.materializer.clock_watch import ClockWatch
 from query_api.materializer.fold_watch import FoldWatch
 from query_api.materializer.reconcile import (
@@ -64,6 +66,7 @@ class Materializer:
             self._observer.fold_progress, float(settings.stream.real_time_interval_s)
         )
         self._still_since: dict[Key, Moment] = {}
+        self._taken_since_s: float | None = None
         self._view: ClusterView | None = None
         self._waiting_for = "Kafka"
         self._versions = VersionFollowers(self._directory, self._start_follower, self._forget)
@@ -160,7 +163,8 @@ class Materializer:
                 raise thread.failure
         view = self._view
         if view is not None:
-            self._membership.subscribe(t for t in set(self._source_topics.values()) if t in view.topics)
+            if self._membership.is_joining or self._may_join():
+                self._membership.subscribe(t for t in set(self._source_topics.values()) if t in view.topics)
             self._versions.step(view)
             for follower in self._versions.running.values():
                 follower.observe_ends(view.ends_of(follower.reference.changelog_topic), view.ends_read_at)
@@ -180,6 +184,30 @@ class Materializer:
                 Moment.now()
             )
         )
+
+    def _may_join(self) -> bool:
+        """Whether the group has no member with this node's name at another address.
+
+        The group keeps the URL of a member that joins again under its name: a node that restarts at another address must wait until the
+        session of its previous process has ended. Raises FencedError when it does not end.
+        """
+        node = self._settings.node
+        try:
+            url = self._observer.url_under(node.name)
+        except KafkaUnavailableError as error:
+            log.warning("waiting for Kafka: %s", error)
+            return False
+        if url in {None, node.advertised_url}:
+            return True
+        now_s = time.monotonic()
+        if self._taken_since_s is None:
+            self._taken_since_s = now_s
+            log.info("waiting until the session of this node's previous process at %s has ended", url)
+        if now_s - self._taken_since_s > 2 * node.session_timeout_s:
+            raise FencedError(
+                f"Another node has the name {node.name}, at {url}. Hint: give each node its own FOLDLAKE_NODE_NAME."
+            )
+        return False
 
     def _publish(self, state: NodeState) -> None:
         try:

@@ -91,9 +91,8 @@ class NodeStack:
         """Wait until every node returns the exact balance of every customer."""
         try:
             wait_until(self.is_exact, "all balances are exact on all nodes")
-        except AssertionError:
-            assert self.wrong()[:5] == []
-            raise
+        except AssertionError as error:
+            raise AssertionError(f"wrong answers: {self.wrong()[:5]}") from error
 
     def is_ready(self, port: int) -> bool:
         """Whether a node reports that it is ready."""
