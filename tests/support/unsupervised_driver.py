@@ -23,10 +23,10 @@ def log_path(settings: Settings) -> Path:
     return settings.home / "logs" / "stream-driver.log"
 
 
-def launch(settings: Settings) -> subprocess.Popen[bytes]:
-    """Start the driver and return its process, which becomes the JVM."""
+def launch(settings: Settings, *options: str) -> subprocess.Popen[bytes]:
+    """Start the driver with these options of its launcher, and return its process, which becomes the JVM."""
     log_path(settings).parent.mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, "-m", "stack.launchers.driver_submit"]
+    command = [sys.executable, "-m", "stack.launchers.driver_submit", *options]
     environment = {**os.environ, **settings_environment(settings), LAUNCHER: str(os.getpid())}
     with log_path(settings).open("ab") as log:
         return subprocess.Popen(command, cwd=CHECKOUT, env=environment, stdout=log, stderr=log)
@@ -39,7 +39,7 @@ def stream_driver(settings: Settings) -> Iterator[subprocess.Popen[bytes]]:
     try:
         yield process
     finally:
-        _end(settings, process)
+        end(settings, process)
 
 
 class SharedDriver:
@@ -67,7 +67,7 @@ class SharedDriver:
     def stop(self) -> None:
         """Stop the driver gracefully if it runs."""
         if self._process is not None:
-            _end(self._settings, self._process)
+            end(self._settings, self._process)
 
     def __enter__(self) -> Self:
         """Return the shared driver, which is not running yet."""
@@ -80,7 +80,8 @@ class SharedDriver:
         self.stop()
 
 
-def _end(settings: Settings, process: subprocess.Popen[bytes]) -> None:
+def end(settings: Settings, process: subprocess.Popen[bytes]) -> None:
+    """Stop a driver gracefully; kill one that does not hold the lock, such as a standby."""
     driver = running(settings.home)
     if driver is None or driver.pid != process.pid:
         # The driver has ended, or is waiting for the lock and has written nothing.

@@ -39,6 +39,8 @@ def lake_spark(settings: Settings) -> Iterator[SparkSession]:
         spark = spark_session(
             "foldlake-tests", lake_config(settings.lake), master="local[2]", jars=tools.jars("lake")
         )
+        # The tables are tiny: compiling a query takes longer than running it.
+        spark.conf.set("spark.sql.codegen.wholeStage", "false")
         yield spark
         spark.stop()
         end_jvm()
