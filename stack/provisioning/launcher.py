@@ -131,7 +131,7 @@ def _train_driver(layout: Layout) -> None:
         # An image's build downloads everything before it copies the code.
         return
     print(
-        "Training the stream driver on synthetic events, so that it starts faster (once, about a minute and a half).",
+        "Training the stream driver on synthetic events, so that it starts faster (once, about two minutes).",
         file=sys.stderr,
     )
     # Only this directory: the training must not use the user's servers, or Java options that are for other programs.
