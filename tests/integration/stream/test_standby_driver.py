@@ -15,6 +15,7 @@ def test_standby_takes_over_from_a_killed_driver_and_is_exact(stream_stack: Sett
     source = EventSource(settings, BALANCE.source_topic)
     ledger = Ledger(settings)
     driver = launch(settings)
+    wait_until(lambda: running(settings.home) is not None, "the driver has the lock")
     standby = launch(settings, "--standby")
     try:
         source.append(ledger.random_events(300))
@@ -34,5 +35,5 @@ def test_standby_takes_over_from_a_killed_driver_and_is_exact(stream_stack: Sett
         assert holder is not None
         assert holder.pid == standby.pid
     finally:
-        driver.kill()
+        end(settings, driver)
         end(settings, standby)
