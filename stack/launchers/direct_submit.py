@@ -1,12 +1,14 @@
-"""Runs a lake job without Airflow, with the same wrapper and settings: for the command line and benchmarks."""
+"""Runs a lake job or the stream driver without Airflow, with the same launchers and settings."""
 
 import os
 import subprocess
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from include.settings import CHECKOUT, Settings
 from include.spark.lake_config import lake_config
+from stack.launchers.spark_submit import LAUNCHER
 from stack.settings_environment import settings_environment
 
 
@@ -26,3 +28,15 @@ def launch(settings: Settings, job: str, arguments: Sequence[str]) -> subprocess
 def run(settings: Settings, job: str, arguments: Sequence[str]) -> int:
     """Run `spark_jobs/<job>.py` and return its exit status."""
     return launch(settings, job, arguments).wait()
+
+
+def launch_driver(settings: Settings, log: Path, *options: str) -> subprocess.Popen[bytes]:
+    """Start the stream driver with these options of its launcher, and return its process, which becomes the JVM and ends with this process.
+
+    log: the file to which its output is appended.
+    """
+    log.parent.mkdir(parents=True, exist_ok=True)
+    command = [sys.executable, "-m", "stack.launchers.driver_submit", *options]
+    environment = {**os.environ, **settings_environment(settings), LAUNCHER: str(os.getpid())}
+    with log.open("ab") as output:
+        return subprocess.Popen(command, cwd=CHECKOUT, env=environment, stdout=output, stderr=output)

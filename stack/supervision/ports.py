@@ -1,11 +1,17 @@
-"""Checks that the stack's ports are free, and identifies the processes that use them."""
+"""Finds free ports, checks that the stack's ports are free, and identifies the processes that use them."""
 
-from collections.abc import Iterable
+import random
+import socket
+from collections.abc import Iterable, Sequence
+from itertools import islice
 
 import psutil
 
 from include.errors import FoldlakeError
 from stack.supervision.process import Process
+
+# Below the ports that Linux assigns to outgoing connections (32768 and up), which may be taken at any time.
+UNASSIGNED_PORTS = range(23000, 32000)
 
 
 class PortTakenError(FoldlakeError):
@@ -29,6 +35,28 @@ def check_ports(processes: Iterable[Process]) -> None:
                 )
     if problems:
         raise PortTakenError("\n".join(problems))
+
+
+def free_ports(count: int, candidates: Sequence[int] = UNASSIGNED_PORTS) -> list[int]:
+    """Return this number of ports, chosen at random from the candidates, on which no process of this machine listens now.
+
+    Raises PortTakenError when too few of them are free.
+    """
+    free = (port for port in random.sample(candidates, len(candidates)) if _is_free(port))
+    ports = list(islice(free, count))
+    if len(ports) < count:
+        message = f"Of {len(candidates)} ports, {len(ports)} are free and {count} are needed."
+        raise PortTakenError(message)
+    return ports
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
 
 
 def ports_of(process: Process) -> dict[str, int]:

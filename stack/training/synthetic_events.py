@@ -1,4 +1,8 @@
-"""Events with made-up values, for any Avro schema."""
+"""Events with made-up values, for any Avro schema.
+
+Not `fastavro.utils.generate_one`, whose values are random: strings of any bytes, timestamps outside the years that are folded, and a
+new key for each event.
+"""
 
 import uuid
 from collections.abc import Callable
@@ -70,7 +74,8 @@ class _Values:
     def _logical(self, avro_type: dict[str, Any]) -> Any:  # noqa: ANN401 - a value of any type
         match str(avro_type.get("logicalType", "")):
             case "decimal":
-                return Decimal(self._number % 100).scaleb(-int(avro_type.get("scale", 0)))
+                # One digit, which every precision has.
+                return Decimal(self._number % 10).scaleb(-int(avro_type.get("scale", 0)))
             case "date":
                 return date(2026, 1, 1)
             case "uuid":

@@ -6,15 +6,11 @@ used, so nothing is read from or written to the user's servers. Decision 34 expl
 """
 
 import os
-import shutil
-import socket
-import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from confluent_kafka import Producer
 
@@ -24,14 +20,13 @@ from include.kafka.events import EventSerializer, event_key
 from include.kafka.schema_registry import SchemaRegistry
 from include.kafka.topics import admin_client, ensure_topics
 from include.priority import lower_priority
-from include.settings import CHECKOUT, Settings
+from include.settings import Settings
 from include.stream.status import read_stream_status
 from include.waiting import wait_for
-from stack.launchers import stream_driver
-from stack.launchers.spark_submit import LAUNCHER
+from stack.launchers import direct_submit, stream_driver
 from stack.lifecycle import start
-from stack.settings_environment import settings_environment
 from stack.stack_guard import guarded
+from stack.supervision.ports import free_ports
 from stack.training.synthetic_events import synthetic_event
 
 CAUGHT_UP_EVENTS = 20_000
@@ -44,6 +39,9 @@ START_TIMEOUT_S = 240.0
 STOP_TIMEOUT_S = 240.0
 POLL_S = 0.5
 NICENESS = 10
+# Of the driver's output, in an error.
+LOGGED_LINES = 20
+LOGGED_CHARACTERS = 300
 
 
 class TrainingError(FoldlakeError):
@@ -69,7 +67,12 @@ def train(cache: Path) -> None:
         FoldlakeError: a server did not start.
     """
     new = cache.with_name(f".{cache.name}.{os.getpid()}.new")
-    with _temporary_home() as home, ExitStack() as servers:
+    # A killed server may still be writing while the home is removed.
+    with (
+        TemporaryDirectory(prefix="foldlake-training-", ignore_cleanup_errors=True) as folder,
+        ExitStack() as servers,
+    ):
+        home = Path(folder)
         settings = _settings(home)
         servers.enter_context(guarded(settings))
         start(settings, only=("kafka", "registry"))
@@ -90,10 +93,7 @@ def _run_driver(settings: Settings, new_cache: Path) -> None:
     sources = [_Source(settings, model) for model in models]
     for source in sources:
         source.append(CAUGHT_UP_EVENTS)
-    command = [sys.executable, "-m", "stack.launchers.driver_submit", "--write-cache", str(new_cache)]
-    environment = {**os.environ, **settings_environment(settings), LAUNCHER: str(os.getpid())}
-    with _log(settings.home).open("wb") as log:
-        driver = subprocess.Popen(command, cwd=CHECKOUT, env=environment, stdout=log, stderr=log)
+    driver = direct_submit.launch_driver(settings, _log(settings.home), "--write-cache", str(new_cache))
     try:
         runs = wait_for(
             lambda: driver.poll() is not None or read_stream_status(settings).state == "running",
@@ -150,7 +150,7 @@ class _Source:
 
 
 def _settings(home: Path) -> Settings:
-    kafka, controller, registry = _free_ports(3)
+    kafka, controller, registry = free_ports(3)
     return Settings.of(
         home=home,
         kafka_port=kafka,
@@ -163,30 +163,15 @@ def _settings(home: Path) -> Settings:
     )
 
 
-@contextmanager
-def _temporary_home() -> Iterator[Path]:
-    home = Path(tempfile.mkdtemp(prefix="foldlake-training-"))
-    try:
-        yield home
-    finally:
-        shutil.rmtree(home, ignore_errors=True)
-
-
-def _free_ports(count: int) -> list[int]:
-    """Return this number of ports on which no process listens now."""
-    with ExitStack() as probes:
-        sockets = [probes.enter_context(socket.socket()) for _ in range(count)]
-        for probe in sockets:
-            probe.bind(("127.0.0.1", 0))
-        return [int(probe.getsockname()[1]) for probe in sockets]
-
-
 def _log(home: Path) -> Path:
     return home / "logs" / "driver-training.log"
 
 
 def _end_of_log(home: Path) -> str:
-    return "\n".join(_log(home).read_text(encoding="utf-8", errors="replace").splitlines()[-20:])
+    """Return the last lines of the driver's output, without what the JVM reports of each class that it does not archive."""
+    lines = _log(home).read_text(encoding="utf-8", errors="replace").splitlines()
+    own = [line[:LOGGED_CHARACTERS] for line in lines if "[aot]" not in line]
+    return "\n".join(own[-LOGGED_LINES:])
 
 
 if __name__ == "__main__":

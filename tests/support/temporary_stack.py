@@ -2,12 +2,10 @@
 
 import logging
 import os
-import random
 import shutil
-import socket
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 from confluent_kafka import KafkaException
@@ -16,24 +14,15 @@ from confluent_kafka.admin import AdminClient
 from include.settings import Settings
 from stack.lifecycle import start
 from stack.stack_guard import guarded
+from stack.supervision import ports
 from tests.support.waiting import wait_until
-
-# Below the ports that Linux assigns to outgoing connections (32768 and up), which may be taken at any time.
-FIRST_PORT, LAST_PORT = 23000, 31999
 
 
 def free_ports(count: int) -> list[int]:
     """Return this number of ports on which no process currently listens; never those of another pytest worker."""
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
-    candidates = range(FIRST_PORT + worker, LAST_PORT + 1, workers)
-    ports: list[int] = []
-    for port in random.sample(candidates, len(candidates)):
-        if _is_free(port):
-            ports.append(port)
-            if len(ports) == count:
-                break
-    return ports
+    return ports.free_ports(count, ports.UNASSIGNED_PORTS[worker::workers])
 
 
 def temporary_settings(home: Path, **overrides: object) -> Settings:
@@ -123,12 +112,3 @@ def delete_topics(settings: Settings) -> None:
         return not found
 
     wait_until(are_deleted, "all topics are deleted")
-
-
-def _is_free(port: int) -> bool:
-    with closing(socket.socket()) as probe:
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-        return True

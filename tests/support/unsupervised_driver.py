@@ -1,18 +1,15 @@
 """Runs the stream driver without Airflow, with the same launch wrapper, for tests and benchmarks."""
 
-import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from include.settings import CHECKOUT, Settings
-from stack.launchers.spark_submit import LAUNCHER
+from include.settings import Settings
+from stack.launchers import direct_submit
 from stack.launchers.stream_driver import running, stop
-from stack.settings_environment import settings_environment
 from tests.support.stream_process import kill_jvm
 
 STOP_TIMEOUT_S = 30
@@ -25,11 +22,7 @@ def log_path(settings: Settings) -> Path:
 
 def launch(settings: Settings, *options: str) -> subprocess.Popen[bytes]:
     """Start the driver with these options of its launcher, and return its process, which becomes the JVM."""
-    log_path(settings).parent.mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, "-m", "stack.launchers.driver_submit", *options]
-    environment = {**os.environ, **settings_environment(settings), LAUNCHER: str(os.getpid())}
-    with log_path(settings).open("ab") as log:
-        return subprocess.Popen(command, cwd=CHECKOUT, env=environment, stdout=log, stderr=log)
+    return direct_submit.launch_driver(settings, log_path(settings), *options)
 
 
 @contextmanager
