@@ -16,9 +16,9 @@ from include.position import Offsets
 from include.settings import Settings
 from spark_jobs.folding.decode import EventDecoder, SchemaIds, good_events
 from spark_jobs.folding.independent_decode import independently_decoded
+from spark_jobs.folding.topic_records import topic_records
 
 LOG = logging.getLogger(__name__)
-RECORDS_PER_TASK = 250_000
 
 
 def source_ends(bootstrap_servers: str, topic: str) -> Offsets:
@@ -36,33 +36,6 @@ def source_ends(bootstrap_servers: str, topic: str) -> Offsets:
         return Offsets.of_ends(end_offsets(consumer, topic, partitions))
     finally:
         consumer.close()
-
-
-def topic_records(
-    spark: SparkSession, bootstrap_servers: str, topic: str, until: Offsets, since: Offsets | None = None
-) -> DataFrame:
-    """Return a topic's records up to these end offsets, as Spark's Kafka source has them.
-
-    Starts at the first record, or at the offsets in `since`; a partition whose offset is beyond its end yields no records.
-    """
-    return (
-        spark.read.format("kafka")
-        .option("kafka.bootstrap.servers", bootstrap_servers)
-        .option("subscribe", topic)
-        .option("startingOffsets", "earliest" if since is None else _starts(topic, since, until))
-        # Fixed ends: otherwise Spark reads up to the ends at the time of planning.
-        .option("endingOffsets", until.for_spark(topic))
-        .option("failOnDataLoss", "true")
-        # More, smaller tasks: progress counts finished tasks, and no core waits for a long-running task.
-        .option("maxRecordsPerPartition", str(RECORDS_PER_TASK))
-        .option("kafka.isolation.level", "read_committed")
-        .load()
-    )
-
-
-def _starts(topic: str, since: Offsets, until: Offsets) -> str:
-    """Return the starting offsets in the form that Spark's Kafka source requires: one per partition, none beyond its end."""
-    return Offsets({p: min(since.of(p), end) for p, end in until.items()}).for_spark(topic)
 
 
 def replayed_events(

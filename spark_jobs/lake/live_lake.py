@@ -18,7 +18,7 @@ from include.settings import Settings
 from include.stream.checkpoints import checkpoint_path
 from include.versions.registry import VersionRegistry
 from include.versions.version_record import Version
-from spark_jobs.folding.replay import topic_records
+from spark_jobs.folding.topic_records import topic_records
 from spark_jobs.lake.changelog_batch import RecordCounts, count_records, newest_records, readable
 from spark_jobs.lake.lake_table import LakeTable, TaggedCommit
 from spark_jobs.runtime.checkpoint import committed_offsets

@@ -122,9 +122,22 @@ class SupervisedQuery:
         elif time.monotonic() >= self._note_at_s:
             self._note_commit()
 
-    def prepare(self) -> None:
-        """Prepare the query before it is due, so that it starts sooner. After a failure, `poll` tries again."""
-        _ = self._is_prepared or self._prepare()
+    def prepare(self) -> bool:
+        """Prepare the query, once; return whether it is prepared. After a failure, `poll` tries again."""
+        if self._is_prepared:
+            return True
+        try:
+            self.spec.prepare()
+        except StartRefusedError as refusal:
+            self.refuse(str(refusal))
+        except (KafkaUnavailableError, RegistryUnavailableError) as error:
+            # The query itself has not failed: this is not counted, so it never ends the driver.
+            self._retry_later(error, UNAVAILABLE_RETRY_S)
+        except Exception as error:  # noqa: BLE001 - one specification's error must not stop the other queries
+            self._back_off(error)
+        else:
+            self._is_prepared = True
+        return self._is_prepared
 
     def stop(self) -> None:
         """Stop permanently and release the guard. The next run repeats the events that the checkpoint does not cover."""
@@ -160,7 +173,7 @@ class SupervisedQuery:
         return self.committed_offsets.events_until(ends)
 
     def _try_start(self) -> None:
-        if not self._is_prepared and not self._prepare():
+        if not self.prepare():
             return
         try:
             self.spec.schemas.read_rejections()
@@ -175,20 +188,6 @@ class SupervisedQuery:
         self._started_s = time.monotonic()
         self.last_error = ""
         LOG.info("query %s: %s", self.name, self.phase)
-
-    def _prepare(self) -> bool:
-        try:
-            self.spec.prepare()
-        except StartRefusedError as refusal:
-            self.refuse(str(refusal))
-        except (KafkaUnavailableError, RegistryUnavailableError) as error:
-            # The query itself has not failed: this is not counted, so it never ends the driver.
-            self._retry_later(error, UNAVAILABLE_RETRY_S)
-        except Exception as error:  # noqa: BLE001 - one specification's error must not stop the other queries
-            self._back_off(error)
-        else:
-            self._is_prepared = True
-        return self._is_prepared
 
     def _start(self) -> tuple[StreamingQuery, Phase]:
         spec = self.spec

@@ -1,6 +1,5 @@
 """Has the JVM of a standby driver load and compile what its queries need, by running their computations on a few records."""
 
-import json
 import logging
 from collections.abc import Iterable
 
@@ -8,6 +7,8 @@ from confluent_kafka import Consumer
 from pyspark.sql import SparkSession
 
 from include.kafka.log_reading import end_offsets
+from include.position import Offsets
+from spark_jobs.folding.topic_records import topic_records
 from spark_jobs.streaming.query_spec import QuerySpec
 
 LOG = logging.getLogger(__name__)
@@ -29,15 +30,8 @@ def warm_up(spark: SparkSession, consumer: Consumer, specs: Iterable[QuerySpec])
 
 def _run(spark: SparkSession, consumer: Consumer, spec: QuerySpec) -> None:
     endpoints = spec.endpoints
-    ends = end_offsets(consumer, endpoints.source_topic, endpoints.partitions)
-    start = {str(partition): max(0, end - RECORDS) for partition, end in enumerate(ends)}
-    source = (
-        spark.read.format("kafka")
-        .option("kafka.bootstrap.servers", endpoints.bootstrap_servers)
-        .option("subscribe", endpoints.source_topic)
-        .option("startingOffsets", json.dumps({endpoints.source_topic: start}))
-        .option("failOnDataLoss", "false")
-        .load()
-    )
+    ends = Offsets.of_ends(end_offsets(consumer, endpoints.source_topic, endpoints.partitions))
+    newest = Offsets({partition: max(0, end - RECORDS) for partition, end in ends.items()})
+    source = topic_records(spark, endpoints.bootstrap_servers, endpoints.source_topic, ends, newest)
     records = spec.records(source, spec.schemas.schema_ids)
     records.write.format("noop").mode("overwrite").save()

@@ -7,7 +7,8 @@ from include.kafka.schema_registry import SchemaRegistry
 from include.position import Offsets
 from include.quality.check import QualityError, StoreName
 from include.stream.checkpoints import checkpoint_path
-from spark_jobs.folding.replay import source_ends, topic_records
+from spark_jobs.folding.replay import source_ends
+from spark_jobs.folding.topic_records import topic_records
 from spark_jobs.lake.changelog_batch import newest_records, readable
 from spark_jobs.quality.stores.base import Reading, Sample, StoreReplica, Target, state_records
 from spark_jobs.runtime.checkpoint import committed_offsets

@@ -1,0 +1,34 @@
+"""Reads a part of a topic in one batch. The stream's and the lake's environment both have what it imports."""
+
+from pyspark.sql import DataFrame, SparkSession
+
+from include.position import Offsets
+
+RECORDS_PER_TASK = 250_000
+
+
+def topic_records(
+    spark: SparkSession, bootstrap_servers: str, topic: str, until: Offsets, since: Offsets | None = None
+) -> DataFrame:
+    """Return a topic's records up to these end offsets, as Spark's Kafka source has them.
+
+    Starts at the first record, or at the offsets in `since`; a partition whose offset is beyond its end yields no records.
+    """
+    return (
+        spark.read.format("kafka")
+        .option("kafka.bootstrap.servers", bootstrap_servers)
+        .option("subscribe", topic)
+        .option("startingOffsets", "earliest" if since is None else _starts(topic, since, until))
+        # Fixed ends: otherwise Spark reads up to the ends at the time of planning.
+        .option("endingOffsets", until.for_spark(topic))
+        .option("failOnDataLoss", "true")
+        # More, smaller tasks: progress counts finished tasks, and no core waits for a long-running task.
+        .option("maxRecordsPerPartition", str(RECORDS_PER_TASK))
+        .option("kafka.isolation.level", "read_committed")
+        .load()
+    )
+
+
+def _starts(topic: str, since: Offsets, until: Offsets) -> str:
+    """Return the starting offsets in the form that Spark's Kafka source requires: one per partition, none beyond its end."""
+    return Offsets({p: min(since.of(p), end) for p, end in until.items()}).for_spark(topic)
