@@ -223,7 +223,7 @@ class ExtraNode:
     ) -> None:
         self.port = port
         self.url = f"http://127.0.0.1:{port}"
-        self._log = settings.home / "logs" / f"{name}.log"
+        self._log_path = settings.home / "logs" / f"{name}.log"
         self._checkout = checkout
         self._environment = {
             **os.environ,
@@ -238,7 +238,8 @@ class ExtraNode:
 
     def _start(self, part: str) -> "subprocess.Popen[bytes]":
         self.starts[part] += 1
-        with self._log.open("ab") as log:
+        self._log_path.parent.mkdir(exist_ok=True)
+        with self._log_path.open("ab") as log:
             return subprocess.Popen(
                 [sys.executable, "-m", f"query_api.{part}"],
                 env=self._environment,
@@ -251,6 +252,14 @@ class ExtraNode:
     def own_answer(self, path: str) -> httpx.Response:
         """Query the node, which must not ask another one."""
         return HTTP.get(f"{self.url}{path}", headers={HOP_HEADER: HOP_ANY})
+
+    def has_ended(self, part: str) -> bool:
+        """Whether a process has ended."""
+        return self._processes[part].poll() is not None
+
+    def log(self) -> str:
+        """Return the output of both processes."""
+        return self._log_path.read_text(encoding="utf-8")
 
     def revive(self) -> None:
         """Start the processes again that have ended, as a supervisor does."""

@@ -43,7 +43,7 @@ def lonely(nodes: NodeStack) -> Iterator[LonelyNode]:
     assert nodes.servers is not None
     port, proxy_port = free_ports(2)
     with kafka_proxy(nodes.servers.kafka.port, proxy_port) as proxy:
-        # A name for each test: the group remembers the URL of a member of the same name, and its store would be used again.
+        # A name for each test: a node of the same name would use the store again.
         name = f"lonely-{port}"
         node = ExtraNode(
             nodes.settings, name, port, kafka_bootstrap=proxy.bootstrap_servers, node_max_age_s=MAX_AGE_S
