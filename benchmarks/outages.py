@@ -81,11 +81,15 @@ class Pulse:
 
 @dataclass(frozen=True)
 class Outage:
-    """An outage: what it is, how to cause it, and whether it is over."""
+    """An outage: what it is, how to cause it, and whether it is over.
+
+    ends_standby: whether the driver's end takes its standby away, so that the next outage must wait until another one is ready.
+    """
 
     name: str
     begin: Callable[[], None]
     is_over: Callable[[], bool]
+    ends_standby: bool = False
 
 
 def main() -> None:
@@ -146,8 +150,10 @@ def all_outages(settings: Settings) -> list[Outage]:
     return [
         *(Outage(f"kill -9 of {name}", kill_airflow([name]), is_airflow_up) for name in names),
         Outage("kill -9 of all of Airflow", kill_airflow(names), is_airflow_up),
-        Outage("kill -9 of the driver's JVM", lambda: kill_driver(settings), is_driver_back),
-        Outage("kill -9 of the keeper", kill_airflow([KEEPER]), is_driver_back),
+        Outage(
+            "kill -9 of the driver's JVM", lambda: kill_driver(settings), is_driver_back, ends_standby=True
+        ),
+        Outage("kill -9 of the keeper", kill_airflow([KEEPER]), is_driver_back, ends_standby=True),
     ]
 
 
@@ -174,8 +180,7 @@ def standstill_s(outage: Outage, pulse: Pulse, settle_s: float) -> float:
     time.sleep(1.0)
     wait_until(lambda: outage.is_over() and pulse.is_moving(), f"after {outage.name}", TIMEOUT_S, poll_s=0.2)
     gap_s = pulse.longest_gap_s(began_s)
-    # Only the driver's end takes its standby away.
-    time.sleep(settle_s if "driver" in outage.name or "keeper" in outage.name else SETTLE_S)
+    time.sleep(settle_s if outage.ends_standby else SETTLE_S)
     return gap_s
 
 

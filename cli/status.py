@@ -48,7 +48,7 @@ def run(
     stream = _stream(settings, processes)
     failed_launches = launch_series.read(settings.home)
     launch = driver_launch.read_report(settings.home)
-    stream["standby_pid"] = launch.standby_pid or None if launch is not None else None
+    stream["standby_pid"] = (launch.standby_pid or None) if launch else None
     if as_json:
         document = {
             "home": str(settings.home),
