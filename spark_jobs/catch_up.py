@@ -14,6 +14,7 @@ from include.errors import FoldlakeError
 from include.parent_death import die_with_parent
 from include.settings import Settings
 from include.spark.stream_config import stream_config
+from include.stream.phase import Phase
 from include.versions.registry import VersionRegistry
 from include.versions.transitions import record_of, require_not_ended
 from include.versions.version_record import Stage, Version
@@ -23,7 +24,7 @@ from spark_jobs.runtime.session import spark_session
 from spark_jobs.streaming.progress import ProgressListener, add_progress_listener
 from spark_jobs.streaming.specs.folds import catch_up_spec
 from spark_jobs.streaming.stream_context import StreamContext
-from spark_jobs.streaming.supervised_query import Phase, SupervisedQuery
+from spark_jobs.streaming.supervised_query import SupervisedQuery
 
 LOG = logging.getLogger("foldlake.catch_up")
 POLL_INTERVAL_S = 0.5

@@ -11,8 +11,9 @@ from include.nodes.node_url import PeerRule
 from include.position import Offsets
 from include.rebuild.coverage import LivePosition, Reports, lacking_nodes, live_position, within
 from include.rebuild.hydration import hydration, reports
-from include.rebuild.query_status import REAL_TIME, REFUSED, describe_query, query_status
+from include.rebuild.query_status import describe_query, query_status
 from include.settings import Settings
+from include.stream.phase import CONTINUOUS, Phase
 from include.versions.registry import VersionRegistry
 from include.versions.transitions import record_of
 from include.waiting import wait_for
@@ -96,13 +97,13 @@ class _Gate:
         """Return what the version lacks now."""
         query = query_status(self._bootstrap_servers, self._read_model, self._number)
         nodes = reports(self._admin, self._peers)
-        is_folded = query is not None and query.phase == REAL_TIME
+        is_folded = query is not None and query.phase in CONTINUOUS
         missing = (
             *(() if is_folded else (describe_query(query),)),
             *hydration(nodes, self._read_model, self._number, self._partitions).missing,
             *self._lacking(nodes),
         )
-        return GateResult(self._live, missing, query is not None and query.phase == REFUSED)
+        return GateResult(self._live, missing, query is not None and query.phase == Phase.REFUSED)
 
     def _lacking(self, nodes: Reports) -> tuple[str, ...]:
         if self._live_position is None:

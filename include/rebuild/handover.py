@@ -5,8 +5,9 @@ import time
 from functools import partial
 
 from include.rebuild.errors import QueryRefusedError, StageTimeoutError
-from include.rebuild.query_status import REAL_TIME, REFUSED, describe_query, query_status
+from include.rebuild.query_status import describe_query, query_status
 from include.settings import Settings
+from include.stream.phase import CONTINUOUS, Phase
 from include.stream.query_reports import QueryStatus
 from include.versions.registry import VersionRegistry
 from include.versions.transitions import change, hand_over, record_of, require_not_ended
@@ -46,31 +47,31 @@ class _Handover:
     def wait(self) -> None:
         timeout_s = self._settings.rebuild.hydrate_timeout_s
         query = wait_for(
-            self._real_time_query,
+            self._running_query,
             timeout_s=timeout_s,
             poll_s=POLL_INTERVAL_S,
             while_waiting=self._check_and_log,
         )
         if query is None:
             raise StageTimeoutError(
-                f"The stream driver did not fold v{self._number} of {self._read_model} in real time within {timeout_s} s: "
+                f"The stream driver did not fold v{self._number} of {self._read_model} within {timeout_s} s: "
                 f"{describe_query(self._query)}. `./foldlake logs stream` shows the driver's log."
             )
-        LOG.info("the stream driver (pid %d) folds it in real time", query.driver_pid)
+        LOG.info("the stream driver (pid %d) folds it", query.driver_pid)
 
-    def _real_time_query(self) -> QueryStatus | None:
+    def _running_query(self) -> QueryStatus | None:
         """Return the query once it is in real time; raises QueryRefusedError when the driver keeps refusing it."""
         self._query = query = query_status(
             self._settings.kafka.bootstrap_servers, self._read_model, self._number
         )
         now_s = time.monotonic()
-        if query is None or query.phase != REFUSED:
+        if query is None or query.phase != Phase.REFUSED:
             self._not_refused_s = now_s
         elif now_s - self._not_refused_s > REFUSAL_TIMEOUT_S:
             raise QueryRefusedError(
                 f"The stream driver refuses v{self._number} of {self._read_model}: {query.last_error}"
             )
-        return query if query is not None and query.phase == REAL_TIME else None
+        return query if query is not None and query.phase in CONTINUOUS else None
 
     def _check_and_log(self, waited_s: float) -> None:
         """Log the progress; raises VersionAbandonedError or VersionRetiredError when the version has ended."""

@@ -3,9 +3,6 @@
 from include.stream.checkpoints import query_name
 from include.stream.query_reports import QueryStatus, read_queries
 
-REAL_TIME = "real time"
-REFUSED = "refused"
-
 
 def query_status(bootstrap_servers: str, read_model: str, number: int) -> QueryStatus | None:
     """Return the status of a version's query that a running driver reported last, or None when it reports none.

@@ -75,6 +75,8 @@ class StreamSettings(SettingsGroup):
     """The stream driver. shuffle_partitions: 0 for as many as the source topic has.
 
     longest_relaunch_delay_s: the longest pause between two launches of a driver that fails soon after each.
+    pace: how long the queries collect events before they fold them: see include/stream/pace.py.
+    batches_hold_s: how long a query that has fallen behind in real time stays in batches at least.
     standby: whether a second driver waits to take over; auto: on this machine, if there is memory for it.
     """
 
@@ -87,6 +89,8 @@ class StreamSettings(SettingsGroup):
     catch_up_batch_events: int = Field(default=1_000_000, ge=1)
     spare_queries: int = Field(default=2, ge=0)
     longest_relaunch_delay_s: float = Field(default=300.0, ge=0)
+    pace: Literal["latency", "balanced", "throughput"] = "balanced"
+    batches_hold_s: float = Field(default=60.0, gt=0)
     standby: Literal["auto", "on", "off"] = "auto"
 
 

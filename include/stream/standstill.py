@@ -11,13 +11,13 @@ from confluent_kafka.admin import AdminClient
 from include.kafka.dead_letters import newest_dead_letters
 from include.kafka.topics import dead_letter_topic, partition_count
 from include.position import Offsets
+from include.stream.phase import FOLDING
 from include.stream.query_reports import QueryStatus
 
 # Folds that are at work fold an event within milliseconds, a batch of a catch-up within seconds.
 STANDSTILL_S = 5.0
 # The time that the commit at the end of an interval can take.
 COMMIT_S = 60.0
-FOLDING_PHASES = frozenset({"real time", "catching up"})
 
 
 def stands_still(waiting_s: float, query: QueryStatus | None, real_time_interval_s: float) -> bool:
@@ -26,7 +26,7 @@ def stands_still(waiting_s: float, query: QueryStatus | None, real_time_interval
     A query that the driver reports as folding may have read only records that it does not fold: it stands still only when its
     next commit does not appear either.
     """
-    is_folding = query is not None and query.is_fresh and query.phase in FOLDING_PHASES
+    is_folding = query is not None and query.is_fresh and query.phase in FOLDING
     return waiting_s > (real_time_interval_s + COMMIT_S if is_folding else STANDSTILL_S)
 
 

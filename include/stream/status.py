@@ -21,6 +21,7 @@ from include.kafka.topics import admin_client, dead_letter_topic, partition_coun
 from include.position import Offsets, Position
 from include.settings import Settings
 from include.stream.checkpoints import query_name
+from include.stream.phase import Phase
 from include.stream.query_reports import QueryStatus, newest_reports
 from include.stream.standstill import read_offsets, stands_still
 from include.versions.registry import VersionRegistry
@@ -96,7 +97,7 @@ def read_stream_status(settings: Settings) -> StreamStatus:
         versions = tuple(_versions(settings, admin, consumer, queries))
     finally:
         consumer.close()
-    fresh = [query for query in queries if query.is_fresh and query.phase != "stopped"]
+    fresh = [query for query in queries if query.is_fresh and query.phase != Phase.STOPPED]
     return StreamStatus(
         state=_state({query.phase for query in fresh}, versions),
         driver_pid=fresh[0].driver_pid if fresh else None,
@@ -114,9 +115,9 @@ def read_stream_status(settings: Settings) -> StreamStatus:
 def _state(phases: set[str], versions: Iterable[VersionStatus]) -> str:
     if not phases:
         return "not running"
-    if phases & {"failed", "refused"}:
+    if phases & {Phase.FAILED, Phase.REFUSED}:
         return "failing"
-    if phases & {"catching up", "starting"}:
+    if phases & {Phase.CATCHING_UP, Phase.STARTING}:
         return "catching up"
     return "standing still" if any(version.still_s is not None for version in versions) else "running"
 

@@ -18,6 +18,11 @@ from include.stream.checkpoints import log_note_path
 from spark_jobs.runtime.checkpoint import read_text, remove_checkpoint, write_text
 from spark_jobs.streaming.query_spec import QueryEndpoints
 
+LOST_RECORDS = (
+    "Kafka has lost records: {}. The state no longer follows from the log, and new events at offsets that were read before would not "
+    "be folded: rebuild the read model. The new version folds the log as it is."
+)
+
 
 @dataclass(frozen=True)
 class LogNote:

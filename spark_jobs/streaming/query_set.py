@@ -7,9 +7,10 @@ from confluent_kafka import Consumer
 from pyspark.sql import SparkSession
 
 from include.errors import KafkaUnavailableError, RegistryUnavailableError
+from include.stream.phase import CONTINUOUS, Phase
 from include.stream.slot_planning import queries_with_slots
 from spark_jobs.streaming.query_spec import QuerySpec
-from spark_jobs.streaming.supervised_query import Phase, SupervisedQuery
+from spark_jobs.streaming.supervised_query import SupervisedQuery
 
 LOG = logging.getLogger(__name__)
 ENDED = {Phase.REFUSED, Phase.STOPPED}
@@ -115,7 +116,7 @@ class QuerySet:
 
 
 def _is_caught_up(query: SupervisedQuery) -> bool:
-    if query.phase is Phase.REAL_TIME:
+    if query.phase in CONTINUOUS:
         return query.running_for_s >= SETTLING_S
     # Do not wait for a failing query that is not essential: it may never recover.
     return query.phase in ENDED or (query.phase is Phase.FAILED and not query.is_essential)

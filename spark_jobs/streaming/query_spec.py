@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 
 from include.errors import FoldlakeError
+from include.position import Offsets
 from include.settings import StreamSettings
+from include.stream.pace import PACES, Pace
 from include.stream.slot_planning import SlotClaim, SlotRank
 from spark_jobs.folding.decode import SchemaIds
 from spark_jobs.folding.schema_cache import KnownSchemas
@@ -32,22 +34,30 @@ class QueryEndpoints:
 class TriggerSettings:
     """When a query runs in batches, and when in real-time mode.
 
-    catch_up_threshold_events: a query with a greater lag catches up in batches first.
+    catch_up_threshold_events: a query with a greater lag catches up in batches first, or goes over to batches.
     catch_up_batch_events: events per batch; bounds memory and determines how often progress is reported.
     real_time_interval_s: how often real-time mode commits its checkpoint.
+    pace: how long the query collects events.
+    batches_hold_s: how long a query that has fallen behind in real time stays in batches at least.
     stop_when_caught_up: never enter real-time mode; stop once the lag is at or below the threshold.
     """
 
     catch_up_threshold_events: int
     catch_up_batch_events: int
     real_time_interval_s: int
+    pace: Pace = PACES["latency"]
+    batches_hold_s: float = 60.0
     stop_when_caught_up: bool = False
 
     @classmethod
     def from_settings(cls, stream: StreamSettings) -> "TriggerSettings":
         """Return the trigger settings of the stream driver."""
         return cls(
-            stream.catch_up_threshold_events, stream.catch_up_batch_events, stream.real_time_interval_s
+            stream.catch_up_threshold_events,
+            stream.catch_up_batch_events,
+            stream.real_time_interval_s,
+            PACES[stream.pace],
+            stream.batches_hold_s,
         )
 
 
@@ -70,11 +80,13 @@ class QuerySpec:
         topics, registers schemas, and checks whether the query may start; raises StartRefusedError if it may not.
     guard: returns a context that is entered before the first start and exited when the query is stopped: the lock that keeps
         other writers off the checkpoint.
+    written: returns the source offsets after the newest records that the query's output contains, from which its lag is known in
+        real-time mode; None if the output does not tell: such a query never goes over to batches.
     rereads_after_loss: whether the query may start at the first event again when Kafka has lost records that it had read or
         written; otherwise it is refused.
     waits_for_others: whether the query starts only once the driver's other queries have caught up and settled.
     shuffle_partitions: number of tasks after the query's shuffle; 0 for a query without a shuffle.
-    real_time_source: further options of the Kafka source in real-time mode, such as how long the broker collects records for one answer.
+    real_time_source: options of the Kafka source in real-time mode that replace those of the pace.
     slot_rank: priority when task slots are scarce: the lower rank first, then the lower number.
     """
 
@@ -86,6 +98,7 @@ class QuerySpec:
     is_essential: bool = True
     prepare: Callable[[], None] = _nothing_to_prepare
     guard: Callable[[], AbstractContextManager[None]] = nullcontext
+    written: Callable[[], Offsets] | None = None
     rereads_after_loss: bool = False
     waits_for_others: bool = False
     shuffle_partitions: int = 0

@@ -1,4 +1,4 @@
-"""Starts the Spark query of a specification: in large batches to catch up, or in real-time mode."""
+"""Starts the Spark query of a specification: in large batches to catch up, in real-time mode, or in small batches."""
 
 from typing import Any
 
@@ -10,37 +10,48 @@ from spark_jobs.folding.decode import SchemaIds
 from spark_jobs.folding.fold_query import KafkaSource
 from spark_jobs.streaming.query_spec import QuerySpec
 
-# Batches are tuned for throughput, real-time mode for latency.
-CATCH_UP_PRODUCER = {"kafka.linger.ms": "20", "kafka.batch.size": "262144", "kafka.compression.type": "lz4"}
-REAL_TIME_PRODUCER = {"kafka.linger.ms": "0"}
+# Shorter batches cost more, each at least half a second.
+BATCH_INTERVAL = "1 second"
+BATCH_PRODUCER = {"kafka.linger.ms": "20", "kafka.batch.size": "262144", "kafka.compression.type": "lz4"}
 
 
 def start_catch_up(spark: SparkSession, spec: QuerySpec, schema_ids: SchemaIds) -> StreamingQuery:
     """Start reading in batches; the query ends when it reaches the current end of the source topic."""
-    batch = (("maxOffsetsPerTrigger", str(spec.triggers.catch_up_batch_events)),)
-    return _writer(spark, spec, schema_ids, batch, CATCH_UP_PRODUCER).trigger(availableNow=True).start()
+    return _batch_writer(spark, spec, schema_ids).trigger(availableNow=True).start()
+
+
+def start_batches(spark: SparkSession, spec: QuerySpec, schema_ids: SchemaIds) -> StreamingQuery:
+    """Start reading in small batches; the query runs until it fails or is stopped."""
+    return _batch_writer(spark, spec, schema_ids).trigger(processingTime=BATCH_INTERVAL).start()
 
 
 def start_real_time(spark: SparkSession, spec: QuerySpec, schema_ids: SchemaIds) -> StreamingQuery:
     """Start reading in real-time mode; the query runs until it fails or is stopped."""
+    pace = spec.triggers.pace
+    source = pace.source_options() | dict(spec.real_time_source)
     # Types are checked against the lake's PySpark, which does not have this trigger yet.
-    trigger: Any = _writer(spark, spec, schema_ids, spec.real_time_source, REAL_TIME_PRODUCER).trigger
+    trigger: Any = _writer(spark, spec, schema_ids, source, pace.sink_options()).trigger
     query: StreamingQuery = trigger(realTime=f"{spec.triggers.real_time_interval_s} seconds").start()
     return query
+
+
+def _batch_writer(spark: SparkSession, spec: QuerySpec, schema_ids: SchemaIds) -> DataStreamWriter:
+    batch = {"maxOffsetsPerTrigger": str(spec.triggers.catch_up_batch_events)}
+    return _writer(spark, spec, schema_ids, batch, BATCH_PRODUCER)
 
 
 def _writer(
     spark: SparkSession,
     spec: QuerySpec,
     schema_ids: SchemaIds,
-    source_options: tuple[tuple[str, str], ...],
+    source_options: dict[str, str],
     producer: dict[str, str],
 ) -> DataStreamWriter:
     endpoints = spec.endpoints
     if spec.shuffle_partitions:
         # A query reads this setting when it starts; afterwards its checkpoint fixes the number.
         spark.conf.set("spark.sql.shuffle.partitions", str(spec.shuffle_partitions))
-    source = KafkaSource(endpoints.bootstrap_servers, endpoints.source_topic, source_options)
+    source = KafkaSource(endpoints.bootstrap_servers, endpoints.source_topic, tuple(source_options.items()))
     return (
         spec.records(source.read(spark), schema_ids)
         .writeStream.format("kafka")

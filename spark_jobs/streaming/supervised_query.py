@@ -3,7 +3,6 @@
 import logging
 import time
 from contextlib import ExitStack
-from enum import StrEnum
 
 from confluent_kafka import Consumer
 from pyspark.sql import SparkSession
@@ -12,13 +11,16 @@ from pyspark.sql.streaming.query import StreamingQuery
 from include.errors import FoldlakeError, KafkaUnavailableError, RegistryUnavailableError
 from include.kafka.log_reading import end_offsets
 from include.position import Offsets
+from include.stream.phase import Phase
 from spark_jobs.folding.decode import UNKNOWN_SCHEMA_ID
 from spark_jobs.folding.schema_cache import headers_ahead, named_headers
 from spark_jobs.runtime.checkpoint import committed_offsets, remove_checkpoint, remove_uncommitted
 from spark_jobs.streaming.error_summary import error_summary
-from spark_jobs.streaming.log_loss import LogNotes
+from spark_jobs.streaming.lag import LagWatch
+from spark_jobs.streaming.log_loss import LOST_RECORDS, LogNotes
+from spark_jobs.streaming.mode_choice import ModeChoice
 from spark_jobs.streaming.query_spec import QuerySpec, StartRefusedError
-from spark_jobs.streaming.query_start import start_catch_up, start_real_time
+from spark_jobs.streaming.query_start import start_batches, start_catch_up, start_real_time
 
 LOG = logging.getLogger(__name__)
 
@@ -30,26 +32,11 @@ RECOVERED_AFTER_S = 60.0
 MAX_FAILURES_IN_A_ROW = 8
 # Interval for checking a refused query again: the missing fold may have been added.
 REFUSED_RETRY_S = 5.0
-LOST_RECORDS = (
-    "Kafka has lost records: {}. The state no longer follows from the log, and new events at offsets that were read before would not "
-    "be folded: rebuild the read model. The new version folds the log as it is."
-)
 # Interval for noting what the query's topics contain.
 NOTE_INTERVAL_S = 60.0
 FIRST_NOTE_RETRY_S = 5.0
 # Interval for preparing a query again while Kafka or the schema registry is unavailable.
 UNAVAILABLE_RETRY_S = 2.0
-
-
-class Phase(StrEnum):
-    """The phase of a query."""
-
-    STARTING = "starting"
-    CATCHING_UP = "catching up"
-    REAL_TIME = "real time"
-    FAILED = "failed"  # waiting for the next attempt to start
-    REFUSED = "refused"  # must not start for now; the last error is the reason
-    STOPPED = "stopped"
 
 
 class QueryFailedError(FoldlakeError):
@@ -82,6 +69,8 @@ class SupervisedQuery:
         self._failing_since_s: float | None = None
         self._logs = LogNotes(spark, consumer, spec.endpoints)
         self._note_at_s = 0.0
+        self._mode = ModeChoice(spec.triggers)
+        self._lag = None if spec.written is None else LagWatch(consumer, spec, spec.written, self._committed)
 
     @property
     def name(self) -> str:
@@ -119,6 +108,9 @@ class SupervisedQuery:
                 self._handle_end_of_input()
             else:
                 self._recover(error)
+        elif self._has_to_change_mode():
+            LOG.info("query %s: %s from now on", self.name, self._mode.next_phase)
+            self.pause()
         elif time.monotonic() >= self._note_at_s:
             self._note_commit()
 
@@ -198,10 +190,17 @@ class SupervisedQuery:
         if spec.triggers.stop_when_caught_up:
             return start_catch_up(self._spark, spec, self._started_with), Phase.CATCHING_UP
         lag = self.events_behind()
+        if self._mode.next_phase is Phase.BATCHES:
+            return start_batches(self._spark, spec, self._started_with), Phase.BATCHES
         if lag > spec.triggers.catch_up_threshold_events:
             LOG.info("query %s is %d events behind: catching up", self.name, lag)
             return start_catch_up(self._spark, spec, self._started_with), Phase.CATCHING_UP
         return start_real_time(self._spark, spec, self._started_with), Phase.REAL_TIME
+
+    def _has_to_change_mode(self) -> bool:
+        """Whether the query has fallen behind in real time, or has kept up in batches for long enough."""
+        lag = None if self._lag is None else self._lag.measure()
+        return lag is not None and self._mode.must_change(self.phase, lag)
 
     def _require_whole_logs(self) -> None:
         """Raise StartRefusedError if Kafka has lost records of the query's topics, or let the query read its source again."""

@@ -8,7 +8,9 @@ from pyspark.sql import DataFrame
 
 from include.declarations.read_model import ReadModel
 from include.errors import SchemaError
+from include.position import Offsets
 from include.stream.checkpoints import checkpoint_path, query_name
+from include.stream.folded_offsets import folded_offsets
 from include.stream.slot_planning import SlotRank, shuffle_partitions
 from include.versions.version_lock import version_lock
 from include.versions.version_record import Stage, Version
@@ -51,6 +53,7 @@ def fold_spec(context: StreamContext, model: ReadModel, version: Version) -> Que
         is_essential=version.stage is Stage.LIVE,
         prepare=fold.prepare,
         guard=fold.guard,
+        written=fold.written,
         shuffle_partitions=shuffle_partitions(
             context.settings.stream, model.partitions(context.settings.topics)
         ),
@@ -108,6 +111,12 @@ class VersionFold:
         with version_lock(self._context.settings.home, model.name, version.number, wait_s=LOCK_WAIT_S):
             store_fingerprint(self._context.spark, self._checkpoint, model, version.fold_revision)
             yield
+
+    def written(self) -> Offsets:
+        """Return the source offsets after the newest events in the changelog."""
+        schema = self._model.state_schema_of(self._version.fold_revision)
+        partitions = self._model.partitions(self._context.settings.topics)
+        return folded_offsets(self._context.consumer, self._version.changelog_topic, partitions, schema)
 
     @property
     def _checkpoint(self) -> str:

@@ -4,7 +4,9 @@ import re
 
 from include.settings import CHECKOUT
 
-TERMS = re.compile("(?<!re)balance|customer|amount", re.IGNORECASE)  # Kafka rebalances groups
+TERMS = re.compile(
+    "(?<!re)balance(?!d)|customer|amount", re.IGNORECASE
+)  # Kafka rebalances groups; a pace is balanced
 OWN = CHECKOUT / "include" / "read_models" / "balance"
 
 

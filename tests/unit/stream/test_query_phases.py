@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from include.position import Offsets
-from spark_jobs.streaming import supervised_query
+from include.stream.phase import Phase
+from spark_jobs.streaming import lag, mode_choice, supervised_query
 from spark_jobs.streaming.query_spec import QuerySpec
-from spark_jobs.streaming.supervised_query import Phase, SupervisedQuery
+from spark_jobs.streaming.supervised_query import SupervisedQuery
 from tests.support.query_specs import NO_CONSUMER, NO_SPARK, TRIGGERS, spec
 
 LARGE_LAG = TRIGGERS.catch_up_threshold_events + 1
@@ -67,6 +68,7 @@ def spark(monkeypatch: pytest.MonkeyPatch) -> Spark:
     replacements: dict[str, Callable[..., Any]] = {
         "start_catch_up": spark.start,
         "start_real_time": spark.start,
+        "start_batches": spark.start,
         "remove_uncommitted": lambda *_: False,
         "committed_offsets": lambda *_: Offsets(),
         "end_offsets": lambda *_: (spark.lag,),
@@ -74,6 +76,8 @@ def spark(monkeypatch: pytest.MonkeyPatch) -> Spark:
     }
     for name, replacement in replacements.items():
         monkeypatch.setattr(supervised_query, name, replacement)
+    monkeypatch.setattr(lag, "end_offsets", replacements["end_offsets"])
+    monkeypatch.setattr(lag, "INTERVAL_S", 0.0)
     return spark
 
 
@@ -109,6 +113,38 @@ def test_guard_is_held_over_a_restart_until_the_query_is_stopped(
     assert (query.phase, query.last_error, query.restarts, spark.guards) == (Phase.REAL_TIME, "", 1, 1)
     query.stop()
     assert (spark.started[-1].isActive, spark.guards) == (False, 0)
+
+
+def test_query_that_falls_behind_continues_in_batches_and_comes_back(
+    spark: Spark, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mode_choice, "BEHIND_S", 0.0)
+    triggers = replace(TRIGGERS, batches_hold_s=0.0)
+    query = polled(spark, replace(spec(), written=Offsets, triggers=triggers))
+    query.poll()
+    assert (query.phase, query.restarts) == (Phase.REAL_TIME, 0)
+
+    spark.lag = LARGE_LAG
+    query.poll()
+    assert (query.phase, spark.started[-1].isActive) == (Phase.STARTING, False), "stopped"
+    query.poll()
+    query.poll()
+    assert (query.phase, query.restarts) == (Phase.BATCHES, 0), "it does not keep up yet"
+
+    spark.lag = 0
+    query.poll()
+    query.poll()
+    assert (query.phase, query.restarts, spark.guards) == (Phase.REAL_TIME, 0, 1)
+
+
+def test_query_whose_output_does_not_tell_its_lag_stays_in_real_time(
+    spark: Spark, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mode_choice, "BEHIND_S", 0.0)
+    query = polled(spark, spec())
+    spark.lag = LARGE_LAG
+    query.poll()
+    assert query.phase is Phase.REAL_TIME
 
 
 def test_catch_up_of_a_rebuild_reads_until_its_lag_is_small_and_stops(spark: Spark) -> None:

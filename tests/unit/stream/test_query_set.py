@@ -2,10 +2,11 @@
 
 import time
 
+from include.stream.phase import Phase
 from include.stream.slot_planning import SlotRank
 from spark_jobs.streaming.query_set import NO_SLOTS, SETTLING_S, QuerySet
 from spark_jobs.streaming.query_spec import QuerySpec
-from spark_jobs.streaming.supervised_query import Phase, SupervisedQuery
+from spark_jobs.streaming.supervised_query import SupervisedQuery
 from tests.support.query_specs import NO_CONSUMER, NO_SPARK, spec
 
 LIVE = spec("balance/v1", rank=SlotRank.SERVING)

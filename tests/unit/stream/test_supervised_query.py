@@ -6,11 +6,12 @@ from itertools import count
 import pytest
 
 from include.errors import KafkaUnavailableError
+from include.stream.phase import Phase
 from spark_jobs.folding.schema_cache import FixedSchemas
 from spark_jobs.streaming import supervised_query
 from spark_jobs.streaming.query_spec import StartRefusedError
 from spark_jobs.streaming.specs.dead_letters import dead_letter_spec
-from spark_jobs.streaming.supervised_query import Phase, QueryFailedError, SupervisedQuery
+from spark_jobs.streaming.supervised_query import QueryFailedError, SupervisedQuery
 from tests.support.query_specs import (
     ENDPOINTS,
     NO_ADMIN,

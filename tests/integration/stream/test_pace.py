@@ -1,0 +1,87 @@
+"""A query that falls behind in real time folds in batches until it has kept up; every balance is exact at every pace."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from include.rebuild.query_status import query_status
+from include.settings import Settings
+from include.stream.phase import Phase
+from tests.support.stream_events import BALANCE, Ledger
+from tests.support.stream_process import EventSource
+from tests.support.unsupervised_driver import SharedDriver
+from tests.support.waiting import wait_until
+
+BACKLOG = 3_000
+# More events than a query in real time folds within the time after which it has fallen behind.
+BURST = 20_000
+REPEATS = 20
+
+
+@pytest.fixture(scope="module")
+def driver(stream_stack: Settings) -> Iterator[SharedDriver]:
+    with SharedDriver(stream_stack) as driver:
+        yield driver
+
+
+@pytest.fixture(scope="module")
+def source(stream_stack: Settings) -> EventSource:
+    return EventSource(stream_stack, BALANCE.source_topic)
+
+
+@pytest.fixture(scope="module")
+def ledger(stream_stack: Settings) -> Ledger:
+    return Ledger(stream_stack)
+
+
+def append_burst(source: EventSource, ledger: Ledger) -> None:
+    """Append events faster than they can be folded: each is serialized once, and appended many times."""
+    events = ledger.random_events(BURST)
+    records = [(event.customerId.encode(), source.serializer.serialize(event)) for event in events]
+    for _ in range(REPEATS):
+        for key, value in records:
+            source.append_raw(key, value)
+    source.flush()
+    for event in events * (REPEATS - 1):
+        ledger.add(event)
+
+
+def append(source: EventSource, ledger: Ledger, events: int) -> None:
+    for event in ledger.random_events(events):
+        source.append_raw(event.customerId.encode(), source.serializer.serialize(event))
+    source.flush()
+
+
+def test_query_that_falls_behind_folds_in_batches_and_comes_back(
+    stream_stack: Settings, driver: SharedDriver, source: EventSource, ledger: Ledger
+) -> None:
+    def phase() -> str:
+        status = query_status(stream_stack.kafka.bootstrap_servers, "balance", 1)
+        assert status is None or status.restarts == 0, status.last_error
+        return "" if status is None else status.phase
+
+    driver.ensure_running(
+        stream_catch_up_threshold_events=500,
+        stream_catch_up_batch_events=1_000_000,
+        stream_batches_hold_s=3,
+        stream_pace="latency",
+    )
+    wait_until(lambda: phase() == Phase.REAL_TIME, "it folds in real time")
+    append_burst(source, ledger)
+    wait_until(lambda: phase() == Phase.BATCHES, "it folds in batches")
+    wait_until(lambda: phase() == Phase.REAL_TIME, "it folds in real time again")
+    append(source, ledger, BACKLOG)
+    wait_until(lambda: ledger.is_folded(stream_stack), "all events are folded")
+    ledger.assert_exact(stream_stack)
+
+
+def test_paces_fold_from_the_same_checkpoint(
+    stream_stack: Settings, driver: SharedDriver, source: EventSource, ledger: Ledger
+) -> None:
+    driver.stop()
+    append(source, ledger, BACKLOG)
+    driver.ensure_running(stream_pace="throughput")
+    wait_until(lambda: ledger.is_folded(stream_stack), "the backlog is folded")
+    append(source, ledger, BACKLOG)
+    wait_until(lambda: ledger.is_folded(stream_stack), "all events are folded")
+    ledger.assert_exact(stream_stack)
