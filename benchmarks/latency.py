@@ -16,6 +16,7 @@ from benchmarks.support.lookup_client import NodeConnection
 from benchmarks.support.report import latency_line, print_environment
 from include.kafka.state_record import decode_state_record
 from include.settings import Settings
+from include.stream.pace import PACES
 from include.stream.status import read_stream_status
 from stack.lifecycle import start
 from tests.support.temporary_stack import temporary_stack
@@ -36,8 +37,10 @@ def main() -> None:
     """Measure both latencies, one after the other, because the query nodes would compete for CPU time."""
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--seconds", type=int, default=60, help="duration of each measurement (60)")
-    seconds = arguments.parse_args().seconds
-    with temporary_stack(("kafka", "registry")) as settings:
+    arguments.add_argument("--pace", choices=PACES, default="latency", help="FOLDLAKE_STREAM_PACE (latency)")
+    options = arguments.parse_args()
+    seconds = options.seconds
+    with temporary_stack(("kafka", "registry"), stream_pace=options.pace) as settings:
         print_environment(settings)
         load = Load(settings)
         with stream_driver(settings):

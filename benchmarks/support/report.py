@@ -13,6 +13,7 @@ from include.settings import Settings
 SHOWN_SETTINGS = (
     "partitions",
     "stream_driver_memory_mb",
+    "stream_pace",
     "stream_real_time_interval_s",
     "stream_catch_up_batch_events",
     "node_http_workers",
