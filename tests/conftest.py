@@ -4,13 +4,13 @@ import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
-# The worker that does not run the unit tests begins with the stream's: they mostly wait, while the lake's keep a core busy. The
+# The worker that does not run the unit tests begins with the whole stack's: they mostly wait, while the lake's keep a core busy. The
 # shorter folders come last, so that neither worker waits long for the other at the end.
 FOLDER_ORDER = (
     "tests/unit",
-    "tests/integration/stream",
-    "tests/integration/lake",
     "tests/integration/whole_stack",
+    "tests/integration/lake",
+    "tests/integration/stream",
 )
 
 
