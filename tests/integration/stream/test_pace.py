@@ -1,6 +1,6 @@
 """A query that falls behind in real time folds in batches until it has kept up; every balance is exact at every pace."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -8,7 +8,8 @@ from include.rebuild.query_status import query_status
 from include.settings import Settings
 from include.stream.phase import Phase
 from tests.support.stream_events import BALANCE, Ledger
-from tests.support.stream_process import EventSource
+from tests.support.stream_process import EventSource, make_topics
+from tests.support.temporary_stack import temporary_stack
 from tests.support.unsupervised_driver import SharedDriver
 from tests.support.waiting import wait_until
 
@@ -16,6 +17,16 @@ BACKLOG = 3_000
 # More events than a query in real time folds within the time after which it has fallen behind.
 BURST = 20_000
 REPEATS = 20
+
+
+@pytest.fixture(scope="module")
+def stream_stack(keep_home: Callable[[], bool]) -> Iterator[Settings]:
+    """A Kafka of its own: other tests would read the many events again and again."""
+    with temporary_stack(
+        ("kafka", "registry"), keep_home, stream_real_time_interval_s=10, stream_spare_queries=0
+    ) as settings:
+        make_topics(settings, "balance")
+        yield settings
 
 
 @pytest.fixture(scope="module")
