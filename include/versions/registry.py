@@ -80,22 +80,14 @@ class VersionRegistry:
         KafkaUnavailableError when the broker does not respond.
         """
         appended = replace(record, revision=expected_revision + 1, updated_at=datetime.now(UTC).isoformat())
-        producer = Producer(
-            {
-                "bootstrap.servers": self._bootstrap_servers,
-                "transactional.id": TRANSACTIONAL_ID,
-                "transaction.timeout.ms": int(TRANSACTION_TIMEOUT_S * 1000),
-                "log_level": 3,
-            }
-        )
         try:
-            producer.init_transactions(TRANSACTION_TIMEOUT_S)  # from now on every earlier writer is fenced
-            self._require_revision(record.read_model, expected_revision)
-            producer.begin_transaction()
-            producer.produce(VERSION_REGISTRY_TOPIC, key=record.read_model.encode(), value=appended.to_json())
-            producer.commit_transaction(TRANSACTION_TIMEOUT_S)
+            if not self._append(appended) and not self._append(appended):
+                raise KafkaUnavailableError(
+                    f"Kafka did not say whether the change of {record.read_model} in the version registry was made: check "
+                    "that the broker is up, then read the record again."
+                )
         except KafkaException as error:
-            if error.args[0].name() in FENCED:
+            if _is_fenced(error):
                 raise RevisionConflictError(
                     f"Another writer changed the record of {record.read_model} in the version registry: read it again."
                 ) from error
@@ -104,6 +96,32 @@ class VersionRegistry:
             ) from error
         self._wait_until_visible(appended)
         return appended
+
+    def _append(self, appended: ReadModelVersions) -> bool:
+        """Append the record if it is not there yet; False when the commit failed, and may have been made all the same."""
+        producer = Producer(
+            {
+                "bootstrap.servers": self._bootstrap_servers,
+                "transactional.id": TRANSACTIONAL_ID,
+                "transaction.timeout.ms": int(TRANSACTION_TIMEOUT_S * 1000),
+                "log_level": 3,
+            }
+        )
+        # From now on every earlier writer is fenced, and what it began to commit is in the log or never will be.
+        producer.init_transactions(TRANSACTION_TIMEOUT_S)
+        current = self.read().get(appended.read_model)
+        if current == appended:
+            return True
+        _require_revision(appended.read_model, current, appended.revision - 1)
+        producer.begin_transaction()
+        producer.produce(VERSION_REGISTRY_TOPIC, key=appended.read_model.encode(), value=appended.to_json())
+        try:
+            producer.commit_transaction(TRANSACTION_TIMEOUT_S)
+        except KafkaException as error:
+            if _is_fenced(error):
+                raise
+            return False
+        return True
 
     def _wait_until_visible(self, appended: ReadModelVersions) -> None:
         # The broker acknowledges a commit before its marker is in the log, and consumers read only up to the marker.
@@ -114,14 +132,19 @@ class VersionRegistry:
                 poll_s=VISIBLE_POLL_S,
             )
 
-    def _require_revision(self, read_model: str, expected_revision: int) -> None:
-        revision = self._revision(read_model)
-        if revision != expected_revision:
-            raise RevisionConflictError(
-                f"The version registry has {read_model} at revision {revision}, not {expected_revision}: another writer "
-                "changed it in between. Read it again, then retry."
-            )
-
     def _revision(self, read_model: str) -> int:
         record = self.read().get(read_model)
         return 0 if record is None else record.revision
+
+
+def _require_revision(read_model: str, current: ReadModelVersions | None, expected_revision: int) -> None:
+    revision = 0 if current is None else current.revision
+    if revision != expected_revision:
+        raise RevisionConflictError(
+            f"The version registry has {read_model} at revision {revision}, not {expected_revision}: another writer "
+            "changed it in between. Read it again, then retry."
+        )
+
+
+def _is_fenced(error: KafkaException) -> bool:
+    return error.args[0].name() in FENCED

@@ -5,9 +5,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException, Producer
 
 from include.errors import RevisionConflictError
 from include.settings import Settings
+from include.versions import registry as registry_module
 from include.versions.registry import VersionRegistry
 from include.versions.version_record import first_version
 
@@ -64,3 +66,31 @@ def test_one_of_several_concurrent_changes_wins_each_round(
             won += sum(future.result() for future in rounds)
     assert won >= 5
     assert registries[1].read()[MODEL].revision == before + won
+
+
+class ProducerWithFailedCommits(Producer):
+    """A producer whose first commit is reported as failed, after it was made or instead of it; later ones are as usual."""
+
+    failures: list[str]
+
+    def commit_transaction(self, timeout: float = -1) -> None:
+        """Commit, unless the next failure says otherwise."""
+        failure = self.failures.pop() if self.failures else "none"
+        if failure != "lost request":
+            super().commit_transaction(timeout)
+        if failure != "none":
+            raise KafkaException(KafkaError(KafkaError.UNKNOWN, "EndTxn commit failed"))
+
+
+@pytest.mark.parametrize("failure", ["lost response", "lost request"])
+def test_change_whose_commit_is_reported_as_failed_is_made_once(
+    registries: tuple[VersionRegistry, VersionRegistry], monkeypatch: pytest.MonkeyPatch, failure: str
+) -> None:
+    ProducerWithFailedCommits.failures = [failure]
+    monkeypatch.setattr(registry_module, "Producer", ProducerWithFailedCommits)
+    writer, reader = registries
+    record = writer.read()[MODEL]
+    appended = writer.compare_and_set(record, record.revision)
+    assert not ProducerWithFailedCommits.failures
+    assert appended.revision == record.revision + 1
+    assert reader.read()[MODEL] == appended
