@@ -15,11 +15,10 @@ from include.parent_death import die_with_parent
 from include.quality import alerts, report
 from include.quality.check import CheckRequest, CheckResult, Mode, StoreName, UncheckableError
 from include.settings import Settings
-from include.spark.lake_config import lake_config
 from spark_jobs.quality import results
 from spark_jobs.quality.run import run_check
 from spark_jobs.runtime.job_logging import configure_logging
-from spark_jobs.runtime.session import spark_session
+from spark_jobs.runtime.lake_job import lake_session
 
 LOG = logging.getLogger("foldlake.quality")
 PASSED, FAILED = 0, 1
@@ -35,10 +34,9 @@ def main() -> None:
     configure_logging()
     die_with_parent()
     settings = Settings()
-    spark = None
     try:
-        spark = spark_session("foldlake-quality", lake_config(settings.lake))
-        status = PASSED if check(spark, settings, request).passed else FAILED
+        with lake_session("quality", settings) as spark:
+            status = PASSED if check(spark, settings, request).passed else FAILED
     except UncheckableError as error:
         LOG.error("%s", error)  # noqa: TRY400 - its message is complete without a traceback
         status = UNCHECKABLE
@@ -46,8 +44,6 @@ def main() -> None:
         # An uncaught exception would exit with status 1, like a failed check.
         LOG.exception("the check did not complete: %s", error)  # noqa: TRY401 - Spark's errors have the cause in their first line
         status = NO_VERDICT
-    if spark is not None:
-        spark.stop()
     sys.exit(status)
 
 

@@ -95,13 +95,17 @@ class StreamSettings(SettingsGroup):
 
 
 class LakeSettings(SettingsGroup):
-    """The Delta tables, and the Spark jobs that read and write them. dir: empty for a folder in the home."""
+    """The Delta tables, and the Spark jobs that read and write them.
+
+    dir: empty for a folder in the home. keep_session_s: how long the job server waits for another job; 0: every job has its own process.
+    """
 
     dir: str = ""
     master: str = "local[2]"
     driver_memory_mb: int = Field(default=1536, ge=512)
     shuffle_partitions: int = Field(default=4, ge=1)
     niceness: int = Field(default=15, ge=0, le=19)
+    keep_session_s: int = Field(default=600, ge=0)
     retention_h: float = Field(default=168.0, ge=0)
     compaction_interval_s: int = Field(
         default=300, ge=0, json_schema_extra=named_variable("compaction_interval_s")

@@ -11,6 +11,7 @@ from include.errors import FoldlakeError
 from include.parent_death import die_with_parent
 from include.priority import lower_priority
 from include.settings import Settings
+from stack.launchers.job_server import run_in_server
 from stack.launchers.scratch import scratch_dir
 from stack.launchers.spark_submit import (
     launcher_pid,
@@ -23,10 +24,19 @@ from stack.tools import Tools
 
 
 def main() -> None:
-    """Execute spark-submit in place of this process, or print the reason for a failure and exit."""
+    """Run the job in the home's job server, or execute spark-submit in place of this process."""
     die_with_parent(launcher_pid())
     settings = Settings()
     environment_name, arguments = sys.argv[1], sys.argv[2:]
+    if environment_name == "lake" and settings.lake.master.startswith("local"):
+        status = run_in_server(settings, arguments)
+        if status is not None:
+            sys.exit(status)
+    execute(settings, environment_name, arguments)
+
+
+def execute(settings: Settings, environment_name: str, arguments: list[str]) -> None:
+    """Execute spark-submit in place of this process, or print the reason for a failure and exit."""
     tools = Tools(settings.tools)
     python = tools.main_python if environment_name == "lake" else tools.stream_python
     scratch = scratch_dir(settings.home / "jobs")

@@ -33,11 +33,15 @@ def log_path(home: Path, name: str) -> Path:
 
 
 def socket_path(home: Path) -> Path:
-    """Return the path of supervisord's socket: in the home, or in the temporary directory if that path is too long."""
-    inside = home / "run" / "supervisor.sock"
+    """Return the path of supervisord's socket."""
+    return unix_socket(home / "run" / "supervisor.sock", home)
+
+
+def unix_socket(inside: Path, identity: Path) -> Path:
+    """Return the path of a socket: `inside` the home, or one in the temporary directory, named after `identity`, if that is too long."""
     if len(os.fsencode(inside)) <= LONGEST_SOCKET_PATH:
         return inside
-    digest = hashlib.sha256(os.fsencode(home)).hexdigest()[:16]
+    digest = hashlib.sha256(os.fsencode(identity)).hexdigest()[:16]
     return Path(tempfile.gettempdir()) / f"foldlake-{os.getuid()}-{digest}.sock"
 
 

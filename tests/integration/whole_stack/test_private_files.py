@@ -1,6 +1,7 @@
 """A running stack's files are for its user alone, and its password is in one file: not in another, not in `ps`."""
 
 import stat
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -28,11 +29,11 @@ def open_to_others(folder: Path) -> list[Path]:
     found = []
     for path in folder.iterdir():
         # Replaced or removed at this moment, or a link, whose own permissions mean nothing.
-        if path.is_symlink() or not path.exists():
-            continue
-        if path.stat().st_mode & OTHERS:
-            found.append(path)
-            found += open_to_others(path) if path.is_dir() else []
+        with suppress(FileNotFoundError):
+            mode = path.lstat().st_mode
+            if not stat.S_ISLNK(mode) and mode & OTHERS:
+                found.append(path)
+                found += open_to_others(path) if stat.S_ISDIR(mode) else []
     return found
 
 

@@ -1,0 +1,176 @@
+"""Application: keeps a Spark session, and runs the lake's jobs in it, one after another (docs/decisions/0036).
+
+Started by `stack/launchers/job_server.py` with the first job. It ends when no job has come for a while, after a job that failed, when
+memory is short, and when it is asked to run a job with other settings or code than its own.
+"""
+
+import argparse
+import logging
+import os
+import runpy
+import signal
+import socket
+import sys
+import threading
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+
+from include.errors import FoldlakeError
+from include.files import FileLockedError, file_lock
+from include.parent_death import die_with_parent
+from include.settings import Settings
+from include.spark.job_protocol import ACCEPTED, OUTPUTS, REFUSED, receive_request, send_status
+from include.spark.lake_config import lake_config
+from spark_jobs.runtime import kept_session
+from spark_jobs.runtime.job_logging import configure_logging
+from spark_jobs.runtime.session import spark_session
+
+LOG = logging.getLogger("foldlake.job-server")
+# A server that ends releases its lock within seconds.
+LOCK_WAIT_S = 30.0
+# A launcher sends its request at once.
+REQUEST_TIMEOUT_S = 10.0
+
+
+def main() -> None:
+    """Run under spark-submit."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--socket", required=True, type=Path, help="path of the Unix socket")
+    parser.add_argument("--fingerprint", required=True, help="of the settings and code of the jobs")
+    arguments = parser.parse_args()
+    configure_logging()
+    die_with_parent()
+    settings = Settings()
+    path: Path = arguments.socket
+    with file_lock(path.with_suffix(".lock"), wait_s=LOCK_WAIT_S, error=_another_server):
+        spark = spark_session("foldlake-job-server", lake_config(settings.lake))
+        kept_session.keep(spark)
+        path.unlink(missing_ok=True)
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(str(path))
+            listener.listen()
+            listener.settimeout(settings.lake.keep_session_s)
+            JobServer(listener, arguments.fingerprint, settings.lake.driver_memory_mb).serve()
+            path.unlink(missing_ok=True)
+        spark.stop()
+
+
+class JobServer:
+    """Runs the jobs of one launcher after another, in the main thread."""
+
+    def __init__(self, listener: socket.socket, fingerprint: str, memory_mb: int) -> None:
+        """Serve the launchers that connect to `listener`, as long as this much memory is available after a job."""
+        self._listener = listener
+        self._fingerprint = fingerprint
+        self._memory = memory_mb * 1024 * 1024
+        # Becomes the parent of this process: spark-submit runs an application's Python as its child.
+        self._jvm = os.getppid()
+        self._is_running = False
+
+    def serve(self) -> None:
+        """Run jobs until the server is to end."""
+        goes_on = True
+        while goes_on:
+            try:
+                connection, _ = self._listener.accept()
+            except TimeoutError:
+                LOG.info("no job has come for %.0f s: ending", self._listener.gettimeout())
+                return
+            with connection:
+                goes_on = self._handle(connection)
+
+    def _handle(self, connection: socket.socket) -> bool:
+        """Run a launcher's job; return whether to wait for another one."""
+        connection.settimeout(REQUEST_TIMEOUT_S)
+        try:
+            request, outputs = receive_request(connection)
+        except OSError as error:
+            LOG.info("a launcher has sent no request: %s", error)
+            return True
+        if request.fingerprint != self._fingerprint or len(outputs) != OUTPUTS:
+            LOG.info("a job needs other settings or code: ending")
+            _close(outputs)
+            connection.sendall(REFUSED)
+            return False
+        connection.sendall(ACCEPTED)
+        connection.settimeout(None)
+        LOG.info("running %s %s", request.application, " ".join(request.arguments))
+        self._is_running = True
+        threading.Thread(target=self._end_with_launcher, args=(connection,), daemon=True).start()
+        with _output_to(outputs):
+            status = _run(request.application, request.arguments)
+        self._is_running = False
+        LOG.info("%s ended with status %d", request.application, status)
+        try:
+            send_status(connection, status)
+        except OSError:
+            return False
+        if status:
+            return False
+        if psutil.virtual_memory().available < self._memory:
+            LOG.info("memory is short: ending")
+            return False
+        return True
+
+    def _end_with_launcher(self, connection: socket.socket) -> None:
+        """Kill the JVM, and this process with it, when the launcher ends before its job: nothing is written afterwards."""
+        try:
+            connection.recv(1)
+        except OSError:
+            pass
+        if self._is_running:
+            os.kill(self._jvm, signal.SIGKILL)
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _run(application: str, arguments: Sequence[str]) -> int:
+    """Run an application as spark-submit would, and return its exit status."""
+    own = sys.argv
+    sys.argv = [application, *arguments]
+    try:
+        runpy.run_path(application, run_name="__main__")
+    except SystemExit as ended:
+        if isinstance(ended.code, str):
+            sys.stderr.write(f"{ended.code}\n")
+            return 1
+        return ended.code or 0
+    except BaseException:  # noqa: BLE001 - the process goes on, and its launcher ends with status 1
+        traceback.print_exc()
+        return 1
+    finally:
+        sys.argv = own
+    return 0
+
+
+@contextmanager
+def _output_to(outputs: Sequence[int]) -> Iterator[None]:
+    """Write this process's standard output and standard error to these descriptors in a block, then close them."""
+    own = [os.dup(number) for number in (1, 2)]
+    try:
+        for number, descriptor in zip((1, 2), outputs, strict=True):
+            os.dup2(descriptor, number)
+        _close(outputs)
+        yield
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        for number, descriptor in zip((1, 2), own, strict=True):
+            os.dup2(descriptor, number)
+        _close(own)
+
+
+def _close(descriptors: Sequence[int]) -> None:
+    for descriptor in descriptors:
+        os.close(descriptor)
+
+
+def _another_server(locked: FileLockedError) -> FoldlakeError:
+    return FoldlakeError(f"Process {locked.holder} is the job server of this home already.")
+
+
+if __name__ == "__main__":
+    main()
