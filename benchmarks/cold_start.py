@@ -12,14 +12,12 @@ from statistics import median
 
 from benchmarks.latency import Load, wait_for_real_time
 from benchmarks.support.deposits import folded
-from benchmarks.support.report import percentile, print_environment
+from benchmarks.support.recovery import WINDOW_S, current_after_s, window_p99_ms
+from benchmarks.support.report import print_environment
 from tests.support.temporary_stack import temporary_stack
 from tests.support.unsupervised_driver import stream_driver
 from tests.support.waiting import wait_until
 
-# The driver is current from the first second of which all events are seen within this time.
-CURRENT_MS = 1_000.0
-WINDOW_S = 10
 TIMEOUT_S = 120.0
 BEFORE_LAUNCH_S = 2
 
@@ -52,9 +50,10 @@ def main() -> None:
             load.run(options.seconds, observe=True, during=start)
             firsts.append(min(seen_s for _, seen_s in load.matched) - launched[0])
             currents.append(current_after_s(load.matched, launched[0]))
+            windows = ", ".join(f"{p99_ms:,.0f}" for p99_ms in window_p99_ms(load.matched, launched[0]))
             print(
                 f"start     first fold after {firsts[-1]:.1f} s, current after {currents[-1]:.0f} s"
-                f"; p99 by {WINDOW_S} s from the launch: {windows(load.matched, launched[0])}",
+                f"; p99 by {WINDOW_S} s from the launch: {windows}",
                 flush=True,
             )
         with stream_driver(settings):
@@ -74,21 +73,6 @@ def expected(loads: list[Load]) -> dict[str, tuple[int, Decimal]]:
     counts = sum((load.deposits.appended for load in loads), Counter[int]())
     keys, amounts = loads[0].deposits.keys, loads[0].deposits.amounts
     return {keys[number].decode(): (count, count * amounts[number]) for number, count in counts.items()}
-
-
-def current_after_s(matched: list[tuple[float, float]], launched_s: float) -> float:
-    """Return the seconds from the launch until all events of every further second are seen within CURRENT_MS."""
-    late = [sent_s for sent_s, seen_s in matched if (seen_s - sent_s) * 1000 > CURRENT_MS]
-    return max((sent_s + 1 for sent_s in late), default=launched_s) - launched_s
-
-
-def windows(matched: list[tuple[float, float]], launched_s: float) -> str:
-    """Return the p99 in milliseconds of the events of each window, by the time at which they were produced."""
-    by_window: dict[int, list[float]] = {}
-    for sent_s, seen_s in matched:
-        if sent_s >= launched_s:
-            by_window.setdefault(int((sent_s - launched_s) // WINDOW_S), []).append((seen_s - sent_s) * 1000)
-    return ", ".join(f"{percentile(sorted(by_window[window]), 0.99):,.0f}" for window in sorted(by_window))
 
 
 if __name__ == "__main__":

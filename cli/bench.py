@@ -33,13 +33,7 @@ def run(
 
       ./foldlake bench catch_up --events 500000
     """
-    from include.settings import CHECKOUT
-
-    available = {
-        path.stem: _first_line(path.read_text(encoding="utf-8"))
-        for path in sorted((CHECKOUT / "benchmarks").glob("*.py"))
-        if "def main(" in path.read_text(encoding="utf-8")
-    }
+    available = available_benchmarks()
     if listing:
         for name, purpose in available.items():
             print(f"{name:<24}{purpose}")
@@ -49,6 +43,17 @@ def run(
     if failed:
         print(f"failed: {', '.join(failed)}", file=sys.stderr)
         raise typer.Exit(1)
+
+
+def available_benchmarks() -> dict[str, str]:
+    """Return the purpose of each benchmark by name: a module of `benchmarks/`, or a package that Python can run."""
+    from include.settings import CHECKOUT
+
+    folder = CHECKOUT / "benchmarks"
+    modules = {path.stem: path for path in folder.glob("*.py")}
+    packages = {path.parent.name: path for path in folder.glob("*/__main__.py")}
+    sources = {name: path.read_text(encoding="utf-8") for name, path in sorted((modules | packages).items())}
+    return {name: _first_line(source) for name, source in sources.items() if "def main(" in source}
 
 
 def names_and_options(words: list[str], available: list[str]) -> tuple[list[str], list[str]]:

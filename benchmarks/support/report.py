@@ -43,12 +43,28 @@ def latency_line(name: str, milliseconds: list[float]) -> str:
     return f"{name:<38}{figures}  max {ordered[-1]:.1f} ms  ({len(ordered)} measured)"
 
 
+def cpu_s(pid: int) -> float:
+    """Return the processor time of a process and its children up to now, in seconds."""
+    times = [process.cpu_times() for process in _with_children(pid)]
+    return sum(time.user + time.system for time in times)
+
+
+def tree_resident_mb(pid: int) -> float:
+    """Return the resident memory of a process and its children in MB."""
+    return sum(resident_mb(process.pid) for process in _with_children(pid))
+
+
 def resident_mb(pid: int) -> float:
     """Return the resident memory of a process in MB, 0 when it has ended."""
     try:
         return float(psutil.Process(pid).memory_info().rss) / 2**20
     except psutil.NoSuchProcess:
         return 0.0
+
+
+def _with_children(pid: int) -> list[psutil.Process]:
+    root = psutil.Process(pid)
+    return [root, *root.children(recursive=True)]
 
 
 def _cpu_model() -> str:

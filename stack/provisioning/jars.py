@@ -1,11 +1,16 @@
-"""Downloads the files of stack/jars.lock from the Maven repository, in parallel, each verified by its digest."""
+"""Downloads the files of a lock from the Maven repository, in parallel, each verified by its digest.
+
+`./foldlake` prepares those of stack/jars.lock. `python -m stack.provisioning.jars <lock> <tools directory>`, run in the
+bootstrap environment, downloads those of another lock, which must not name its sets.
+"""
 
 import hashlib
 import os
 import shutil
+import sys
 import tarfile
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,11 +26,11 @@ DOWNLOAD_TIMEOUT_S = 120
 
 
 class DownloadError(Exception):
-    """A file could not be downloaded, or its digest differs from that in stack/jars.lock."""
+    """A file could not be downloaded, or its digest differs from that in the lock."""
 
 
 def install_jars(layout: Layout, on_bytes: Callable[[int], None]) -> None:
-    """Download the locked files into the directory of each set, and remove all others; keeps files that are correct.
+    """Download the files of stack/jars.lock into the directory of each set, and remove all others.
 
     Args:
         layout: the tools directory.
@@ -36,6 +41,17 @@ def install_jars(layout: Layout, on_bytes: Callable[[int], None]) -> None:
     """
     layout.mark_unready("jars")
     files = read_lock()
+    download(layout, files, on_bytes)
+    for jar_set in {file.jar_set for file in files}:
+        wanted = {file.name for file in files if file.jar_set == jar_set}
+        for stray in layout.jars(jar_set).glob("*.jar"):
+            if stray.name not in wanted:
+                stray.unlink()
+    layout.mark_ready("jars")
+
+
+def download(layout: Layout, files: Sequence[LockedFile], on_bytes: Callable[[int], None]) -> None:
+    """Download files into the directory of their set; keeps those that are correct. Arguments and errors as `install_jars`."""
     with ThreadPoolExecutor(PARALLEL_DOWNLOADS) as pool:
         # Largest first, so that the downloads finish at about the same time.
         jobs = [
@@ -44,12 +60,6 @@ def install_jars(layout: Layout, on_bytes: Callable[[int], None]) -> None:
         ]
     for job in jobs:
         job.result()
-    for jar_set in {file.jar_set for file in files}:
-        wanted = {file.name for file in files if file.jar_set == jar_set}
-        for stray in layout.jars(jar_set).glob("*.jar"):
-            if stray.name not in wanted:
-                stray.unlink()
-    layout.mark_ready("jars")
 
 
 def _install(layout: Layout, file: LockedFile, on_bytes: Callable[[int], None]) -> None:
@@ -90,7 +100,7 @@ def _fetch(file: LockedFile, scratch: Path, on_bytes: Callable[[int], None]) -> 
             if _sha256(path) == file.sha256:
                 on_bytes(file.size_bytes - counted.total)
                 return path
-            problem = "its digest differs from that in stack/jars.lock"
+            problem = "its digest differs from that in the lock"
         except (OSError, RuntimeError) as error:
             problem = str(error)
         on_bytes(-counted.total)
@@ -124,3 +134,10 @@ class _Counted:
 def _sha256(path: Path) -> str:
     with path.open("rb") as content:
         return hashlib.file_digest(content, "sha256").hexdigest()
+
+
+if __name__ == "__main__":
+    try:
+        download(Layout(Path(sys.argv[2])), read_lock(Path(sys.argv[1])), lambda _bytes: None)
+    except DownloadError as failure:
+        sys.exit(str(failure))

@@ -1,4 +1,4 @@
-"""The files listed in stack/jars.lock, and their paths in the tools directory. Standard library only."""
+"""The files listed in a lock, such as stack/jars.lock, and their paths in the tools directory. Standard library only."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,7 +8,7 @@ from stack.provisioning.layout import JARS_LOCK, Layout
 
 @dataclass(frozen=True)
 class LockedFile:
-    """One line of jars.lock."""
+    """One line of a lock."""
 
     jar_set: str
     group: str

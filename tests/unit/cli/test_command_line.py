@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from cli import bench
 from cli.app import app
-from cli.bench import names_and_options
+from cli.bench import available_benchmarks, names_and_options
 from cli.status import duration, launch_table, stream_table
 from include.errors import SettingsError
 from include.settings import CHECKOUT
@@ -199,6 +199,14 @@ def test_options_are_passed_to_the_benchmark(monkeypatch: pytest.MonkeyPatch) ->
     result = CliRunner().invoke(app, ["bench", "latency", "--seconds", "10", "--help", "--unknown=1"])
 
     assert (result.exit_code, ran) == (0, [("latency", ["--seconds", "10", "--help", "--unknown=1"])])
+
+
+def test_modules_and_packages_with_a_main_function_are_benchmarks() -> None:
+    found = available_benchmarks()
+
+    assert {"latency", "kafka_streams"} <= found.keys()
+    assert "support" not in found
+    assert found["kafka_streams"].startswith("Foldlake beside Kafka Streams")
 
 
 def test_an_option_without_a_benchmark_is_rejected() -> None:

@@ -121,6 +121,16 @@ def test_every_locked_file_has_a_digest_and_a_unique_path() -> None:
     assert len({(file.jar_set, file.name) for file in files}) == len(files)
 
 
+def test_a_benchmarks_lock_has_digests_and_a_set_of_its_own() -> None:
+    locks = sorted((CHECKOUT / "benchmarks").glob("*/jars.lock"))
+    files = [file for lock in locks for file in read_lock(lock)]
+
+    assert locks
+    assert all(re.fullmatch("[0-9a-f]{64}", file.sha256) for file in files)
+    # `./foldlake` removes what it does not know from the directories of its own sets.
+    assert {file.jar_set for file in files}.isdisjoint(file.jar_set for file in read_lock())
+
+
 def test_each_spark_has_its_own_connectors() -> None:
     versions = {
         file.jar_set: file.version for file in read_lock() if file.artifact.startswith("spark-sql-kafka")
