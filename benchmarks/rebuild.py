@@ -28,9 +28,8 @@ POLL_S = 1.0
 KINDS = {
     "spark_jobs/stream.py": "stream driver",
     "spark_jobs/catch_up.py": "catch-up",
-    "spark_jobs/build_staging.py": "staging",
-    "spark_jobs/quality_check.py": "verify",
-    "spark_jobs/promote_lake.py": "promotion of the lake",
+    # Runs staging, verification and the promotion of the lake.
+    "spark_jobs/job_server.py": "job server",
     "query_api.materializer": "materializers",
     "query_api.server": "HTTP servers",
     "kafka.Kafka": "Kafka",

@@ -25,11 +25,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 class FolderScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no type hints
-    """Gives each worker whole folders of tests, in order, because the tests of a folder share their fixtures."""
+    """Gives each worker whole folders of tests, in order, because the tests of a folder share their fixtures.
+
+    The modules directly in `tests/integration` share none, and come last: both workers take one after another of them.
+    """
 
     def _split_scope(self, nodeid: str) -> str:
-        folder, _, _ = nodeid.partition("::")[0].rpartition("/")
-        return folder
+        module = nodeid.partition("::")[0]
+        folder, _, _ = module.rpartition("/")
+        return module if folder == "tests/integration" else folder
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
