@@ -1,7 +1,7 @@
 """Application: keeps a Spark session, and runs the lake's jobs in it, one after another (docs/decisions/0036).
 
-Started by `stack/launchers/job_server.py` with the first job. It ends when no job has come for a while, after a job that failed, when
-memory is short, and when it is asked to run a job with other settings or code than its own.
+Started by `stack/launchers/job_server.py` with the first job. It ends when no job has come for a while, after a job that failed, after
+MAX_JOBS jobs, when memory is short, and when it is asked to run a job with other settings or code than its own.
 """
 
 import argparse
@@ -32,6 +32,8 @@ from spark_jobs.runtime.session import spark_session
 LOG = logging.getLogger("foldlake.job-server")
 # A server that ends releases its lock within seconds.
 LOCK_WAIT_S = 30.0
+# Bounds what sessions may leave behind in the JVM: with the default intervals, a new server starts every few hours.
+MAX_JOBS = 100
 # A launcher sends its request at once.
 REQUEST_TIMEOUT_S = 10.0
 
@@ -73,15 +75,16 @@ class JobServer:
 
     def serve(self) -> None:
         """Run jobs until the server is to end."""
-        goes_on = True
-        while goes_on:
+        for _ in range(MAX_JOBS):
             try:
                 connection, _ = self._listener.accept()
             except TimeoutError:
                 LOG.info("no job has come for %.0f s: ending", self._listener.gettimeout())
                 return
             with connection:
-                goes_on = self._handle(connection)
+                if not self._handle(connection):
+                    return
+        LOG.info("%d jobs have run: ending", MAX_JOBS)
 
     def _handle(self, connection: socket.socket) -> bool:
         """Run a launcher's job; return whether to wait for another one."""

@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from include.files import FileLock
@@ -68,20 +69,30 @@ def server_socket(settings: Settings) -> Path:
 
 def _connect_and_send(settings: Settings, request: JobRequest) -> socket.socket | None:
     """Return a connection to the server that has accepted the request; None if there is no server, or it ends."""
-    connection = socket.socket(socket.AF_UNIX)
-    try:
-        connection.connect(str(server_socket(settings)))
-        send_request(connection, request, (1, 2))
-        if receive_line(connection) == ACCEPTED:
-            return connection
-    except OSError:
-        pass
-    connection.close()
-    return None
+    path = server_socket(settings)
+    with ExitStack() as unless_accepted:
+        connection = unless_accepted.enter_context(socket.socket(socket.AF_UNIX))
+        try:
+            # In the temporary directory, another user's process may have taken the name.
+            if path.stat().st_uid != os.getuid():
+                return None
+            connection.connect(str(path))
+            send_request(connection, request, (1, 2))
+        except OSError:
+            return None
+        if receive_line(connection) != ACCEPTED:
+            return None
+        unless_accepted.pop_all()
+        return connection
 
 
 def _start_and_send(settings: Settings, options: Sequence[str], request: JobRequest) -> socket.socket | None:
-    server = _start(settings, options, request.fingerprint)
+    try:
+        server = _start(settings, options, request.fingerprint)
+    except OSError as error:
+        # Without space for its log, for example.
+        sys.stderr.write(f"The job server cannot be started ({error}): the job has a process of its own.\n")
+        return None
     connections: list[socket.socket] = []
 
     def is_decided() -> bool:
