@@ -1,0 +1,121 @@
+"""What the whole stack costs while nothing happens: processor time and memory of each process, with Airflow and its schedules.
+
+The stack folds some events first, and is left alone until its start-up has settled.
+"""
+
+import argparse
+import os
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+
+import psutil
+
+from benchmarks.latency import wait_for_real_time
+from benchmarks.support.deposits import CHANGELOG, Deposits, folded
+from benchmarks.support.report import print_environment
+from include.settings import Settings
+from include.stream.driver_launch import read_report
+from include.stream.status import read_stream_status
+from stack.launchers import stream_driver
+from stack.supervision.stray_processes import MARKER
+from stack.supervision.supervisor import Supervisor, marker
+from tests.support.temporary_stack import temporary_stack
+from tests.support.waiting import wait_until
+
+CUSTOMERS = 1_000
+TIMEOUT_S = 300.0
+BYTES_PER_MB = 1024 * 1024
+# Processes that are children of no supervised one, by what is in their command line.
+DETACHED = {"job_server": "job server"}
+
+
+def main() -> None:
+    """Measure, and print the cost of each process."""
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("--events", type=int, default=20_000, help="events to fold first (20,000)")
+    arguments.add_argument("--settle-s", type=int, default=330, help="time until the measurement (330)")
+    arguments.add_argument("--seconds", type=int, default=600, help="duration of the measurement (600)")
+    arguments.add_argument("--pace", default="balanced", help="pace of the stream (balanced)")
+    arguments.add_argument("--standby", default="auto", help="whether there is a standby driver (auto)")
+    options = arguments.parse_args()
+    with temporary_stack(stream_pace=options.pace, stream_standby=options.standby) as settings:
+        print_environment(settings)
+        deposits = Deposits(settings, CUSTOMERS)
+        deposits.append_many(settings, options.events, seed=1)
+        wait_for_real_time(settings)
+        wait_until(
+            lambda: read_stream_status(settings).events_behind == 0, "all events are folded", TIMEOUT_S
+        )
+        time.sleep(options.settle_s)
+        before, began_s, busy_s = cpu_by_process(settings), time.monotonic(), _machine_busy_s()
+        time.sleep(options.seconds)
+        elapsed_s = time.monotonic() - began_s
+        after, busy_s = cpu_by_process(settings), _machine_busy_s() - busy_s
+        memory = memory_by_process(settings)
+        assert folded(settings, CHANGELOG)[0] == deposits.expected(), "balances are not exact"
+    used = {name: (after[name] - before.get(name, 0.0)) / elapsed_s for name in after}
+    print(f"{'process':<28}{'CPU s/s':>10}{'memory MB':>12}")
+    for name, share in sorted(used.items(), key=lambda item: -item[1]):
+        print(f"{name:<28}{share:>10.3f}{memory[name]:>12,.0f}")
+    share = busy_s / elapsed_s / (os.cpu_count() or 1)
+    print(f"{'the whole machine':<28}{busy_s / elapsed_s:>10.3f}   {share:.1%} of its cores")
+
+
+def cpu_by_process(settings: Settings) -> dict[str, float]:
+    """Return the processor time up to now in seconds, by supervised process, with its children."""
+    used: dict[str, float] = defaultdict(float)
+    for name, process in _processes(settings):
+        try:
+            times = process.cpu_times()
+        except psutil.Error:
+            continue
+        used[name] += times.user + times.system + times.children_user + times.children_system
+    return used
+
+
+def memory_by_process(settings: Settings) -> dict[str, float]:
+    """Return the resident memory in MB, by supervised process, with its children."""
+    used: dict[str, float] = defaultdict(float)
+    for name, process in _processes(settings):
+        try:
+            used[name] += process.memory_info().rss / BYTES_PER_MB
+        except psutil.Error:
+            continue
+    return used
+
+
+def _processes(settings: Settings) -> Iterator[tuple[str, psutil.Process]]:
+    """Yield every process of the stack with the name of the part that it belongs to."""
+    parts = {state.pid: name for name, state in Supervisor(settings).states().items() if state.pid}
+    driver, report = stream_driver.running(settings.home), read_report(settings.home)
+    if driver is not None:
+        parts[driver.pid] = "stream driver"
+    if report is not None and report.standby_pid:
+        parts[report.standby_pid] = "standby driver"
+    for process in psutil.process_iter():
+        try:
+            if process.environ().get(MARKER) == marker(settings.home):
+                yield _part(process, parts), process
+        except psutil.Error:
+            continue
+
+
+def _part(process: psutil.Process, parts: dict[int, str]) -> str:
+    for ancestor in (process, *process.parents()):
+        if ancestor.pid in parts:
+            return parts[ancestor.pid]
+        command = " ".join(ancestor.cmdline())
+        for word, name in DETACHED.items():
+            if word in command:
+                return name
+    return "other"
+
+
+def _machine_busy_s() -> float:
+    times = psutil.cpu_times()
+    return float(sum(times) - times.idle - times.iowait - times.guest - times.guest_nice)
+
+
+if __name__ == "__main__":
+    main()
