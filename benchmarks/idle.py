@@ -8,12 +8,13 @@ import os
 import time
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import psutil
 
 from benchmarks.latency import wait_for_real_time
 from benchmarks.support.deposits import CHANGELOG, Deposits, folded
-from benchmarks.support.report import print_environment
+from benchmarks.support.report import print_environment, resident_mb
 from include.settings import Settings
 from include.stream.driver_launch import read_report
 from include.stream.status import read_stream_status
@@ -25,9 +26,14 @@ from tests.support.waiting import wait_until
 
 CUSTOMERS = 1_000
 TIMEOUT_S = 300.0
-BYTES_PER_MB = 1024 * 1024
-# Processes that are children of no supervised one, by what is in their command line.
-DETACHED = {"job_server": "job server"}
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Processor time in seconds, with that of children that have ended, and resident memory."""
+
+    cpu_s: float
+    memory_mb: float
 
 
 def main() -> None:
@@ -48,41 +54,31 @@ def main() -> None:
             lambda: read_stream_status(settings).events_behind == 0, "all events are folded", TIMEOUT_S
         )
         time.sleep(options.settle_s)
-        before, began_s, busy_s = cpu_by_process(settings), time.monotonic(), _machine_busy_s()
+        before, began_s, busy_s = usage_by_process(settings), time.monotonic(), _machine_busy_s()
         time.sleep(options.seconds)
         elapsed_s = time.monotonic() - began_s
-        after, busy_s = cpu_by_process(settings), _machine_busy_s() - busy_s
-        memory = memory_by_process(settings)
+        after, busy_s = usage_by_process(settings), _machine_busy_s() - busy_s
         assert folded(settings, CHANGELOG)[0] == deposits.expected(), "balances are not exact"
-    used = {name: (after[name] - before.get(name, 0.0)) / elapsed_s for name in after}
+    shares = {name: (used.cpu_s - before[name].cpu_s) / elapsed_s for name, used in after.items()}
     print(f"{'process':<28}{'CPU s/s':>10}{'memory MB':>12}")
-    for name, share in sorted(used.items(), key=lambda item: -item[1]):
-        print(f"{name:<28}{share:>10.3f}{memory[name]:>12,.0f}")
+    for name, share in sorted(shares.items(), key=lambda item: -item[1]):
+        print(f"{name:<28}{share:>10.3f}{after[name].memory_mb:>12,.0f}")
     share = busy_s / elapsed_s / (os.cpu_count() or 1)
     print(f"{'the whole machine':<28}{busy_s / elapsed_s:>10.3f}   {share:.1%} of its cores")
 
 
-def cpu_by_process(settings: Settings) -> dict[str, float]:
-    """Return the processor time up to now in seconds, by supervised process, with its children."""
-    used: dict[str, float] = defaultdict(float)
+def usage_by_process(settings: Settings) -> dict[str, Usage]:
+    """Return what each part of the stack, with its children, has used up to now."""
+    found: dict[str, Usage] = defaultdict(lambda: Usage(0.0, 0.0))
     for name, process in _processes(settings):
         try:
             times = process.cpu_times()
         except psutil.Error:
             continue
-        used[name] += times.user + times.system + times.children_user + times.children_system
-    return used
-
-
-def memory_by_process(settings: Settings) -> dict[str, float]:
-    """Return the resident memory in MB, by supervised process, with its children."""
-    used: dict[str, float] = defaultdict(float)
-    for name, process in _processes(settings):
-        try:
-            used[name] += process.memory_info().rss / BYTES_PER_MB
-        except psutil.Error:
-            continue
-    return used
+        cpu_s = times.user + times.system + times.children_user + times.children_system
+        used = found[name]
+        found[name] = Usage(used.cpu_s + cpu_s, used.memory_mb + resident_mb(process.pid))
+    return found
 
 
 def _processes(settings: Settings) -> Iterator[tuple[str, psutil.Process]]:
@@ -105,10 +101,9 @@ def _part(process: psutil.Process, parts: dict[int, str]) -> str:
     for ancestor in (process, *process.parents()):
         if ancestor.pid in parts:
             return parts[ancestor.pid]
-        command = " ".join(ancestor.cmdline())
-        for word, name in DETACHED.items():
-            if word in command:
-                return name
+        # No supervised process has started it.
+        if any(part.endswith("job_server.py") for part in ancestor.cmdline()):
+            return "job server"
     return "other"
 
 

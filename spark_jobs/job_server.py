@@ -1,6 +1,6 @@
 """Application: keeps a Spark session, and runs the lake's jobs in it, one after another (docs/decisions/0036).
 
-Started by `stack/launchers/job_server.py` with the first job. It ends when no job has come for a while, after a job that failed, after
+Started by `stack/launchers/job_client.py` with the first job. It ends when no job has come for a while, after a job that failed, after
 MAX_JOBS jobs, when memory is short, and when it is asked to run a job with other settings or code than its own.
 """
 
@@ -14,7 +14,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -23,7 +23,7 @@ from include.errors import FoldlakeError
 from include.files import FileLockedError, file_lock
 from include.parent_death import die_with_parent
 from include.settings import Settings
-from include.spark.job_protocol import ACCEPTED, OUTPUTS, REFUSED, receive_request, send_status
+from include.spark.job_protocol import ACCEPTED, OUTPUTS, REFUSED, JobRequest, receive_request, send_status
 from include.spark.lake_config import lake_config
 from spark_jobs.runtime import kept_session
 from spark_jobs.runtime.job_logging import configure_logging
@@ -69,9 +69,8 @@ class JobServer:
         self._listener = listener
         self._fingerprint = fingerprint
         self._memory = memory_mb * 1024 * 1024
-        # Becomes the parent of this process: spark-submit runs an application's Python as its child.
+        # spark-submit runs an application's Python as a child of its JVM.
         self._jvm = os.getppid()
-        self._is_running = False
 
     def serve(self) -> None:
         """Run jobs until the server is to end."""
@@ -97,20 +96,15 @@ class JobServer:
         if request.fingerprint != self._fingerprint or len(outputs) != OUTPUTS:
             LOG.info("a job needs other settings or code: ending")
             _close(outputs)
-            connection.sendall(REFUSED)
+            with suppress(OSError):
+                connection.sendall(REFUSED)
             return False
-        connection.sendall(ACCEPTED)
-        connection.settimeout(None)
-        LOG.info("running %s %s", request.application, " ".join(request.arguments))
-        self._is_running = True
-        threading.Thread(target=self._end_with_launcher, args=(connection,), daemon=True).start()
-        with _output_to(outputs):
-            status = _run(request.application, request.arguments)
-        self._is_running = False
-        LOG.info("%s ended with status %d", request.application, status)
         try:
+            connection.sendall(ACCEPTED)
+            status = self._run_for(connection, request, outputs)
             send_status(connection, status)
         except OSError:
+            LOG.info("the launcher has ended: ending")
             return False
         if status:
             return False
@@ -119,13 +113,24 @@ class JobServer:
             return False
         return True
 
-    def _end_with_launcher(self, connection: socket.socket) -> None:
+    def _run_for(self, connection: socket.socket, request: JobRequest, outputs: Sequence[int]) -> int:
+        """Run a job while its launcher is there, and return its exit status."""
+        LOG.info("running %s %s", request.application, " ".join(request.arguments))
+        connection.settimeout(None)
+        # Of this job alone: the thread may notice the end of its launcher when the next job runs already.
+        has_ended = threading.Event()
+        threading.Thread(target=self._end_with_launcher, args=(connection, has_ended), daemon=True).start()
+        with _output_to(outputs):
+            status = _run(request.application, request.arguments)
+        has_ended.set()
+        LOG.info("%s ended with status %d", request.application, status)
+        return status
+
+    def _end_with_launcher(self, connection: socket.socket, has_ended: threading.Event) -> None:
         """Kill the JVM, and this process with it, when the launcher ends before its job: nothing is written afterwards."""
-        try:
+        with suppress(OSError):
             connection.recv(1)
-        except OSError:
-            pass
-        if self._is_running:
+        if not has_ended.is_set():
             os.kill(self._jvm, signal.SIGKILL)
             os.kill(os.getpid(), signal.SIGKILL)
 

@@ -17,7 +17,7 @@ CHUNK_BYTES = 64 * 1024
 
 @dataclass(frozen=True)
 class JobRequest:
-    """A job: its application's path and arguments, and what its Spark session depends on (see `launchers/job_server.py`)."""
+    """A job: its application's path and arguments, and what its Spark session depends on (see `launchers/job_client.py`)."""
 
     fingerprint: str
     application: str

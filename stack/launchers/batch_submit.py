@@ -11,7 +11,7 @@ from include.errors import FoldlakeError
 from include.parent_death import die_with_parent
 from include.priority import lower_priority
 from include.settings import Settings
-from stack.launchers.job_server import run_in_server
+from stack.launchers.job_client import run_in_server
 from stack.launchers.scratch import scratch_dir
 from stack.launchers.spark_submit import (
     launcher_pid,
@@ -28,7 +28,7 @@ def main() -> None:
     die_with_parent(launcher_pid())
     settings = Settings()
     environment_name, arguments = sys.argv[1], sys.argv[2:]
-    if environment_name == "lake" and settings.lake.master.startswith("local"):
+    if environment_name == "lake":
         status = run_in_server(settings, arguments)
         if status is not None:
             sys.exit(status)

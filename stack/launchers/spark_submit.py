@@ -7,7 +7,7 @@ the driver has ended. This module runs in the main environment, Spark in the str
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import psutil
@@ -91,7 +91,7 @@ def launcher_pid() -> int:
     return int(os.environ.pop(LAUNCHER, os.getppid()))
 
 
-def master_of(arguments: list[str]) -> str:
+def master_of(arguments: Sequence[str]) -> str:
     """Return the value of `--master`.
 
     Raises:

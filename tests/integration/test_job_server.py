@@ -11,13 +11,13 @@ from deltalake import DeltaTable
 from include.files import holder_of, is_locked
 from include.settings import Settings
 from stack.launchers.direct_submit import launch
-from stack.launchers.job_server import server_socket
+from stack.launchers.job_client import server_socket
 from stack.lifecycle import stop
 from tests.support.lake.lake_ledger import LakeLedger
 from tests.support.temporary_stack import sharing_servers
 from tests.support.waiting import wait_until
 
-# Two models: a job for one of them waits, while it reads the declarations, for as long as a file exists.
+# A job waits for as long as a file exists, while it reads this declaration.
 MODEL = """
 import time
 from dataclasses import replace

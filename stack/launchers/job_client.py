@@ -13,10 +13,12 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
+from include.errors import SettingsError
 from include.files import FileLock
 from include.settings import CHECKOUT, Settings
 from include.spark.job_protocol import ACCEPTED, JobRequest, receive_line, receive_status, send_request
 from include.waiting import wait_for
+from stack.launchers.spark_submit import master_of
 from stack.launchers.stream_jvm import configuration
 from stack.settings_environment import settings_environment
 from stack.supervision.configuration import log_path, unix_socket
@@ -36,11 +38,11 @@ LOG_LINES = 20
 def run_in_server(settings: Settings, arguments: Sequence[str]) -> int | None:
     """Run spark-submit's arguments in the job server, with this process's output, and return the job's exit status.
 
-    Returns None if the job is to have a process of its own: the server runs another one, it cannot be started, or there is none by
-    the setting `lake_keep_session_s`.
+    Returns None if the job is to have a process of its own: its master is a cluster, the server runs another job, it cannot be
+    started, or there is none by the setting `lake_keep_session_s`.
     """
     place = next((i for i, one in enumerate(arguments) if Path(one).parent == APPLICATIONS), None)
-    if place is None or not settings.lake.keep_session_s:
+    if place is None or not settings.lake.keep_session_s or not _is_local(arguments):
         return None
     lock = FileLock(settings.home / "run" / "job-server.busy")
     if not lock.try_acquire():
@@ -59,6 +61,14 @@ def run_in_server(settings: Settings, arguments: Sequence[str]) -> int | None:
         return status
     finally:
         lock.release()
+
+
+def _is_local(arguments: Sequence[str]) -> bool:
+    """Whether the job runs on this machine. One whose master is not defined fails where it would be submitted."""
+    try:
+        return master_of(arguments).startswith("local")
+    except SettingsError:
+        return False
 
 
 def server_socket(settings: Settings) -> Path:
@@ -136,6 +146,7 @@ def _fingerprint(settings: Settings, options: Sequence[str]) -> str:
     )
     everything = (
         settings_environment(settings),
+        master_of(options),
         sorted(configuration(options).items()),
         declarations_digest(settings.read_models_dir),
         code,

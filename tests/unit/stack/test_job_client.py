@@ -1,0 +1,21 @@
+"""Which jobs are never handed to the job server."""
+
+from pathlib import Path
+
+import pytest
+
+from include.settings import Settings
+from stack.launchers.job_client import APPLICATIONS, run_in_server
+
+
+@pytest.mark.parametrize("master", ["spark://127.0.0.1:7077", "yarn", "k8s://https://127.0.0.1"])
+def test_a_job_of_a_cluster_or_without_a_master_is_submitted(tmp_path: Path, master: str) -> None:
+    arguments = ["--master", master, str(APPLICATIONS / "compaction.py")]
+    assert run_in_server(Settings.of(home=tmp_path), arguments) is None
+    assert not list(tmp_path.rglob("*"))
+
+
+def test_another_program_is_submitted(tmp_path: Path) -> None:
+    arguments = ["--master", "local[2]", str(tmp_path / "own.py")]
+    assert run_in_server(Settings.of(home=tmp_path), arguments) is None
+    assert not list(tmp_path.rglob("*"))
