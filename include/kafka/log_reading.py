@@ -10,6 +10,8 @@ from include.waiting import retry
 REQUEST_TIMEOUT_S = 10.0
 READ_TIMEOUT_S = 30.0
 RETRY_INTERVAL_S = 0.1
+# Where a partition ends with a transaction's control record, its end is known only when a fetch there returns without a record.
+END_WAIT_MS = 10
 # By how much a search backwards widens its next reading.
 WIDENING = 100
 LEADER_ERRORS = {
@@ -19,8 +21,11 @@ LEADER_ERRORS = {
 }
 
 
-def log_consumer(bootstrap_servers: str) -> Consumer:
-    """Return a consumer that joins no group and reads committed records only."""
+def log_consumer(bootstrap_servers: str, fetch_wait_ms: int = END_WAIT_MS) -> Consumer:
+    """Return a consumer that joins no group and reads committed records only.
+
+    fetch_wait_ms: how long the broker waits for a record at the end of a partition. Increase it for a reader that stays there.
+    """
     return Consumer(
         {
             "bootstrap.servers": bootstrap_servers,
@@ -28,6 +33,7 @@ def log_consumer(bootstrap_servers: str) -> Consumer:
             "enable.auto.commit": False,
             "enable.auto.offset.store": False,
             "enable.partition.eof": True,
+            "fetch.wait.max.ms": fetch_wait_ms,
             "isolation.level": "read_committed",
             "auto.offset.reset": "earliest",
             "log_level": 3,

@@ -22,7 +22,7 @@ class RegistryWatch:
     def run_once(self) -> None:
         """Wait briefly for the next record. The node's regular poll finds what is missed while Kafka is unavailable."""
         if self._consumer is None:
-            self._consumer = log_consumer(self._bootstrap_servers)
+            self._consumer = log_consumer(self._bootstrap_servers, fetch_wait_ms=int(POLL_S * 1000))
             self._consumer.assign([TopicPartition(VERSION_REGISTRY_TOPIC, 0, OFFSET_END)])
         message = self._consumer.poll(POLL_S)
         if message is None:
