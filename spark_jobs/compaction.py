@@ -98,8 +98,7 @@ def compact(
             return None
         before = usage(spark, lake.table.path)
         merging = _merge_new_records(spark, settings, model, lake)
-        maintenance = maintain(lake.table, merging.tag, force=force_optimize)
-        after = maintenance[-1].after if maintenance else usage(spark, lake.table.path)
+        maintenance, after = maintain(lake.table, merging.tag, force=force_optimize)
     report_unreadable(lake.version.changelog_topic, merging.counts)
     promoted = lake.counts or RecordCounts()
     return Compaction(

@@ -77,27 +77,30 @@ def usage(spark: SparkSession, path: str) -> Usage:
     )
 
 
-def maintain(table: LakeTable, tag: CommitTag, *, force: bool = False) -> tuple[Maintenance, ...]:
-    """Run OPTIMIZE and VACUUM if they are due or forced, and log each; returns the completed ones.
+def maintain(
+    table: LakeTable, tag: CommitTag, *, force: bool = False
+) -> tuple[tuple[Maintenance, ...], Usage]:
+    """Run OPTIMIZE and VACUUM if they are due or forced, and log each; returns the completed ones, and the usage afterwards.
 
     `tag` is the tag of the table's newest commit: neither operation changes the content.
     """
     done = []
-    before = usage(table.spark, table.path)
-    if force or before.small_files >= OPTIMIZE_AT_SMALL_FILES:
-        done.append(_run("OPTIMIZE", table, tag, before, _optimize))
-        before = done[-1].after
+    now = usage(table.spark, table.path)
+    if force or now.small_files >= OPTIMIZE_AT_SMALL_FILES:
+        done.append(_run("OPTIMIZE", table, tag, now, _optimize))
+        now = done[-1].after
     else:
         LOG.info(
             "%s: OPTIMIZE is not due with %d small files (threshold: %d): %s",
             table.model.name,
-            before.small_files,
+            now.small_files,
             OPTIMIZE_AT_SMALL_FILES,
-            before,
+            now,
         )
     if force or _vacuum_is_due(table):
-        done.append(_run("VACUUM", table, tag, before, _vacuum))
-    return tuple(done)
+        done.append(_run("VACUUM", table, tag, now, _vacuum))
+        now = done[-1].after
+    return tuple(done), now
 
 
 def _run(

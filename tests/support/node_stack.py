@@ -223,6 +223,7 @@ class ExtraNode:
     ) -> None:
         self.port = port
         self.url = f"http://127.0.0.1:{port}"
+        self.name = name
         self._log_path = settings.home / "logs" / f"{name}.log"
         self._checkout = checkout
         self._environment = {

@@ -60,21 +60,35 @@ class ClockedNode:
         return "ready" if answer.json().get("status") == "ready" else answer.text
 
 
-@pytest.fixture
-def clocked(nodes: NodeStack, tmp_path: Path) -> Iterator[ClockedNode]:
-    """A third node."""
-    clock = wall_clock(tmp_path)
+@pytest.fixture(scope="module")
+def clocked_node(
+    running_nodes: NodeStack, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[ExtraNode, WallClock]]:
+    """A third node, which owns partitions, and its clock."""
+    nodes = running_nodes.settled()
+    clock = wall_clock(tmp_path_factory.mktemp("clock"))
     (port,) = free_ports(1)
-    name = f"clocked-{port}"
-    node = ExtraNode(nodes.settings, name, port, environment=clock.environment, python_path=clock.python_path)
+    node = ExtraNode(
+        nodes.settings, f"clocked-{port}", port, environment=clock.environment, python_path=clock.python_path
+    )
     try:
         with repeated(node.revive, pause_s=1.0):
             wait_until(lambda: nodes.is_settled(port), "it owns a partition")
-            log = nodes.settings.home / "logs" / f"{name}.log"
-            yield ClockedNode(node, clock, nodes.owned_customer(port), log)
+            yield node, clock
     finally:
         node.kill()
     wait_until(nodes.is_settled, "its partitions are owned by others")
+
+
+@pytest.fixture
+def clocked(running_nodes: NodeStack, clocked_node: tuple[ExtraNode, WallClock]) -> Iterator[ClockedNode]:
+    """The node, whose clock shows the real time again after the test."""
+    node, clock = clocked_node
+    nodes, log = running_nodes, running_nodes.settings.home / "logs" / f"{node.name}.log"
+    clocked = ClockedNode(node, clock, nodes.owned_customer(node.port), log)
+    yield clocked
+    set_clock(clocked, "+0", 0)
+    wait_until(lambda: nodes.is_settled(node.port) and clocked.lag_s() < 1.0, "the node has settled again")
 
 
 def set_clock(clocked: ClockedNode, offset: str, seconds: float) -> None:
@@ -111,8 +125,9 @@ def test_node_stays_ready_and_its_answers_young_when_the_clock_is_set_forward(
 
 @pytest.mark.parametrize(("offset", "seconds"), [("-1h", -3600), ("-1d", -86400)])
 def test_node_follows_its_changelog_soon_after_the_clock_is_set_back(
-    nodes: NodeStack, clocked: ClockedNode, offset: str, seconds: int
+    running_nodes: NodeStack, clocked: ClockedNode, offset: str, seconds: int
 ) -> None:
+    nodes = running_nodes
     set_clock(clocked, offset, seconds)
 
     nodes.put(clocked.customer, nodes.expected[clocked.customer] + Decimal("1.00"))
