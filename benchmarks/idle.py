@@ -14,7 +14,7 @@ import psutil
 
 from benchmarks.latency import wait_for_real_time
 from benchmarks.support.deposits import CHANGELOG, Deposits, folded
-from benchmarks.support.report import print_environment, resident_mb
+from benchmarks.support.report import machine_busy_s, print_environment, resident_mb
 from include.settings import Settings
 from include.stream.driver_launch import read_report
 from include.stream.status import read_stream_status
@@ -54,10 +54,10 @@ def main() -> None:
             lambda: read_stream_status(settings).events_behind == 0, "all events are folded", TIMEOUT_S
         )
         time.sleep(options.settle_s)
-        before, began_s, busy_s = usage_by_process(settings), time.monotonic(), _machine_busy_s()
+        before, began_s, busy_s = usage_by_process(settings), time.monotonic(), machine_busy_s()
         time.sleep(options.seconds)
         elapsed_s = time.monotonic() - began_s
-        after, busy_s = usage_by_process(settings), _machine_busy_s() - busy_s
+        after, busy_s = usage_by_process(settings), machine_busy_s() - busy_s
         assert folded(settings, CHANGELOG)[0] == deposits.expected(), "balances are not exact"
     shares = {name: (used.cpu_s - before[name].cpu_s) / elapsed_s for name, used in after.items()}
     print(f"{'process':<28}{'CPU s/s':>10}{'memory MB':>12}")
@@ -105,11 +105,6 @@ def _part(process: psutil.Process, parts: dict[int, str]) -> str:
         if any(part.endswith("job_server.py") for part in ancestor.cmdline()):
             return "job server"
     return "other"
-
-
-def _machine_busy_s() -> float:
-    times = psutil.cpu_times()
-    return float(sum(times) - times.idle - times.iowait - times.guest - times.guest_nice)
 
 
 if __name__ == "__main__":

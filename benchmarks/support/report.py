@@ -49,6 +49,12 @@ def cpu_s(pid: int) -> float:
     return sum(time.user + time.system for time in times)
 
 
+def machine_busy_s() -> float:
+    """Return the processor time of all processes up to now, in seconds."""
+    times = psutil.cpu_times()
+    return float(sum(times) - times.idle - times.iowait - times.guest - times.guest_nice)
+
+
 def tree_resident_mb(pid: int) -> float:
     """Return the resident memory of a process and its children in MB."""
     return sum(resident_mb(process.pid) for process in _with_children(pid))

@@ -221,9 +221,7 @@ class ExtraNode:
         python_path: Path | None = None,
         **overrides: object,
     ) -> None:
-        self.port = port
-        self.url = f"http://127.0.0.1:{port}"
-        self.name = name
+        self.name, self.port, self.url = name, port, f"http://127.0.0.1:{port}"
         self._log_path = settings.home / "logs" / f"{name}.log"
         self._checkout = checkout
         self._environment = {

@@ -39,8 +39,9 @@ def lake_spark(settings: Settings) -> Iterator[SparkSession]:
         spark = spark_session(
             "foldlake-tests", lake_config(settings.lake), master="local[2]", jars=tools.jars("lake")
         )
-        # The tables are tiny: compiling a query takes longer than running it.
+        # The tables are tiny: generating and compiling a query's code takes longer than running it.
         spark.conf.set("spark.sql.codegen.wholeStage", "false")
+        spark.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
         yield spark
         spark.stop()
         end_jvm()

@@ -27,7 +27,7 @@ def compacted(ledger: LakeLedger, spark: SparkSession) -> Compaction:
     ledger.flush()
     done = compact(spark, ledger.settings, ledger.model)
     assert done is not None
-    assert ledger.rows(spark) == ledger.expected
+    assert ledger.rows() == ledger.expected
     return done
 
 
@@ -64,7 +64,7 @@ def rounds(settings: Settings, lake_spark: SparkSession) -> list[Round]:
         ledger.flush()
         done = compact(lake_spark, settings, ledger.model)
         assert done is not None
-        return Round(done, ledger.rows(lake_spark), dict(ledger.expected))
+        return Round(done, ledger.rows(), dict(ledger.expected))
 
     for number in range(200):
         ledger.put(f"key {number}", number, 1)
@@ -296,5 +296,5 @@ def test_optimize_and_vacuum_bound_the_files(settings: Settings, lake_spark: Spa
     assert optimized.before.files > optimized.after.files == 1
     assert vacuumed.before.stored_files > vacuumed.after.stored_files
     assert done.after.stored_files == len(list(Path(ledger.table).glob("*.parquet")))
-    assert ledger.rows(lake_spark) == ledger.expected
+    assert ledger.rows() == ledger.expected
     assert replace(tags(lake_spark, ledger)[-1], operation="") == replace(done.tag, operation="")

@@ -80,7 +80,7 @@ def test_table_is_exact_after_a_kill_at_every_step(
 
     assert launch(settings, "compaction", ["--read-model", "killed"]).wait(JOB_TIMEOUT_S) == 0
 
-    assert ledger.rows(lake_spark) == ledger.expected
+    assert ledger.rows() == ledger.expected
     offsets = [sum(tag.changelog_offsets.values()) for tag in tags(lake_spark, ledger)]
     # Each commit starts where the one before ended, and the last one reaches the end: 300 records and a tombstone per round.
     assert offsets == sorted(set(offsets))
@@ -96,7 +96,7 @@ def test_lake_without_space_is_exact_when_there_is_space(
             ledger.put(f"key {number}", number, 1)
         ledger.flush()
         compact(lake_spark, ledger.settings, ledger.model)
-        before = ledger.rows(lake_spark)
+        before = ledger.rows()
         for number in range(50, 150):
             ledger.put(f"key {number}", number * 7, 2)
         ledger.flush()
@@ -104,11 +104,11 @@ def test_lake_without_space_is_exact_when_there_is_space(
         disk.fill()
         with pytest.raises(Exception, match="No space left"):
             compact(lake_spark, ledger.settings, ledger.model)
-        assert ledger.rows(lake_spark) == before, "readers see the table as it was"
+        assert ledger.rows() == before, "readers see the table as it was"
         disk.free()
 
         compact(lake_spark, ledger.settings, ledger.model)
-        assert ledger.rows(lake_spark) == ledger.expected
+        assert ledger.rows() == ledger.expected
 
 
 def test_a_changelog_that_lost_its_newest_records_is_not_merged(
@@ -119,7 +119,7 @@ def test_a_changelog_that_lost_its_newest_records_is_not_merged(
         ledger.put(f"key {number}", number, 1)
     ledger.flush()
     compact(lake_spark, settings, ledger.model)
-    before = ledger.rows(lake_spark)
+    before = ledger.rows()
     # As after a power failure of a broker that had not synced its files: the table contains more than the log.
     lake = ensure_live_version(lake_spark, settings, ledger.model)
     assert lake is not None
@@ -131,4 +131,4 @@ def test_a_changelog_that_lost_its_newest_records_is_not_merged(
     with pytest.raises(LostRecordsError, match=r"ends at offset \d+, and lake/shortened contains it up to"):
         compact(lake_spark, settings, ledger.model)
 
-    assert ledger.rows(lake_spark) == before
+    assert ledger.rows() == before

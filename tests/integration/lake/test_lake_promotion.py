@@ -48,7 +48,7 @@ def test_the_first_promotion_takes_the_newest_record_of_each_key(
     lake = promote(lake_spark, settings, ledger.model)
 
     assert lake is not None
-    assert ledger.rows(lake_spark) == ledger.expected
+    assert ledger.rows() == ledger.expected
     assert lake.counts == RecordCounts(records=106, unreadable=1, states=99, deletions=1)
     newest = newest_commit(lake_spark, ledger.table)
     assert newest is not None
@@ -76,7 +76,7 @@ def test_a_table_whose_creation_was_killed_is_created_again(
 
     assert promote(lake_spark, settings, ledger.model) is not None
 
-    assert ledger.rows(lake_spark) == ledger.expected
+    assert ledger.rows() == ledger.expected
 
 
 def test_an_unknown_table_log_is_left_alone(settings: Settings, lake_spark: SparkSession) -> None:
@@ -138,13 +138,13 @@ def test_promotion_and_rollback_replace_the_whole_table_in_one_commit(
 
     promote(lake_spark, settings, ledger.model)
 
-    assert ledger.rows(lake_spark) == ledger.expected == {"a": (Decimal("0.02"), 2)}
+    assert ledger.rows() == ledger.expected == {"a": (Decimal("0.02"), 2)}
     assert commits(lake_spark, ledger.table) == first + 1
 
     ledger.roll_back_to(1)
     promote(lake_spark, settings, ledger.model)
 
-    assert ledger.rows(lake_spark) == version_1
+    assert ledger.rows() == version_1
     assert commits(lake_spark, ledger.table) == first + 2
 
 
@@ -160,7 +160,7 @@ def test_a_table_changed_by_hand_is_rewritten_from_the_changelog(
 
     promote(lake_spark, settings, ledger.model)
 
-    assert ledger.rows(lake_spark) == ledger.expected
+    assert ledger.rows() == ledger.expected
 
 
 def test_a_field_that_the_state_gains_becomes_a_column(settings: Settings, lake_spark: SparkSession) -> None:

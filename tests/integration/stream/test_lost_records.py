@@ -133,7 +133,6 @@ def test_source_that_lost_its_newest_events_is_not_folded_into_the_old_state(set
         # A producer that knows the lost events fails. New events take the lost offset and those after it. A test of the ends alone does not find anything then.
         source = EventSource(settings, BALANCE.source_topic)
         append(source, here)
-    with stream_driver(settings):
         wait_until(lambda: "is not the one that was read" in refusal(settings, 1), "it is still refused")
         assert "rebuild the read model" in refusal(settings, 1)
         assert folded(settings, 1) == dict.fromkeys(CUSTOMERS, 1), (

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
-from pyspark.sql import SparkSession
+from deltalake import DeltaTable
 
 from include.declarations.read_model import ReadModel
 from include.kafka.topics import changelog_topic
@@ -80,11 +80,11 @@ class LakeLedger:
         self._set(record, number, record.versions)
         self.writer = self._writer(number)
 
-    def rows(self, spark: SparkSession) -> dict[str, tuple[Decimal, int]]:
+    def rows(self) -> dict[str, tuple[Decimal, int]]:
         """Return the content of the table in the form of `expected`; fails if a key has two rows."""
-        rows = spark.read.format("delta").load(self.table).collect()
-        found = {row.key: (row.amount, row.event_count) for row in rows}
-        assert len(found) == len(rows)
+        columns = DeltaTable(self.table).to_pyarrow_table(columns=["key", "amount", "event_count"])
+        found = {row["key"]: (row["amount"], row["event_count"]) for row in columns.to_pylist()}
+        assert len(found) == columns.num_rows
         return found
 
     def _set(self, record: ReadModelVersions, live: int, versions: tuple[Version, ...]) -> None:
