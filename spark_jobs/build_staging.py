@@ -24,8 +24,9 @@ from include.versions.version_record import UNFINISHED_STAGES, Stage, Version
 from include.work_progress import WorkProgress
 from spark_jobs.folding.fold_query import fold
 from spark_jobs.folding.replay import events_for_staging, source_ends
-from spark_jobs.lake.lake_table import LakeTable, session_settings
+from spark_jobs.lake.lake_table import LakeTable
 from spark_jobs.runtime.lake_job import run_lake_job
+from spark_jobs.runtime.session import session_settings
 
 LOG = logging.getLogger("foldlake.build_staging")
 OPERATION = "staging"

@@ -17,9 +17,10 @@ JAVA_OPTIONS = " ".join(
 )
 
 # By default Spark keeps its last thousand queries with the text of their plans, for a web page that is disabled here: a
-# single quality check left 300 MB of them on the heap. Formatting the plans took 8 % of the time of small lake jobs.
+# single quality check left 300 MB of them on the heap. Formatting the plans with all their expressions took half of the time of a check of
+# few events.
 FORGET_SOON: dict[str, str] = {
-    "spark.sql.ui.explainMode": "simple",
+    "spark.sql.debug.maxToStringFields": "1",
     "spark.sql.ui.retainedExecutions": "5",
     "spark.ui.retainedJobs": "20",
     "spark.ui.retainedStages": "20",

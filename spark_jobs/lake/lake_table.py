@@ -2,8 +2,6 @@
 
 import json
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -18,6 +16,7 @@ from pyspark.sql.types import DataType, StructField, StructType
 from include.declarations.read_model import ReadModel
 from include.errors import FoldlakeError
 from include.lake.tables import KEY_COLUMN, CommitTag, table_fields
+from spark_jobs.runtime.session import session_settings
 
 LOG = logging.getLogger(__name__)
 
@@ -254,18 +253,6 @@ def newest_commit(spark: SparkSession, path: str) -> TaggedCommit | None:
             if commit.operation not in CONTENT_PRESERVING_OPERATIONS:
                 others = others or f"{commit.operation} in version {commit.version}"
     return None
-
-
-@contextmanager
-def session_settings(spark: SparkSession, settings: dict[str, str]) -> Iterator[None]:
-    """Set session settings for the duration of a block: Delta reads a commit's metadata only from the session."""
-    for name, value in settings.items():
-        spark.conf.set(name, value)
-    try:
-        yield
-    finally:
-        for name in settings:
-            spark.conf.unset(name)
 
 
 def _type_name(data_type: DataType) -> str:

@@ -11,7 +11,8 @@ from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
 from include.lake.tables import CommitTag
-from spark_jobs.lake.lake_table import SECONDS_PER_HOUR, USER_METADATA, LakeTable, session_settings
+from spark_jobs.lake.lake_table import SECONDS_PER_HOUR, USER_METADATA, LakeTable
+from spark_jobs.runtime.session import session_settings
 
 LOG = logging.getLogger(__name__)
 

@@ -16,8 +16,8 @@ from include.spark.lake_config import DECODE_ONCE
 from spark_jobs.folding.fold_query import state_columns
 from spark_jobs.folding.key_partition import partition_of_key
 from spark_jobs.folding.replay import replayed_events
-from spark_jobs.lake.lake_table import session_settings
 from spark_jobs.quality.stores.base import Sample, StoreReplica, Target
+from spark_jobs.runtime.session import session_settings
 
 STORED, REPLAYED = "stored", "replayed"
 LOWEST_PARTITION = "lowest_partition"

@@ -43,9 +43,12 @@ from spark_jobs.quality.evaluation import (
 from spark_jobs.quality.expectations import key_expectations
 from spark_jobs.quality.key_sampling import Sampling
 from spark_jobs.quality.stores.base import Sample, Store, Target
+from spark_jobs.runtime.session import SMALL_DATA, session_settings
 
 LOG = logging.getLogger("foldlake.quality")
 POLL_S = 0.5
+# Up to this number of events on the log, its queries are of few rows.
+SMALL_LOG_EVENTS = 50_000
 
 
 def run_check(spark: SparkSession, settings: Settings, request: CheckRequest) -> CheckResult:
@@ -65,8 +68,10 @@ def run_check(spark: SparkSession, settings: Settings, request: CheckRequest) ->
         ", ".join(request.stores),
         dict(target.cut),
     )
+    is_small = sum(target.cut.values()) <= SMALL_LOG_EVENTS
     try:
-        return _check(target, request, check.stores, started_s, started_at)
+        with session_settings(spark, SMALL_DATA if is_small else {}):
+            return _check(target, request, check.stores, started_s, started_at)
     finally:
         check.close()
 

@@ -1,9 +1,18 @@
 """The Spark session of the stream driver and of the lake jobs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from pyspark.sql import SparkSession
+
+# For queries of few rows. Generating and compiling their code takes longer than running them, and adapting a plan to what its stages have
+# read formats the whole plan, with those of all cached frames, again after each stage.
+SMALL_DATA = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+}
 
 
 def spark_session(
@@ -21,3 +30,15 @@ def spark_session(
     for name, value in config.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
+
+
+@contextmanager
+def session_settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """Set session settings for the duration of a block: Delta reads a commit's metadata only from the session."""
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name in settings:
+            spark.conf.unset(name)

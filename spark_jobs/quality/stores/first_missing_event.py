@@ -10,8 +10,8 @@ from include.position import Offsets
 from include.quality.log_bounds import lost_partitions
 from include.spark.lake_config import DECODE_ONCE
 from spark_jobs.folding.replay import replayed_events
-from spark_jobs.lake.lake_table import session_settings
 from spark_jobs.quality.stores.base import Target
+from spark_jobs.runtime.session import session_settings
 
 
 def first_missing(target: Target, consumer: Consumer, rows: DataFrame, since: Offsets) -> Offsets:

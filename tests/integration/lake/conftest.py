@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from include.settings import Settings
 from include.spark.lake_config import lake_config
-from spark_jobs.runtime.session import spark_session
+from spark_jobs.runtime.session import SMALL_DATA, spark_session
 from stack.tools import Tools
 from tests.support.temporary_stack import sharing_servers
 
@@ -36,12 +36,9 @@ def lake_spark(settings: Settings) -> Iterator[SparkSession]:
         environment.setenv("SPARK_LOCAL_IP", "127.0.0.1")
         # This JVM runs long enough to benefit from the C2 compiler.
         environment.delenv("JDK_JAVA_OPTIONS")
-        spark = spark_session(
-            "foldlake-tests", lake_config(settings.lake), master="local[2]", jars=tools.jars("lake")
-        )
-        # The tables are tiny: generating and compiling a query's code takes longer than running it.
-        spark.conf.set("spark.sql.codegen.wholeStage", "false")
-        spark.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+        # The tables are tiny.
+        config = lake_config(settings.lake) | SMALL_DATA
+        spark = spark_session("foldlake-tests", config, master="local[2]", jars=tools.jars("lake"))
         yield spark
         spark.stop()
         end_jvm()

@@ -1,6 +1,5 @@
-"""Compaction: the duration of merging 1 % of the keys as the table grows, and the files after a thousand compactions."""
+"""The duration of merging 1 % of the keys as a table grows, and its files after many compactions, in one Spark session."""
 
-import argparse
 import io
 import random
 import statistics
@@ -17,53 +16,20 @@ from confluent_kafka import Producer
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from benchmarks.support.report import print_environment
 from include.declarations.read_model import read_model
 from include.kafka.schema_registry import SchemaRegistry
 from include.kafka.topics import admin_client, changelog, changelog_topic, ensure_topics, source_topics
 from include.kafka.wire_format import header
 from include.lake.tables import table_path
 from include.settings import Settings
-from include.spark.lake_config import lake_config
 from include.versions.registry import VersionRegistry
 from include.versions.version_record import first_version
 from spark_jobs.compaction import Compaction, compact
-from spark_jobs.runtime.session import spark_session
-from stack.tools import Tools
-from tests.support.temporary_stack import temporary_stack
 
 BALANCE = read_model("balance")
 CHANGED_SHARE = 0.01
 REPEATS = 3
 MEGABYTE = 1e6
-
-
-def main() -> None:
-    """Measure a growing table, then many compactions of a small one."""
-    arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument(
-        "--keys",
-        default="100000,500000,1000000,2500000,5000000",
-        help="sizes of the growing table, ascending",
-    )
-    arguments.add_argument(
-        "--compactions", type=int, default=1000, help="compactions of the small table (1,000)"
-    )
-    arguments.add_argument("--small-keys", type=int, default=10_000, help="keys of the small table (10,000)")
-    arguments.add_argument(
-        "--retention-s", type=float, default=60.0, help="file retention of the small table (60)"
-    )
-    given = arguments.parse_args()
-    retention_h = given.retention_s / 3600
-    with temporary_stack(("kafka", "registry"), lake_retention_h=retention_h) as settings:
-        print_environment(settings)
-        jars = Tools(settings.tools).jars("lake")
-        spark = spark_session("benchmark", lake_config(settings.lake), master=settings.lake.master, jars=jars)
-        try:
-            grow(spark, settings, [int(size) for size in given.keys.split(",") if size])
-            repeat(spark, settings, given.compactions, given.small_keys)
-        finally:
-            spark.stop()
 
 
 @dataclass
@@ -205,7 +171,3 @@ def compacted(spark: SparkSession, balances: Balances) -> Compaction:
     done = compact(spark, balances.settings, balances.model)
     assert done is not None
     return done
-
-
-if __name__ == "__main__":
-    main()

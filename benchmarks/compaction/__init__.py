@@ -1,0 +1,1 @@
+"""How long compaction takes, and what it leaves on the disk."""
