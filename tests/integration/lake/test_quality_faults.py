@@ -15,6 +15,7 @@ from include.lake.tables import quality_path
 from include.position import Offsets
 from include.quality.check import CheckRequest, CheckResult, Mode, StoreName
 from include.settings import Settings
+from spark_jobs.quality import run
 from spark_jobs.quality.check_target import target_of
 from spark_jobs.quality.expectations.complete_to_cut import COMPLETE
 from spark_jobs.quality.expectations.field_is_replayed import folds_to
@@ -27,6 +28,7 @@ from spark_jobs.quality.expectations.no_truncated_partition import WHOLE_PARTITI
 from spark_jobs.quality.expectations.right_store import RIGHT_STORE
 from spark_jobs.quality.stores.base import Target
 from spark_jobs.quality.stores.changelog import ChangelogStore
+from spark_jobs.runtime.session import session_settings
 from tests.support.lake.checked_ledger import CheckedLedger, Record, failed, named
 
 KEY = "customer 7/é"
@@ -34,6 +36,12 @@ CUSTOMERS, EVENTS_EACH = 40, 5
 RUN_ID = "manual__2026-01-01T00:00:00+00:00"
 # All records of this source partition are lost; the other faults are planted in keys of other partitions.
 LOST_PARTITION = 2
+# A check of many events compiles and adapts its queries, unlike the other checks here.
+MANY_EVENTS = {
+    "spark.sql.codegen.wholeStage": "true",
+    "spark.sql.codegen.factoryMode": "FALLBACK",
+    "spark.sql.adaptive.enabled": "true",
+}
 
 
 @dataclass(frozen=True)
@@ -119,7 +127,9 @@ def faulty(ledger: CheckedLedger, right: Checks, lake_spark: SparkSession) -> Ch
     for name, key in faulty_keys.items():
         stored += FAULTS[name].plant(ledger.history[key])
     ledger.write_lake(lake_spark, stored)
-    full = ledger.check(lake_spark, StoreName.LAKE, run_id=RUN_ID)
+    with pytest.MonkeyPatch.context() as patch, session_settings(lake_spark, MANY_EVENTS):
+        patch.setattr(run, "SMALL_LOG_EVENTS", 0)
+        full = ledger.check(lake_spark, StoreName.LAKE, run_id=RUN_ID)
     sample = ledger.check(lake_spark, StoreName.LAKE, mode=Mode.SAMPLE)
     named_keys = {name: FAULTS[name].extra_key or key for name, key in faulty_keys.items()}
     return Checks(full, sample, named_keys, frozenset(lost))
