@@ -7,11 +7,10 @@ from pathlib import Path
 from benchmarks.compaction import jobs
 from benchmarks.compaction.tables import grow, repeat
 from benchmarks.support.report import print_environment
-from include.settings import Settings
 from include.spark.lake_config import lake_config
 from spark_jobs.runtime.session import spark_session
 from stack.tools import Tools
-from tests.support.temporary_stack import temporary_stack
+from tests.support.temporary_stack import temporary_settings, temporary_stack
 
 
 def main() -> None:
@@ -33,24 +32,24 @@ def main() -> None:
     arguments.add_argument("--job-records", type=int, default=500, help="records of a short job (500)")
     options = arguments.parse_args()
     sizes = [int(size) for size in options.keys.split(",") if size]
-    with temporary_stack(("kafka", "registry"), lake_retention_h=options.retention_s / 3600) as settings:
-        print_environment(settings)
-        in_one_session(settings, sizes, options.compactions, options.small_keys)
     with tempfile.TemporaryDirectory(prefix="foldlake-") as directory:
+        print_environment(temporary_settings(Path(directory)))
+        in_one_session(sizes, options.compactions, options.small_keys, options.retention_s)
         jobs.measure(Path(directory), options.jobs, options.job_records)
 
 
-def in_one_session(settings: Settings, sizes: list[int], compactions: int, small_keys: int) -> None:
+def in_one_session(sizes: list[int], compactions: int, small_keys: int, retention_s: float) -> None:
     """Measure compactions in the Spark session of this process."""
     if not sizes and not compactions:
         return
-    jars = Tools(settings.tools).jars("lake")
-    spark = spark_session("benchmark", lake_config(settings.lake), master=settings.lake.master, jars=jars)
-    try:
-        grow(spark, settings, sizes)
-        repeat(spark, settings, compactions, small_keys)
-    finally:
-        spark.stop()
+    with temporary_stack(("kafka", "registry"), lake_retention_h=retention_s / 3600) as settings:
+        jars = Tools(settings.tools).jars("lake")
+        spark = spark_session("benchmark", lake_config(settings.lake), master=settings.lake.master, jars=jars)
+        try:
+            grow(spark, settings, sizes)
+            repeat(spark, settings, compactions, small_keys)
+        finally:
+            spark.stop()
 
 
 if __name__ == "__main__":

@@ -5,15 +5,11 @@ from pathlib import Path
 
 from benchmarks.support.report import machine_busy_s
 from stack.launchers.direct_submit import run
+from tests.support.balance_copy import with_balance_copy
 from tests.support.lake.lake_ledger import LakeLedger
 from tests.support.temporary_stack import temporary_stack
 
 MODEL = "served"
-DECLARATION = f"""
-from dataclasses import replace
-from include.read_models.balance.model import READ_MODEL as BALANCE
-READ_MODEL = replace(BALANCE, name="{MODEL}")
-"""
 KINDS = {"each job in processes of its own": 0.0, "with the job server": 600.0}
 
 
@@ -22,14 +18,12 @@ def measure(models: Path, jobs: int, records: int) -> None:
 
     models: an empty directory for a read model.
     """
-    (models / f"{MODEL}.py").write_text(DECLARATION, encoding="utf-8")
     for kind, keep_s in KINDS.items() if jobs else ():
         print(
             f"\n{kind}: {records:,} records each\n{'compaction':>10}{'seconds':>10}{'CPU s':>8}", flush=True
         )
-        with temporary_stack(
-            ("kafka", "registry"), read_models_dir=models, lake_keep_session_s=keep_s
-        ) as settings:
+        with temporary_stack(("kafka", "registry"), lake_keep_session_s=keep_s) as stack:
+            settings = with_balance_copy(stack, MODEL, models)
             ledger = LakeLedger(settings, MODEL)
             for number in range(1, jobs + 1):
                 for key in range(records):

@@ -1,32 +1,23 @@
 """The duration of merging 1 % of the keys as a table grows, and its files after many compactions, in one Spark session."""
 
-import io
 import random
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from decimal import Decimal
 
-import fastavro
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from confluent_kafka import Producer
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from include.declarations.read_model import read_model
-from include.kafka.schema_registry import SchemaRegistry
-from include.kafka.topics import admin_client, changelog, changelog_topic, ensure_topics, source_topics
-from include.kafka.wire_format import header
 from include.lake.tables import table_path
+from include.read_models.balance.model import READ_MODEL
 from include.settings import Settings
-from include.versions.registry import VersionRegistry
-from include.versions.version_record import first_version
 from spark_jobs.compaction import Compaction, compact
+from tests.support.changelog_writer import ChangelogWriter
 
-BALANCE = read_model("balance")
 CHANGED_SHARE = 0.01
 REPEATS = 3
 MEGABYTE = 1e6
@@ -44,29 +35,11 @@ class Balances:
     counts: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        """Create the topics, the schema and a live version 1."""
-        self.model = replace(BALANCE, name=self.name)
-        self._topic = changelog_topic(self.name, 1)
-        admin = admin_client(self.settings.kafka.bootstrap_servers)
-        partitions = self.settings.topics.partitions
-        topics = [*source_topics(BALANCE.source_topic, partitions), changelog(self._topic, partitions)]
-        ensure_topics(admin, topics, 1)
-        versions = VersionRegistry(self.settings.kafka.bootstrap_servers)
-        versions.ensure_topic()
-        versions.compare_and_set(first_version(self.name, 1), 0)
-        schema = self.model.state_schema
-        self._framing = header(SchemaRegistry(self.settings.registry.url).register(self._topic, schema))
-        self._schema = fastavro.parse_schema(schema.parsed())
-        self._producer = Producer(
-            {
-                "bootstrap.servers": self.settings.kafka.bootstrap_servers,
-                "partitioner": "murmur2_random",
-                "linger.ms": 20,
-                "compression.type": "lz4",
-                "queue.buffering.max.messages": 1_000_000,
-            }
-        )
-        self._occurred_on = datetime.now(UTC)
+        """Create the topics and a live version 1."""
+        self.model = replace(READ_MODEL, name=self.name)
+        self._writer = ChangelogWriter(self.settings, model=self.model)
+        self._writer.make_topics()
+        self._writer.register_live()
 
     def add_keys(self, upto: int) -> None:
         """Append the first record of new keys until there are `upto` keys."""
@@ -92,27 +65,10 @@ class Balances:
     def _append(self, numbers: Sequence[int]) -> None:
         for number in numbers:
             count = self.counts[number] = self.counts[number] + 1
-            record = {
-                "amount": Decimal((1 + number % 9_999) * count) / 100,
-                "event_count": count,
-                "source_partition": 0,
-                "source_offset": count,
-                "occurred_on": self._occurred_on,
-            }
-            buffer = io.BytesIO()
-            buffer.write(self._framing)
-            fastavro.schemaless_writer(buffer, self._schema, record)
-            self._produce(f"customer-{number}".encode(), buffer.getvalue())
-        assert self._producer.flush(120) == 0
-
-    def _produce(self, key: bytes, value: bytes) -> None:
-        while True:
-            try:
-                self._producer.produce(self._topic, key=key, value=value)
-            except BufferError:
-                self._producer.poll(0.5)
-            else:
-                return
+            self._writer.write(
+                f"customer-{number}", Decimal((1 + number % 9_999) * count) / 100, count, count
+            )
+        self._writer.flush()
 
 
 def grow(spark: SparkSession, settings: Settings, sizes: list[int]) -> None:
