@@ -8,9 +8,11 @@ from include.settings import Settings
 from stack.launchers.job_client import APPLICATIONS, run_in_server
 
 
-@pytest.mark.parametrize("master", ["spark://127.0.0.1:7077", "yarn", "k8s://https://127.0.0.1"])
-def test_a_job_of_a_cluster_or_without_a_master_is_submitted(tmp_path: Path, master: str) -> None:
-    arguments = ["--master", master, str(APPLICATIONS / "compaction.py")]
+@pytest.mark.parametrize(
+    "options", [["--master", "spark://127.0.0.1:7077"], ["--master", "yarn"], []], ids=" ".join
+)
+def test_a_job_of_a_cluster_or_without_a_master_is_submitted(tmp_path: Path, options: list[str]) -> None:
+    arguments = [*options, str(APPLICATIONS / "compaction.py")]
     assert run_in_server(Settings.of(home=tmp_path), arguments) is None
     assert not list(tmp_path.rglob("*"))
 
