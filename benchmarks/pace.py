@@ -11,7 +11,7 @@ from benchmarks.latency import wait_for_real_time
 from benchmarks.support.changelog_times import event_times, keep_every_record
 from benchmarks.support.deposits import BALANCE, folded
 from benchmarks.support.moment import moment
-from benchmarks.support.report import percentile, print_environment
+from benchmarks.support.report import machine_busy_s, percentile, print_environment
 from benchmarks.support.steady_load import SteadyLoad
 from include.settings import Settings
 from include.stream.pace import PACES
@@ -63,9 +63,9 @@ def measure(
 ) -> None:
     """Measure one rate, and print a line; then wait until the driver has caught up."""
     load.run(rate, SETTLE_S)
-    begin = moment(settings, driver.pid)
+    begin, busy_s = moment(settings, driver.pid), machine_busy_s()
     load.run(rate, seconds)
-    end = moment(settings, driver.pid)
+    end, busy_s = moment(settings, driver.pid), machine_busy_s() - busy_s
     left = read_stream_status(settings).events_behind
     wait_until(
         lambda: read_stream_status(settings).events_behind == 0, f"caught up after {rate}/s", DRAIN_S * 3
@@ -77,11 +77,12 @@ def measure(
             if query.query.startswith(BALANCE.name)
         }
     )
-    ms = sorted(event.latency_ms for event in event_times(settings, begin.ends, end.ends))
-    cpu = begin.cpu_share_until(end)
+    # At a rate of 0, there is nothing to measure but the cost.
+    ms = sorted(event.latency_ms for event in event_times(settings, begin.ends, end.ends)) or [0.0]
+    cpu, machine = begin.cpu_share_until(end), busy_s / (end.at_s - begin.at_s)
     print(
         f"{pace:<11}{rate:>7,}/s  p50 {percentile(ms, 0.5):8.1f}  p99 {percentile(ms, 0.99):9.1f}  max {ms[-1]:9.1f} ms"
-        f"  {cpu:.2f} CPU s/s  {left:>8,} behind at the end  ({len(ms):,} measured, {', '.join(phases)})",
+        f"  {cpu:.2f} CPU s/s, machine {machine:.2f}  {left:>8,} behind at the end  ({len(ms):,} measured, {', '.join(phases)})",
         flush=True,
     )
 
