@@ -5,7 +5,7 @@ from datetime import timedelta
 from airflow.sdk import DAG, Asset, Param
 
 from include.airflow.names import COMPACTION_DAG, LAKE_POOL, changelog_asset, dag_arguments, lake_asset
-from include.airflow.spark_tasks import lake_task, skip_unless_requested
+from include.airflow.spark_tasks import lake_task, skip_if_compacted
 from include.declarations.read_model import load_read_models
 from include.settings import Settings
 
@@ -18,14 +18,15 @@ harmless: the next one continues from the offsets in the table. Each successful 
 which starts the quality check.
 
 The DAG runs every `FOLDLAKE_COMPACTION_INTERVAL_S` seconds (0: only manually). Missed runs are not repeated: one run merges
-everything new. While the DAG is **paused**, the tables stay as they are.
+everything new. A scheduled run with nothing new is **skipped**, except that once an hour it runs for VACUUM. While the DAG is **paused**, the tables stay as they are.
 
 **Manually**: press **Trigger**, or run `./foldlake compact`. `./foldlake lake` shows the tables and their lag. The tables are
 described in `docs/lake.md`.
 """
 TASK_DOCS = """
 Merges the live changelog of `{model}` into its table. The last lines of the log show how many records were read, how many
-keys were merged and deleted, and files and bytes before and after. Skipped when the run is for another read model.
+keys were merged and deleted, and files and bytes before and after. Skipped when the run is for
+another read model, and when a scheduled run has nothing to do.
 """
 
 SETTINGS = Settings()
@@ -54,12 +55,12 @@ with DAG(
     is_paused_upon_creation=False,
     **dag_arguments("lake", "spark"),
 ):
-    for name in MODELS:
+    for name, model in MODELS.items():
         lake_task(
             f"compact_{name}",
             "compaction",
             ["--read-model", name, "--optimize", "{{ 'always' if params.optimize else 'when-worth-it' }}"],
-            pre_execute=skip_unless_requested(name, ALL),
+            pre_execute=skip_if_compacted(model, ALL),
             pool=LAKE_POOL,
             retries=3,
             retry_delay=timedelta(seconds=10),

@@ -22,7 +22,7 @@ from include.settings import Settings
 
 BOTH = (StoreName.LAKE, StoreName.NODES)
 # Airflow's names of the kinds of runs.
-ASSET_TRIGGERED, MANUAL = "asset_triggered", "manual"
+ASSET_TRIGGERED, MANUAL, SCHEDULED = "asset_triggered", "manual", "scheduled"
 
 
 class ReportLink(BaseOperatorLink):

@@ -13,6 +13,8 @@ from include.airflow.names import (
     SPARK_STREAM_CONNECTION,
     lake_asset,
 )
+from include.airflow.quality_operators import SCHEDULED, kind_of
+from include.declarations.read_model import ReadModel
 from include.settings import CHECKOUT, Settings
 from include.spark.lake_config import lake_config
 from include.spark.stream_config import source_partitions, stream_config
@@ -58,16 +60,26 @@ def stream_task(task_id: str, job: str, arguments: list[str], **operator: Any) -
     return _task(SparkSubmitOperator, task_id, job, arguments, binary, connection, config, operator)
 
 
-def skip_unless_requested(read_model: str, everything: str) -> Callable[[Context], None]:
-    """Return a `pre_execute` that skips its task when the run's parameter `read_model` names another read model.
+def skip_if_compacted(read_model: ReadModel, everything: str) -> Callable[[Context], None]:
+    """Return a `pre_execute` that skips a compaction which has nothing to do.
+
+    That is the case if the run's parameter `read_model` names another read model, and if a scheduled run finds the table complete: a
+    session of Spark would take seconds of processor time to find that out.
 
     everything: the parameter's value that means all read models.
     """
 
     def skip(context: Context) -> None:
+        from include.lake.pending_work import has_pending_work  # noqa: PLC0415 - not when DAGs are parsed
+
         requested = context["params"]["read_model"]
-        if requested not in (everything, read_model):
+        if requested not in (everything, read_model.name):
             raise AirflowSkipException(f"This run is for {requested}.")
+        is_scheduled = kind_of(context["dag_run"].run_type) == SCHEDULED
+        if is_scheduled and not has_pending_work(Settings(), read_model):
+            raise AirflowSkipException(
+                f"lake/{read_model.name} contains every event: the changelog has nothing new, and VACUUM is not due."
+            )
 
     return skip
 

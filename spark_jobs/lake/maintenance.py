@@ -4,14 +4,15 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
 from include.lake.tables import CommitTag
-from spark_jobs.lake.lake_table import SECONDS_PER_HOUR, USER_METADATA, LakeTable
+from include.lake.vacuum_schedule import RECENT_COMMITS, TableCommit, vacuum_is_due
+from spark_jobs.lake.lake_table import USER_METADATA, LakeTable
 from spark_jobs.runtime.session import session_settings
 
 LOG = logging.getLogger(__name__)
@@ -20,9 +21,6 @@ LOG = logging.getLogger(__name__)
 SMALL_FILE_BYTES = 16 * 1024 * 1024
 # OPTIMIZE rewrites the whole of a table this small; a merge adds about four files.
 OPTIMIZE_AT_SMALL_FILES = 24
-# Files are retained for a week by default, so an extra hour does not matter.
-VACUUM_INTERVAL_S = 3600.0
-RECENT_COMMITS = 50
 MEGABYTE = 1e6
 
 
@@ -133,15 +131,12 @@ def _vacuum(table: LakeTable) -> None:
 
 
 def _vacuum_is_due(table: LakeTable) -> bool:
-    """Whether the last VACUUM is an hour, the retention or 50 commits old, whichever is least."""
     history = DeltaTable.forPath(table.spark, table.path).history(RECENT_COMMITS)
-    recent = history.select("timestamp", "operation").collect()
-    vacuums = [commit.timestamp for commit in recent if commit.operation == "VACUUM END"]
-    if not vacuums and len(recent) == RECENT_COMMITS:
-        return True
-    since: datetime = max(vacuums) if vacuums else min(commit.timestamp for commit in recent)
-    interval_s = min(VACUUM_INTERVAL_S, table.retention_h * SECONDS_PER_HOUR)
-    return datetime.now(UTC) - since.astimezone(UTC) >= timedelta(seconds=interval_s)
+    commits = [
+        TableCommit(row.timestamp.astimezone(UTC), row.operation)
+        for row in history.select("timestamp", "operation").collect()
+    ]
+    return vacuum_is_due(commits, table.retention_h, datetime.now(UTC))
 
 
 def _file_sizes(spark: SparkSession, path: str) -> list[int]:

@@ -1,0 +1,1 @@
+"""Tests of when the jobs of the lake run."""
