@@ -11,6 +11,7 @@ from include.errors import FoldlakeError
 from include.parent_death import die_with_parent
 from include.priority import lower_priority
 from include.settings import Settings
+from stack.launchers.early_python import start_python
 from stack.launchers.job_client import run_in_server
 from stack.launchers.scratch import scratch_dir
 from stack.launchers.spark_submit import (
@@ -52,6 +53,8 @@ def execute(settings: Settings, environment_name: str, arguments: list[str]) -> 
         sys.exit(1)
     if master.startswith("local"):
         lower_priority(settings.lake.niceness)
+        if environment_name == "stream":
+            environment = start_python(python, arguments, scratch, environment)
     os.execve(command[0], command, environment)  # noqa: S606
 
 

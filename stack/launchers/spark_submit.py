@@ -17,6 +17,8 @@ from include.parent_death import die_with_parent
 from include.settings import CHECKOUT, Settings
 from include.stream.standby import TURN_FILE
 from stack.launchers import stream_driver
+from stack.launchers.class_path import local_class_path
+from stack.launchers.early_python import start_python
 from stack.launchers.scratch import scratch_dir
 from stack.launchers.stream_jvm import jvm_command
 from stack.tools import Tools
@@ -54,6 +56,8 @@ def launch(arguments: list[str], new_cache: Path | None = None, *, is_standby: b
         else:
             stream_driver.acquire(settings.home, wait_s=LOCK_WAIT_S)
             stream_driver.announce(settings.home, own)
+        if master.startswith("local"):
+            environment = start_python(tools.stream_python, arguments, scratch, environment)
     except FoldlakeError as error:
         sys.stderr.write(f"{error}\n")
         sys.exit(EXIT_LOCKED if isinstance(error, stream_driver.DriverLockedError) else 1)
@@ -79,8 +83,7 @@ def stream_command(
         cache = f"-XX:AOTCacheOutput={new_cache}"
     elif tools.driver_cache.is_file():
         cache = f"-XX:AOTCache={tools.driver_cache}"
-    class_path = [*sorted((home / "jars").glob("*.jar")), *connectors]
-    return jvm_command(tools.java25, class_path, scratch, arguments, cache)
+    return jvm_command(tools.java25, local_class_path(home, connectors), scratch, arguments, cache)
 
 
 def launcher_pid() -> int:

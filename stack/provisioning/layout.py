@@ -70,6 +70,7 @@ PARTS = (*DOWNLOADED, DRIVER_CACHE)
 
 # The code that decides what the cache contains.
 CACHE_CODE = (
+    CHECKOUT / "stack" / "launchers" / "class_path.py",
     CHECKOUT / "stack" / "launchers" / "stream_jvm.py",
     CHECKOUT / "stack" / "training" / "train_driver.py",
 )
