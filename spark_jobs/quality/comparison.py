@@ -33,11 +33,13 @@ class Replay:
         the cut, null if there is none, and the number of such events), `partition` of its events, `newest` (its state
         record as of the highest requested position, or of all its events if none was requested).
     records: `key`, `position`, `record`: the fold of the key's events at or below the position.
+    cuts: those of `last` and `count`.
     """
 
     keys: DataFrame
     records: DataFrame
     events: int
+    cuts: tuple[Offsets, ...]
 
 
 def replay_fold(
@@ -68,8 +70,8 @@ def replay_fold(
         is_first = col("nth").isNull() | (col("nth") == 0)
         grouped = each.groupBy(col("model_key").alias("key"), "position").agg(
             *state_columns(model, target.version.fold_revision),
-            F.array(*(F.max(F.when(_below(cut), col("offset"))) for cut in cuts)).alias("last"),
-            F.array(*(F.count_if(is_first & _below(cut)) for cut in cuts)).alias("count"),
+            F.array(*(F.max(F.when(below(cut), col("offset"))) for cut in cuts)).alias("last"),
+            F.array(*(F.count_if(is_first & below(cut)) for cut in cuts)).alias("count"),
             F.count_if(is_first).alias("events"),
             F.min("partition").alias(LOWEST_PARTITION),
             F.bool_and(F.decode("key", "UTF-8") == col("model_key")).alias("is_source_key"),
@@ -78,8 +80,7 @@ def replay_fold(
         total = grouped.agg(F.sum("events").alias("events"), F.bool_or(_is_mixed()).alias("mixed")).first()
         if total is not None and total.mixed:
             raise _uncheckable(target, grouped, events)
-    record = F.struct(_state(target).alias("state"), *_position(target)).alias("record")
-    groups = grouped.select("key", "position", "last", "count", record)
+    groups = grouped.select("key", "position", "last", "count", record_of(target).alias("record"))
     by_cut = range(len(cuts))
     keys = groups.groupBy("key").agg(
         F.array(*(F.max(F.get("last", lit(i))) for i in by_cut)).alias("last"),
@@ -88,7 +89,8 @@ def replay_fold(
         F.max_by("record", F.coalesce(col("position"), lit(-1))).alias("newest"),
     )
     records = groups.where(col("position").isNotNull())
-    return Replay(keys, records.select("key", "position", "record"), int((total and total.events) or 0))
+    number = int((total and total.events) or 0)
+    return Replay(keys, records.select("key", "position", "record"), number, tuple(cuts))
 
 
 def keys_by_replica(target: Target, replicas: Sequence[StoreReplica], replay: Replay) -> DataFrame:
@@ -97,8 +99,7 @@ def keys_by_replica(target: Target, replicas: Sequence[StoreReplica], replay: Re
     One row for every key of the log that belongs to the replica; required_offset is null if all of its events are beyond
     the cut.
     """
-    cuts = distinct_cuts(replicas)
-    rows = [(r.name, cuts.index(r.cut), r.key_partition) for r in replicas]
+    rows = [(r.name, replay.cuts.index(r.cut), r.key_partition) for r in replicas]
     frame = F.broadcast(target.spark.createDataFrame(rows, "place string, cut int, key_partition int"))
     everywhere = replay.keys.crossJoin(frame.where(col("key_partition").isNull()))
     found = everywhere
@@ -198,20 +199,19 @@ def _uncheckable(target: Target, grouped: DataFrame, events: DataFrame) -> Unche
     )
 
 
-def _below(cut: Offsets) -> Column:
+def below(cut: Offsets, partition: str = "partition", offset: str = "offset") -> Column:
+    """Return whether the event, or the record, at these columns is below the cut."""
     inside = lit(False)  # noqa: FBT003 - a literal column
-    for partition, offset in cut.items():
-        inside = inside | ((col("partition") == partition) & (col("offset") < offset))
+    for number, end in cut.items():
+        inside = inside | ((col(partition) == number) & (col(offset) < end))
     return inside
 
 
-def _state(target: Target) -> Column:
-    fields = (col(f.name).cast(f.dataType).alias(f.name) for f in target.state_type)
-    return F.struct(*fields)
-
-
-def _position(target: Target) -> list[Column]:
-    return [col(name).cast(target.position_type[name]).alias(name) for name in POSITION_COLUMNS]
+def record_of(target: Target) -> Column:
+    """Return the record of a folded or merged row, with the types of a state record: state, then the position."""
+    state = F.struct(*(col(f.name).cast(f.dataType).alias(f.name) for f in target.state_type))
+    position = (col(name).cast(target.position_type[name]).alias(name) for name in POSITION_COLUMNS)
+    return F.struct(state.alias("state"), *position)
 
 
 def compared_fields(target: Target) -> tuple[str, ...]:

@@ -7,10 +7,10 @@ from pyspark.sql import functions as F
 from pyspark.sql.functions import col
 
 from include.quality.check import LISTED_KEYS, ExpectationResult, FailingKey
-from spark_jobs.quality.checked_records import CheckedRecords, StoreReading
+from spark_jobs.quality.checked_records import CheckedRecords
 from spark_jobs.quality.expectations import store_results
 from spark_jobs.quality.rules import Expectation
-from spark_jobs.quality.stores.base import Target
+from spark_jobs.quality.stores.base import StoreReading, Target
 from spark_jobs.quality.validation import validate
 
 
