@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 from pyspark.sql import DataFrame
@@ -24,6 +25,19 @@ LOG = logging.getLogger("foldlake.quality")
 ALL_EVENTS = 2**63 - 1
 
 
+@dataclass(frozen=True)
+class _KeyCounts:
+    """The number of keys with events since, by partition of the key: `all`, and `below_<i>` for those with an event below a cut."""
+
+    cuts: tuple[Offsets, ...]
+    rows: Sequence[Mapping[str, int]]
+
+    def below(self, cut: Offsets | None) -> dict[int, int]:
+        """Return key partition -> number of these keys with an event below one of the cuts; of all keys for None."""
+        column = "all" if cut is None else f"below_{self.cuts.index(cut)}"
+        return {row["key_partition"]: row[column] for row in self.rows}
+
+
 class Increment:
     """The events since the stores were verified, and the verified records of their keys.
 
@@ -40,6 +54,8 @@ class Increment:
                 "the source topic has other partitions or fewer events than were verified"
             )
         self._until = target.cut
+        self._number = 0
+        self._counted: _KeyCounts | None = None
         self._events = self._read(self.since, target.cut)
         self.changed = target.frames.keep(self._events.select(col("model_key").alias("key")).distinct())
         self.changed_keys = self.changed.count()
@@ -54,25 +70,26 @@ class Increment:
         first event.
         """
         self._extend(until)
-        keys = (
-            self.changed
-            if only is None
-            else self.changed.join(F.broadcast(only.select("key").distinct()), "key", "left_semi")
-        )
+        keys = self.changed
+        if only is not None:
+            keys = keys.join(F.broadcast(only.select("key").distinct()), "key", "left_semi")
         wanted = (
             keys.join(positions, "key", "left")
             .select("key", F.explode_outer("positions").alias("asked"))
             .withColumn("position", F.coalesce("asked", lit(ALL_EVENTS)))
         )
-        facts = self._facts(cuts)
+        known = (*cuts, *(mark.verified_up_to for mark in self.marks.values()))
+        facts = self._target.frames.keep(self._facts(known))
+        if self._counted is None:
+            self._counted = self._count(facts, known)
         based = self._target.frames.keep(self._based(wanted))
         self._require_base(based, facts)
         merged = self._target.frames.keep(self._merged(based))
         newest = merged.groupBy("key").agg(F.max_by("record", "position").alias("newest"))
         found = facts.join(keys, "key", "left_semi").join(newest, "key", "left")
-        columns = ("key", "last", "count", "partition", "newest")
         records = merged.where(col("position") != ALL_EVENTS)
-        return Replay(found.select(*columns), records, self._events.count(), tuple(cuts))
+        columns = ("key", "last", "count", "partition", "newest")
+        return Replay(found.select(*columns), records, self._number, known)
 
     def require_continued(self, store: StoreName, replicas: Sequence[StoreReplica]) -> None:
         """Raise FullCheckNeededError if a store need not contain everything that it contained when it was verified."""
@@ -86,40 +103,45 @@ class Increment:
         self, store: StoreName, replicas: Sequence[StoreReplica]
     ) -> tuple[dict[str, int], dict[str, int]]:
         """Return by replica the number of keys that it must have, and the number of keys in the log."""
-        mark = self.marks[str(store)]
-        before, cut = mark.verified_up_to, replicas[0].cut
-        facts = self._facts([before, cut])
-        is_new = F.get("count", lit(0)) == 0
-        counted = (
-            facts.withColumn("key_partition", partition_of_key(col("key").cast("binary"), len(cut)))
-            .groupBy("key_partition")
-            .agg(
-                F.count_if(is_new & (F.get("count", lit(1)) > 0)).alias("required"),
-                F.count_if(is_new).alias("known"),
-            )
-            .collect()
-        )
-        required, known = dict(mark.keys), dict(mark.keys)
-        for row in counted:
-            required[row.key_partition] = required.get(row.key_partition, 0) + row.required
-            known[row.key_partition] = known.get(row.key_partition, 0) + row.known
+        cut = replicas[0].cut
+        required, known = self.required_keys(store, cut), self._keys(store, None)
         return (
-            {r.name: _of(r, required) for r in replicas},
-            {r.name: _of(r, known) for r in replicas},
+            {replica.name: _of(replica, required) for replica in replicas},
+            {replica.name: _of(replica, known) for replica in replicas},
         )
 
     def required_keys(self, store: StoreName, cut: Offsets) -> dict[int, int]:
         """Return key partition -> number of keys with an event below the cut."""
-        partitions = range(len(cut))
-        required, _ = self.key_numbers(store, [StoreReplica(str(p), cut, p) for p in partitions])
-        return {p: required[str(p)] for p in partitions}
+        return self._keys(store, cut)
+
+    def _keys(self, store: StoreName, cut: Offsets | None) -> dict[int, int]:
+        """Return key partition -> number of keys with an event below a cut, or of all keys."""
+        assert self._counted is not None  # noqa: S101 - the replay counts
+        mark = self.marks[str(store)]
+        before, until = self._counted.below(mark.verified_up_to), self._counted.below(cut)
+        return {p: mark.keys.get(p, 0) + until.get(p, 0) - before.get(p, 0) for p in {*mark.keys, *until}}
+
+    @staticmethod
+    def _count(facts: DataFrame, cuts: Sequence[Offsets]) -> "_KeyCounts":
+        counted = (
+            facts.withColumn("key_partition", partition_of_key(col("key").cast("binary"), len(cuts[0])))
+            .groupBy("key_partition")
+            .agg(
+                F.count("*").alias("all"),
+                *(F.count_if(F.get("count", lit(i)) > 0).alias(f"below_{i}") for i in range(len(cuts))),
+            )
+            .collect()
+        )
+        return _KeyCounts(tuple(cuts), [row.asDict() for row in counted])
 
     def _read(self, since: Offsets, until: Offsets) -> DataFrame:
         target = self._target
         with session_settings(target.spark, DECODE_ONCE):
             events = replayed_events(target.spark, target.settings, target.model, until, since)
             kept = target.frames.keep(events.withColumn("model_key", target.model.key().cast("string")))
-            LOG.info("%s events since the stores were verified", f"{kept.count():,}")
+            number = kept.count()
+        self._number += number
+        LOG.info("%s events since offsets %s", f"{number:,}", dict(since))
         return kept
 
     def _extend(self, until: Offsets) -> None:
