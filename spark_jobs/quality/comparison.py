@@ -126,7 +126,7 @@ def compare(
 
     Columns: place (the replica's name), key, partition, stored and replayed (structs of text by field; null if there is no
     such record), stored_offset, stored_count, required_offset and required_count (of the key's events below the replica's
-    cut; null if there are none), copy (1 for a key's first record, 2 and so on for further ones in the same replica).
+    cut; null if there are none), record (the replayed one, typed), copy (1 for a key's first record, 2 and so on for further ones in the same replica).
     """
     required = sample.of(keys_by_replica(target, replicas, replay))
     known = required.where(col("required_offset").isNotNull())
@@ -149,6 +149,7 @@ def compare(
         F.coalesce("partition", col("stored.source_partition")).alias("partition"),
         _texts(target, col("stored")).alias(STORED),
         _texts(target, replayed).alias(REPLAYED),
+        replayed.alias("record"),
         "stored_offset",
         "required_offset",
         "required_count",

@@ -152,7 +152,7 @@ def _check(
     if not result.passed or basis is None:
         return result
     if increment is not None and verified is not None:
-        marks = keep_increment(target, request, verified, increment, readings, comparison, replay)
+        marks = keep_increment(target, request, verified, increment, readings, comparison)
     elif request.mode is Mode.FULL:
         marks = keep_full(target, request, basis, readings, comparison, replay)
     else:
@@ -198,11 +198,10 @@ class _Comparison:
         if count == 0:
             return first, replay
         LOG.info("%s records are behind the cut: reading them again", f"{count:,}")
-        second, again = self._compare(self._reread(late, count), self._sample, only=late)
+        second, _ = self._compare(self._reread(late, count), self._sample, only=late)
         keys = late.select("place", "key")
         unchanged = first.join(keys, ["place", "key"], "left_anti")
-        compared = unchanged.unionByName(second.join(keys, ["place", "key"], "left_semi"))
-        return compared, replace(replay, records=replay.records.unionByName(again.records))
+        return unchanged.unionByName(second.join(keys, ["place", "key"], "left_semi")), replay
 
     def _compare(
         self, records: DataFrame, sample: Sample, only: DataFrame | None = None

@@ -41,7 +41,7 @@ def keep_full(
     full = (request.run_id, target.cut_at_s)
     marks = {name: _mark(target, read, keys[name], *full) for name, read in _by_name(kept).items()}
     table = VerifiedTable(target)
-    rows = target.frames.keep(as_rows(_lowest(kept, comparison, replay), table.columns))
+    rows = target.frames.keep(as_rows(_lowest(kept, comparison), table.columns))
     tag = VerifiedTag(
         target.model.name,
         target.version.number,
@@ -64,7 +64,6 @@ def keep_increment(
     increment: Increment,
     readings: Sequence[StoreReading],
     comparison: DataFrame,
-    replay: Replay,
 ) -> dict[str, StoreMark]:
     """Add the records of a passed incremental check to the verified ones; returns how far each of its stores is verified."""
     marks = {}
@@ -73,9 +72,11 @@ def keep_increment(
         keys = increment.required_keys(read.store.name, read.reading.replicas[0].cut)
         marks[name] = _mark(target, read, keys, mark.full_run_id, mark.full_at_s)
     table, old = VerifiedTable(target), verified.tag
-    records = _lowest(readings, comparison, replay)
-    known = increment.rows.select("key", col("base_offset").alias("position"))
-    rows = target.frames.keep(as_rows(records.join(known, ["key", "position"], "left_anti"), table.columns))
+    known = increment.rows.select("key", col("base_offset").alias(SOURCE_OFFSET.name))
+    replayed = as_rows(_lowest(readings, comparison), table.columns)
+    rows = target.frames.keep(
+        replayed.join(known, ["key", SOURCE_OFFSET.name], "left_anti").select(*table.columns.names)
+    )
     digest = digest_of(rows)
     if not digest.rows and all(
         marks[name].verified_up_to == old.stores[name].verified_up_to for name in marks
@@ -131,27 +132,12 @@ def _keys_of_log(
     }
 
 
-def _lowest(readings: Sequence[StoreReading], comparison: DataFrame, replay: Replay) -> DataFrame:
-    """Return key, position, record: the replay up to each store's lowest record of each key, which all of its replicas contain."""
-    store_of = F.create_map(
-        *(
-            lit(value)
-            for read in readings
-            for name in read.replica_names
-            for value in (name, str(read.store.name))
-        )
-    )
-    positions = (
-        comparison.where(col("stored_offset").isNotNull())
-        .groupBy("key", store_of[col("place")].alias("store"))
-        .agg(F.min("stored_offset").alias("position"))
-        .where(col("store").isNotNull())
-        .select("key", "position")
-        .distinct()
-    )
-    return replay.records.join(positions, ["key", "position"], "left_semi").dropDuplicates(
-        ["key", "position"]
-    )
+def _lowest(readings: Sequence[StoreReading], comparison: DataFrame) -> DataFrame:
+    """Return key, record: the replay up to each store's lowest record of each key, which all of its replicas contain."""
+    stored = [F.when(col("place").isin(read.replica_names), col("stored_offset")) for read in readings]
+    lowest = F.array(*(F.min_by("record", offset) for offset in stored))
+    by_key = comparison.groupBy("key").agg(F.array_distinct(F.array_compact(lowest)).alias("records"))
+    return by_key.select("key", F.explode("records").alias("record"))
 
 
 def _needed(rows: DataFrame, tag: VerifiedTag) -> DataFrame:
