@@ -96,11 +96,20 @@ def replay_fold(
 def keys_by_replica(target: Target, replicas: Sequence[StoreReplica], replay: Replay) -> DataFrame:
     """Return the keys that each replica must have: place (its name), key, partition, newest, required_offset, required_count.
 
-    One row for every key of the log that belongs to the replica; required_offset is null if all of its events are beyond
-    the cut.
+    One row for every key of the log that belongs to the replica, or with an event since the replica was verified; required_offset
+    is null if all of its events are beyond the cut.
     """
-    rows = [(r.name, replay.cuts.index(r.cut), r.key_partition) for r in replicas]
-    frame = F.broadcast(target.spark.createDataFrame(rows, "place string, cut int, key_partition int"))
+    rows = [
+        (
+            r.name,
+            replay.cuts.index(r.cut),
+            None if r.since is None else replay.cuts.index(r.since),
+            r.key_partition,
+        )
+        for r in replicas
+    ]
+    columns = "place string, cut int, since int, key_partition int"
+    frame = F.broadcast(target.spark.createDataFrame(rows, columns))
     everywhere = replay.keys.crossJoin(frame.where(col("key_partition").isNull()))
     found = everywhere
     if any(replica.key_partition is not None for replica in replicas):
@@ -109,7 +118,8 @@ def keys_by_replica(target: Target, replicas: Sequence[StoreReplica], replay: Re
         )
         partitioned = keyed.join(frame.where(col("key_partition").isNotNull()), "key_partition")
         found = everywhere.unionByName(partitioned.select(everywhere.columns))
-    return found.select(
+    is_changed = F.get("count", col("cut")) > F.get("count", col("since"))
+    return found.where(col("since").isNull() | is_changed).select(
         "place",
         "key",
         "partition",

@@ -162,11 +162,7 @@ def _check(
 
 def _read(target: Target, store: Store, sample: Sample, increment: Increment | None) -> StoreReading:
     started_s = time.monotonic()
-    if increment is None:
-        reading = store.read(sample)
-    else:
-        reading = store.read_keys(increment.changed, increment.changed_keys)
-        increment.require_continued(store.name, reading.replicas)
+    reading = store.read(sample) if increment is None else increment.read(store)
     count = target.frames.keep(reading.records).count()
     LOG.info("%s: read %s records in %.1f s", store.name, f"{count:,}", time.monotonic() - started_s)
     return StoreReading(store, reading)

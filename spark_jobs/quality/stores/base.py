@@ -24,6 +24,7 @@ class StoreReplica:
 
     cut: source partition -> offset; the records must contain every event below it.
     key_partition: the changelog partition whose keys the replica has; None: all keys.
+    since: in an incremental check, source partition -> offset; only keys with an event at or above it are compared.
     lag_s: upper bound of the age of the oldest event that the replica lacks; 0 if it lacks none.
     """
 
@@ -31,6 +32,7 @@ class StoreReplica:
     cut: Offsets
     key_partition: int | None = None
     lag_s: float = 0.0
+    since: Offsets | None = None
 
 
 @dataclass(frozen=True)

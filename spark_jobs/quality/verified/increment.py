@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from pyspark.sql import DataFrame
@@ -16,7 +16,7 @@ from spark_jobs.folding.fold_query import merge_columns, state_columns
 from spark_jobs.folding.key_partition import partition_of_key
 from spark_jobs.folding.replay import replayed_events
 from spark_jobs.quality.comparison import Replay, below, record_of
-from spark_jobs.quality.stores.base import StoreReplica, Target
+from spark_jobs.quality.stores.base import Reading, Store, StoreReplica, Target
 from spark_jobs.quality.verified.table import FullCheckNeededError, VerifiedRecords
 from spark_jobs.runtime.session import session_settings
 
@@ -91,13 +91,23 @@ class Increment:
         columns = ("key", "last", "count", "partition", "newest")
         return Replay(found.select(*columns), records, self._number, known)
 
-    def require_continued(self, store: StoreName, replicas: Sequence[StoreReplica]) -> None:
-        """Raise FullCheckNeededError if a store need not contain everything that it contained when it was verified."""
-        mark = self.marks[str(store)]
-        if not all(replica.cut.covers(mark.verified_up_to) for replica in replicas):
+    def read(self, store: Store) -> Reading:
+        """Read the keys of a store that have events since it was verified.
+
+        Raises FullCheckNeededError if the store need not contain everything that it contained then.
+        """
+        since = self.marks[str(store.name)].verified_up_to
+        changed, number = self.changed, self.changed_keys
+        if since != self.since:
+            later = self._events.where(~below(since)).select(col("model_key").alias("key")).distinct()
+            changed = self._target.frames.keep(later)
+            number = changed.count()
+        reading = store.read_keys(changed, number)
+        if not all(replica.cut.covers(since) for replica in reading.replicas):
             raise FullCheckNeededError(
-                f"the {store} was replaced by one that is complete up to lower offsets"
+                f"the {store.name} was replaced by one that is complete up to lower offsets"
             )
+        return replace(reading, replicas=tuple(replace(replica, since=since) for replica in reading.replicas))
 
     def key_numbers(
         self, store: StoreName, replicas: Sequence[StoreReplica]
