@@ -131,10 +131,11 @@ class Increment:
         before, until = self._counted.below(mark.verified_up_to), self._counted.below(cut)
         return {p: mark.keys.get(p, 0) + until.get(p, 0) - before.get(p, 0) for p in {*mark.keys, *until}}
 
-    @staticmethod
-    def _count(facts: DataFrame, cuts: Sequence[Offsets]) -> "_KeyCounts":
+    def _count(self, facts: DataFrame, cuts: Sequence[Offsets]) -> "_KeyCounts":
         counted = (
-            facts.withColumn("key_partition", partition_of_key(col("key").cast("binary"), len(cuts[0])))
+            facts.withColumn(
+                "key_partition", partition_of_key(col("key").cast("binary"), len(self._target.cut))
+            )
             .groupBy("key_partition")
             .agg(
                 F.count("*").alias("all"),
