@@ -162,19 +162,23 @@ def due_check(
 
 
 def nothing_is_new(settings: Settings, model: ReadModel) -> bool:
-    """Return whether lake and nodes are verified up to the log's end, in the version of the table that was read."""
+    """Return whether lake and nodes are verified up to the log's end, in the version of the table that was read; publishes that they are."""
     from deltalake import DeltaTable  # noqa: PLC0415 - not when DAGs are parsed
 
     verified = verified_file.read(settings.home, model.name)
-    if verified is None or any(str(store) not in verified.stores for store in BOTH):
+    if verified is None or verified.stores.keys() != {str(store) for store in BOTH}:
         return False
+    now_s = time.time()
     ends = source_ends(settings.kafka.bootstrap_servers, model.source_topic)
-    lake = verified.stores[str(StoreName.LAKE)]
-    return (
-        ends is not None
-        and all(verified.stores[str(store)].verified_up_to == ends for store in BOTH)
-        and lake.table_version == DeltaTable(table_path(settings.lake_root, model.name)).version()
-    )
+    table = DeltaTable(table_path(settings.lake_root, model.name))
+    if (
+        ends is None
+        or any(mark.verified_up_to != ends for mark in verified.stores.values())
+        or verified.stores[str(StoreName.LAKE)].table_version != table.version()
+    ):
+        return False
+    verified_file.confirm(settings.home, verified, now_s)
+    return True
 
 
 def kind_of(run_type: object) -> str:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from include.files import write_atomically
@@ -30,6 +30,12 @@ def write(home: Path, found: VerifiedStores) -> None:
         found = VerifiedStores(found.read_model, found.version, {**before.stores, **found.stores})
     path = verified_directory(home) / f"{found.read_model}.json"
     write_atomically(path, json.dumps(asdict(found), indent=1))
+
+
+def confirm(home: Path, found: VerifiedStores, cut_at_s: float) -> None:
+    """Publish that the log had no event after these stores' offsets at a time (Unix s)."""
+    stores = {name: replace(mark, cut_at_s=cut_at_s) for name, mark in found.stores.items()}
+    write(home, replace(found, stores=stores))
 
 
 def read(home: Path, read_model: str) -> VerifiedStores | None:

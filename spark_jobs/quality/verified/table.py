@@ -22,7 +22,7 @@ from include.lake.tables import KEY_COLUMN, verified_path
 from include.position import POSITION_COLUMNS, Offsets
 from include.quality.check import StoreName
 from include.quality.verified_tag import Digest, StoreMark, VerifiedTag, verified_by_all
-from spark_jobs.lake.lake_table import NEWEST_COMMITS, SECONDS_PER_HOUR
+from spark_jobs.lake.lake_table import NEWEST_COMMITS, SECONDS_PER_HOUR, remove_uncommitted
 from spark_jobs.quality.stores.base import Target
 from spark_jobs.quality.verified.basis import Basis
 
@@ -127,6 +127,8 @@ class VerifiedTable:
             LOG.warning("another check has written verified records at the same time: its records are kept")
 
     def _ensure(self) -> None:
+        if not DeltaTable.isDeltaTable(self._spark, self._path):
+            remove_uncommitted(self._spark, self._path)
         retention = f"interval {round(self._target.settings.lake.retention_h * SECONDS_PER_HOUR)} seconds"
         (
             DeltaTable.createIfNotExists(self._spark)

@@ -34,6 +34,14 @@ def test_stores_of_another_version_are_dropped(tmp_path: Path) -> None:
     ]
 
 
+def test_stores_without_new_events_are_verified_up_to_now(tmp_path: Path) -> None:
+    verified_file.write(tmp_path, VerifiedStores("balance", 1, {"lake": LAKE, "nodes": NODES}))
+    verified_file.confirm(tmp_path, VerifiedStores("balance", 1, {"lake": LAKE, "nodes": NODES}), 300.0)
+
+    stores = {"lake": replace(LAKE, cut_at_s=300.0), "nodes": replace(NODES, cut_at_s=300.0)}
+    assert verified_file.read(tmp_path, "balance") == VerifiedStores("balance", 1, stores)
+
+
 def test_an_unreadable_file_is_none(tmp_path: Path) -> None:
     verified_file.verified_directory(tmp_path).mkdir()
     (verified_file.verified_directory(tmp_path) / "balance.json").write_text("{")
