@@ -52,7 +52,7 @@ from spark_jobs.quality.verified.basis import Basis, basis_of
 from spark_jobs.quality.verified.increment import Increment
 from spark_jobs.quality.verified.keeping import keep_full, keep_increment
 from spark_jobs.quality.verified.table import FullCheckNeededError, VerifiedRecords, VerifiedTable
-from spark_jobs.runtime.session import SMALL_DATA, session_settings
+from spark_jobs.runtime.session import ONE_TASK, SMALL_DATA, session_settings
 
 LOG = logging.getLogger("foldlake.quality")
 POLL_S = 0.5
@@ -94,7 +94,8 @@ def _run(spark: SparkSession, settings: Settings, request: CheckRequest) -> Chec
         verified = _verified(target, request, basis)
         since = verified.since if verified else Offsets()
         is_small = since.events_until(target.cut) <= SMALL_LOG_EVENTS
-        with session_settings(spark, SMALL_DATA if is_small else {}):
+        small = SMALL_DATA | (ONE_TASK if verified else {})
+        with session_settings(spark, small if is_small else {}):
             return _check(target, request, check.stores, basis, verified, started_s, started_at)
     finally:
         check.close()
