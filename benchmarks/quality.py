@@ -1,8 +1,11 @@
-"""Duration and peak memory of a full quality check of lake and query nodes, and how both grow with the log."""
+"""Duration and peak memory of a quality check of lake and query nodes, how both grow with the log, and the cost of incremental checks."""
 
 import argparse
 import json
+import resource
 import time
+
+import psutil
 
 from benchmarks.rebuild import PeakMemory
 from benchmarks.support.deposits import BALANCE, Deposits
@@ -27,11 +30,20 @@ def main() -> None:
     parser.add_argument("--events", type=int, default=2_000_000, help="events in the log (2,000,000)")
     parser.add_argument("--keys", type=int, default=100_000, help="customers (100,000)")
     parser.add_argument(
-        "--times", type=int, default=10, help="size factor of the larger log; 1: skip it (10)"
+        "--times",
+        type=int,
+        default=10,
+        help="size factor of the larger log; 1: skip it; 0: only incremental checks (10)",
+    )
+    parser.add_argument(
+        "--increments",
+        type=int,
+        default=4,
+        help="incremental checks of 1 %% of the keys in the job server (4)",
     )
     parser.add_argument("--timeout", type=float, default=3600, help="timeout of each part in seconds (3600)")
     given = parser.parse_args()
-    for factor in sorted({1, given.times}):
+    for factor in sorted({1, given.times}) if given.times else ():
         with temporary_stack(("kafka", "registry", "query_nodes")) as settings:
             if factor == 1:
                 print_environment(settings)
@@ -40,8 +52,9 @@ def main() -> None:
             with stream_driver(settings):
                 wait_until_folded(settings, given.timeout)
                 assert run(settings, "promote_lake", ["--read-model", BALANCE.name]) == 0, "no lake table"
-                for mode in Mode:
+                for mode in (Mode.FULL, Mode.SAMPLE):
                     measure(settings, mode, given.events * factor)
+    measure_increments(given.events, given.keys, given.increments, given.timeout)
 
 
 def wait_until_folded(settings: Settings, timeout_s: float) -> None:
@@ -59,6 +72,62 @@ def wait_until_folded(settings: Settings, timeout_s: float) -> None:
         timeout_s,
         poll_s=POLL_S,
     )
+
+
+def measure_increments(events: int, keys: int, checks: int, timeout_s: float) -> None:
+    """Check all keys, then again and again 1 % of them after new events, in one job server; print time and processor time."""
+    if not checks:
+        return
+    stack = temporary_stack(("kafka", "registry", "query_nodes"), lake_keep_session_s=600.0)
+    with stack as settings:
+        deposits = Deposits(settings, keys)
+        deposits.append_many(settings, events, seed=1)
+        with stream_driver(settings):
+            wait_until_folded(settings, timeout_s)
+            assert run(settings, "promote_lake", ["--read-model", BALANCE.name]) == 0, "no lake table"
+            for number in range(checks + 1):
+                name = f"increment-{number}"
+                request = CheckRequest(BALANCE.name, STORES, Mode.INCREMENTAL, name)
+                began_s, used_s = time.monotonic(), processor_s(settings)
+                status = run(settings, "quality_check", command_line(request))
+                seconds = time.monotonic() - began_s
+                used = {kind: s - used_s[kind] for kind, s in processor_s(settings).items()}
+                result = json.loads(summary_path(settings.home, name).read_text(encoding="utf-8"))
+                assert status == 0, result["verdict"]
+                changed = keys // 100 if number else len(deposits.appended)
+                # Both nodes' records; the lake's also of earlier changes, if the stream has not committed their offsets yet.
+                of_lake = result["keys"] - 2 * changed
+                assert of_lake >= changed, f"{result['keys']} records"
+                assert of_lake % changed == 0, f"{result['keys']} records"
+                verified = result["verified"]["nodes"]
+                assert sum(verified["keys"].values()) == len(deposits.appended), (
+                    "keys were not counted exactly"
+                )
+                assert sum(verified["verified_up_to"].values()) == sum(deposits.appended.values())
+                assert result["request"]["mode"] == ("incremental" if number else "full"), result["because"]
+                print(
+                    f"quality   {result['request']['mode']:<12}{changed:>9,} of {keys:,} keys changed, {result['keys']:>9,} records compared: "
+                    f"{seconds:6.1f} s; {used['check']:6.1f} CPU s in the job, {used['servers']:5.1f} in all other processes",
+                    flush=True,
+                )
+                deposits.append_each(settings, range(number, keys, 100))
+                wait_until_folded(settings, timeout_s)
+                assert run(settings, "compaction", ["--read-model", BALANCE.name]) == 0, "not compacted"
+
+
+def processor_s(settings: Settings) -> dict[str, float]:
+    """Return the processor time of the home's processes up to now: of the job server, with its launchers, and of all others."""
+    launchers = resource.getrusage(resource.RUSAGE_CHILDREN)
+    used = {"check": launchers.ru_utime + launchers.ru_stime, "servers": 0.0}
+    for process in psutil.process_iter():
+        try:
+            if process.environ().get("FOLDLAKE_HOME") == str(settings.home):
+                times = process.cpu_times()
+                kind = "check" if "job_server" in " ".join(process.cmdline()) else "servers"
+                used[kind] += times.user + times.system
+        except (psutil.Error, OSError):
+            continue
+    return used
 
 
 def measure(settings: Settings, mode: Mode, events: int) -> None:

@@ -18,6 +18,12 @@ def run(
     sample: Annotated[
         bool, typer.Option("--sample/--full", help="Check a sample of the keys, or all keys.")
     ] = False,
+    mode: Annotated[
+        str,
+        typer.Option(
+            help="full; sample; or incremental: only keys with events since the last check that passed."
+        ),
+    ] = "",
     stores: Annotated[
         str, typer.Option(help="Stores to check: lake, nodes, changelog, staging; separated by commas.")
     ] = "lake,nodes",
@@ -39,6 +45,8 @@ def run(
 
       ./foldlake quality balance --sample --stores nodes
 
+      ./foldlake quality --mode incremental
+
       ./foldlake quality --now
 
       ./foldlake quality --list
@@ -54,8 +62,8 @@ def run(
         _list(console, settings)
         return
     declared(read_model, settings.read_models_dir)
-    mode = Mode.SAMPLE if sample else Mode.FULL
-    request = CheckRequest(read_model, _stores(stores), mode, "", version or None)
+    chosen = _mode(mode) if mode else Mode.SAMPLE if sample else Mode.FULL
+    request = CheckRequest(read_model, _stores(stores), chosen, "", version or None)
     name = _now(settings, request) if now else _by_airflow(console, settings, request)
     raise typer.Exit(_show(console, settings, name))
 
@@ -68,6 +76,16 @@ def _stores(text: str) -> "tuple[Any, ...]":
         return tuple(StoreName(name.strip()) for name in text.split(","))
     except ValueError as error:
         raise SettingsError(f"--stores: {error}; allowed: {', '.join(StoreName)}.") from error
+
+
+def _mode(text: str) -> "Any":  # noqa: ANN401 - importing the type takes time
+    from include.errors import SettingsError
+    from include.quality.check import Mode
+
+    try:
+        return Mode(text)
+    except ValueError as error:
+        raise SettingsError(f"--mode: {error}; allowed: {', '.join(Mode)}.") from error
 
 
 def _now(settings: "Settings", request: "CheckRequest") -> str:

@@ -23,7 +23,7 @@ HOURS_PER_DAY = 24
 def run(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document, for programs.")] = False,
 ) -> None:
-    """Show every process of the stack, the stream's lag, and since when and why the stream driver fails.
+    """Show every process of the stack, the stream's lag, how far the stores are verified, and since when and why the stream driver fails.
 
     Memory is the resident memory of a process and all its descendants. A query's error is truncated to the terminal's
     width; --json contains the whole text.
@@ -39,6 +39,7 @@ def run(
 
     from rich.console import Console
 
+    from cli.display.verified_display import verified_table
     from include.settings import Settings
     from include.stream import driver_launch, launch_series
     from stack.process_status import process_statuses
@@ -47,6 +48,7 @@ def run(
     processes = process_statuses(settings)
     stream = _stream(settings, processes)
     failed_launches = launch_series.read(settings.home)
+    verified = _verified(settings, processes)
     launch = driver_launch.read_report(settings.home)
     stream["standby_pid"] = (launch.standby_pid or None) if launch else None
     if as_json:
@@ -54,6 +56,7 @@ def run(
             "home": str(settings.home),
             "processes": [asdict(p) for p in processes],
             "stream": stream,
+            "verified": verified,
             "failed_launches": None if failed_launches is None else asdict(failed_launches),
         }
         print(json.dumps(document, indent=2, default=str))
@@ -61,6 +64,8 @@ def run(
         console = Console()
         console.print(_process_table(processes))
         console.print(stream_table(stream))
+        if verified:
+            console.print(verified_table(verified, duration))
         if failed_launches is not None:
             console.print(launch_table(failed_launches, datetime.now(UTC)))
     if any(process.state != "ready" for process in processes):
@@ -77,6 +82,23 @@ def _stream(settings: "Settings", processes: list["ProcessStatus"]) -> dict[str,
         return asdict(read_stream_status(settings))
     except FoldlakeError as error:
         return {"state": "unknown", "reason": str(error)}
+
+
+def _verified(settings: "Settings", processes: list["ProcessStatus"]) -> list[dict[str, Any]]:
+    """Return how far quality checks have verified each store; without Kafka, the number of events is unknown."""
+    import time
+
+    from include.declarations.read_model import load_read_models
+    from include.quality.verified_status import verified_statuses
+
+    has_kafka = not any(process.name == "kafka" and process.pid is None for process in processes)
+    models = load_read_models(settings.read_models_dir).values()
+    found = [
+        status
+        for model in models
+        for status in verified_statuses(settings, model, time.time(), has_kafka=has_kafka)
+    ]
+    return [asdict(status) for status in found]
 
 
 def _process_table(processes: list["ProcessStatus"]) -> "Table":

@@ -19,8 +19,9 @@ standbys. It also finds missing keys, surplus keys, and records that lag behind.
 
 It runs
 
-* **after each compaction, promotion and rollback**, on a sample of the keys (a different one each time); it counts all of them.
-  After a compaction it is skipped within nine times the duration of the last check;
+* **after each compaction, promotion and rollback**, on the keys with events since the last check that passed (incremental), or, if
+  the read model declares no merge, on a sample of the keys (a different one each time); it counts all of them. After a compaction
+  it is skipped if nothing is new, and within nine times the duration of the last check after a compaction;
 * **every day at 03:00 UTC**, on all keys;
 * **manually**: press **Trigger** and choose what to check.
 
@@ -40,9 +41,10 @@ FORM = {
     ),
     "mode": Param(
         "full",
-        enum=["full", "sample"],
+        enum=["full", "incremental", "sample"],
         title="Mode",
-        description="full: every key. sample: about FOLDLAKE_QUALITY_SAMPLE_KEYS keys, and the total number of keys.",
+        description="full: every key. incremental: keys with events since the last check that passed, and the number of all keys. "
+        "sample: about FOLDLAKE_QUALITY_SAMPLE_KEYS keys, and the number of all keys.",
     ),
     "stores": Param(
         ["lake", "nodes"],

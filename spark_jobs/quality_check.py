@@ -12,8 +12,9 @@ from dataclasses import replace
 from pyspark.sql import SparkSession
 
 from include.parent_death import die_with_parent
-from include.quality import alerts, report
+from include.quality import alerts, report, verified_file
 from include.quality.check import CheckRequest, CheckResult, Mode, StoreName, UncheckableError
+from include.quality.verified_file import VerifiedStores
 from include.settings import Settings
 from spark_jobs.quality import results
 from spark_jobs.quality.run import run_check
@@ -74,9 +75,9 @@ def parse(arguments: list[str]) -> CheckRequest:
 
 
 def check(spark: SparkSession, settings: Settings, request: CheckRequest) -> CheckResult:
-    """Run the check, write the page and the results, alert on a failure, and write the verdict last. Returns the result.
+    """Run the check, write how far it has verified, the page and the results, alert on a failure, and write the verdict last.
 
-    May be killed and repeated at any point: without a verdict everything is repeated, and the results replace those of the
+    Returns the result. May be killed and repeated at any point: without a verdict everything is repeated, and the results replace those of the
     run's earlier attempt. Raises UncheckableError after writing it as the verdict; another FoldlakeError when the check
     cannot complete.
     """
@@ -92,6 +93,9 @@ def check(spark: SparkSession, settings: Settings, request: CheckRequest) -> Che
         report=str(report.report_path(settings.home, request.run_id)),
         report_url=report.report_url(settings.reports_base_url, request.run_id),
     )
+    if result.verified:
+        stores = VerifiedStores(request.read_model, result.version, result.verified)
+        verified_file.write(settings.home, stores)
     report.write_page(settings.home, result)
     try:
         results.record(

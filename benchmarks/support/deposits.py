@@ -4,7 +4,7 @@ import io
 import random
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from decimal import Decimal
 
@@ -70,6 +70,15 @@ class Deposits:
         assert producer.flush(60) == 0
         self.appended.update(chosen)
         return time.monotonic() - started_s
+
+    def append_each(self, settings: Settings, numbers: Iterable[int]) -> None:
+        """Append one deposit of each of these customers."""
+        producer = low_latency_producer(settings.kafka.bootstrap_servers)
+        for number in numbers:
+            producer.produce(BALANCE.source_topic, key=self.keys[number], value=self.values[number])
+            producer.poll(0)
+            self.appended[number] += 1
+        assert producer.flush(60) == 0
 
     def expected(self) -> dict[str, tuple[int, Decimal]]:
         """Return customer -> (number of deposits, balance) of all appended deposits."""

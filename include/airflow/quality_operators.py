@@ -11,13 +11,16 @@ from airflow.sdk import BaseOperatorLink
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from include.airflow.names import COMPACTION_DAG, lake_asset
+from include.declarations.read_model import ReadModel, read_model
 from include.lake.tables import table_path
+from include.quality import verified_file
 from include.quality.check import CheckRequest, Mode, StoreName
 from include.quality.check_throttle import pause_left_s
 from include.quality.job_arguments import arguments
 from include.quality.report import remove, report_url
 from include.quality.run_ids import check_id
 from include.quality.verdict import Outcome, Verdict, verdict_of
+from include.quality.verified_status import source_ends
 from include.settings import Settings
 
 BOTH = (StoreName.LAKE, StoreName.NODES)
@@ -36,7 +39,7 @@ class ReportLink(BaseOperatorLink):
 
 
 class CheckStores(SparkSubmitOperator):
-    """Runs spark_jobs/quality_check.py for one read model: as the form specifies, on a sample after a compaction, on all keys daily.
+    """Runs spark_jobs/quality_check.py for one read model: as the form specifies, incrementally or on a sample after a compaction, on all keys daily.
 
     A failed check fails the task without retry. A check that could not run is retried; one that can never run is skipped.
     """
@@ -55,17 +58,22 @@ class CheckStores(SparkSubmitOperator):
         """Run the check that is due for this run."""
         run = context["dag_run"]
         run_type = kind_of(run.run_type)
-        due = due_check(self.read_model, run_type, context["params"], _assets(context))
+        settings = Settings()
+        model = read_model(self.read_model, settings.read_models_dir)
+        due = due_check(model, run_type, context["params"], _assets(context))
         if due is None:
             raise AirflowSkipException(f"This run is not for {self.read_model}.")
         mode, stores = due
-        settings = Settings()
         if run_type != MANUAL and not has_lake(settings.lake_root, self.read_model):
             raise AirflowSkipException(
                 f"{self.read_model} has no table in the lake yet: the first check follows the compaction that creates it."
             )
         if run_type == ASSET_TRIGGERED and _only_compacted(context):
-            left_s = pause_left_s(settings.home, self.read_model, time.time())
+            if mode is Mode.INCREMENTAL and nothing_is_new(settings, model):
+                raise AirflowSkipException(
+                    f"{self.read_model} has no event since its last check, and its table is unchanged: nothing to verify."
+                )
+            left_s = pause_left_s(settings.home, self.read_model, time.time(), mode)
             if left_s:
                 raise AirflowSkipException(
                     f"The last check of {self.read_model} took long: the next check after a compaction runs in {left_s:.0f} s at the earliest."
@@ -140,16 +148,37 @@ def run_check_job(home: Path, reports_base_url: str, name: str, job: Callable[[]
 
 
 def due_check(
-    read_model: str, run_type: str, params: Mapping[str, Any], assets: Sequence[str]
+    model: ReadModel, run_type: str, params: Mapping[str, Any], assets: Sequence[str]
 ) -> tuple[Mode, tuple[StoreName, ...]] | None:
     """Return the mode and the stores with which a run checks a read model; None when the run does not check it."""
     if run_type == ASSET_TRIGGERED:
-        return (Mode.SAMPLE, BOTH) if lake_asset(read_model) in assets else None
+        mode = Mode.INCREMENTAL if model.newest_fold_revision in model.merges else Mode.SAMPLE
+        return (mode, BOTH) if lake_asset(model.name) in assets else None
     if run_type == MANUAL:
-        if params["read_model"] != read_model:
+        if params["read_model"] != model.name:
             return None
         return Mode(params["mode"]), tuple(StoreName(store) for store in params["stores"])
     return Mode.FULL, BOTH
+
+
+def nothing_is_new(settings: Settings, model: ReadModel) -> bool:
+    """Return whether lake and nodes are verified up to the log's end, in the version of the table that was read; publishes that they are."""
+    from deltalake import DeltaTable  # noqa: PLC0415 - not when DAGs are parsed
+
+    verified = verified_file.read(settings.home, model.name)
+    if verified is None or verified.stores.keys() != {str(store) for store in BOTH}:
+        return False
+    now_s = time.time()
+    ends = source_ends(settings.kafka.bootstrap_servers, model.source_topic)
+    table = DeltaTable(table_path(settings.lake_root, model.name))
+    if (
+        ends is None
+        or any(mark.verified_up_to != ends for mark in verified.stores.values())
+        or verified.stores[str(StoreName.LAKE)].table_version != table.version()
+    ):
+        return False
+    verified_file.confirm(settings.home, verified, now_s)
+    return True
 
 
 def kind_of(run_type: object) -> str:

@@ -58,6 +58,9 @@ class ReadModel:
     folds: revision -> fold. A fold builds one aggregate column for each state field that its revision has. Keep an
         old revision until every version built with it is retired. A new version uses the highest revision.
     key_doc: what the key is, for readers of the tables.
+    merges: revision -> merge, for incremental checks (docs/quality.md). A merge builds one aggregate column for each state field from
+        several records of one key, each the fold of a part of its events: the result is the fold of all of them. Its columns are
+        those of a state record; a fold of no value may have left a field null. A revision without a merge is checked as a whole.
     topic: how the source topic is created, where it differs from the settings.
     schemas_directory: the folder of additional read models, which is also searched for event schemas; set on loading.
 
@@ -72,6 +75,7 @@ class ReadModel:
     state: tuple[StateField, ...]
     folds: "Mapping[int, Callable[[], Mapping[str, Column]]]"
     key_doc: str = "Key of the read model."
+    merges: "Mapping[int, Callable[[], Mapping[str, Column]]]" = field(default_factory=dict)
     topic: TopicOptions = field(default_factory=TopicOptions)
     schemas_directory: Path | None = field(default=None, repr=False, compare=False)
 
@@ -83,6 +87,12 @@ class ReadModel:
             raise ReadModelError(message)
         if not self.folds or min(self.folds) < 1:
             message = f"Read model {self.name} has no fold: give `folds={{1: fold}}`."
+            raise ReadModelError(message)
+        unknown = sorted(self.merges.keys() - self.folds.keys())
+        if unknown:
+            message = (
+                f"Read model {self.name} has a merge of revision {unknown[0]}, but no such fold: remove it."
+            )
             raise ReadModelError(message)
         reserved = {field.name for field in POSITION_FIELDS} & {field.name for field in self.state}
         if reserved:

@@ -24,6 +24,11 @@ def staging_path(lake_root: str, model: str, version: int) -> str:
     return f"{lake_root}/_staging/{model}/v{version}"
 
 
+def verified_path(lake_root: str, model: str, version: int) -> str:
+    """Return the table of a version's verified records, from which incremental quality checks go on."""
+    return f"{lake_root}/_verified/{model}/v{version}"
+
+
 def quality_path(lake_root: str) -> str:
     """Return the table of the quality checks' results."""
     return f"{lake_root}/_quality"

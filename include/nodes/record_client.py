@@ -11,6 +11,7 @@ from confluent_kafka import KafkaException
 
 from include.errors import FoldlakeError, KafkaUnavailableError
 from include.kafka.topics import admin_client
+from include.nodes.kept_connections import KeptConnections
 from include.nodes.key_sample import KeySample
 from include.nodes.node_url import PeerRule
 from include.nodes.partition_report import PARTITIONS_PATH, PartitionReport
@@ -81,9 +82,13 @@ class NodeClient:
             timeout=REQUEST_TIMEOUT_S, trust_env=False, headers={HOP_HEADER: HOP_ANY}, follow_redirects=True
         )
 
+        # For lookups, of which there can be thousands.
+        self._kept = KeptConnections({HOP_HEADER: HOP_ANY}, REQUEST_TIMEOUT_S)
+
     def close(self) -> None:
         """Close the connections."""
         self._http.close()
+        self._kept.close()
 
     def replicas(self, wait_s: float) -> Replicas:
         """Return the replicas that serve the version.
@@ -135,6 +140,11 @@ class NodeClient:
         deadline_s: when to give up, on the clock of time.monotonic().
         """
         path = f"{self._records}/{quote(key, safe='')}"
+        answer = self._kept.get(replica.url, f"{path}?version={self._version}")
+        if answer is not None and answer.status == HTTPStatus.OK:
+            return answer.text
+        if answer is not None and answer.headers.get(REASON_HEADER) == UNKNOWN_KEY:
+            return None
         response = self._get(replica, path, {"version": self._version}, deadline_s)
         return None if response.status_code == HTTPStatus.NOT_FOUND else response.text
 

@@ -3,11 +3,13 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
 from include.declarations.key_rule import REKEY_REMEDY
 from include.errors import FoldlakeError
+from include.quality.verified_tag import StoreMark
 
 # At most this many failing keys are listed; all are counted.
 LISTED_KEYS = 1_000
@@ -53,10 +55,11 @@ class StoreName(StrEnum):
 
 
 class Mode(StrEnum):
-    """Whether every key is checked, or a sample."""
+    """Which keys are checked: every key, a sample, or those with events since they were verified."""
 
     FULL = "full"
     SAMPLE = "sample"
+    INCREMENTAL = "incremental"
 
 
 @dataclass(frozen=True)
@@ -115,6 +118,8 @@ class CheckResult:
     started_at: ISO 8601. report: path of the HTML page; report_url: where a query node serves it.
     events: number replayed. keys: number compared, over all replicas. findings: further information for the operator.
     places: the replicas of each store, as text.
+    because: why all keys were checked although an incremental check was requested; empty if not. `request` has the mode that ran.
+    verified: store -> how far it is verified now; empty unless the check passed and kept verified records.
     """
 
     request: CheckRequest
@@ -131,6 +136,8 @@ class CheckResult:
     report: str = ""
     report_url: str = ""
     places: tuple[str, ...] = field(default_factory=tuple)
+    because: str = ""
+    verified: Mapping[str, StoreMark] = field(default_factory=dict)
 
     @property
     def passed(self) -> bool:
@@ -141,10 +148,25 @@ class CheckResult:
     def verdict(self) -> str:
         """The outcome in one line."""
         what = f"{self.request.read_model} v{self.version}, {', '.join(self.request.stores)}"
+        if self.request.mode is Mode.INCREMENTAL:
+            what += ", incremental"
+        elif self.because:
+            what += f", all keys, because {self.because}"
         if self.passed:
-            return f"quality check passed: {what}: {self.keys:,} keys, {self.events:,} events replayed"
+            verified = "".join(f"; {line}" for line in self.verified_lines)
+            return (
+                f"quality check passed: {what}: {self.keys:,} keys, {self.events:,} events replayed{verified}"
+            )
         failed = [f"{e.store}: {e.expectation} ({e.failed:,})" for e in self.expectations if not e.passed]
         return f"quality check FAILED: {what}: {'; '.join([*self.findings, *failed])}"
+
+    @property
+    def verified_lines(self) -> list[str]:
+        """How far each store is verified, a line each."""
+        return [
+            f"{store} verified up to the events of {_time(mark.cut_at_s)}, last in full at {_time(mark.full_at_s)}"
+            for store, mark in self.verified.items()
+        ]
 
     def to_json(self) -> str:
         """Return the result as JSON, for programs."""
@@ -155,3 +177,7 @@ class CheckResult:
         """Parse the output of `to_json` as plain data."""
         fields: dict[str, Any] = json.loads(text)
         return fields
+
+
+def _time(unix_s: float) -> str:
+    return datetime.fromtimestamp(unix_s, UTC).isoformat(timespec="seconds")

@@ -1,4 +1,4 @@
-"""Finds and removes a version's leftovers: topic, checkpoints, staging. May be killed and repeated at any point.
+"""Finds and removes a version's leftovers: topic, checkpoints, staging, verified records. May be killed and repeated at any point.
 
 The query nodes remove their own stores once they read in the registry that it is retired or abandoned. The schemas of its state
 records stay in the schema registry: other versions may share a schema's id, and ids are never reused.
@@ -19,7 +19,7 @@ from include.kafka.topics import (
     changelog_topic,
     partition_count,
 )
-from include.lake.tables import staging_path
+from include.lake.tables import staging_path, verified_path
 from include.settings import Settings
 from include.stream.checkpoints import checkpoint_path, compaction_checkpoint, fold_rule_path, log_note_path
 from include.versions.version_lock import version_lock
@@ -69,6 +69,7 @@ def _locations(checkpoints: str, lake_root: str, read_model: str, number: int) -
         *_with_checksum(log_note_path(checkpoint)),
         compaction_checkpoint(checkpoints, read_model, number),
         staging_path(lake_root, read_model, number),
+        verified_path(lake_root, read_model, number),
     ]
 
 

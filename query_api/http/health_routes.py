@@ -8,6 +8,7 @@ from flask import Blueprint, Response, request
 from include.errors import KafkaUnavailableError
 from include.nodes.partition_report import PARTITIONS_PATH, PartitionReport
 from include.nodes.peers import HOP_ANY, HOP_HEADER, PeerDownError
+from include.quality.verified_file import read_all
 from include.settings import Settings
 from include.stream.status import read_stream_status
 from query_api.http.json_text import dumps
@@ -56,7 +57,7 @@ def health_blueprint(settings: Settings, lookups: Lookups) -> Blueprint:
 
     @blueprint.get("/metrics")
     def metrics() -> Response:
-        text = exposition(lookups.local.state(), local_reports(lookups.local))
+        text = exposition(lookups.local.state(), local_reports(lookups.local), read_all(settings.home))
         return Response(text, content_type=PROMETHEUS_TYPE)
 
     @blueprint.get("/metrics/stream")

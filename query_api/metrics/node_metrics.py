@@ -10,7 +10,9 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from include.nodes.partition_report import PartitionReport
+from include.quality.verified_file import VerifiedStores
 from query_api.cluster.node_state import NodeState
+from query_api.metrics.verified_metrics import VerifiedCollector
 
 LOOKUPS = Counter(
     "foldlake_lookups", "Lookups by outcome, answered locally or by a peer.", ["outcome", "served_by"]
@@ -96,9 +98,12 @@ def _ages(state: NodeState) -> Iterable[Metric]:
     yield from (age, still, writable)
 
 
-def exposition(state: NodeState | None, reports: Iterable[PartitionReport]) -> bytes:
-    """Return all metrics of the node in Prometheus' text format."""
+def exposition(
+    state: NodeState | None, reports: Iterable[PartitionReport], verified: Iterable[VerifiedStores]
+) -> bytes:
+    """Return all metrics of the node in Prometheus' text format, with those of what quality checks have verified."""
     registry = CollectorRegistry()
     multiprocess.MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
     registry.register(_NodeCollector(state, reports))
+    registry.register(VerifiedCollector(verified))
     return generate_latest(registry)

@@ -1,5 +1,6 @@
 """The fingerprint of a version's fold, stored beside its checkpoint so that an edited fold never continues from its state."""
 
+import hashlib
 import json
 import re
 
@@ -27,6 +28,13 @@ def fingerprint(model: ReadModel, revision: int) -> str:
         "state": {name: [_printed(column), types.get(name)] for name, column in sorted(state.items())},
     }
     return json.dumps(rule, sort_keys=True)
+
+
+def merge_fingerprint(model: ReadModel, revision: int) -> str:
+    """Return a fingerprint of key, fold and merge: records merged by the same ones can be merged further."""
+    merge = {name: _printed(column) for name, column in sorted(model.merges[revision]().items())}
+    rule = f"{fingerprint(model, revision)} {json.dumps(merge, sort_keys=True)}"
+    return hashlib.sha256(rule.encode()).hexdigest()
 
 
 def _printed(column: Column) -> str:

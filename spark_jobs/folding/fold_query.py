@@ -76,6 +76,27 @@ def _position_column(field: PositionField) -> Column:
     return aggregate.alias(field.name)
 
 
+def merge_columns(model: ReadModel, revision: int) -> list[Column]:
+    """Return the aggregates that merge state records of one key, each of a part of its events: the state's fields, then the position's.
+
+    Raises ReadModelError when the merge returns other fields than the module declares.
+    """
+    state = model.merges[revision]()
+    declared = [field.name for field in model.state_fields(revision)]
+    if sorted(state) != sorted(declared):
+        message = f"Merge {revision} of {model.name} returns {sorted(state)}, but the state declares {sorted(declared)}."
+        raise ReadModelError(message)
+    return [
+        *(state[name].alias(name) for name in declared),
+        *map(_merged_position_column, POSITION_RECORD_FIELDS),
+    ]
+
+
+def _merged_position_column(field: PositionField) -> Column:
+    aggregate = F.sum(field.name) if field.maximum_of is None else F.max(field.name)
+    return aggregate.alias(field.name)
+
+
 def changelog_records(model: ReadModel, revision: int, states: DataFrame, state_schema_id: int) -> DataFrame:
     """Return states as Kafka records: key in UTF-8, value as an Avro state record in Confluent's wire format."""
     return states.select(

@@ -115,7 +115,7 @@ class LakeTable:
         Raises LakeTableError when the type of a column differs from that of the model's field.
         """
         if not DeltaTable.isDeltaTable(self.spark, self.path):
-            self._remove_uncommitted()
+            remove_uncommitted(self.spark, self.path)
             self._create()
             return
         existing = self.spark.read.format("delta").load(self.path).schema
@@ -174,25 +174,6 @@ class LakeTable:
                 .execute()
             )
 
-    def _remove_uncommitted(self) -> None:
-        """Remove the log of a table whose creation was killed before the first commit.
-
-        Delta treats such a folder neither as a table nor as empty, so it can neither read nor create the table. A log with
-        any visible file is kept.
-        """
-        jvm: Any = self.spark._jvm  # noqa: SLF001 - the only way to Hadoop's file systems
-        log = jvm.org.apache.hadoop.fs.Path(f"{self.path}/_delta_log")
-        files = log.getFileSystem(self.spark._jsparkSession.sessionState().newHadoopConf())  # noqa: SLF001 - as above
-        if not files.exists(log):
-            return
-        if any(f.isFile() and not f.getPath().getName().startswith(".") for f in files.listStatus(log)):
-            return
-        LOG.warning(
-            "removed the log of %s, which had no commit: a job was killed while it created the table",
-            self.path,
-        )
-        files.delete(log, True)  # noqa: FBT003 - a Java method; recursive
-
     def _create(self) -> None:
         builder = (
             DeltaTable.createIfNotExists(self.spark)
@@ -233,6 +214,25 @@ class LakeTable:
 
     def _alter(self, change: str) -> None:
         self.spark.sql(f"ALTER TABLE delta.`{self.path}` {change}")
+
+
+def remove_uncommitted(spark: SparkSession, path: str) -> None:
+    """Remove the log of a table whose creation was killed before the first commit.
+
+    Delta treats such a folder neither as a table nor as empty, so it can neither read nor create the table. A log with
+    any visible file is kept.
+    """
+    jvm: Any = spark._jvm  # noqa: SLF001 - the only way to Hadoop's file systems
+    log = jvm.org.apache.hadoop.fs.Path(f"{path}/_delta_log")
+    files = log.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())  # noqa: SLF001 - as above
+    if not files.exists(log):
+        return
+    if any(f.isFile() and not f.getPath().getName().startswith(".") for f in files.listStatus(log)):
+        return
+    LOG.warning(
+        "removed the log of %s, which had no commit: a job was killed while it created the table", path
+    )
+    files.delete(log, True)  # noqa: FBT003 - a Java method; recursive
 
 
 def newest_commit(spark: SparkSession, path: str) -> TaggedCommit | None:

@@ -1,5 +1,7 @@
 """The target of a check: the version, its fold, and the cut, which is the end offsets of the source when the check starts."""
 
+import time
+
 from pyspark.sql import SparkSession
 
 from include.declarations.read_model import read_model
@@ -23,6 +25,8 @@ def target_of(spark: SparkSession, settings: Settings, request: CheckRequest) ->
     model = read_model(request.read_model, settings.read_models_dir)
     version = _version(settings.kafka.bootstrap_servers, request)
     record = record_type(spark, model, version.fold_revision)
+    # Before the cut: an event below it may be newer than this.
+    cut_at_s = time.time()
     return Target(
         spark,
         settings,
@@ -32,6 +36,7 @@ def target_of(spark: SparkSession, settings: Settings, request: CheckRequest) ->
         version.is_active,
         state_type(record),
         position_types(record),
+        cut_at_s,
     )
 
 

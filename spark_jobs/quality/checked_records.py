@@ -8,20 +8,7 @@ from pyspark.sql import DataFrame
 from include.quality.check import CheckRequest
 from spark_jobs.quality.comparison import Replay
 from spark_jobs.quality.key_sampling import Sampling
-from spark_jobs.quality.stores.base import Reading, Store, Target
-
-
-@dataclass(frozen=True)
-class StoreReading:
-    """A store and its reading; the records are cached, so that every evaluation sees the same ones."""
-
-    store: Store
-    reading: Reading
-
-    @property
-    def replica_names(self) -> list[str]:
-        """The names of the store's replicas."""
-        return [replica.name for replica in self.reading.replicas]
+from spark_jobs.quality.stores.base import StoreReading, Target
 
 
 @dataclass(frozen=True)

@@ -33,11 +33,13 @@ class Replay:
         the cut, null if there is none, and the number of such events), `partition` of its events, `newest` (its state
         record as of the highest requested position, or of all its events if none was requested).
     records: `key`, `position`, `record`: the fold of the key's events at or below the position.
+    cuts: those of `last` and `count`.
     """
 
     keys: DataFrame
     records: DataFrame
     events: int
+    cuts: tuple[Offsets, ...]
 
 
 def replay_fold(
@@ -68,8 +70,8 @@ def replay_fold(
         is_first = col("nth").isNull() | (col("nth") == 0)
         grouped = each.groupBy(col("model_key").alias("key"), "position").agg(
             *state_columns(model, target.version.fold_revision),
-            F.array(*(F.max(F.when(_below(cut), col("offset"))) for cut in cuts)).alias("last"),
-            F.array(*(F.count_if(is_first & _below(cut)) for cut in cuts)).alias("count"),
+            F.array(*(F.max(F.when(below(cut), col("offset"))) for cut in cuts)).alias("last"),
+            F.array(*(F.count_if(is_first & below(cut)) for cut in cuts)).alias("count"),
             F.count_if(is_first).alias("events"),
             F.min("partition").alias(LOWEST_PARTITION),
             F.bool_and(F.decode("key", "UTF-8") == col("model_key")).alias("is_source_key"),
@@ -78,8 +80,7 @@ def replay_fold(
         total = grouped.agg(F.sum("events").alias("events"), F.bool_or(_is_mixed()).alias("mixed")).first()
         if total is not None and total.mixed:
             raise _uncheckable(target, grouped, events)
-    record = F.struct(_state(target).alias("state"), *_position(target)).alias("record")
-    groups = grouped.select("key", "position", "last", "count", record)
+    groups = grouped.select("key", "position", "last", "count", record_of(target).alias("record"))
     by_cut = range(len(cuts))
     keys = groups.groupBy("key").agg(
         F.array(*(F.max(F.get("last", lit(i))) for i in by_cut)).alias("last"),
@@ -88,18 +89,27 @@ def replay_fold(
         F.max_by("record", F.coalesce(col("position"), lit(-1))).alias("newest"),
     )
     records = groups.where(col("position").isNotNull())
-    return Replay(keys, records.select("key", "position", "record"), int((total and total.events) or 0))
+    number = int((total and total.events) or 0)
+    return Replay(keys, records.select("key", "position", "record"), number, tuple(cuts))
 
 
 def keys_by_replica(target: Target, replicas: Sequence[StoreReplica], replay: Replay) -> DataFrame:
     """Return the keys that each replica must have: place (its name), key, partition, newest, required_offset, required_count.
 
-    One row for every key of the log that belongs to the replica; required_offset is null if all of its events are beyond
-    the cut.
+    One row for every key of the log that belongs to the replica, or with an event since the replica was verified; required_offset
+    is null if all of its events are beyond the cut.
     """
-    cuts = distinct_cuts(replicas)
-    rows = [(r.name, cuts.index(r.cut), r.key_partition) for r in replicas]
-    frame = F.broadcast(target.spark.createDataFrame(rows, "place string, cut int, key_partition int"))
+    rows = [
+        (
+            r.name,
+            replay.cuts.index(r.cut),
+            None if r.since is None else replay.cuts.index(r.since),
+            r.key_partition,
+        )
+        for r in replicas
+    ]
+    columns = "place string, cut int, since int, key_partition int"
+    frame = F.broadcast(target.spark.createDataFrame(rows, columns))
     everywhere = replay.keys.crossJoin(frame.where(col("key_partition").isNull()))
     found = everywhere
     if any(replica.key_partition is not None for replica in replicas):
@@ -108,7 +118,8 @@ def keys_by_replica(target: Target, replicas: Sequence[StoreReplica], replay: Re
         )
         partitioned = keyed.join(frame.where(col("key_partition").isNotNull()), "key_partition")
         found = everywhere.unionByName(partitioned.select(everywhere.columns))
-    return found.select(
+    is_changed = F.get("count", col("cut")) > F.get("count", col("since"))
+    return found.where(col("since").isNull() | is_changed).select(
         "place",
         "key",
         "partition",
@@ -125,7 +136,7 @@ def compare(
 
     Columns: place (the replica's name), key, partition, stored and replayed (structs of text by field; null if there is no
     such record), stored_offset, stored_count, required_offset and required_count (of the key's events below the replica's
-    cut; null if there are none), copy (1 for a key's first record, 2 and so on for further ones in the same replica).
+    cut; null if there are none), record (the replayed one, typed), copy (1 for a key's first record, 2 and so on for further ones in the same replica).
     """
     required = sample.of(keys_by_replica(target, replicas, replay))
     known = required.where(col("required_offset").isNotNull())
@@ -148,6 +159,7 @@ def compare(
         F.coalesce("partition", col("stored.source_partition")).alias("partition"),
         _texts(target, col("stored")).alias(STORED),
         _texts(target, replayed).alias(REPLAYED),
+        replayed.alias("record"),
         "stored_offset",
         "required_offset",
         "required_count",
@@ -198,20 +210,19 @@ def _uncheckable(target: Target, grouped: DataFrame, events: DataFrame) -> Unche
     )
 
 
-def _below(cut: Offsets) -> Column:
+def below(cut: Offsets, partition: str = "partition", offset: str = "offset") -> Column:
+    """Return whether the event, or the record, at these columns is below the cut."""
     inside = lit(False)  # noqa: FBT003 - a literal column
-    for partition, offset in cut.items():
-        inside = inside | ((col("partition") == partition) & (col("offset") < offset))
+    for number, end in cut.items():
+        inside = inside | ((col(partition) == number) & (col(offset) < end))
     return inside
 
 
-def _state(target: Target) -> Column:
-    fields = (col(f.name).cast(f.dataType).alias(f.name) for f in target.state_type)
-    return F.struct(*fields)
-
-
-def _position(target: Target) -> list[Column]:
-    return [col(name).cast(target.position_type[name]).alias(name) for name in POSITION_COLUMNS]
+def record_of(target: Target) -> Column:
+    """Return the record of a folded or merged row, with the types of a state record: state, then the position."""
+    state = F.struct(*(col(f.name).cast(f.dataType).alias(f.name) for f in target.state_type))
+    position = (col(name).cast(target.position_type[name]).alias(name) for name in POSITION_COLUMNS)
+    return F.struct(state.alias("state"), *position)
 
 
 def compared_fields(target: Target) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Samples keys, and counts all keys: a key lost outside of the sample shows in the count."""
+"""Samples keys, and counts all keys: a key lost outside of those that are compared shows in the count."""
 
 import time
 import zlib
@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from math import ceil
 
 import pandas as pd
-from pyspark.sql.functions import col, count, lit
+from pyspark.sql.functions import count, lit
 
 from include.nodes.record_client import STANDBY
 from include.quality.check import CheckRequest, Mode
 from spark_jobs.quality.comparison import Replay, keys_by_replica
 from spark_jobs.quality.stores.base import Sample, Store, StoreReplica, Target
+from spark_jobs.quality.verified.increment import Increment
 
 POLL_S = 0.5
 
@@ -19,19 +20,28 @@ POLL_S = 0.5
 class Sampling:
     """The sample of one check: about as many keys as set by quality.sample_keys, different ones in each run."""
 
-    def __init__(self, target: Target, request: CheckRequest, stores: Sequence[Store]) -> None:
+    def __init__(
+        self,
+        target: Target,
+        request: CheckRequest,
+        stores: Sequence[Store],
+        increment: Increment | None = None,
+    ) -> None:
         self._target = target
+        self._increment = increment
         self._before: dict[str, int] = {}
         self.sample = Sample()
-        if request.mode is Mode.SAMPLE:
-            self.sample = self._sample(request.run_id, stores)
-
-    def _sample(self, run_id: str, stores: Sequence[Store]) -> Sample:
+        if request.mode is Mode.FULL:
+            return
         keys = 0
         for store in stores:
             counts = store.key_counts()
             self._before |= counts
             keys = max(keys, sum(n for replica, n in counts.items() if STANDBY not in replica))
+        if request.mode is Mode.SAMPLE:
+            self.sample = self._sample(request.run_id, keys)
+
+    def _sample(self, run_id: str, keys: int) -> Sample:
         buckets = max(1, ceil(keys / self._target.settings.quality.sample_keys))
         return Sample(zlib.crc32(run_id.encode()) % buckets, buckets)
 
@@ -41,13 +51,10 @@ class Sampling:
         It lacks keys if it has fewer than have events below the cut; keys that may still arrive are awaited first. It has too
         many if it had more than the log had at the replay, which came after the count.
         """
-        counted = keys_by_replica(self._target, replicas, replay).groupBy("place")
-        rows = counted.agg(count("required_offset").alias("required"), count(lit(1)).alias("known")).where(
-            col("known") > 0
-        )
-        required, known = {}, {}
-        for row in rows.collect():
-            required[row.place], known[row.place] = row.required, row.known
+        if self._increment is None:
+            required, known = self._key_numbers(replicas, replay)
+        else:
+            required, known = self._increment.key_numbers(store.name, replicas)
         after = self._after(store, required)
         return pd.DataFrame(
             [
@@ -55,6 +62,14 @@ class Sampling:
                 for r in replicas
             ]
         )
+
+    def _key_numbers(
+        self, replicas: Sequence[StoreReplica], replay: Replay
+    ) -> tuple[dict[str, int], dict[str, int]]:
+        """Return by replica the number of keys that it must have, and the number of keys in the log."""
+        counted = keys_by_replica(self._target, replicas, replay).groupBy("place")
+        rows = counted.agg(count("required_offset").alias("required"), count(lit(1)).alias("known")).collect()
+        return {row.place: row.required for row in rows}, {row.place: row.known for row in rows}
 
     def _after(self, store: Store, required: Mapping[str, int]) -> Mapping[str, int]:
         deadline_s = time.monotonic() + self._target.settings.quality.wait_s

@@ -6,23 +6,28 @@
 4. Read keys of a live store that are behind the cut again, until they reach it or the wait ends: an event in flight is not a
    fault.
 5. Evaluate the expectations, and list the failures.
+6. If all are met, keep the replayed records, from which incremental checks go on.
+
+An incremental check reads the keys that have events since they were verified, and replays only these events.
 """
 
 import logging
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import reduce
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col
 
-from include.quality.check import CheckRequest, CheckResult
+from include.position import Offsets
+from include.quality.check import CheckRequest, CheckResult, Mode
 from include.settings import Settings
 from spark_jobs.folding.replay import source_ends
 from spark_jobs.quality.check_setup import open_check
 from spark_jobs.quality.check_target import lost_events
-from spark_jobs.quality.checked_records import CheckedRecords, StoreReading
+from spark_jobs.quality.checked_records import CheckedRecords
 from spark_jobs.quality.comparison import (
     Replay,
     compare,
@@ -42,8 +47,12 @@ from spark_jobs.quality.evaluation import (
 )
 from spark_jobs.quality.expectations import key_expectations
 from spark_jobs.quality.key_sampling import Sampling
-from spark_jobs.quality.stores.base import Sample, Store, Target
-from spark_jobs.runtime.session import SMALL_DATA, session_settings
+from spark_jobs.quality.stores.base import Sample, Store, StoreReading, Target
+from spark_jobs.quality.verified.basis import Basis, basis_of
+from spark_jobs.quality.verified.increment import Increment
+from spark_jobs.quality.verified.keeping import keep_full, keep_increment
+from spark_jobs.quality.verified.table import FullCheckNeededError, VerifiedRecords, VerifiedTable
+from spark_jobs.runtime.session import ONE_TASK, SMALL_DATA, session_settings
 
 LOG = logging.getLogger("foldlake.quality")
 POLL_S = 0.5
@@ -52,11 +61,23 @@ SMALL_LOG_EVENTS = 50_000
 
 
 def run_check(spark: SparkSession, settings: Settings, request: CheckRequest) -> CheckResult:
-    """Run a check and return the result; writes nothing.
+    """Run a check and return the result; if it passed, keep what it has verified for incremental checks.
 
-    Raises FoldlakeError when the check cannot complete: QualityError, KafkaUnavailableError, RegistryUnavailableError; and
-    UncheckableError when the read model cannot be checked at all.
+    Where an incremental check is not possible, all keys are checked. Raises FoldlakeError when the check cannot complete:
+    QualityError, KafkaUnavailableError, RegistryUnavailableError; and UncheckableError when the read model cannot be checked at all.
     """
+    if request.mode is not Mode.INCREMENTAL:
+        return _run(spark, settings, request)
+    started_s = time.monotonic()
+    try:
+        return _run(spark, settings, request)
+    except FullCheckNeededError as reason:
+        LOG.info("checking all keys, because %s", reason)
+        result = _run(spark, settings, replace(request, mode=Mode.FULL))
+        return replace(result, because=str(reason), duration_s=time.monotonic() - started_s)
+
+
+def _run(spark: SparkSession, settings: Settings, request: CheckRequest) -> CheckResult:
     started_s, started_at = time.monotonic(), datetime.now(UTC).isoformat(timespec="seconds")
     check = open_check(spark, settings, request)
     target = check.target
@@ -68,21 +89,42 @@ def run_check(spark: SparkSession, settings: Settings, request: CheckRequest) ->
         ", ".join(request.stores),
         dict(target.cut),
     )
-    is_small = sum(target.cut.values()) <= SMALL_LOG_EVENTS
     try:
-        with session_settings(spark, SMALL_DATA if is_small else {}):
-            return _check(target, request, check.stores, started_s, started_at)
+        basis = basis_of(target)
+        verified = _verified(target, request, basis)
+        since = verified.since if verified else Offsets()
+        is_small = since.events_until(target.cut) <= SMALL_LOG_EVENTS
+        small = SMALL_DATA | (ONE_TASK if verified else {})
+        with session_settings(spark, small if is_small else {}):
+            return _check(target, request, check.stores, basis, verified, started_s, started_at)
     finally:
         check.close()
 
 
+def _verified(target: Target, request: CheckRequest, basis: Basis | None) -> VerifiedRecords | None:
+    """Return the verified records for an incremental check; None for another one. Raises FullCheckNeededError."""
+    if request.mode is not Mode.INCREMENTAL:
+        return None
+    if basis is None:
+        raise FullCheckNeededError(f"fold revision {target.version.fold_revision} has no merge")
+    with session_settings(target.spark, SMALL_DATA):
+        return VerifiedTable(target).read(basis, request.stores)
+
+
 def _check(
-    target: Target, request: CheckRequest, stores: Sequence[Store], started_s: float, started_at: str
+    target: Target,
+    request: CheckRequest,
+    stores: Sequence[Store],
+    basis: Basis | None,
+    verified: VerifiedRecords | None,
+    started_s: float,
+    started_at: str,
 ) -> CheckResult:
     lost = lost_events(target)
-    sampling = Sampling(target, request, stores)
-    readings = [_read(target, store, sampling.sample) for store in stores]
-    compared, replay = _Comparison(target, readings, sampling.sample).run()
+    increment = None if verified is None else Increment(target, verified)
+    sampling = Sampling(target, request, stores, increment)
+    readings = [_read(target, store, sampling.sample, increment) for store in stores]
+    compared, replay = _Comparison(target, readings, sampling.sample, increment).run()
     expectations = key_expectations(compared_fields(target))
     comparison = target.frames.keep(with_failures(compared, expectations))
     keys = comparison.count()
@@ -90,7 +132,7 @@ def _check(
     check = CheckedRecords(target, request, readings, comparison, replay, sampling, lost)
     results = evaluate(check, expectations)
     failing, total = failing_keys(readings, comparison)
-    return CheckResult(
+    result = CheckResult(
         request=request,
         version=target.version.number,
         fold_revision=target.version.fold_revision,
@@ -108,11 +150,20 @@ def _check(
         ),
         places=tuple(describe_replicas(read) for read in readings),
     )
+    if not result.passed or basis is None:
+        return result
+    if increment is not None and verified is not None:
+        marks = keep_increment(target, request, verified, increment, readings, comparison)
+    elif request.mode is Mode.FULL:
+        marks = keep_full(target, request, basis, readings, comparison, replay)
+    else:
+        marks = {}
+    return replace(result, verified=marks, duration_s=time.monotonic() - started_s)
 
 
-def _read(target: Target, store: Store, sample: Sample) -> StoreReading:
+def _read(target: Target, store: Store, sample: Sample, increment: Increment | None) -> StoreReading:
     started_s = time.monotonic()
-    reading = store.read(sample)
+    reading = store.read(sample) if increment is None else increment.read(store)
     count = target.frames.keep(reading.records).count()
     LOG.info("%s: read %s records in %.1f s", store.name, f"{count:,}", time.monotonic() - started_s)
     return StoreReading(store, reading)
@@ -121,8 +172,15 @@ def _read(target: Target, store: Store, sample: Sample) -> StoreReading:
 class _Comparison:
     """Compares all stores with the log, and the keys that were behind once more."""
 
-    def __init__(self, target: Target, readings: Sequence[StoreReading], sample: Sample) -> None:
+    def __init__(
+        self,
+        target: Target,
+        readings: Sequence[StoreReading],
+        sample: Sample,
+        increment: Increment | None,
+    ) -> None:
         self._target = target
+        self._increment = increment
         self._readings = readings
         self._sample = sample
         self._replicas = [replica for read in readings for replica in read.reading.replicas]
@@ -148,7 +206,11 @@ class _Comparison:
         target, started_s = self._target, time.monotonic()
         # These ends are beyond every stored position, because the stores were read before.
         until = source_ends(target.settings.kafka.bootstrap_servers, target.model.source_topic)
-        replay = replay_fold(target, positions_of(records), distinct_cuts(self._replicas), until, only)
+        positions, cuts = positions_of(records), distinct_cuts(self._replicas)
+        if self._increment is None:
+            replay = replay_fold(target, positions, cuts, until, only)
+        else:
+            replay = self._increment.replay(positions, cuts, until, only)
         LOG.info("replayed %s events in %.1f s", f"{replay.events:,}", time.monotonic() - started_s)
         return compare(target, self._replicas, records, replay, sample), replay
 

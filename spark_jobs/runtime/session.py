@@ -14,6 +14,9 @@ SMALL_DATA = {
     "spark.sql.adaptive.enabled": "false",
 }
 
+# For queries of so few rows that a task for each core costs more than it saves.
+ONE_TASK = {"spark.sql.shuffle.partitions": "1"}
+
 
 def spark_session(
     app_name: str, config: Mapping[str, str], master: str = "", jars: Sequence[Path] = ()
@@ -35,10 +38,14 @@ def spark_session(
 @contextmanager
 def session_settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
     """Set session settings for the duration of a block: Delta reads a commit's metadata only from the session."""
+    before = {name: spark.conf.get(name, None) for name in settings}
     for name, value in settings.items():
         spark.conf.set(name, value)
     try:
         yield
     finally:
-        for name in settings:
-            spark.conf.unset(name)
+        for name, value_before in before.items():
+            if value_before is None:
+                spark.conf.unset(name)
+            else:
+                spark.conf.set(name, value_before)

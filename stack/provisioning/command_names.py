@@ -9,7 +9,7 @@ GROUPS = {
         "prepare": "Download and install Foldlake's dependencies, without starting anything.",
     },
     "Observe": {
-        "status": "Show every process, and the stream's lag.",
+        "status": "Show every process, the stream's lag, and how far the stores are verified.",
         "logs": "Show the log of a process.",
         "dead-letters": "List the source records that could not be decoded, and why.",
         "quality": "Check the lake and the query nodes against a replay of the events.",

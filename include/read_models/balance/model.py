@@ -24,6 +24,13 @@ def funds() -> "Mapping[str, Column]":
     return {"amount": F.sum(amount)}
 
 
+def all_funds() -> "Mapping[str, Column]":
+    """Merge: the sum of the balances of parts of the events."""
+    from pyspark.sql import functions as F
+
+    return {"amount": F.sum("amount")}
+
+
 READ_MODEL = ReadModel(
     name="balance",
     source_topic="balance",
@@ -31,5 +38,6 @@ READ_MODEL = ReadModel(
     key=customer,
     state=(StateField("amount", decimal_type(38, 2), "Balance in the account's currency."),),
     folds={1: funds},
+    merges={1: all_funds},
     key_doc="The customer's id.",
 )

@@ -1,4 +1,4 @@
-"""For a sample: a replica has as many keys in total as the log, including those outside of the sample."""
+"""If not all keys are compared: a replica has as many keys in total as the log."""
 
 from include.quality.check import ExpectationResult, Mode
 from spark_jobs.quality.checked_records import CheckedRecords
@@ -10,8 +10,8 @@ EXPECTATION = Expectation(KEY_COUNT, AtMost("difference", 0))
 
 
 def of_stores(check: CheckedRecords) -> list[ExpectationResult]:
-    """Return a result for each store if the check is of a sample; none for a full check, which compares every key."""
-    if check.request.mode is not Mode.SAMPLE:
+    """Return a result for each store; none for a full check, which compares every key."""
+    if check.request.mode is Mode.FULL:
         return []
     results = []
     for read in check.readings:

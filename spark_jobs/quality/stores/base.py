@@ -24,6 +24,7 @@ class StoreReplica:
 
     cut: source partition -> offset; the records must contain every event below it.
     key_partition: the changelog partition whose keys the replica has; None: all keys.
+    since: in an incremental check, source partition -> offset; only keys with an event at or above it are compared.
     lag_s: upper bound of the age of the oldest event that the replica lacks; 0 if it lacks none.
     """
 
@@ -31,6 +32,7 @@ class StoreReplica:
     cut: Offsets
     key_partition: int | None = None
     lag_s: float = 0.0
+    since: Offsets | None = None
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ class Sample(KeySample):
 class Target:
     """The target of a check: one version of a read model on this Kafka.
 
-    cut: the source's end offsets at the start of the check.
+    cut: the source's end offsets at the start of the check; cut_at_s: its time (Unix s).
     is_folded_live: whether the stream driver folds the version in real time, so that missing events may still arrive.
     state_type: the Spark type of the state record's own fields. position_type: that of its position fields.
     frames: the cache of frames of this check.
@@ -62,6 +64,7 @@ class Target:
     is_folded_live: bool
     state_type: StructType
     position_type: Mapping[str, DataType]
+    cut_at_s: float
     frames: FrameCache = field(default_factory=FrameCache)
 
 
@@ -72,12 +75,14 @@ class Reading:
     records: place (the replica's name), key, state (a struct of the state's own fields), then the position's columns. One
         row per record.
     faults: reasons why the whole store cannot be right. notes: how it was read, for the report.
+    table_version: of a Delta table, the version that was read.
     """
 
     replicas: tuple[StoreReplica, ...]
     records: DataFrame
     faults: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    table_version: int | None = None
 
 
 class Store(Protocol):
@@ -95,11 +100,27 @@ class Store(Protocol):
     def read(self, sample: Sample) -> Reading:
         """Return the replicas and their records; raises QualityError when the store cannot be read."""
 
+    def read_keys(self, keys: DataFrame, number: int) -> Reading:
+        """Return the replicas, and their records of some keys: `key`, `number` of them; raises QualityError as `read` does."""
+
     def reread(self, keys: DataFrame) -> DataFrame:
         """Return the current records of these (place, key) pairs, if the store may catch up."""
 
     def close(self) -> None:
         """Release the resources of the store."""
+
+
+@dataclass(frozen=True)
+class StoreReading:
+    """A store and its reading; the records are cached, so that every evaluation sees the same ones."""
+
+    store: Store
+    reading: Reading
+
+    @property
+    def replica_names(self) -> list[str]:
+        """The names of the store's replicas."""
+        return [replica.name for replica in self.reading.replicas]
 
 
 def state_records(target: Target, replica: Column, rows: DataFrame) -> DataFrame:

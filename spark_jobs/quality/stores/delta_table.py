@@ -1,10 +1,11 @@
 """A Delta table as a store: reads one version of the table; the tag of its newest tagged commit has the cut."""
 
+from dataclasses import replace
 from typing import Any
 
 from delta.tables import DeltaTable
 from pyspark.sql import DataFrame
-from pyspark.sql.functions import col, lit
+from pyspark.sql.functions import broadcast, col, lit
 
 from include.kafka.log_reading import log_consumer
 from include.lake.tables import CommitTag
@@ -13,6 +14,9 @@ from include.quality.log_bounds import age_beyond_s
 from spark_jobs.lake.lake_table import NEWEST_COMMITS
 from spark_jobs.quality.stores.base import Reading, Sample, StoreReplica, Target, state_records
 from spark_jobs.quality.stores.first_missing_event import first_missing
+
+# More keys are joined with a shuffle of the table.
+BROADCAST_KEYS = 100_000
 
 
 class DeltaStore:
@@ -71,7 +75,13 @@ class DeltaStore:
             mismatch = f"the {self.name} holds version {tag.version}, not version {target.version.number}"
             faults = (f"{mismatch}: it has not been promoted yet, or was rolled back",)
         notes = (f"{self.name}: read as of version {self._version} of the Delta table",)
-        return Reading((replica,), sample.of(records), faults, notes)
+        return Reading((replica,), sample.of(records), faults, notes, self._version)
+
+    def read_keys(self, keys: DataFrame, number: int) -> Reading:
+        """Return the rows of some keys."""
+        reading = self.read(Sample())
+        wanted = broadcast(keys) if number <= BROADCAST_KEYS else keys
+        return replace(reading, records=reading.records.join(wanted, "key", "left_semi"))
 
     def reread(self, keys: DataFrame) -> DataFrame:
         """Return the records of these keys, which are unchanged."""

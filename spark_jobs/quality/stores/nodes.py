@@ -9,8 +9,10 @@ import shutil
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
+from confluent_kafka import murmur2
 from pyspark.sql import DataFrame
 from pyspark.sql.functions import col, explode, from_json, input_file_name, regexp_extract
 from pyspark.sql.types import ArrayType, StringType, StructField, StructType
@@ -26,6 +28,8 @@ from spark_jobs.quality.stores.base import Reading, Sample, StoreReplica, Target
 READERS = 4
 # Up to this many keys are read again one by one; for more, the partitions are listed again.
 SINGLE_KEYS = 1_000
+# For more keys than this, listing all records takes less time than looking up each.
+LOOKED_UP_KEYS = 5_000
 # An unreadable record must not look like a missing one.
 FAILFAST = {"mode": "FAILFAST"}
 FILE_NAME = r"(\d+)\.ndjson"
@@ -69,11 +73,28 @@ class NodesStore:
 
     def read(self, sample: Sample) -> Reading:
         """List the records of every replica."""
+        return self._reading(*self._list(self._replicas.ready, sample))
+
+    def _reading(self, records: DataFrame, faults: list[str]) -> Reading:
         found = self._replicas
-        records, faults = self._list(found.ready, sample)
         replicas = tuple(StoreReplica(r.name, self._target.cut, r.partition) for r in found.ready)
-        faults += [f"partition {partition} has no ready owner" for partition in found.unowned]
-        return Reading(replicas, records, (*faults, *found.unreachable))
+        unowned = (f"partition {partition} has no ready owner" for partition in found.unowned)
+        return Reading(replicas, records, (*faults, *unowned, *found.unreachable))
+
+    def read_keys(self, keys: DataFrame, number: int) -> Reading:
+        """Look up each key on every node that holds its partition, or list the replicas if there are many keys."""
+        if number > LOOKED_UP_KEYS:
+            reading = self.read(Sample())
+            return replace(reading, records=reading.records.join(keys, "key", "left_semi"))
+        by_partition: dict[int, list[str]] = {}
+        for row in keys.collect():
+            by_partition.setdefault(self._partition(row.key), []).append(row.key)
+        found = self._replicas
+        wanted = [
+            (replica, key) for replica in found.ready for key in by_partition.get(replica.partition, ())
+        ]
+        records, faults = self._look_up(wanted)
+        return self._reading(records, faults)
 
     def reread(self, keys: DataFrame) -> DataFrame:
         """Read the records of these keys one by one, or list their replicas again if there are many keys."""
@@ -84,26 +105,37 @@ class NodesStore:
             again = [by_name[row.place] for row in mine.select("place").distinct().collect()]
             records, _ = self._list(again, Sample())
             return records.join(mine, ["place", "key"], "left_semi")
-        deadline_s = self._deadline_s()
-
-        def read_record(row: Sequence[str]) -> str:
-            try:
-                record = self._client.record(by_name[row[0]], row[1], deadline_s)
-            except ReplicaUnavailableError:
-                record = None  # it was missing or behind before, and remains so
-            return f'{{"place":{json.dumps(row[0])},"records":[{record or ""}]}}'
-
-        with ThreadPoolExecutor(READERS) as readers:
-            lines = list(readers.map(read_record, rows))
-        spark = self._target.spark
-        texts = spark.createDataFrame([(line,) for line in lines], "value string")
-        parsed = texts.select(from_json("value", self._type(with_replica=True), FAILFAST).alias("page"))
-        return self._columns(parsed.select(col("page.place").alias("place"), "page.records"))
+        # A record that cannot be read was missing or behind before, and remains so.
+        records, _ = self._look_up([(by_name[row.place], row.key) for row in rows])
+        return records
 
     def close(self) -> None:
         """Close the client and remove the spooled pages."""
         self._client.close()
         shutil.rmtree(self._spool, ignore_errors=True)
+
+    def _look_up(self, wanted: Sequence[tuple[PartitionReplica, str]]) -> tuple[DataFrame, list[str]]:
+        """Return the records of some keys, each on one replica, and a fault for each replica that could not be read."""
+        deadline_s = self._deadline_s()
+        faults: dict[str, str] = {}
+
+        def read_record(one: tuple[PartitionReplica, str]) -> str | None:
+            replica, key = one
+            if replica.name in faults:
+                return None
+            try:
+                record = self._client.record(replica, key, deadline_s)
+            except ReplicaUnavailableError as error:
+                faults[replica.name] = str(error)
+                return None
+            return record and f'{{"place":{json.dumps(replica.name)},"records":[{record}]}}'
+
+        with ThreadPoolExecutor(READERS) as readers:
+            lines = [(line,) for line in readers.map(read_record, wanted) if line]
+        texts = self._target.spark.createDataFrame(lines, "value string")
+        parsed = texts.select(from_json("value", self._type(with_replica=True), FAILFAST).alias("page"))
+        records = self._columns(parsed.select(col("page.place").alias("place"), "page.records"))
+        return records, list(faults.values())
 
     def _list(self, replicas: Sequence[PartitionReplica], sample: Sample) -> tuple[DataFrame, list[str]]:
         """Return the records of some replicas, and a fault for each replica that could not be read."""
@@ -156,6 +188,9 @@ class NodesStore:
         )
         fields = [StructField("records", ArrayType(record))]
         return StructType([StructField("place", StringType()), *fields] if with_replica else fields)
+
+    def _partition(self, key: str) -> int:
+        return int(murmur2(key.encode(), len(self._target.cut)))
 
     def _deadline_s(self) -> float:
         return time.monotonic() + self._target.settings.quality.wait_s

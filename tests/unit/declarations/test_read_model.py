@@ -39,6 +39,11 @@ def test_read_model_without_a_fold_is_rejected() -> None:
         declare(folds={})
 
 
+def test_a_merge_of_a_revision_without_a_fold_is_rejected() -> None:
+    with pytest.raises(ReadModelError, match="merge of revision 2, but no such fold"):
+        declare(merges={1: dict, 2: dict})
+
+
 def test_state_must_not_declare_position_fields() -> None:
     with pytest.raises(ReadModelError, match="event_count"):
         declare(state=(StateField("event_count", "long"),))

@@ -115,6 +115,14 @@ def test_the_record_of_an_unknown_key_is_none(client: NodeClient, node: Node) ->
     assert node.targets == ["/api/read-models/balance/records/a%2Fb%20%25%C3%BC%3F?version=1"]
 
 
+@pytest.mark.parametrize("node", [[503, 200]], indirect=True)
+def test_a_record_is_asked_for_again_until_the_node_is_ready(client: NodeClient, node: Node) -> None:
+    record = client.record(replica_on(node), "key", time.monotonic() + WAIT_S)
+
+    assert record == json.dumps({"records": ["ü"], "next": None})
+    assert node.targets == ["/api/read-models/balance/records/key?version=1"] * 2
+
+
 def test_a_node_that_is_down_raises_an_error(client: NodeClient) -> None:
     with Node([]) as stopped:
         port = stopped.server_port

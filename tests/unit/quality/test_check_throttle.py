@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from include.quality.check import Mode
 from include.quality.check_throttle import PAUSE_FACTOR, pause_left_s
 from include.quality.report import reports_directory, summary_path
 
@@ -19,9 +20,12 @@ def home(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def ended(home: Path, run_id: str, ago_s: float, read_model: str = "balance") -> None:
+def ended(
+    home: Path, run_id: str, ago_s: float, read_model: str = "balance", mode: str = "full", because: str = ""
+) -> None:
     path = summary_path(home, run_id)
-    path.write_text(json.dumps({"request": {"read_model": read_model}, "duration_s": DURATION_S}))
+    request = {"read_model": read_model, "mode": mode}
+    path.write_text(json.dumps({"request": request, "duration_s": DURATION_S, "because": because}))
     os.utime(path, (NOW_S - ago_s, NOW_S - ago_s))
 
 
@@ -49,3 +53,21 @@ def test_invalid_files_and_a_clock_set_back_do_not_block_checks(home: Path) -> N
     ended(home, "later", ago_s=-3_600)
 
     assert pause_left_s(home, "balance", NOW_S) == 0
+
+
+def test_an_incremental_check_is_not_throttled_by_a_full_one_that_was_asked_for(home: Path) -> None:
+    ended(home, "daily", ago_s=10)
+
+    assert pause_left_s(home, "balance", NOW_S, Mode.INCREMENTAL) == 0
+
+    ended(home, "first", ago_s=30, because="no full check has verified the records yet")
+
+    assert pause_left_s(home, "balance", NOW_S, Mode.INCREMENTAL) == pytest.approx(
+        DURATION_S * PAUSE_FACTOR - 30
+    )
+
+    ended(home, "incremental", ago_s=20, mode="incremental")
+
+    assert pause_left_s(home, "balance", NOW_S, Mode.INCREMENTAL) == pytest.approx(
+        DURATION_S * PAUSE_FACTOR - 20
+    )

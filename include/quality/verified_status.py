@@ -1,0 +1,65 @@
+"""How far behind the log the verified stores are, for the command line and Airflow."""
+
+from dataclasses import dataclass
+
+from include.declarations.read_model import ReadModel
+from include.errors import KafkaUnavailableError
+from include.kafka.log_reading import end_offsets, log_consumer
+from include.kafka.topics import admin_client, partition_count
+from include.position import Offsets
+from include.quality import verified_file
+from include.settings import Settings
+
+
+@dataclass(frozen=True)
+class VerifiedStatus:
+    """How far one store of a read model is verified.
+
+    events_behind: events after `verified_up_to`; None if Kafka does not respond. age_s: age of the oldest event that may not be
+    verified, at most. full_age_s: since all keys were checked.
+    """
+
+    read_model: str
+    version: int
+    store: str
+    verified_up_to: Offsets
+    events_behind: int | None
+    age_s: float
+    full_age_s: float
+
+
+def source_ends(bootstrap_servers: str, topic: str) -> Offsets | None:
+    """Return the end offsets of a topic; None if it does not exist, or Kafka does not respond."""
+    consumer = log_consumer(bootstrap_servers)
+    try:
+        partitions = partition_count(admin_client(bootstrap_servers), topic)
+        return None if partitions is None else Offsets.of_ends(end_offsets(consumer, topic, partitions))
+    except KafkaUnavailableError:
+        return None
+    finally:
+        consumer.close()
+
+
+def verified_statuses(
+    settings: Settings, model: ReadModel, now_s: float, *, has_kafka: bool
+) -> list[VerifiedStatus]:
+    """Return how far the stores of a read model are verified at a time (Unix s); empty before the first check that passed.
+
+    has_kafka: whether to ask Kafka for the number of events behind.
+    """
+    found = verified_file.read(settings.home, model.name)
+    if found is None:
+        return []
+    ends = source_ends(settings.kafka.bootstrap_servers, model.source_topic) if has_kafka else None
+    return [
+        VerifiedStatus(
+            found.read_model,
+            found.version,
+            store,
+            mark.verified_up_to,
+            None if ends is None else mark.verified_up_to.events_until(ends),
+            mark.age_s(now_s),
+            mark.full_age_s(now_s),
+        )
+        for store, mark in found.stores.items()
+    ]

@@ -1,0 +1,124 @@
+"""The tag of a commit of verified records: what an incremental check may go on from."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from include.known_fields import known_fields
+from include.position import Offsets
+
+
+@dataclass(frozen=True)
+class StoreMark:
+    """How far one store is verified.
+
+    verified_up_to: source partition -> offset; every record of the store contained every event below it, and was correct.
+    cut_at_s: when that was so (Unix s).
+    keys: partition of the key -> number of keys with an event below `verified_up_to`.
+    full_run_id, full_at_s: the full check on which this is based, and its time (Unix s).
+    table_version: of the Delta table that was read; None for another kind of store.
+    """
+
+    verified_up_to: Offsets
+    cut_at_s: float
+    keys: Mapping[int, int]
+    full_run_id: str
+    full_at_s: float
+    table_version: int | None = None
+
+    def age_s(self, now_s: float) -> float:
+        """Return the age of the oldest event that may not be verified (at most), at a time (Unix s); 0 if the clock was set back."""
+        return max(0.0, now_s - self.cut_at_s)
+
+    def full_age_s(self, now_s: float) -> float:
+        """Return how long ago all keys were checked; 0 if the clock was set back."""
+        return max(0.0, now_s - self.full_at_s)
+
+    @classmethod
+    def from_json(cls, fields: Mapping[str, Any]) -> "StoreMark":
+        """Read a mark; raises ValueError, TypeError, KeyError or AttributeError."""
+        return cls(
+            Offsets.from_json(fields["verified_up_to"]),
+            float(fields["cut_at_s"]),
+            {int(partition): int(keys) for partition, keys in fields["keys"].items()},
+            str(fields["full_run_id"]),
+            float(fields["full_at_s"]),
+            fields.get("table_version"),
+        )
+
+
+def verified_by_all(marks: Iterable[StoreMark]) -> Offsets:
+    """Return source partition -> offset below which each of these stores is verified."""
+    offsets = [mark.verified_up_to for mark in marks]
+    partitions = sorted({partition for each in offsets for partition in each})
+    return Offsets({partition: min(each.of(partition) for each in offsets) for partition in partitions})
+
+
+@dataclass(frozen=True)
+class Digest:
+    """A digest of rows that does not depend on their order: their number, and the sum of a hash of each."""
+
+    rows: int = 0
+    hashes: int = 0
+
+    def __add__(self, other: "Digest") -> "Digest":
+        """Return the digest of the rows of both."""
+        return Digest(self.rows + other.rows, self.hashes + other.hashes)
+
+    def __str__(self) -> str:
+        """Return the digest as text, for log lines and the chain."""
+        return f"{self.rows}:{self.hashes:x}"
+
+
+@dataclass(frozen=True)
+class VerifiedTag:
+    """The tag of a commit of verified records, as JSON in Delta's `userMetadata`.
+
+    version, fold_revision: of the read model. fold: the fingerprint of its key, fold and merge. topic_id: Kafka's id of the source topic.
+    stores: what is verified of each store. digest: of all rows of the table.
+    appends: commits since the table was last written as a whole; the rows of the keys that a commit verified are appended.
+    chain: a hash of digest, offsets and `previous`, the chain of the commit before it; a table written as a whole starts a new one.
+    run_id: the check that wrote it.
+    """
+
+    read_model: str
+    version: int
+    fold_revision: int
+    fold: str
+    topic_id: str
+    stores: Mapping[str, StoreMark]
+    digest: Digest
+    appends: int
+    run_id: str
+    previous: str = ""
+    chain: str = ""
+
+    def chained(self) -> "VerifiedTag":
+        """Return the tag with its chain."""
+        return replace(self, chain=self._chain())
+
+    @property
+    def is_chained(self) -> bool:
+        """Whether the chain is that of digest, offsets and the commit before: whether none of them was changed."""
+        return self.chain == self._chain()
+
+    def _chain(self) -> str:
+        offsets = {name: sorted(mark.verified_up_to.items()) for name, mark in sorted(self.stores.items())}
+        return hashlib.sha256(json.dumps([self.previous, str(self.digest), offsets]).encode()).hexdigest()
+
+    def to_json(self) -> str:
+        """Return the tag as the JSON text for `userMetadata`."""
+        return json.dumps(asdict(self), separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str | None) -> "VerifiedTag | None":
+        """Read a commit's `userMetadata`; None when it is not such a tag."""
+        try:
+            fields: dict[str, Any] = json.loads(text or "")
+            fields["stores"] = {name: StoreMark.from_json(mark) for name, mark in fields["stores"].items()}
+            fields["digest"] = Digest(**fields["digest"])
+            return cls(**known_fields(cls, fields))
+        except (ValueError, TypeError, KeyError, AttributeError):
+            return None

@@ -1,0 +1,36 @@
+"""What verified records are based on: the read model's fold and merge, and its source topic."""
+
+import logging
+from dataclasses import dataclass
+
+from include.kafka.changelog_topic import changelog_now
+from spark_jobs.folding.fold_fingerprint import merge_fingerprint
+from spark_jobs.folding.fold_query import merge_columns
+from spark_jobs.quality.stores.base import Target
+
+LOG = logging.getLogger("foldlake.quality")
+
+
+@dataclass(frozen=True)
+class Basis:
+    """The fingerprint of key, fold and merge, and Kafka's id of the source topic; records of another basis are not used."""
+
+    fold: str
+    topic_id: str
+
+
+def basis_of(target: Target) -> Basis | None:
+    """Return the basis of a version's verified records; None if its fold revision has no merge, or one that cannot be built."""
+    model, revision = target.model, target.version.fold_revision
+    if revision not in model.merges:
+        return None
+    try:
+        merge_columns(model, revision)
+        fold = merge_fingerprint(model, revision)
+    except Exception as error:  # noqa: BLE001 - a module's function can raise anything, and full checks do not need it
+        LOG.warning(
+            "merge %d of %s cannot be built, every check is a full one: %s", revision, model.name, error
+        )
+        return None
+    topic = changelog_now(target.settings.kafka.bootstrap_servers, model.source_topic)
+    return None if topic is None else Basis(fold, topic.topic_id)

@@ -1,0 +1,183 @@
+"""The Delta table of a version's verified records: read with its digest, and written after a passed check.
+
+A row is the replay of a key's events up to a position at which a store had the key's record. It depends on the log alone, so all
+stores share the table. For each store in the tag, each key has a row that contains the key's events below the store's
+`verified_up_to`, and no event that a correct record of the store may lack.
+"""
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from delta.exceptions import DeltaConcurrentModificationException
+from delta.tables import DeltaTable
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.functions import col
+from pyspark.sql.types import StringType, StructField, StructType
+
+from include.errors import FoldlakeError
+from include.lake.tables import KEY_COLUMN, verified_path
+from include.position import POSITION_COLUMNS, Offsets
+from include.quality.check import StoreName
+from include.quality.verified_tag import Digest, StoreMark, VerifiedTag, verified_by_all
+from spark_jobs.lake.lake_table import NEWEST_COMMITS, SECONDS_PER_HOUR, remove_uncommitted
+from spark_jobs.quality.stores.base import Target
+from spark_jobs.quality.verified.basis import Basis
+
+LOG = logging.getLogger("foldlake.quality")
+# Of two writers that began with the same content, Delta admits one: each commits as the next transaction of this application.
+APPLICATION = "foldlake-verified"
+
+
+class FullCheckNeededError(FoldlakeError):
+    """The verified records do not suffice, or must not be used: all keys must be checked. The message says why."""
+
+
+@dataclass(frozen=True)
+class VerifiedRecords:
+    """The verified records as of one commit.
+
+    marks: how far the stores of this check are verified. rows: key, the state's fields, the position. transaction: of APPLICATION, as
+    of that commit.
+    """
+
+    tag: VerifiedTag
+    marks: Mapping[str, StoreMark]
+    rows: DataFrame
+    transaction: int
+
+    @property
+    def since(self) -> Offsets:
+        """Source partition -> offset below which all stores of this check are verified."""
+        return verified_by_all(self.marks.values())
+
+
+class VerifiedTable:
+    """The table of the verified records of one version."""
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self._spark = target.spark
+        self._path = verified_path(target.settings.lake_root, target.model.name, target.version.number)
+        position = (StructField(name, target.position_type[name]) for name in POSITION_COLUMNS)
+        self.columns = StructType([StructField(KEY_COLUMN, StringType()), *target.state_type, *position])
+
+    def read(self, basis: Basis, stores: Sequence[StoreName]) -> VerifiedRecords:
+        """Return the newest records, which must have this basis and be of these stores.
+
+        Raises FullCheckNeededError when there are none, or when they are not what the check has written that verified them.
+        """
+        if not DeltaTable.isDeltaTable(self._spark, self._path):
+            raise FullCheckNeededError("no full check has verified the records yet")
+        number, transaction = _snapshot(self._spark, self._path)
+        tag = self._newest_tag()
+        if tag is None:
+            raise FullCheckNeededError("no full check has verified the records yet")
+        if tag.fold != basis.fold:
+            raise FullCheckNeededError(
+                "key, fold or merge of the read model have changed since the last full check"
+            )
+        if tag.topic_id != basis.topic_id:
+            raise FullCheckNeededError("the source topic was created anew since the last full check")
+        absent = [store for store in stores if str(store) not in tag.stores]
+        if absent:
+            raise FullCheckNeededError(f"no full check has verified the records of {', '.join(absent)} yet")
+        rows = self._spark.read.format("delta").option("versionAsOf", number).load(self._path)
+        if rows.columns != self.columns.names:
+            raise FullCheckNeededError(self._changed(f"it has the columns {rows.columns}"))
+        found = digest_of(rows)
+        if found != tag.digest or not tag.is_chained:
+            raise FullCheckNeededError(self._changed(f"its digest is {found}, not {tag.digest}"))
+        marks = {str(store): tag.stores[str(store)] for store in stores}
+        return VerifiedRecords(tag, marks, rows, transaction)
+
+    def append(self, rows: DataFrame, tag: VerifiedTag, transaction: int) -> None:
+        """Add rows in one commit, unless another check has written since the transaction that was read."""
+        self._write(rows, tag, transaction + 1, "append")
+
+    def overwrite(
+        self, rows: DataFrame, tag: VerifiedTag, files: int, transaction: int | None = None
+    ) -> None:
+        """Replace all rows in one commit, and remove files that are older than the retention of the lake.
+
+        transaction: that was read, if the rows go on from it.
+        """
+        self._ensure()
+        if transaction is None:
+            _, transaction = _snapshot(self._spark, self._path)
+        self._write(rows.repartition(files), tag, transaction + 1, "overwrite")
+        DeltaTable.forPath(self._spark, self._path).vacuum(self._target.settings.lake.retention_h)
+
+    def _write(self, rows: DataFrame, tag: VerifiedTag, transaction: int, mode: str) -> None:
+        writer = (
+            rows.write.format("delta")
+            .mode(mode)
+            .option("userMetadata", tag.chained().to_json())
+            # Skipped if the table has this transaction already.
+            .option("txnAppId", APPLICATION)
+            .option("txnVersion", str(transaction))
+        )
+        if mode == "overwrite":
+            writer = writer.option("overwriteSchema", "true")
+        try:
+            writer.save(self._path)
+        except DeltaConcurrentModificationException:
+            LOG.warning("another check has written verified records at the same time: its records are kept")
+
+    def _ensure(self) -> None:
+        if not DeltaTable.isDeltaTable(self._spark, self._path):
+            remove_uncommitted(self._spark, self._path)
+        retention = f"interval {round(self._target.settings.lake.retention_h * SECONDS_PER_HOUR)} seconds"
+        (
+            DeltaTable.createIfNotExists(self._spark)
+            .location(self._path)
+            .comment(f"Verified records of the read model {self._target.model.name}, for incremental checks.")
+            .addColumns(self.columns)
+            .property("delta.logRetentionDuration", retention)
+            .property("delta.deletedFileRetentionDuration", retention)
+            .execute()
+        )
+
+    def _newest_tag(self) -> VerifiedTag | None:
+        table = DeltaTable.forPath(self._spark, self._path)
+        for limit in (NEWEST_COMMITS, None):
+            commits = table.history(limit).select("version", "userMetadata").collect()
+            for commit in sorted(commits, key=lambda commit: -commit.version):
+                tag = VerifiedTag.from_json(commit.userMetadata)
+                if tag is not None:
+                    return tag
+        return None
+
+    def _changed(self, how: str) -> str:
+        LOG.warning("%s was changed by another program (%s): its records are not used", self._path, how)
+        return "another program has changed the verified records"
+
+
+def digest_of(rows: DataFrame) -> Digest:
+    """Return the digest of some rows; runs a Spark job."""
+    hashed = F.xxhash64(*rows.columns).cast("decimal(38,0)")
+    row = rows.agg(F.count("*").alias("rows"), F.coalesce(F.sum(hashed), F.lit(0)).alias("hashes")).first()
+    assert row is not None  # noqa: S101 - an aggregate without groups always has one row
+    return Digest(row.rows, int(row.hashes))
+
+
+def as_rows(records: DataFrame, columns: StructType) -> DataFrame:
+    """Return records of a replay (`key`, `record`) as rows of the table."""
+    position = set(POSITION_COLUMNS)
+    fields = (
+        col(f"record.{name}") if name in position else col(f"record.state.{name}").alias(name)
+        for name in columns.names
+        if name != KEY_COLUMN
+    )
+    return records.select(col("key").alias(KEY_COLUMN), *fields)
+
+
+def _snapshot(spark: SparkSession, path: str) -> tuple[int, int]:
+    """Return the newest version of the table, and the transaction of APPLICATION in it; 0 if there is none."""
+    jvm: Any = spark._jvm  # noqa: SLF001 - no other way to Delta's log
+    log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, path)  # noqa: SLF001
+    snapshot = log.update(False, jvm.scala.Option.empty(), jvm.scala.Option.empty())  # noqa: FBT003 - a Java method
+    transaction = snapshot.transactions().get(APPLICATION)
+    return int(snapshot.version()), int(transaction.get()) if transaction.isDefined() else 0

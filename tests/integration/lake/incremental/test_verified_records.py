@@ -1,0 +1,128 @@
+"""Verified records are used only if they are what a check has written, with the same fold and merge; no kill or race corrupts them."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from delta.tables import DeltaTable
+from pyspark.sql import Column, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.functions import col
+
+from include.declarations.read_model import ReadModel
+from include.lake.tables import verified_path
+from include.quality.check import Mode
+from include.rebuild.version_cleanup import find_leftovers
+from include.settings import Settings
+from spark_jobs.quality import check_target, run
+from spark_jobs.quality.expectations.field_is_replayed import folds_to
+from spark_jobs.quality.verified import keeping
+from spark_jobs.quality.verified.table import VerifiedTable
+from tests.support.lake.checked_ledger import failed
+from tests.support.lake.incremental_ledger import CHANGED, CUSTOMERS, UNCHANGED, IncrementalLedger
+
+
+def with_merge(
+    ledger: IncrementalLedger, merge: Callable[[], Mapping[str, Column]] | None
+) -> Callable[..., ReadModel]:
+    """Return a function that declares the ledger's read model with another merge, or without any."""
+    model = replace(ledger.model, merges={} if merge is None else {1: merge})
+    return lambda *_: model
+
+
+def test_changed_verified_records_are_not_used(settings: Settings, lake_spark: SparkSession) -> None:
+    ledger = IncrementalLedger.verified(settings, "tampered", lake_spark)
+    path = verified_path(settings.lake_root, ledger.name, 1)
+    table = DeltaTable.forPath(lake_spark, path)
+    table.update(col("key") == UNCHANGED, {"amount": col("amount") + 1})
+
+    result = ledger.check_changed()
+
+    assert result.passed, result.verdict
+    assert result.request.mode is Mode.FULL
+    assert "another program has changed the verified records" in result.because
+    assert ledger.check_changed().request.mode is Mode.INCREMENTAL
+    assert path in find_leftovers(settings, ledger.name, 1)
+
+
+def test_a_changed_merge_voids_what_was_verified(
+    settings: Settings, lake_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = IncrementalLedger.verified(settings, "changed-merge", lake_spark)
+    with monkeypatch.context() as patch:
+        patch.setattr(check_target, "read_model", with_merge(ledger, None))
+        without = ledger.check_changed()
+    with monkeypatch.context() as patch:
+        merge = with_merge(ledger, lambda: {"amount": F.sum(col("amount") + 0)})
+        patch.setattr(check_target, "read_model", merge)
+        other = ledger.check_changed()
+
+    assert (without.request.mode, without.because) == (Mode.FULL, "fold revision 1 has no merge")
+    assert other.request.mode is Mode.FULL
+    assert "merge of the read model have changed" in other.because
+
+
+def test_a_wrong_merge_fails_the_incremental_check_only(
+    settings: Settings, lake_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = IncrementalLedger(settings, "wrong-merge")
+    ledger.spark = lake_spark
+    wrong = with_merge(ledger, lambda: {"amount": F.max("amount")})
+    monkeypatch.setattr(check_target, "read_model", wrong)
+    ledger.append(CUSTOMERS, 2)
+    ledger.store(ledger.records.values())
+    assert ledger.check_all().passed
+    changed = CHANGED[:4]
+    ledger.change(changed)
+    ledger.store(ledger.records.values())
+
+    incremental, full = ledger.check_changed(), ledger.check_all()
+
+    assert incremental.request.mode is Mode.INCREMENTAL
+    assert failed(incremental) == {folds_to("amount"): len(changed)}
+    assert full.passed, full.verdict
+
+
+def test_a_check_killed_before_it_wrote_leaves_the_records_before(
+    settings: Settings, lake_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = IncrementalLedger.verified(settings, "killed", lake_spark)
+    ledger.change()
+    ledger.store(ledger.records.values())
+
+    def kill(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(VerifiedTable, "append", kill)
+        with pytest.raises(KeyboardInterrupt):
+            ledger.check_changed()
+    result = ledger.check_changed()
+
+    assert result.passed, result.verdict
+    assert (result.request.mode, result.events) == (Mode.INCREMENTAL, len(CHANGED))
+
+
+def test_of_two_checks_at_once_the_first_to_end_is_kept(
+    settings: Settings, lake_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = IncrementalLedger.verified(settings, "at-once", lake_spark)
+    ledger.change()
+    ledger.store(ledger.records.values())
+    keep, others = keeping.keep_increment, iter((True, False))
+
+    def after_another_check(*arguments: Any) -> Any:  # noqa: ANN401 - those of the function that it replaces
+        if next(others):
+            assert ledger.check_changed("another").passed
+        return keep(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(run, "keep_increment", after_another_check)
+        assert ledger.check_changed("first").passed
+    ledger.change()
+    ledger.store(ledger.records.values())
+    after = ledger.check_changed()
+
+    assert after.passed, after.verdict
+    assert (after.request.mode, after.events) == (Mode.INCREMENTAL, len(CHANGED))

@@ -1,0 +1,21 @@
+"""The ages of what is verified are metrics of each store."""
+
+import pytest
+from prometheus_client import CollectorRegistry, generate_latest
+
+from include.quality.verified_file import VerifiedStores
+from query_api.metrics import verified_metrics
+from tests.unit.quality.test_verified_tag import LAKE, NODES
+
+
+def test_each_store_has_its_ages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("time.time", lambda: 150.0)
+    registry = CollectorRegistry()
+    stores = VerifiedStores("balance", 3, {"lake": LAKE, "nodes": NODES})
+    registry.register(verified_metrics.VerifiedCollector([stores]))
+
+    lines = generate_latest(registry).decode().splitlines()
+
+    assert 'foldlake_verified_age_seconds{read_model="balance",store="lake",version="3"} 50.0' in lines
+    assert 'foldlake_verified_age_seconds{read_model="balance",store="nodes",version="3"} 48.5' in lines
+    assert 'foldlake_verified_full_age_seconds{read_model="balance",store="nodes",version="3"} 100.0' in lines
