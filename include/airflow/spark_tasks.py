@@ -13,7 +13,7 @@ from include.airflow.names import (
     SPARK_STREAM_CONNECTION,
     lake_asset,
 )
-from include.airflow.quality_operators import SCHEDULED, kind_of
+from include.airflow.quality_operators import SCHEDULED, kind_of, nothing_is_new
 from include.declarations.read_model import ReadModel
 from include.settings import CHECKOUT, Settings
 from include.spark.lake_config import lake_config
@@ -76,7 +76,10 @@ def skip_if_compacted(read_model: ReadModel, everything: str) -> Callable[[Conte
         if requested not in (everything, read_model.name):
             raise AirflowSkipException(f"This run is for {requested}.")
         is_scheduled = kind_of(context["dag_run"].run_type) == SCHEDULED
-        if is_scheduled and not has_pending_work(Settings(), read_model):
+        settings = Settings()
+        if is_scheduled and not has_pending_work(settings, read_model):
+            # No check follows a run that is skipped: what was verified is still up to date.
+            nothing_is_new(settings, read_model)
             raise AirflowSkipException(
                 f"lake/{read_model.name} contains every event: the changelog has nothing new, and VACUUM is not due."
             )
