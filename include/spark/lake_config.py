@@ -17,6 +17,8 @@ LAKE_CONFIG: dict[str, str] = FORGET_SOON | {
     # A check runs many sorts and joins concurrently. With the 16 MiB pages that Spark chooses, a task's fair share of a small
     # memory can be too small for one page for each of them ("UNABLE_TO_ACQUIRE_MEMORY").
     "spark.buffer.pageSize": "1m",
+    # To find out how a cached column can be compressed took as long as to build it. A check's frames are cached for seconds.
+    "spark.sql.inMemoryColumnarStorage.compressed": "false",
     "spark.sql.session.timeZone": "UTC",
     "spark.driver.extraJavaOptions": JAVA_OPTIONS,
     "spark.executor.extraJavaOptions": JAVA_OPTIONS,

@@ -12,7 +12,8 @@ class FrameCache:
 
     def keep(self, frame: DataFrame) -> DataFrame:
         """Cache a frame, in memory as far as it fits and otherwise on disk; returns the frame."""
-        frame.persist(StorageLevel.MEMORY_AND_DISK)
+        # What Spark calls MEMORY_AND_DISK in Python also serializes and compresses what is in memory.
+        frame.persist(StorageLevel.MEMORY_AND_DISK_DESER)
         self._frames.append(frame)
         return frame
 
