@@ -30,7 +30,7 @@ POLL_S = 0.5
 def warm_up(spark: SparkSession, consumer: Consumer, specs: Iterable[QuerySpec]) -> None:
     """Run each query in real time on the newest records, with a checkpoint of its own; a failure costs only the warmth.
 
-    Only on this machine: the workers of a cluster run other drivers' queries, and are warm.
+    Only with a local master: a cluster's workers cannot reach a checkpoint on this machine.
     """
     if not str(spark.sparkContext.master).startswith("local"):
         return
