@@ -1,5 +1,6 @@
 """The query of one version of a read model: events -> state by key -> state records on the changelog."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -60,20 +61,7 @@ def state_columns(model: ReadModel, revision: int) -> list[Column]:
             "with it is active: put the old revision back."
         )
         raise ReadModelError(message)
-    state = build()
-    declared = [field.name for field in model.state_fields(revision)]
-    if sorted(state) != sorted(declared):
-        message = f"Fold {revision} of {model.name} returns {sorted(state)}, but the state declares {sorted(declared)}."
-        raise ReadModelError(message)
-    return [
-        *(state[name].alias(name) for name in declared),
-        *map(_position_column, POSITION_RECORD_FIELDS),
-    ]
-
-
-def _position_column(field: PositionField) -> Column:
-    aggregate = count(lit(1)) if field.maximum_of is None else F.max(field.maximum_of)
-    return aggregate.alias(field.name)
+    return _record_columns(model, revision, "Fold", build, _position_column)
 
 
 def merge_columns(model: ReadModel, revision: int) -> list[Column]:
@@ -81,20 +69,31 @@ def merge_columns(model: ReadModel, revision: int) -> list[Column]:
 
     Raises ReadModelError when the merge returns other fields than the module declares.
     """
-    state = model.merges[revision]()
+    return _record_columns(model, revision, "Merge", model.merges[revision], _merged_position_column)
+
+
+def _record_columns(
+    model: ReadModel,
+    revision: int,
+    what: str,
+    build: Callable[[], Mapping[str, Column]],
+    position: Callable[[PositionField], Column],
+) -> list[Column]:
+    state = build()
     declared = [field.name for field in model.state_fields(revision)]
     if sorted(state) != sorted(declared):
-        message = f"Merge {revision} of {model.name} returns {sorted(state)}, but the state declares {sorted(declared)}."
+        message = f"{what} {revision} of {model.name} returns {sorted(state)}, but the state declares {sorted(declared)}."
         raise ReadModelError(message)
-    return [
-        *(state[name].alias(name) for name in declared),
-        *map(_merged_position_column, POSITION_RECORD_FIELDS),
-    ]
+    fields = [position(field).alias(field.name) for field in POSITION_RECORD_FIELDS]
+    return [*(state[name].alias(name) for name in declared), *fields]
+
+
+def _position_column(field: PositionField) -> Column:
+    return count(lit(1)) if field.maximum_of is None else F.max(field.maximum_of)
 
 
 def _merged_position_column(field: PositionField) -> Column:
-    aggregate = F.sum(field.name) if field.maximum_of is None else F.max(field.name)
-    return aggregate.alias(field.name)
+    return F.sum(field.name) if field.maximum_of is None else F.max(field.name)
 
 
 def changelog_records(model: ReadModel, revision: int, states: DataFrame, state_schema_id: int) -> DataFrame:
