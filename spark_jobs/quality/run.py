@@ -49,8 +49,8 @@ from spark_jobs.quality.expectations import key_expectations
 from spark_jobs.quality.key_sampling import Sampling
 from spark_jobs.quality.stores.base import Sample, Store, StoreReading, Target
 from spark_jobs.quality.verified.basis import Basis, basis_of
+from spark_jobs.quality.verified.commit import commit_full, commit_increment
 from spark_jobs.quality.verified.increment import Increment
-from spark_jobs.quality.verified.keeping import keep_full, keep_increment
 from spark_jobs.quality.verified.table import FullCheckNeededError, VerifiedRecords, VerifiedTable
 from spark_jobs.runtime.session import ONE_TASK, SMALL_DATA, session_settings
 
@@ -153,9 +153,9 @@ def _check(
     if not result.passed or basis is None:
         return result
     if increment is not None and verified is not None:
-        marks = keep_increment(target, request, verified, increment, readings, comparison)
+        marks = commit_increment(target, request, verified, increment, readings, comparison)
     elif request.mode is Mode.FULL:
-        marks = keep_full(target, request, basis, readings, comparison, replay)
+        marks = commit_full(target, request, basis, readings, comparison, replay)
     else:
         marks = {}
     return replace(result, verified=marks, duration_s=time.monotonic() - started_s)

@@ -37,6 +37,11 @@ class IncrementalLedger(CheckedLedger):
             self.add(key, Decimal(7))
         self.source.flush()
 
+    def change_and_store(self) -> None:
+        """Append an event for each customer of CHANGED, and bring the lake up to date."""
+        self.change()
+        self.store(self.records.values())
+
     def store(self, records: Iterable[Record]) -> None:
         """Replace the rows of the lake."""
         self.write_lake(self.spark, records)
@@ -48,3 +53,9 @@ class IncrementalLedger(CheckedLedger):
     def check_changed(self, run_id: str = "incremental") -> CheckResult:
         """Run an incremental check of the lake."""
         return self.check(self.spark, StoreName.LAKE, mode=Mode.INCREMENTAL, run_id=run_id)
+
+
+def assert_only_changes_were_checked(result: CheckResult) -> None:
+    """Assert that an incremental check of one event for each customer of CHANGED has passed."""
+    assert result.passed, result.verdict
+    assert (result.request.mode, result.events) == (Mode.INCREMENTAL, len(CHANGED))

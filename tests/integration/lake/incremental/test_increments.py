@@ -15,7 +15,7 @@ from spark_jobs.quality.expectations.field_is_replayed import folds_to
 from spark_jobs.quality.expectations.key_count import KEY_COUNT
 from spark_jobs.quality.expectations.key_stored_once import ONCE
 from spark_jobs.quality.expectations.no_missing_key import NO_MISSING_KEY
-from spark_jobs.quality.verified import keeping
+from spark_jobs.quality.verified import commit
 from tests.support.lake.checked_ledger import CheckedLedger, failed, named
 from tests.support.lake.incremental_ledger import (
     CHANGED,
@@ -24,6 +24,7 @@ from tests.support.lake.incremental_ledger import (
     NEW,
     UNCHANGED,
     IncrementalLedger,
+    assert_only_changes_were_checked,
 )
 
 AMOUNT = folds_to("amount")
@@ -40,8 +41,7 @@ def test_an_incremental_check_replays_only_new_events(settings: Settings, lake_s
     full = verified_mark(ledger)
 
     for _ in range(2):
-        ledger.change()
-        ledger.store(ledger.records.values())
+        ledger.change_and_store()
         result = ledger.check_changed()
 
         assert result.passed, result.verdict + str(result.failing_keys)
@@ -84,8 +84,7 @@ def test_faults_in_changed_records_are_named(settings: Settings, lake_spark: Spa
     assert named(faults) == {wrong: (AMOUNT,), stale: (COMPLETE,), twice: (ONCE,), missing: (NO_MISSING_KEY,)}
     assert faults.request.mode is Mode.INCREMENTAL
     # Nothing of the failed check was kept.
-    assert mended.passed, mended.verdict
-    assert (mended.request.mode, mended.events) == (Mode.INCREMENTAL, len(CHANGED))
+    assert_only_changes_were_checked(mended)
 
 
 def test_a_wrong_cent_in_an_unchanged_record_is_found_by_the_full_check(
@@ -121,15 +120,13 @@ def test_the_table_is_rewritten_when_rows_of_earlier_checks_outnumber_the_keys(
     settings: Settings, lake_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ledger = IncrementalLedger.verified(settings, "rewritten", lake_spark)
-    monkeypatch.setattr(keeping, "MAX_APPENDS", 1)
+    monkeypatch.setattr(commit, "MAX_APPENDS", 1)
 
     for _ in range(4):
-        ledger.change()
-        ledger.store(ledger.records.values())
+        ledger.change_and_store()
         result = ledger.check_changed()
 
-        assert result.passed, result.verdict
-        assert (result.request.mode, result.events) == (Mode.INCREMENTAL, len(CHANGED))
+        assert_only_changes_were_checked(result)
 
 
 def test_a_store_that_was_not_verified_is_checked_in_full(

@@ -6,7 +6,7 @@ from dataclasses import replace
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from include.airflow.quality_operators import nothing_is_new
+from include.airflow.quality_operators import confirm_if_nothing_is_new
 from include.lake.tables import table_path
 from include.quality import verified_file
 from include.quality.verified_file import VerifiedStores
@@ -30,21 +30,20 @@ def verify(ledger: IncrementalLedger, *stores: str) -> None:
 def test_a_check_is_needed_after_an_event_or_a_commit(settings: Settings, lake_spark: SparkSession) -> None:
     ledger = IncrementalLedger(settings, "idle")
     ledger.spark = lake_spark
-    ledger.change()
-    ledger.store(ledger.records.values())
-    assert not nothing_is_new(ledger.settings, ledger.model)
+    ledger.change_and_store()
+    assert not confirm_if_nothing_is_new(ledger.settings, ledger.model)
     verify(ledger, "lake")
-    assert not nothing_is_new(ledger.settings, ledger.model)
+    assert not confirm_if_nothing_is_new(ledger.settings, ledger.model)
     verify(ledger, "lake", "nodes")
     began_s = time.time()
 
-    assert nothing_is_new(ledger.settings, ledger.model)
+    assert confirm_if_nothing_is_new(ledger.settings, ledger.model)
     confirmed = verified_file.read(settings.home, ledger.name)
     assert confirmed is not None
     assert min(mark.cut_at_s for mark in confirmed.stores.values()) >= began_s
 
     ledger.store(ledger.records.values())
-    assert not nothing_is_new(ledger.settings, ledger.model)
+    assert not confirm_if_nothing_is_new(ledger.settings, ledger.model)
     verify(ledger, "lake", "nodes")
     ledger.change(CHANGED[:1])
-    assert not nothing_is_new(ledger.settings, ledger.model)
+    assert not confirm_if_nothing_is_new(ledger.settings, ledger.model)

@@ -17,10 +17,16 @@ from include.rebuild.version_cleanup import find_leftovers
 from include.settings import Settings
 from spark_jobs.quality import check_target, run
 from spark_jobs.quality.expectations.field_is_replayed import folds_to
-from spark_jobs.quality.verified import keeping
+from spark_jobs.quality.verified import commit
 from spark_jobs.quality.verified.table import VerifiedTable
 from tests.support.lake.checked_ledger import failed
-from tests.support.lake.incremental_ledger import CHANGED, CUSTOMERS, UNCHANGED, IncrementalLedger
+from tests.support.lake.incremental_ledger import (
+    CHANGED,
+    CUSTOMERS,
+    UNCHANGED,
+    IncrementalLedger,
+    assert_only_changes_were_checked,
+)
 
 
 def with_merge(
@@ -88,8 +94,7 @@ def test_a_check_killed_before_it_wrote_leaves_the_records_before(
     settings: Settings, lake_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ledger = IncrementalLedger.verified(settings, "killed", lake_spark)
-    ledger.change()
-    ledger.store(ledger.records.values())
+    ledger.change_and_store()
 
     def kill(*_: object) -> None:
         raise KeyboardInterrupt
@@ -100,17 +105,15 @@ def test_a_check_killed_before_it_wrote_leaves_the_records_before(
             ledger.check_changed()
     result = ledger.check_changed()
 
-    assert result.passed, result.verdict
-    assert (result.request.mode, result.events) == (Mode.INCREMENTAL, len(CHANGED))
+    assert_only_changes_were_checked(result)
 
 
 def test_of_two_checks_at_once_the_first_to_end_is_kept(
     settings: Settings, lake_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ledger = IncrementalLedger.verified(settings, "at-once", lake_spark)
-    ledger.change()
-    ledger.store(ledger.records.values())
-    keep, others = keeping.keep_increment, iter((True, False))
+    ledger.change_and_store()
+    keep, others = commit.commit_increment, iter((True, False))
 
     def after_another_check(*arguments: Any) -> Any:  # noqa: ANN401 - those of the function that it replaces
         if next(others):
@@ -118,11 +121,9 @@ def test_of_two_checks_at_once_the_first_to_end_is_kept(
         return keep(*arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(run, "keep_increment", after_another_check)
+        patch.setattr(run, "commit_increment", after_another_check)
         assert ledger.check_changed("first").passed
-    ledger.change()
-    ledger.store(ledger.records.values())
+    ledger.change_and_store()
     after = ledger.check_changed()
 
-    assert after.passed, after.verdict
-    assert (after.request.mode, after.events) == (Mode.INCREMENTAL, len(CHANGED))
+    assert_only_changes_were_checked(after)

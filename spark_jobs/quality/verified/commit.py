@@ -1,4 +1,4 @@
-"""Keeps what a passed check has verified, for the next incremental check."""
+"""Commits what a passed check has verified to the table of verified records, for the next incremental check."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -25,7 +25,7 @@ MAX_APPENDS = 50
 MAX_ROWS_PER_KEY = 3
 
 
-def keep_full(
+def commit_full(
     target: Target,
     request: CheckRequest,
     basis: Basis,
@@ -57,7 +57,7 @@ def keep_full(
     return marks
 
 
-def keep_increment(
+def commit_increment(
     target: Target,
     request: CheckRequest,
     verified: VerifiedRecords,
