@@ -9,8 +9,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from include.declarations.read_model import ReadModel, load_read_models, read_model
 from include.errors import FoldlakeError
-from include.kafka.changelog_topic import changelog_now
 from include.kafka.schema_registry import SchemaRegistry
+from include.kafka.topic_state import topic_state
 from include.lake.table_lock import lake_lock
 from include.lake.tables import CommitTag
 from include.position import Offsets
@@ -118,7 +118,7 @@ def _merge_new_records(spark: SparkSession, settings: Settings, model: ReadModel
     # A removed checkpoint starts again at the first event, behind the offsets that the table is known to contain.
     folded = folded_up_to(spark, settings.checkpoints, model, lake.version)
     complete_up_to = lake.tag.complete_up_to.merge(folded)
-    changelog = changelog_now(settings.kafka.bootstrap_servers, lake.version.changelog_topic)
+    changelog = topic_state(settings.kafka.bootstrap_servers, lake.version.changelog_topic)
     ends = Offsets() if changelog is None else changelog.ends
     _require_no_loss(model, lake, ends)
     merging = _Merging(lake.tag)

@@ -12,6 +12,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from include.airflow.names import COMPACTION_DAG, lake_asset
 from include.declarations.read_model import ReadModel, read_model
+from include.kafka.topic_state import ends_if_known
 from include.lake.tables import table_path
 from include.quality import verified_file
 from include.quality.check import CheckRequest, Mode, StoreName
@@ -20,7 +21,6 @@ from include.quality.job_arguments import arguments
 from include.quality.report import remove, report_url
 from include.quality.run_ids import check_id
 from include.quality.verdict import Outcome, Verdict, verdict_of
-from include.quality.verified_status import source_ends
 from include.settings import Settings
 
 BOTH = (StoreName.LAKE, StoreName.NODES)
@@ -69,7 +69,7 @@ class CheckStores(SparkSubmitOperator):
                 f"{self.read_model} has no table in the lake yet: the first check follows the compaction that creates it."
             )
         if run_type == ASSET_TRIGGERED and _only_compacted(context):
-            if mode is Mode.INCREMENTAL and nothing_is_new(settings, model):
+            if mode is Mode.INCREMENTAL and confirm_if_nothing_is_new(settings, model):
                 raise AirflowSkipException(
                     f"{self.read_model} has no event since its last check, and its table is unchanged: nothing to verify."
                 )
@@ -161,15 +161,15 @@ def due_check(
     return Mode.FULL, BOTH
 
 
-def nothing_is_new(settings: Settings, model: ReadModel) -> bool:
-    """Return whether lake and nodes are verified up to the log's end, in the version of the table that was read; publishes that they are."""
+def confirm_if_nothing_is_new(settings: Settings, model: ReadModel) -> bool:
+    """Publish that lake and nodes are still verified up to the log's end, if they are; return whether they are."""
     from deltalake import DeltaTable  # noqa: PLC0415 - not when DAGs are parsed
 
     verified = verified_file.read(settings.home, model.name)
     if verified is None or verified.stores.keys() != {str(store) for store in BOTH}:
         return False
     now_s = time.time()
-    ends = source_ends(settings.kafka.bootstrap_servers, model.source_topic)
+    ends = ends_if_known(settings.kafka.bootstrap_servers, model.source_topic)
     table = DeltaTable(table_path(settings.lake_root, model.name))
     if (
         ends is None

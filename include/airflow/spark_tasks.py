@@ -13,7 +13,7 @@ from include.airflow.names import (
     SPARK_STREAM_CONNECTION,
     lake_asset,
 )
-from include.airflow.quality_operators import SCHEDULED, kind_of, nothing_is_new
+from include.airflow.quality_operators import SCHEDULED, confirm_if_nothing_is_new, kind_of
 from include.declarations.read_model import ReadModel
 from include.settings import CHECKOUT, Settings
 from include.spark.lake_config import lake_config
@@ -79,7 +79,7 @@ def skip_if_compacted(read_model: ReadModel, everything: str) -> Callable[[Conte
         settings = Settings()
         if is_scheduled and not has_pending_work(settings, read_model):
             # No check follows a run that is skipped: what was verified is still up to date.
-            nothing_is_new(settings, read_model)
+            confirm_if_nothing_is_new(settings, read_model)
             raise AirflowSkipException(
                 f"lake/{read_model.name} contains every event: the changelog has nothing new, and VACUUM is not due."
             )

@@ -7,7 +7,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
 from include.declarations.read_model import ReadModel
-from include.kafka.changelog_topic import ChangelogTopic, changelog_now
+from include.kafka.topic_state import TopicState, topic_state
 from include.lake.tables import CommitTag, table_path
 from include.lake.vacuum_schedule import RECENT_COMMITS, TableCommit, vacuum_is_due
 from include.position import Offsets
@@ -39,8 +39,8 @@ def has_pending_work(settings: Settings, model: ReadModel, now: datetime | None 
     if live is None or not _is_of(tag, live):
         return True
     changelog, source = (
-        changelog_now(servers, live.changelog_topic),
-        changelog_now(servers, model.source_topic),
+        topic_state(servers, live.changelog_topic),
+        topic_state(servers, model.source_topic),
     )
     if changelog is None or source is None or not _covers(tag, changelog, source.ends):
         return True
@@ -53,7 +53,7 @@ def _is_of(tag: CommitTag, version: Version) -> bool:
     return (tag.version, tag.fold_revision) == (version.number, version.fold_revision)
 
 
-def _covers(tag: CommitTag, changelog: ChangelogTopic, source_ends: Offsets) -> bool:
+def _covers(tag: CommitTag, changelog: TopicState, source_ends: Offsets) -> bool:
     return (
         tag.topic_id == changelog.topic_id
         and tag.changelog_offsets.covers(changelog.ends)

@@ -9,9 +9,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
 from include.declarations.read_model import ReadModel
-from include.errors import KafkaUnavailableError
-from include.kafka.log_reading import end_offsets, log_consumer
-from include.kafka.topics import admin_client, partition_count
+from include.kafka.topic_state import ends_if_known
 from include.lake.tables import CommitTag, table_path
 from include.position import Offsets
 
@@ -86,13 +84,5 @@ def _commit(entry: dict[str, Any]) -> LakeCommit:
 
 
 def _events_behind(bootstrap_servers: str, model: ReadModel, complete_up_to: Offsets) -> int | None:
-    consumer = log_consumer(bootstrap_servers)
-    try:
-        admin = admin_client(bootstrap_servers)
-        partitions = partition_count(admin, model.source_topic)
-        ends = Offsets.of_ends(end_offsets(consumer, model.source_topic, partitions or 0))
-    except KafkaUnavailableError:
-        return None
-    finally:
-        consumer.close()
-    return complete_up_to.events_until(ends)
+    ends = ends_if_known(bootstrap_servers, model.source_topic)
+    return None if ends is None else complete_up_to.events_until(ends)

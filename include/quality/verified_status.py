@@ -3,9 +3,7 @@
 from dataclasses import dataclass
 
 from include.declarations.read_model import ReadModel
-from include.errors import KafkaUnavailableError
-from include.kafka.log_reading import end_offsets, log_consumer
-from include.kafka.topics import admin_client, partition_count
+from include.kafka.topic_state import ends_if_known
 from include.position import Offsets
 from include.quality import verified_file
 from include.settings import Settings
@@ -28,18 +26,6 @@ class VerifiedStatus:
     full_age_s: float
 
 
-def source_ends(bootstrap_servers: str, topic: str) -> Offsets | None:
-    """Return the end offsets of a topic; None if it does not exist, or Kafka does not respond."""
-    consumer = log_consumer(bootstrap_servers)
-    try:
-        partitions = partition_count(admin_client(bootstrap_servers), topic)
-        return None if partitions is None else Offsets.of_ends(end_offsets(consumer, topic, partitions))
-    except KafkaUnavailableError:
-        return None
-    finally:
-        consumer.close()
-
-
 def verified_statuses(
     settings: Settings, model: ReadModel, now_s: float, *, has_kafka: bool
 ) -> list[VerifiedStatus]:
@@ -50,7 +36,7 @@ def verified_statuses(
     found = verified_file.read(settings.home, model.name)
     if found is None:
         return []
-    ends = source_ends(settings.kafka.bootstrap_servers, model.source_topic) if has_kafka else None
+    ends = ends_if_known(settings.kafka.bootstrap_servers, model.source_topic) if has_kafka else None
     return [
         VerifiedStatus(
             found.read_model,

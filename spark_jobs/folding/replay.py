@@ -7,10 +7,9 @@ from pyspark.sql.functions import col, substring
 
 from include.declarations.read_model import ReadModel
 from include.errors import KafkaUnavailableError
-from include.kafka.log_reading import end_offsets, log_consumer
 from include.kafka.schema_registry import SchemaRegistry
 from include.kafka.schema_rejections import Rejection, read_rejections
-from include.kafka.topics import admin_client, partition_count
+from include.kafka.topic_state import topic_state
 from include.kafka.wire_format import HEADER_BYTES, MAGIC, split
 from include.position import Offsets
 from include.settings import Settings
@@ -26,16 +25,11 @@ def source_ends(bootstrap_servers: str, topic: str) -> Offsets:
 
     Raises KafkaUnavailableError when the broker does not answer or the topic does not exist.
     """
-    consumer = log_consumer(bootstrap_servers)
-    try:
-        admin = admin_client(bootstrap_servers)
-        partitions = partition_count(admin, topic)
-        if partitions is None:
-            message = f"Topic {topic} does not exist: start the stream driver on this Kafka first."
-            raise KafkaUnavailableError(message)
-        return Offsets.of_ends(end_offsets(consumer, topic, partitions))
-    finally:
-        consumer.close()
+    state = topic_state(bootstrap_servers, topic)
+    if state is None:
+        message = f"Topic {topic} does not exist: start the stream driver on this Kafka first."
+        raise KafkaUnavailableError(message)
+    return state.ends
 
 
 def replayed_events(

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from pyspark.sql import SparkSession
 
 from include.declarations.read_model import ReadModel
-from include.kafka.changelog_topic import changelog_now
 from include.kafka.schema_registry import SchemaRegistry
+from include.kafka.topic_state import topic_state
 from include.kafka.topics import changelog_topic
 from include.lake.table_lock import lake_lock
 from include.lake.tables import CommitTag, table_path
@@ -79,7 +79,7 @@ def ensure_live_version(spark: SparkSession, settings: Settings, model: ReadMode
         LOG.info("%s has no live version yet: nothing to do", model.name)
         return None
     complete_up_to = folded_up_to(spark, settings.checkpoints, model, version)
-    changelog = changelog_now(settings.kafka.bootstrap_servers, version.changelog_topic)
+    changelog = topic_state(settings.kafka.bootstrap_servers, version.changelog_topic)
     if changelog is None:
         LOG.info("%s has no topic %s yet: nothing to do", model.name, version.changelog_topic)
         return None

@@ -3,7 +3,7 @@
 import logging
 from dataclasses import dataclass
 
-from include.kafka.changelog_topic import changelog_now
+from include.kafka.topic_state import topic_state
 from spark_jobs.folding.fold_fingerprint import merge_fingerprint
 from spark_jobs.folding.fold_query import merge_columns
 from spark_jobs.quality.stores.base import Target
@@ -32,5 +32,5 @@ def basis_of(target: Target) -> Basis | None:
             "merge %d of %s cannot be built, every check is a full one: %s", revision, model.name, error
         )
         return None
-    topic = changelog_now(target.settings.kafka.bootstrap_servers, model.source_topic)
+    topic = topic_state(target.settings.kafka.bootstrap_servers, model.source_topic)
     return None if topic is None else Basis(fold, topic.topic_id)

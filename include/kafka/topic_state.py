@@ -1,4 +1,4 @@
-"""The current state of a version's changelog topic: its id and its end offsets."""
+"""The current state of a topic: its id and its end offsets."""
 
 from dataclasses import dataclass
 
@@ -13,8 +13,8 @@ UNKNOWN_TOPIC = "UNKNOWN_TOPIC_OR_PART"
 
 
 @dataclass(frozen=True)
-class ChangelogTopic:
-    """A changelog topic.
+class TopicState:
+    """A topic as of now.
 
     topic_id: Kafka's id of the topic. A topic that was deleted and recreated has another id and other offsets.
     ends: partition -> offset of the next record.
@@ -24,7 +24,7 @@ class ChangelogTopic:
     ends: Offsets
 
 
-def changelog_now(bootstrap_servers: str, name: str) -> ChangelogTopic | None:
+def topic_state(bootstrap_servers: str, name: str) -> TopicState | None:
     """Return the topic of this name, or None when it does not exist yet; raises KafkaUnavailableError.
 
     The id is read before the end offsets: if the topic is recreated in between, the id is outdated, which the next
@@ -42,6 +42,15 @@ def changelog_now(bootstrap_servers: str, name: str) -> ChangelogTopic | None:
     consumer = log_consumer(bootstrap_servers)
     try:
         ends = Offsets.of_ends(end_offsets(consumer, name, len(topic.partitions)))
-        return ChangelogTopic(str(topic.topic_id), ends)
+        return TopicState(str(topic.topic_id), ends)
     finally:
         consumer.close()
+
+
+def ends_if_known(bootstrap_servers: str, name: str) -> Offsets | None:
+    """Return the end offsets of a topic, or None when it does not exist or Kafka does not respond: for what is only shown."""
+    try:
+        topic = topic_state(bootstrap_servers, name)
+    except KafkaUnavailableError:
+        return None
+    return None if topic is None else topic.ends
