@@ -29,7 +29,7 @@ from include.kafka.topics import (
 )
 from include.settings import Settings
 from include.spark.stream_config import stream_config, stream_master
-from include.stream.slot_planning import SlotRank, shuffle_partitions, task_slots
+from include.stream.slot_planning import SlotRank, query_slots, shuffle_partitions, task_slots
 from spark_jobs.folding.decode import SchemaIds
 from spark_jobs.folding.fold_fingerprint import incompatibility, store_fingerprint
 from spark_jobs.folding.fold_query import changelog_stream
@@ -189,6 +189,7 @@ def _fold(
         triggers=TriggerSettings.from_settings(settings.stream),
         prepare=partial(store_fingerprint, spark, endpoints.checkpoint, model, revision),
         shuffle_partitions=shuffle_partitions(settings.stream, endpoints.partitions),
+        task_slots=query_slots(settings.stream, endpoints.partitions),
         slot_rank=(SlotRank.SERVING, 0),
     )
 

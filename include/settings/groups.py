@@ -72,7 +72,7 @@ class AirflowSettings(SettingsGroup):
 
 
 class StreamSettings(SettingsGroup):
-    """The stream driver. shuffle_partitions: 0 for as many as the source topic has.
+    """The stream driver. shuffle_partitions: 0 for the number that include/stream/slot_planning.py chooses.
 
     longest_relaunch_delay_s: the longest pause between two launches of a driver that fails soon after each.
     pace: how long the queries collect events before they fold them: see include/stream/pace.py.

@@ -36,6 +36,6 @@ class Pace:
 PACES = {
     "latency": Pace(),
     # Its consumers wait for one event, as long as that takes: to ask again every 10 ms cost a quarter of a core when nothing happened.
-    "balanced": Pace(linger_ms=5, shuffle_wait_ms=5),
+    "balanced": Pace(linger_ms=5, shuffle_wait_ms=10),
     "throughput": Pace(fetch_min_bytes=100_000, fetch_max_wait_ms=100, linger_ms=50, shuffle_wait_ms=50),
 }

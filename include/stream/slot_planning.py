@@ -4,6 +4,7 @@ In real-time mode every task of a query occupies a slot while the query runs: on
 shuffle partition. With too few slots, Spark fails the query that starts last, at every start.
 """
 
+import os
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
@@ -33,13 +34,26 @@ class SlotClaim:
 
 
 def shuffle_partitions(stream: StreamSettings, partitions: int) -> int:
-    """Return the number of shuffle partitions of a query whose source has `partitions`: the setting, or the same number."""
-    return stream.shuffle_partitions or partitions
+    """Return the number of shuffle partitions of a new query whose source has `partitions`.
+
+    Without the setting, it is the same number on a cluster. On this machine, it is half the number of cores, at most the same number:
+    each further task takes processor time even when it has nothing to fold, and each further pair of tasks sends messages of its own.
+    """
+    if stream.shuffle_partitions:
+        return stream.shuffle_partitions
+    if stream.master:
+        return partitions
+    return min(partitions, max(1, (os.cpu_count() or 1) // 2))
 
 
 def query_slots(stream: StreamSettings, partitions: int) -> int:
-    """Return the task slots of one version's query whose source has `partitions`."""
-    return partitions + shuffle_partitions(stream, partitions)
+    """Return the task slots of one version's query whose source has `partitions`.
+
+    On this machine, where a slot is a thread, they suffice for a checkpoint that was written with other settings or on a machine with
+    more cores: a query keeps its number of shuffle partitions.
+    """
+    shuffle = stream.shuffle_partitions or partitions
+    return partitions + (shuffle if stream.master else max(shuffle, partitions))
 
 
 def task_slots(stream: StreamSettings, source_partitions: Collection[int]) -> int:

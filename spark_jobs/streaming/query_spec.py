@@ -85,8 +85,9 @@ class QuerySpec:
     rereads_after_loss: whether the query may start at the first event again when Kafka has lost records that it had read or
         written; otherwise it is refused.
     waits_for_others: whether the query starts only once the driver's other queries have caught up and settled.
-    shuffle_partitions: number of tasks after the query's shuffle; 0 for a query without a shuffle.
+    shuffle_partitions: number of tasks after the shuffle of a query without a checkpoint; 0 for a query without a shuffle.
     real_time_source: options of the Kafka source in real-time mode that replace those of the pace.
+    task_slots: the slots that the query may occupy in real-time mode, one for each task; 0: one for each source partition.
     slot_rank: priority when task slots are scarce: the lower rank first, then the lower number.
     """
 
@@ -103,9 +104,10 @@ class QuerySpec:
     waits_for_others: bool = False
     shuffle_partitions: int = 0
     real_time_source: tuple[tuple[str, str], ...] = ()
+    task_slots: int = 0
     slot_rank: tuple[SlotRank, int] = (SlotRank.OTHER, 0)
 
     @property
     def slot_claim(self) -> SlotClaim:
-        """The task slots that the query occupies in real-time mode: one per task."""
-        return SlotClaim(self.endpoints.partitions + self.shuffle_partitions, *self.slot_rank)
+        """The task slots that the query needs in real-time mode."""
+        return SlotClaim(self.task_slots or self.endpoints.partitions, *self.slot_rank)

@@ -11,7 +11,7 @@ from include.errors import SchemaError
 from include.position import Offsets
 from include.stream.checkpoints import checkpoint_path, query_name
 from include.stream.folded_offsets import folded_offsets
-from include.stream.slot_planning import SlotRank, shuffle_partitions
+from include.stream.slot_planning import SlotRank, query_slots, shuffle_partitions
 from include.versions.version_lock import version_lock
 from include.versions.version_record import Stage, Version
 from spark_jobs.folding.decode import SchemaIds
@@ -43,6 +43,7 @@ def query_specs(context: StreamContext) -> list[QuerySpec]:
 def fold_spec(context: StreamContext, model: ReadModel, version: Version) -> QuerySpec:
     """Return the fold of a version. Only the fold of a live version is essential."""
     name = query_name(model.name, version.number)
+    stream, partitions = context.settings.stream, model.partitions(context.settings.topics)
     fold = VersionFold(context, model, version)
     return QuerySpec(
         name=name,
@@ -54,9 +55,8 @@ def fold_spec(context: StreamContext, model: ReadModel, version: Version) -> Que
         prepare=fold.prepare,
         guard=fold.guard,
         written=fold.written,
-        shuffle_partitions=shuffle_partitions(
-            context.settings.stream, model.partitions(context.settings.topics)
-        ),
+        shuffle_partitions=shuffle_partitions(stream, partitions),
+        task_slots=query_slots(stream, partitions),
         # Of several previous versions, the most recently replaced one comes first.
         slot_rank=(SLOT_RANKS.get(version.stage, SlotRank.CANDIDATE), -version.replaced_in),
     )

@@ -17,7 +17,8 @@ from include.stream.slot_planning import (
     [
         ([4], 0, 2, 28),
         ([4], 0, 0, 12),
-        ([4], 2, 0, 10),
+        ([4], 2, 0, 12),
+        ([4], 6, 0, 14),
         ([1], 0, 0, 3),
         ([12, 12], 0, 1, 96),
         ([1, 12], 0, 1, 63),
@@ -28,8 +29,23 @@ def test_slots(partitions: list[int], shuffle: int, spare: int, expected: int) -
     assert task_slots(stream, partitions) == expected
 
 
-def test_shuffle_partitions_follow_the_source_unless_set() -> None:
-    assert shuffle_partitions(StreamSettings(shuffle_partitions=0), 6) == 6
+def test_a_cluster_gets_no_more_slots_than_the_setting_says() -> None:
+    stream = StreamSettings(master="spark://host:7077", shuffle_partitions=2, spare_queries=0)
+    assert task_slots(stream, [4]) == 10
+
+
+def test_shuffle_partitions_follow_the_source_on_a_cluster_unless_set() -> None:
+    cluster = "spark://host:7077"
+    assert shuffle_partitions(StreamSettings(master=cluster), 6) == 6
+    assert shuffle_partitions(StreamSettings(master=cluster, shuffle_partitions=3), 6) == 3
+
+
+@pytest.mark.parametrize(("cores", "expected"), [(1, 1), (2, 1), (3, 1), (4, 2), (16, 6), (None, 1)])
+def test_shuffle_partitions_follow_the_cores_on_this_machine(
+    cores: int | None, expected: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: cores)
+    assert shuffle_partitions(StreamSettings(), 6) == expected
     assert shuffle_partitions(StreamSettings(shuffle_partitions=3), 6) == 3
 
 

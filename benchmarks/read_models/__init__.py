@@ -1,0 +1,1 @@
+"""What further read models of one source cost."""

@@ -1,0 +1,106 @@
+"""What further read models of one source cost: latency, processor time and memory over their number.
+
+Each read model folds every event of the source into a version of its own, as the balance does. The latency is the balance's, from an
+event's production to its state record's arrival at the broker.
+"""
+
+import argparse
+import tempfile
+from pathlib import Path
+
+from benchmarks.latency import wait_for_real_time
+from benchmarks.support.changelog_times import event_times, keep_every_record
+from benchmarks.support.deposits import folded
+from benchmarks.support.moment import moment
+from benchmarks.support.report import machine_busy_s, percentile, print_environment, tree_resident_mb
+from benchmarks.support.steady_load import SteadyLoad
+from include.settings import Settings
+from include.spark.stream_config import source_partitions
+from include.stream.pace import PACES
+from include.stream.slot_planning import task_slots
+from include.stream.status import read_stream_status
+from tests.support.temporary_stack import temporary_stack
+from tests.support.unsupervised_driver import stream_driver
+from tests.support.waiting import wait_until
+
+COUNTS = (1, 2, 5, 10)
+RATES = (0, 1_000)
+WARM_UP_RATE = 1_000
+# After the rate has changed, before it is measured.
+SETTLE_S = 5
+DRAIN_S = 120.0
+MODULE = """
+from dataclasses import replace
+
+from include.read_models.balance.model import READ_MODEL as BALANCE
+
+READ_MODEL = replace(BALANCE, name="{name}")
+"""
+
+
+def main() -> None:
+    """Measure each number of read models at each rate, and check all of their states."""
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument(
+        "--models", nargs="+", type=int, default=list(COUNTS), help="numbers of read models"
+    )
+    arguments.add_argument("--rates", nargs="+", type=int, default=list(RATES), help="events/s")
+    arguments.add_argument("--seconds", type=int, default=30, help="duration of each measurement (30)")
+    arguments.add_argument("--warm-up-s", type=int, default=75, help="duration of the load before it (75)")
+    arguments.add_argument(
+        "--shuffle-partitions", type=int, default=0, help="FOLDLAKE_STREAM_SHUFFLE_PARTITIONS"
+    )
+    arguments.add_argument("--pace", choices=PACES, default="balanced", help="pace of the stream (balanced)")
+    options = arguments.parse_args()
+    for number in options.models:
+        with tempfile.TemporaryDirectory() as folder:
+            names = ["balance", *declare(Path(folder), number - 1)]
+            with temporary_stack(
+                ("kafka", "registry"),
+                read_models_dir=Path(folder),
+                stream_pace=options.pace,
+                stream_shuffle_partitions=options.shuffle_partitions,
+            ) as settings:
+                print_environment(settings)
+                measure(settings, names, options)
+
+
+def declare(folder: Path, number: int) -> list[str]:
+    """Write modules of so many further read models, and return the read models' names."""
+    names = [f"copy-{index + 1}" for index in range(number)]
+    for name in names:
+        (folder / f"{name.replace('-', '_')}.py").write_text(MODULE.format(name=name), encoding="utf-8")
+    return names
+
+
+def measure(settings: Settings, names: list[str], options: argparse.Namespace) -> None:
+    """Run a driver for these read models, and print a line for each rate."""
+    load = SteadyLoad(settings)
+    slots = task_slots(settings.stream, source_partitions(settings.topics, settings.read_models_dir))
+    with stream_driver(settings) as driver:
+        wait_for_real_time(settings)
+        keep_every_record(settings)
+        load.run(WARM_UP_RATE, options.warm_up_s)
+        for rate in options.rates:
+            load.run(rate, SETTLE_S)
+            begin, busy_s = moment(settings, driver.pid), machine_busy_s()
+            load.run(rate, options.seconds)
+            end, busy_s = moment(settings, driver.pid), machine_busy_s() - busy_s
+            wait_until(lambda: read_stream_status(settings).events_behind == 0, "caught up", DRAIN_S)
+            ms = sorted(event.latency_ms for event in event_times(settings, begin.ends, end.ends)) or [0.0]
+            cpu, machine = begin.cpu_share_until(end), busy_s / (end.at_s - begin.at_s)
+            print(
+                f"{len(names):>3} read models, {slots} slots  {rate:>6,}/s  p50 {percentile(ms, 0.5):7.1f}"
+                f"  p99 {percentile(ms, 0.99):7.1f} ms  {cpu:.3f} CPU s/s, machine {machine:.3f}"
+                f"  {tree_resident_mb(driver.pid):,.0f} MB",
+                flush=True,
+            )
+        wait_until(lambda: read_stream_status(settings).events_behind == 0, "caught up", DRAIN_S)
+    expected = load.deposits.expected()
+    for name in names:
+        assert folded(settings, f"{name}.v1.changelog")[0] == expected, f"the states of {name} are not exact"
+    print(f"exact     {sum(count for count, _ in expected.values()):,} events in each")
+
+
+if __name__ == "__main__":
+    main()
