@@ -1,0 +1,1 @@
+"""Tests of how the schema ids of a topic are found."""
