@@ -81,4 +81,5 @@ def test_slots_and_cores_follow_each_read_model_s_partitions(tmp_path: Path) -> 
     # A live query each (8 and 24), a spare one of the larger (24), dead letters (4 and 12).
     assert stream_master(settings) == "local[72]"
     assert stream_config(settings)["spark.cores.max"] == "72"
-    assert stream_config(settings)["spark.sql.shuffle.partitions"] == "12"
+    cluster = settings.changed(stream_master="spark://host:7077")
+    assert stream_config(cluster)["spark.sql.shuffle.partitions"] == "12"
