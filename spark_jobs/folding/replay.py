@@ -3,17 +3,18 @@
 import logging
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import col, substring
 
 from include.declarations.read_model import ReadModel
 from include.errors import KafkaUnavailableError
 from include.kafka.schema_registry import SchemaRegistry
 from include.kafka.schema_rejections import Rejection, read_rejections
 from include.kafka.topic_state import topic_state
+from include.kafka.wire_format import HEADER_BYTES, MAGIC, split
 from include.position import Offsets
 from include.settings import Settings
 from spark_jobs.folding.decode import EventDecoder, SchemaIds, good_events
 from spark_jobs.folding.independent_decode import independently_decoded
-from spark_jobs.folding.seen_ids import schema_ids_in
 from spark_jobs.folding.topic_records import topic_records
 
 LOG = logging.getLogger(__name__)
@@ -61,15 +62,19 @@ def _records_and_decoder(
     until: Offsets,
     since: Offsets | None = None,
 ) -> tuple[DataFrame, EventDecoder]:
-    servers, topic = settings.kafka.bootstrap_servers, model.source_topic
-    records = topic_records(spark, servers, topic, until, since)
-    ids = known_schema_ids(settings, topic, schema_ids_in(spark, servers, topic, until, since))
+    records = topic_records(spark, settings.kafka.bootstrap_servers, model.source_topic, until, since)
+    ids = known_schema_ids(settings, model.source_topic, records)
     return records, EventDecoder(model.event_schemas, ids, len(until))
 
 
-def known_schema_ids(settings: Settings, topic: str, ids: set[int]) -> SchemaIds:
-    """Return these schema ids as found in the registry; those that live queries have rejected stay rejected."""
+def known_schema_ids(settings: Settings, topic: str, records: DataFrame) -> SchemaIds:
+    """Return the schema ids in these records as found in the registry; those that live queries have rejected stay rejected."""
     registry = SchemaRegistry(settings.registry.url)
+    header = substring(col("value"), 1, HEADER_BYTES).alias("header")
+    found = {
+        bytes(row.header) for row in records.select(header).distinct().collect() if row.header is not None
+    }
+    ids = {split(h)[0] for h in found if len(h) == HEADER_BYTES and h[0] == MAGIC}
     writers = registry.schema_ids(topic)
     writers |= {i: schema for i in ids - writers.keys() if (schema := registry.schema_by_id(i)) is not None}
     absent = {schema_id: Rejection(Offsets(), is_open=True) for schema_id in ids - writers.keys()}

@@ -1,1 +1,0 @@
-"""Tests of how the schema ids of a topic are found."""
