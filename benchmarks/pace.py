@@ -1,31 +1,26 @@
 """Latency and processor time of the stream over the rate of events, for each pace.
 
-The latency of an event is the time from its production to its state record's arrival at the broker: the changelog has the broker's
-timestamps here. Nothing observes the stream while it is measured.
+What is measured, and how: benchmarks/support/measurement.py.
 """
 
 import argparse
 import subprocess
 
 from benchmarks.latency import wait_for_real_time
-from benchmarks.support.changelog_times import event_times, keep_every_record
+from benchmarks.support.changelog_times import keep_every_record
 from benchmarks.support.deposits import BALANCE, folded
-from benchmarks.support.moment import moment
-from benchmarks.support.report import machine_busy_s, percentile, print_environment
+from benchmarks.support.measurement import measure_rate
+from benchmarks.support.report import print_environment
 from benchmarks.support.steady_load import SteadyLoad
 from include.settings import Settings
 from include.stream.pace import PACES
 from include.stream.status import read_stream_status
 from tests.support.temporary_stack import temporary_stack
 from tests.support.unsupervised_driver import stream_driver
-from tests.support.waiting import wait_until
 
 RATES = (100, 1_000, 5_000, 10_000, 15_000, 20_000)
 WARM_UP_S = 75
 WARM_UP_RATE = 2_000
-# After the rate has changed, before it is measured.
-SETTLE_S = 5
-DRAIN_S = 60.0
 
 
 def main() -> None:
@@ -62,14 +57,7 @@ def measure(
     seconds: int,
 ) -> None:
     """Measure one rate, and print a line; then wait until the driver has caught up."""
-    load.run(rate, SETTLE_S)
-    begin, busy_s = moment(settings, driver.pid), machine_busy_s()
-    load.run(rate, seconds)
-    end, busy_s = moment(settings, driver.pid), machine_busy_s() - busy_s
-    left = read_stream_status(settings).events_behind
-    wait_until(
-        lambda: read_stream_status(settings).events_behind == 0, f"caught up after {rate}/s", DRAIN_S * 3
-    )
+    measured = measure_rate(settings, load, driver.pid, rate, seconds)
     phases = sorted(
         {
             query.phase
@@ -77,12 +65,11 @@ def measure(
             if query.query.startswith(BALANCE.name)
         }
     )
-    # At a rate of 0, there is nothing to measure but the cost.
-    ms = sorted(event.latency_ms for event in event_times(settings, begin.ends, end.ends)) or [0.0]
-    cpu, machine = begin.cpu_share_until(end), busy_s / (end.at_s - begin.at_s)
+    p50, p99, highest = (measured.percentile_ms(share) for share in (0.5, 0.99, 1))
     print(
-        f"{pace:<11}{rate:>7,}/s  p50 {percentile(ms, 0.5):8.1f}  p99 {percentile(ms, 0.99):9.1f}  max {ms[-1]:9.1f} ms"
-        f"  {cpu:.2f} CPU s/s, machine {machine:.2f}  {left:>8,} behind at the end  ({len(ms):,} measured, {', '.join(phases)})",
+        f"{pace:<11}{rate:>7,}/s  p50 {p50:8.1f}  p99 {p99:9.1f}  max {highest:9.1f} ms"
+        f"  {measured.cpu:.2f} CPU s/s, machine {measured.machine:.2f}  {measured.behind:>8,} behind at the end"
+        f"  ({len(measured.latencies_ms):,} measured, {', '.join(phases)})",
         flush=True,
     )
 

@@ -1,7 +1,6 @@
 """What further read models of one source cost: latency, processor time and memory over their number.
 
-Each read model folds every event of the source into a version of its own, as the balance does. The latency is the balance's, from an
-event's production to its state record's arrival at the broker.
+Each read model folds every event of the source into a version of its own, as the balance does. The latency is the balance's.
 """
 
 import argparse
@@ -9,26 +8,21 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.latency import wait_for_real_time
-from benchmarks.support.changelog_times import event_times, keep_every_record
+from benchmarks.support.changelog_times import keep_every_record
 from benchmarks.support.deposits import folded
-from benchmarks.support.moment import moment
-from benchmarks.support.report import machine_busy_s, percentile, print_environment, tree_resident_mb
+from benchmarks.support.measurement import measure_rate
+from benchmarks.support.report import print_environment, tree_resident_mb
 from benchmarks.support.steady_load import SteadyLoad
 from include.settings import Settings
 from include.spark.stream_config import source_partitions
 from include.stream.pace import PACES
 from include.stream.slot_planning import task_slots
-from include.stream.status import read_stream_status
 from tests.support.temporary_stack import temporary_stack
 from tests.support.unsupervised_driver import stream_driver
-from tests.support.waiting import wait_until
 
 COUNTS = (1, 2, 5, 10)
 RATES = (0, 1_000)
 WARM_UP_RATE = 1_000
-# After the rate has changed, before it is measured.
-SETTLE_S = 5
-DRAIN_S = 120.0
 MODULE = """
 from dataclasses import replace
 
@@ -82,20 +76,13 @@ def measure(settings: Settings, names: list[str], options: argparse.Namespace) -
         keep_every_record(settings)
         load.run(WARM_UP_RATE, options.warm_up_s)
         for rate in options.rates:
-            load.run(rate, SETTLE_S)
-            begin, busy_s = moment(settings, driver.pid), machine_busy_s()
-            load.run(rate, options.seconds)
-            end, busy_s = moment(settings, driver.pid), machine_busy_s() - busy_s
-            wait_until(lambda: read_stream_status(settings).events_behind == 0, "caught up", DRAIN_S)
-            ms = sorted(event.latency_ms for event in event_times(settings, begin.ends, end.ends)) or [0.0]
-            cpu, machine = begin.cpu_share_until(end), busy_s / (end.at_s - begin.at_s)
+            measured = measure_rate(settings, load, driver.pid, rate, options.seconds)
+            p50, p99 = measured.percentile_ms(0.5), measured.percentile_ms(0.99)
             print(
-                f"{len(names):>3} read models, {slots} slots  {rate:>6,}/s  p50 {percentile(ms, 0.5):7.1f}"
-                f"  p99 {percentile(ms, 0.99):7.1f} ms  {cpu:.3f} CPU s/s, machine {machine:.3f}"
-                f"  {tree_resident_mb(driver.pid):,.0f} MB",
+                f"{len(names):>3} read models, {slots} slots  {rate:>6,}/s  p50 {p50:7.1f}  p99 {p99:7.1f} ms"
+                f"  {measured.cpu:.3f} CPU s/s, machine {measured.machine:.3f}  {tree_resident_mb(driver.pid):,.0f} MB",
                 flush=True,
             )
-        wait_until(lambda: read_stream_status(settings).events_behind == 0, "caught up", DRAIN_S)
     expected = load.deposits.expected()
     for name in names:
         assert folded(settings, f"{name}.v1.changelog")[0] == expected, f"the states of {name} are not exact"
