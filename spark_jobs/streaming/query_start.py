@@ -1,7 +1,6 @@
 """Starts the Spark query of a specification: in large batches to catch up, in real-time mode, or in small batches."""
 
 from typing import Any
-from zlib import crc32
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -32,14 +31,8 @@ def start_real_time(spark: SparkSession, spec: QuerySpec, schema_ids: SchemaIds)
     source = pace.source_options() | dict(spec.real_time_source)
     # Types are checked against the lake's PySpark, which does not have this trigger yet.
     trigger: Any = _writer(spark, spec, schema_ids, source, pace.sink_options()).trigger
-    query: StreamingQuery = trigger(realTime=f"{_commit_interval_ms(spec)} milliseconds").start()
+    query: StreamingQuery = trigger(realTime=f"{spec.commit_interval_ms} milliseconds").start()
     return query
-
-
-def _commit_interval_ms(spec: QuerySpec) -> int:
-    """Return the setting, lengthened by up to a tenth: otherwise, all queries would stop folding and commit at the same moment."""
-    lengthening = crc32(spec.name.encode()) % 1000 / 10_000
-    return round(1000 * spec.triggers.real_time_interval_s * (1 + lengthening))
 
 
 def _batch_writer(spark: SparkSession, spec: QuerySpec, schema_ids: SchemaIds) -> DataStreamWriter:

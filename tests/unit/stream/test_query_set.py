@@ -1,6 +1,7 @@
 """The driver's queries follow the specifications, get task slots by rank, and start the dead letters last."""
 
 import time
+from dataclasses import replace
 
 from include.stream.phase import Phase
 from include.stream.slot_planning import SlotRank
@@ -80,3 +81,15 @@ def test_query_without_slots_is_refused_until_slots_are_free() -> None:
     driver.specs = [CANDIDATE, DEAD_LETTERS]
     driver.queries.reconcile()
     assert "balance/v2" in driver.due
+
+
+def test_queries_commit_at_different_moments_and_never_later_than_the_setting() -> None:
+    intervals = {spec(f"copy-{number}/v1").commit_interval_ms for number in range(10)}
+
+    assert len(intervals) == 10
+    assert all(270_000 <= interval <= 300_000 for interval in intervals)
+
+
+def test_no_commit_interval_is_shorter_than_spark_allows() -> None:
+    shortest = replace(CANDIDATE, triggers=replace(CANDIDATE.triggers, real_time_interval_s=5))
+    assert shortest.commit_interval_ms == 5_000
