@@ -18,6 +18,7 @@ from include.airflow.names import REBUILD_DAG
 from include.kafka.topics import changelog_topic
 from include.settings import Settings
 from include.stream.status import read_stream_status
+from stack.launchers.direct_submit import run
 from tests.support.temporary_stack import temporary_stack
 from tests.support.waiting import wait_until
 
@@ -45,6 +46,9 @@ def main() -> None:
     arguments.add_argument(
         "--timeout", type=float, default=3600, help="timeout of each step in seconds (3600)"
     )
+    arguments.add_argument(
+        "--cold", action="store_true", help="without a job server, which the first compaction of a stack starts"
+    )
     given = arguments.parse_args()
     # No scheduled compactions: they would compete with some of the stages.
     with temporary_stack(compaction_interval_s=0) as settings:
@@ -53,6 +57,9 @@ def main() -> None:
         deposits = Deposits(settings, given.customers)
         deposits.append_many(settings, given.events, seed=1)
         wait_until_folded(settings, deposits, given.timeout)
+        if not given.cold:
+            assert run(settings, "compaction", ["--read-model", BALANCE.name]) == 0, "not compacted"
+        print(f"job server {'started by the rebuild' if given.cold else 'started before, by a compaction'}")
         rebuild(settings, deposits, given.timeout)
 
 
@@ -82,10 +89,10 @@ def rebuild(settings: Settings, deposits: Deposits, timeout_s: float) -> None:
     api = airflow_api(settings.home, settings.airflow)
     began_s = time.monotonic()
     conf = {"read_model": BALANCE.name, "reason": "benchmark", "approve": False, "grace_hours": 1}
-    run = DagRun.trigger(settings, REBUILD_DAG, conf)
+    dag_run = DagRun.trigger(settings, REBUILD_DAG, conf)
     seconds: dict[str, float] = {}
     with PeakMemory(settings) as memory:
-        for event in run.follow(["promote_lake"], timeout_s=timeout_s):
+        for event in dag_run.follow(["promote_lake"], timeout_s=timeout_s):
             if isinstance(event, TaskChanged) and event.task.state == "success":
                 seconds[event.task.task_id] = time.monotonic() - began_s
             assert not isinstance(event, TaskFailure), event
@@ -97,10 +104,10 @@ def rebuild(settings: Settings, deposits: Deposits, timeout_s: float) -> None:
         f"rebuild   {events:,} events, {len(found):,} keys: promoted after {seconds['promote']:.0f} s, "
         f"lake after {total_s:.0f} s, exact"
     )
-    for task in api.tasks(REBUILD_DAG, run.run_id):
+    for task in api.tasks(REBUILD_DAG, dag_run.run_id):
         if task.duration_s and task.state == "success":
             share = task.duration_s / total_s
-            rate = _rate(api, run.run_id, task.task_id, task.try_number)
+            rate = _rate(api, dag_run.run_id, task.task_id, task.try_number)
             print(f"  {task.task_id:<20}{task.duration_s:7.1f} s  {share:4.0%}  {rate}")
     for kind, mb in sorted(memory.peak_mb.items(), key=lambda pair: -pair[1]):
         print(f"  memory    {kind:<24}{mb:7,.0f} MB at most")

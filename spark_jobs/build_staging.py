@@ -23,7 +23,7 @@ from include.versions.transitions import UnknownVersionError, VersionAbandonedEr
 from include.versions.version_record import UNFINISHED_STAGES, Stage, Version
 from include.work_progress import WorkProgress
 from spark_jobs.folding.fold_query import fold
-from spark_jobs.folding.replay import events_for_staging, source_ends
+from spark_jobs.folding.replay import IdsOf, decoded_once, events_for_staging, source_ends
 from spark_jobs.lake.lake_table import LakeTable
 from spark_jobs.runtime.lake_job import run_lake_job
 from spark_jobs.runtime.session import session_settings
@@ -64,10 +64,14 @@ def build_staging(spark: SparkSession, settings: Settings, model: ReadModel, num
     tag = CommitTag(model.name, number, version.fold_revision, OPERATION, complete_up_to=until)
     progress = WorkProgress(f"staging of {model.name} v{number}", "events", sum(until.values()))
     started_s = time.monotonic()
-    with session_settings(spark, DECODE_ONCE), _progress_logged(spark, progress):
-        events = events_for_staging(spark, settings, model, until)
+
+    def write(ids_of: IdsOf) -> None:
+        events = events_for_staging(spark, settings, model, until, ids_of=ids_of)
         states = _with_all_columns(fold(model, version.fold_revision, events), table)
         table.overwrite(states, tag, settings.lake.shuffle_partitions)
+
+    with session_settings(spark, DECODE_ONCE), _progress_logged(spark, progress):
+        decoded_once(write)
     elapsed_s = time.monotonic() - started_s
     progress.reached(progress.total, f"; staging written in {elapsed_s:.1f} s")
 

@@ -34,7 +34,7 @@ POOLS = {
         "Jobs that write lake/<model>: one at a time, because a promotion replaces the table",
     ),
     REBUILD_POOL: (
-        1,
+        2,
         "Catch-up, staging and verification of rebuilds: as many in parallel as the machine can run",
     ),
     QUALITY_POOL: (1, "Quality checks"),

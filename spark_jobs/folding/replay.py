@@ -1,7 +1,12 @@
 """Reads events back from the log in one batch, decoded as in the stream, for checks and staging tables."""
 
 import logging
+from collections.abc import Callable
+from collections.abc import Set as AbstractSet
+from enum import Enum, auto
+from typing import TypeVar
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col, substring
 
@@ -13,11 +18,21 @@ from include.kafka.topic_state import topic_state
 from include.kafka.wire_format import HEADER_BYTES, MAGIC, split
 from include.position import Offsets
 from include.settings import Settings
-from spark_jobs.folding.decode import EventDecoder, SchemaIds, good_events
+from spark_jobs.folding.decode import UNKNOWN_SCHEMA_ID, EventDecoder, SchemaIds, good_events
 from spark_jobs.folding.independent_decode import independently_decoded
 from spark_jobs.folding.topic_records import topic_records
 
 LOG = logging.getLogger(__name__)
+T = TypeVar("T")
+
+
+class IdsOf(Enum):
+    """Which schema ids are looked up before events are decoded: those of the topic's subject, or also all those in the log, which is
+    then read once more.
+    """
+
+    SUBJECT = auto()
+    LOG = auto()
 
 
 def source_ends(bootstrap_servers: str, topic: str) -> Offsets:
@@ -32,27 +47,51 @@ def source_ends(bootstrap_servers: str, topic: str) -> Offsets:
     return state.ends
 
 
+def decoded_once(job: Callable[[IdsOf], T]) -> T:
+    """Run a job that decodes events, and return its result.
+
+    With IdsOf.SUBJECT it fails at the first record with another schema id, and is then repeated with IdsOf.LOG.
+    """
+    try:
+        return job(IdsOf.SUBJECT)
+    except PySparkException as error:
+        if UNKNOWN_SCHEMA_ID not in str(error):
+            raise
+        LOG.info("some records have schema ids of other subjects, or of none: looking up every id in the log")
+        return job(IdsOf.LOG)
+
+
 def replayed_events(
     spark: SparkSession,
     settings: Settings,
     model: ReadModel,
     until: Offsets,
     since: Offsets | None = None,
+    *,
+    ids_of: IdsOf,
 ) -> DataFrame:
     """Return the events that a read model folds, from the first one or from `since`, up to these end offsets.
 
     The columns are those of the stream: key, partition, offset, event_type, each event type's struct, and their shared fields.
-    All schema ids in the log are looked up first.
+
+    Args:
+        spark: the session.
+        settings: of Kafka and the registry.
+        model: the read model.
+        until: the end offset of each partition of its source.
+        since: the offsets to start at; the first ones by default.
+        ids_of: which schema ids are known. A record with another one that is not rejected fails the job that reads the events (see
+            decoded_once).
     """
-    records, decoder = _records_and_decoder(spark, settings, model, until, since)
+    records, decoder = _records_and_decoder(spark, settings, model, until, since, ids_of)
     return good_events(decoder.decode(records))
 
 
 def events_for_staging(
-    spark: SparkSession, settings: Settings, model: ReadModel, until: Offsets
+    spark: SparkSession, settings: Settings, model: ReadModel, until: Offsets, *, ids_of: IdsOf
 ) -> DataFrame:
     """Return the events up to these end offsets as `replayed_events` does, but decoded by another library."""
-    return independently_decoded(*_records_and_decoder(spark, settings, model, until))
+    return independently_decoded(*_records_and_decoder(spark, settings, model, until, None, ids_of))
 
 
 def _records_and_decoder(
@@ -60,21 +99,27 @@ def _records_and_decoder(
     settings: Settings,
     model: ReadModel,
     until: Offsets,
-    since: Offsets | None = None,
+    since: Offsets | None,
+    ids_of: IdsOf,
 ) -> tuple[DataFrame, EventDecoder]:
     records = topic_records(spark, settings.kafka.bootstrap_servers, model.source_topic, until, since)
-    ids = known_schema_ids(settings, model.source_topic, records)
+    ids = known_schema_ids(
+        settings, model.source_topic, _ids_in(records) if ids_of is IdsOf.LOG else frozenset()
+    )
     return records, EventDecoder(model.event_schemas, ids, len(until))
 
 
-def known_schema_ids(settings: Settings, topic: str, records: DataFrame) -> SchemaIds:
-    """Return the schema ids in these records as found in the registry; those that live queries have rejected stay rejected."""
-    registry = SchemaRegistry(settings.registry.url)
+def _ids_in(records: DataFrame) -> AbstractSet[int]:
     header = substring(col("value"), 1, HEADER_BYTES).alias("header")
     found = {
         bytes(row.header) for row in records.select(header).distinct().collect() if row.header is not None
     }
-    ids = {split(h)[0] for h in found if len(h) == HEADER_BYTES and h[0] == MAGIC}
+    return {split(h)[0] for h in found if len(h) == HEADER_BYTES and h[0] == MAGIC}
+
+
+def known_schema_ids(settings: Settings, topic: str, ids: AbstractSet[int]) -> SchemaIds:
+    """Return the schema ids of the topic's subject in the registry, and these ids; those that live queries have rejected stay rejected."""
+    registry = SchemaRegistry(settings.registry.url)
     writers = registry.schema_ids(topic)
     writers |= {i: schema for i in ids - writers.keys() if (schema := registry.schema_by_id(i)) is not None}
     absent = {schema_id: Rejection(Offsets(), is_open=True) for schema_id in ids - writers.keys()}

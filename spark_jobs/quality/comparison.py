@@ -15,7 +15,7 @@ from include.quality.check import UncheckableError
 from include.spark.lake_config import DECODE_ONCE
 from spark_jobs.folding.fold_query import state_columns
 from spark_jobs.folding.key_partition import partition_of_key
-from spark_jobs.folding.replay import replayed_events
+from spark_jobs.folding.replay import IdsOf, decoded_once, replayed_events
 from spark_jobs.quality.stores.base import Sample, StoreReplica, Target
 from spark_jobs.runtime.session import session_settings
 
@@ -23,6 +23,8 @@ STORED, REPLAYED = "stored", "replayed"
 LOWEST_PARTITION = "lowest_partition"
 # Number of keys with events in several partitions that the error names.
 NAMED_KEYS = 5
+# Up to this number, every task gets all requested positions (some 100 bytes each): otherwise all events would be shuffled and sorted.
+POSITIONS_IN_MEMORY = 500_000
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,7 @@ class Replay:
 def replay_fold(
     target: Target,
     positions: DataFrame,
+    number: int,
     cuts: Sequence[Offsets],
     until: Offsets,
     only: DataFrame | None = None,
@@ -52,34 +55,15 @@ def replay_fold(
     """Fold the log for every (key, position) in `positions`: for all keys of the log, or for those in `only`.
 
     `positions`: one row per key with `positions`, an array of source offsets in ascending order.
+    `number`: at least as many as there are positions.
     Raises UncheckableError if a key of the read model has events in several source partitions.
     """
-    spark, model = target.spark, target.model
-    with session_settings(spark, DECODE_ONCE):
-        events = replayed_events(spark, target.settings, model, until)
-        events = events.withColumn("model_key", model.key().cast("string"))
-        if only is not None:
-            keys = F.broadcast(only.select(col("key").alias("model_key")).distinct())
-            events = events.join(keys, "model_key", "left_semi")
-        wanted = positions.select(col("key").alias("model_key"), "positions")
-        reached = F.filter(col("positions"), lambda position: position >= col("offset"))
-        # An event counts for each position at or above it, or once without a position if there is none.
-        each = events.join(wanted, "model_key", "left").select(
-            "*", F.posexplode_outer(reached).alias("nth", "position")
-        )
-        is_first = col("nth").isNull() | (col("nth") == 0)
-        grouped = each.groupBy(col("model_key").alias("key"), "position").agg(
-            *state_columns(model, target.version.fold_revision),
-            F.array(*(F.max(F.when(below(cut), col("offset"))) for cut in cuts)).alias("last"),
-            F.array(*(F.count_if(is_first & below(cut)) for cut in cuts)).alias("count"),
-            F.count_if(is_first).alias("events"),
-            F.min("partition").alias(LOWEST_PARTITION),
-            F.bool_and(F.decode("key", "UTF-8") == col("model_key")).alias("is_source_key"),
-        )
-        target.frames.keep(grouped)
-        total = grouped.agg(F.sum("events").alias("events"), F.bool_or(_is_mixed()).alias("mixed")).first()
-        if total is not None and total.mixed:
-            raise _uncheckable(target, grouped, events)
+
+    def run(ids_of: IdsOf) -> tuple[DataFrame, int]:
+        return _grouped(target, positions, number, cuts, until, only, ids_of=ids_of)
+
+    with session_settings(target.spark, DECODE_ONCE):
+        grouped, events = decoded_once(run)
     groups = grouped.select("key", "position", "last", "count", record_of(target).alias("record"))
     by_cut = range(len(cuts))
     keys = groups.groupBy("key").agg(
@@ -89,8 +73,48 @@ def replay_fold(
         F.max_by("record", F.coalesce(col("position"), lit(-1))).alias("newest"),
     )
     records = groups.where(col("position").isNotNull())
-    number = int((total and total.events) or 0)
-    return Replay(keys, records.select("key", "position", "record"), number, tuple(cuts))
+    return Replay(keys, records.select("key", "position", "record"), events, tuple(cuts))
+
+
+def _grouped(
+    target: Target,
+    positions: DataFrame,
+    number: int,
+    cuts: Sequence[Offsets],
+    until: Offsets,
+    only: DataFrame | None,
+    *,
+    ids_of: IdsOf,
+) -> tuple[DataFrame, int]:
+    """Return the fold of the events of each key up to each of its positions, and the number of events."""
+    model = target.model
+    events = replayed_events(target.spark, target.settings, model, until, ids_of=ids_of)
+    events = events.withColumn("model_key", model.key().cast("string"))
+    if only is not None:
+        keys = F.broadcast(only.select(col("key").alias("model_key")).distinct())
+        events = events.join(keys, "model_key", "left_semi")
+    wanted = positions.select(col("key").alias("model_key"), "positions")
+    if number <= POSITIONS_IN_MEMORY:
+        wanted = F.broadcast(wanted)
+    reached = F.filter(col("positions"), lambda position: position >= col("offset"))
+    # An event counts for each position at or above it, or once without a position if there is none.
+    each = events.join(wanted, "model_key", "left").select(
+        "*", F.posexplode_outer(reached).alias("nth", "position")
+    )
+    is_first = col("nth").isNull() | (col("nth") == 0)
+    grouped = each.groupBy(col("model_key").alias("key"), "position").agg(
+        *state_columns(model, target.version.fold_revision),
+        F.array(*(F.max(F.when(below(cut), col("offset"))) for cut in cuts)).alias("last"),
+        F.array(*(F.count_if(is_first & below(cut)) for cut in cuts)).alias("count"),
+        F.count_if(is_first).alias("events"),
+        F.min("partition").alias(LOWEST_PARTITION),
+        F.bool_and(F.decode("key", "UTF-8") == col("model_key")).alias("is_source_key"),
+    )
+    target.frames.keep(grouped)
+    total = grouped.agg(F.sum("events").alias("events"), F.bool_or(_is_mixed()).alias("mixed")).first()
+    if total is not None and total.mixed:
+        raise _uncheckable(target, grouped, events)
+    return grouped, int((total and total.events) or 0)
 
 
 def keys_by_replica(target: Target, replicas: Sequence[StoreReplica], replay: Replay) -> DataFrame:

@@ -166,7 +166,7 @@ def _read(target: Target, store: Store, sample: Sample, increment: Increment | N
     reading = store.read(sample) if increment is None else increment.read(store)
     count = target.frames.keep(reading.records).count()
     LOG.info("%s: read %s records in %.1f s", store.name, f"{count:,}", time.monotonic() - started_s)
-    return StoreReading(store, reading)
+    return StoreReading(store, reading, count)
 
 
 class _Comparison:
@@ -208,7 +208,8 @@ class _Comparison:
         until = source_ends(target.settings.kafka.bootstrap_servers, target.model.source_topic)
         positions, cuts = positions_of(records), distinct_cuts(self._replicas)
         if self._increment is None:
-            replay = replay_fold(target, positions, cuts, until, only)
+            number = sum(read.records for read in self._readings)
+            replay = replay_fold(target, positions, number, cuts, until, only)
         else:
             replay = self._increment.replay(positions, cuts, until, only)
         LOG.info("replayed %s events in %.1f s", f"{replay.events:,}", time.monotonic() - started_s)

@@ -4,11 +4,14 @@ import importlib
 import sys
 from datetime import UTC, datetime
 
-from include.airflow.names import POOLS
+import psutil
+
+from include.airflow.names import POOLS, REBUILD_POOL
 from include.parent_death import forks_die_with_this_process
 
 # Component -> its type in Airflow's table of jobs.
 JOB_TYPES = {"scheduler": "SchedulerJob", "triggerer": "TriggererJob"}
+PARALLEL_REBUILD_BYTES = 8 * 1024**3
 
 
 def main() -> None:
@@ -53,9 +56,18 @@ def create_pools() -> None:
     from airflow.models.pool import Pool  # noqa: PLC0415 - see above
 
     known = {pool.pool for pool in Pool.get_pools()}
-    for name, (slots, purpose) in POOLS.items():
+    for name, (slots, purpose) in pools(psutil.virtual_memory().total).items():
         if name not in known:
             Pool.create_or_update_pool(name, slots, purpose, include_deferred=False)
+
+
+def pools(memory_bytes: int) -> dict[str, tuple[int, str]]:
+    """Return the pools of a machine with this memory: name -> (slots, description).
+
+    With little memory, a rebuild's catch-up and staging, which take 1 GiB and 2 GiB, run one after the other.
+    """
+    slots, purpose = POOLS[REBUILD_POOL]
+    return {**POOLS, REBUILD_POOL: (slots if memory_bytes >= PARALLEL_REBUILD_BYTES else 1, purpose)}
 
 
 if __name__ == "__main__":

@@ -112,10 +112,14 @@ class Store(Protocol):
 
 @dataclass(frozen=True)
 class StoreReading:
-    """A store and its reading; the records are cached, so that every evaluation sees the same ones."""
+    """A store and its reading; the records are cached, so that every evaluation sees the same ones.
+
+    records: their number.
+    """
 
     store: Store
     reading: Reading
+    records: int
 
     @property
     def replica_names(self) -> list[str]:

@@ -1,7 +1,7 @@
 """Finds the first events that a table lacks. Its rows may contain more events than its newest tag guarantees."""
 
 from confluent_kafka import Consumer
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 from pyspark.sql.functions import col
 
@@ -9,7 +9,7 @@ from include.lake.tables import KEY_COLUMN
 from include.position import Offsets
 from include.quality.log_bounds import lost_partitions
 from include.spark.lake_config import DECODE_ONCE
-from spark_jobs.folding.replay import replayed_events
+from spark_jobs.folding.replay import IdsOf, decoded_once, replayed_events
 from spark_jobs.quality.stores.base import Target
 from spark_jobs.runtime.session import session_settings
 
@@ -27,9 +27,10 @@ def first_missing(target: Target, consumer: Consumer, rows: DataFrame, since: Of
     lost = lost_partitions(consumer, model.source_topic, len(target.cut))
     since = Offsets({p: max(since.of(p), lost.get(p, 0)) for p in target.cut})
     stored = rows.select(col(KEY_COLUMN).alias("stored_key"), col("source_offset").alias("stored_offset"))
-    with session_settings(spark, DECODE_ONCE):
-        events = replayed_events(spark, target.settings, model, target.cut, since)
-        found = (
+
+    def read(ids_of: IdsOf) -> list[Row]:
+        events = replayed_events(spark, target.settings, model, target.cut, since, ids_of=ids_of)
+        return (
             events.select(model.key().cast("string").alias("model_key"), "partition", "offset")
             .join(stored, col("model_key") == col("stored_key"), "left")
             .where(col("stored_offset").isNull() | (col("stored_offset") < col("offset")))
@@ -37,4 +38,7 @@ def first_missing(target: Target, consumer: Consumer, rows: DataFrame, since: Of
             .agg(F.min("offset").alias("first"))
             .collect()
         )
+
+    with session_settings(spark, DECODE_ONCE):
+        found = decoded_once(read)
     return Offsets({row.partition: row["first"] for row in found})

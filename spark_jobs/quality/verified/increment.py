@@ -14,7 +14,7 @@ from include.quality.check import StoreName
 from include.spark.lake_config import DECODE_ONCE
 from spark_jobs.folding.fold_query import merge_columns, state_columns
 from spark_jobs.folding.key_partition import partition_of_key
-from spark_jobs.folding.replay import replayed_events
+from spark_jobs.folding.replay import IdsOf, decoded_once, replayed_events
 from spark_jobs.quality.comparison import Replay, below, record_of
 from spark_jobs.quality.stores.base import Reading, Store, StoreReplica, Target
 from spark_jobs.quality.verified.table import FullCheckNeededError, VerifiedRecords
@@ -147,10 +147,14 @@ class Increment:
 
     def _read(self, since: Offsets, until: Offsets) -> DataFrame:
         target = self._target
-        with session_settings(target.spark, DECODE_ONCE):
-            events = replayed_events(target.spark, target.settings, target.model, until, since)
+
+        def read(ids_of: IdsOf) -> tuple[DataFrame, int]:
+            events = replayed_events(target.spark, target.settings, target.model, until, since, ids_of=ids_of)
             kept = target.frames.keep(events.withColumn("model_key", target.model.key().cast("string")))
-            number = kept.count()
+            return kept, kept.count()
+
+        with session_settings(target.spark, DECODE_ONCE):
+            kept, number = decoded_once(read)
         self._number += number
         LOG.info("%s events since offsets %s", f"{number:,}", dict(since))
         return kept

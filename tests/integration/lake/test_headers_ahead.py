@@ -55,7 +55,7 @@ def test_only_headers_with_unknown_ids_are_counted(
     assert headers_ahead(lake_spark, bootstrap, TOPIC, str(tmp_path / "no checkpoint"), too_early) == found
 
 
-def test_replay_rejects_what_live_queries_have_rejected(settings: Settings, lake_spark: SparkSession) -> None:
+def test_replay_rejects_what_live_queries_have_rejected(settings: Settings) -> None:
     bootstrap, topic = settings.kafka.bootstrap_servers, "replayed-ids"
     ensure_topics(admin_client(bootstrap), [Topic(topic, PARTITIONS)], 1)
     registered = SchemaRegistry(settings.registry.url).register(topic, event_schema("FundsAdded"))
@@ -65,9 +65,8 @@ def test_replay_rejects_what_live_queries_have_rejected(settings: Settings, lake
     )
     SchemaRejections(bootstrap, "catch up").write(topic, {registered: Rejection(Offsets({0: 5, 1: 3}))})
     SchemaRejections(bootstrap, "catch up").write("another-topic", {registered: Rejection(Offsets({0: 99}))})
-    rows = [(header(schema_id) + b"payload",) for schema_id in (registered, absent)]
 
-    found = known_schema_ids(settings, topic, lake_spark.createDataFrame(rows, "value binary"))
+    found = known_schema_ids(settings, topic, {registered, absent})
 
     assert found.writers.keys() == {registered}
     assert found.rejected == {

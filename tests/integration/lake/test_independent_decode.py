@@ -150,8 +150,10 @@ def test_both_decoders_reject_what_was_written_before_its_schema_id_existed(
     assert reasons == ["unknown_schema_id", "unknown_schema_id", None, "unknown_schema_id", None]
     assert different(records, decoder) == []
     assert independently_decoded(records, decoder).count() == 2
-    with pytest.raises(PySparkException, match=f"{UNKNOWN_SCHEMA_ID}=0000000062"):
-        decoder.decode(frame(lake_spark, [record(1)] * 2 + [unknown])).collect()
+    not_rejected = frame(lake_spark, [record(1)] * 2 + [unknown])
+    for decoded in (decoder.decode(not_rejected), independently_decoded(not_rejected, decoder)):
+        with pytest.raises(PySparkException, match=f"{UNKNOWN_SCHEMA_ID}=0000000062"):
+            decoded.collect()
 
 
 def test_both_decoders_accept_the_same_damaged_records(
