@@ -47,7 +47,9 @@ def main() -> None:
         "--timeout", type=float, default=3600, help="timeout of each step in seconds (3600)"
     )
     arguments.add_argument(
-        "--cold", action="store_true", help="without a job server, which the first compaction of a stack starts"
+        "--cold",
+        action="store_true",
+        help="without a job server, which the first compaction of a stack starts",
     )
     given = arguments.parse_args()
     # No scheduled compactions: they would compete with some of the stages.

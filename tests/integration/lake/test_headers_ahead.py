@@ -1,5 +1,6 @@
-"""The unknown schema ids ahead of a checkpoint are found behind any number of records that have none, or a known one."""
+"""The schema ids of a log: the unknown ones ahead of a checkpoint are found behind any number of other records, and a replay looks up what it needs."""
 
+import logging
 from pathlib import Path
 
 import pytest
@@ -16,8 +17,16 @@ from include.position import Offsets
 from include.settings import Settings
 from spark_jobs.folding import schema_cache
 from spark_jobs.folding.decode import SchemaIds
-from spark_jobs.folding.replay import known_schema_ids
+from spark_jobs.folding.replay import (
+    IdsOf,
+    decoded_once,
+    events_for_staging,
+    known_schema_ids,
+    replayed_events,
+    source_ends,
+)
 from spark_jobs.folding.schema_cache import headers_ahead
+from tests.support.lake.checked_ledger import CheckedLedger
 
 TOPIC = "headers-ahead"
 PARTITIONS = 2
@@ -74,3 +83,32 @@ def test_replay_rejects_what_live_queries_have_rejected(settings: Settings) -> N
         8: Rejection(Offsets(), is_open=True),
         absent: Rejection(Offsets(), is_open=True),
     }
+
+
+def test_a_replay_looks_ids_up_in_the_log_only_where_a_record_needs_it(
+    settings: Settings, lake_spark: SparkSession, caplog: pytest.LogCaptureFixture
+) -> None:
+    topic = "ids-of-other-subjects"
+    ledger = CheckedLedger(settings, topic)
+    ledger.append(customers=5, events_each=2)
+    bootstrap, model = settings.kafka.bootstrap_servers, ledger.model
+
+    def count(ids_of: IdsOf) -> tuple[int, int]:
+        until = source_ends(bootstrap, topic)
+        native = replayed_events(lake_spark, settings, model, until, ids_of=ids_of)
+        return native.count(), events_for_staging(lake_spark, settings, model, until, ids_of=ids_of).count()
+
+    with caplog.at_level(logging.INFO):
+        assert decoded_once(count) == (10, 10)
+        assert not caplog.messages
+        # One schema of another subject, which is not folded here, and one of none.
+        other = SchemaRegistry(settings.registry.url).register(
+            "another-topic", event_schema("FundsWithdrawn")
+        )
+        for schema_id in (other, 900_002):
+            ledger.source.append_raw(b"customer 0", header(schema_id) + b"payload")
+        ledger.source.flush()
+        assert decoded_once(count) == (10, 10)
+    assert caplog.messages == [
+        "some records have schema ids of other subjects, or of none: looking up every id in the log"
+    ]

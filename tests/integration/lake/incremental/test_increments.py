@@ -40,18 +40,17 @@ def test_an_incremental_check_replays_only_new_events(settings: Settings, lake_s
     ledger = IncrementalLedger.verified(settings, "increments", lake_spark)
     full = verified_mark(ledger)
 
-    for _ in range(2):
-        ledger.change_and_store()
-        result = ledger.check_changed()
+    ledger.change_and_store()
+    result = ledger.check_changed()
 
-        assert result.passed, result.verdict + str(result.failing_keys)
-        assert (result.request.mode, result.because) == (Mode.INCREMENTAL, "")
-        assert (result.keys, result.events) == (len(CHANGED), len(CHANGED))
-        mark = verified_mark(ledger)
-        assert mark.verified_up_to == source_ends(settings.kafka.bootstrap_servers, ledger.name)
-        assert sum(mark.keys.values()) == CUSTOMERS + 1
-        assert mark.cut_at_s > full.cut_at_s
-        assert mark.full_at_s == full.full_at_s
+    assert result.passed, result.verdict + str(result.failing_keys)
+    assert (result.request.mode, result.because) == (Mode.INCREMENTAL, "")
+    assert (result.keys, result.events) == (len(CHANGED), len(CHANGED))
+    mark = verified_mark(ledger)
+    assert mark.verified_up_to == source_ends(settings.kafka.bootstrap_servers, ledger.name)
+    assert sum(mark.keys.values()) == CUSTOMERS + 1
+    assert mark.cut_at_s > full.cut_at_s
+    assert mark.full_at_s == full.full_at_s
 
 
 def test_without_new_events_the_keys_are_counted(settings: Settings, lake_spark: SparkSession) -> None:
@@ -122,7 +121,8 @@ def test_the_table_is_rewritten_when_rows_of_earlier_checks_outnumber_the_keys(
     ledger = IncrementalLedger.verified(settings, "rewritten", lake_spark)
     monkeypatch.setattr(commit, "MAX_APPENDS", 1)
 
-    for _ in range(4):
+    # An append, the table as a whole, and an append to that.
+    for _ in range(3):
         ledger.change_and_store()
         result = ledger.check_changed()
 
