@@ -27,10 +27,9 @@ from tests.support.temporary_stack import temporary_stack
 from tests.support.waiting import wait_until
 
 EVENTS_PER_S = 1_000
-# After an outage, before the next one.
+# After an outage, and when another standby driver is ready, before the next one.
 SETTLE_S = 10.0
-# Until another standby driver is ready.
-STANDBY_SETTLE_S = 75.0
+STANDBY_READY = "standby: ready"
 TIMEOUT_S = 300.0
 HEALTHY = {"metadatabase", "scheduler", "triggerer", "dag_processor"}
 # The changelog's end is as recent as this before the first outage, and after the last one.
@@ -100,7 +99,6 @@ def main() -> None:
     arguments.add_argument("--only", default="", help="outages whose name contains this")
     arguments.add_argument("--standby", choices=("on", "off"), default="on", help="a standby driver (on)")
     options = arguments.parse_args()
-    settle_s = STANDBY_SETTLE_S if options.standby == "on" else SETTLE_S
     with temporary_stack(
         ("kafka", "registry", "airflow", "stream"), compaction_interval_s=0, stream_standby=options.standby
     ) as settings:
@@ -110,10 +108,20 @@ def main() -> None:
         pulse = Pulse(settings)
         under_load = threading.Event()
 
+        def cause(outage: Outage) -> float:
+            before = standbys(settings)
+            gap_s = standstill_s(outage, pulse)
+            if outage.ends_standby and options.standby == "on":
+                wait_until(lambda: standbys(settings) > before, "another standby is ready", TIMEOUT_S)
+            time.sleep(SETTLE_S)
+            return gap_s
+
         def outages(_done: threading.Event) -> None:
             time.sleep(75)  # the JVM's compiler, and that of the standby
             for outage in (found for found in all_outages(settings) if options.only in found.name):
-                report(outage.name, [standstill_s(outage, pulse, settle_s) for _ in range(options.kills)])
+                gaps_s = [cause(outage) for _ in range(options.kills)]
+                report(outage.name, gaps_s)
+                print(f"  each: {', '.join(f'{gap_s:.1f}' for gap_s in gaps_s)} s", flush=True)
             if not options.only:
                 report(
                     f"Airflow stopped for {options.airflow_stop_s} s",
@@ -172,16 +180,19 @@ def kill_driver(settings: Settings) -> None:
     driver.kill()
 
 
-def standstill_s(outage: Outage, pulse: Pulse, settle_s: float) -> float:
-    """Cause an outage, and wait afterwards; return the longest time without a record until it is over."""
+def standbys(settings: Settings) -> int:
+    """Return how many standby drivers have been ready so far."""
+    return (settings.home / "logs" / "stream.log").read_text(encoding="utf-8").count(STANDBY_READY)
+
+
+def standstill_s(outage: Outage, pulse: Pulse) -> float:
+    """Cause an outage; return the longest time without a record until it is over."""
     wait_until(pulse.is_moving, "the fold moves", TIMEOUT_S)
     began_s = time.time()
     outage.begin()
     time.sleep(1.0)
     wait_until(lambda: outage.is_over() and pulse.is_moving(), f"after {outage.name}", TIMEOUT_S, poll_s=0.2)
-    gap_s = pulse.longest_gap_s(began_s)
-    time.sleep(settle_s if outage.ends_standby else SETTLE_S)
-    return gap_s
+    return pulse.longest_gap_s(began_s)
 
 
 def stop_s(settings: Settings, pulse: Pulse, seconds: int) -> float:

@@ -49,14 +49,14 @@ def main() -> int:
             set_up.result()
             wait_for_slots(spark, slots)
             queries = QuerySet(spark, context.consumer, SpecDiscovery(context, modules).specs, slots)
-            if is_standby():
-                queries.prepare()
-                warm_up(spark, context.consumer, [query.spec for query in queries])
-                wait_for_turn()
             publisher = ProgressPublisher(
                 settings.kafka.bootstrap_servers, str(spark.sparkContext.master), add_progress_listener(spark)
             )
             driver = StreamDriver(spark, queries, publisher)
+            if is_standby():
+                queries.prepare()
+                warm_up(spark, context.consumer, [query.spec for query in queries])
+                wait_for_turn()
             stop_on_signals(driver)
             driver.run()
     except (FoldlakeError, TimeoutError) as error:

@@ -15,7 +15,7 @@ from include.quality.check import UncheckableError
 from include.spark.lake_config import DECODE_ONCE
 from spark_jobs.folding.fold_query import state_columns
 from spark_jobs.folding.key_partition import partition_of_key
-from spark_jobs.folding.replay import IdsOf, decoded_once, replayed_events
+from spark_jobs.folding.replay import IdsOf, replayed_events, with_schema_ids
 from spark_jobs.quality.stores.base import Sample, StoreReplica, Target
 from spark_jobs.runtime.session import session_settings
 
@@ -63,7 +63,7 @@ def replay_fold(
         return _grouped(target, positions, number, cuts, until, only, ids_of=ids_of)
 
     with session_settings(target.spark, DECODE_ONCE):
-        grouped, events = decoded_once(run)
+        grouped, events = with_schema_ids(run)
     groups = grouped.select("key", "position", "last", "count", record_of(target).alias("record"))
     by_cut = range(len(cuts))
     keys = groups.groupBy("key").agg(
@@ -110,7 +110,7 @@ def _grouped(
         F.min("partition").alias(LOWEST_PARTITION),
         F.bool_and(F.decode("key", "UTF-8") == col("model_key")).alias("is_source_key"),
     )
-    target.frames.keep(grouped)
+    grouped = target.frames.keep(grouped)
     total = grouped.agg(F.sum("events").alias("events"), F.bool_or(_is_mixed()).alias("mixed")).first()
     if total is not None and total.mixed:
         raise _uncheckable(target, grouped, events)

@@ -95,6 +95,7 @@ def _run(spark: SparkSession, settings: Settings, request: CheckRequest) -> Chec
         since = verified.since if verified else Offsets()
         is_small = since.events_until(target.cut) <= SMALL_LOG_EVENTS
         small = SMALL_DATA | (ONE_TASK if verified else {})
+        target.frames.have_few_rows = is_small
         with session_settings(spark, small if is_small else {}):
             return _check(target, request, check.stores, basis, verified, started_s, started_at)
     finally:
@@ -164,9 +165,10 @@ def _check(
 def _read(target: Target, store: Store, sample: Sample, increment: Increment | None) -> StoreReading:
     started_s = time.monotonic()
     reading = store.read(sample) if increment is None else increment.read(store)
-    count = target.frames.keep(reading.records).count()
+    records = target.frames.keep(reading.records)
+    count = records.count()
     LOG.info("%s: read %s records in %.1f s", store.name, f"{count:,}", time.monotonic() - started_s)
-    return StoreReading(store, reading, count)
+    return StoreReading(store, replace(reading, records=records), count)
 
 
 class _Comparison:
@@ -189,7 +191,7 @@ class _Comparison:
         """Return the comparison (see `comparison.compare`) and its replay."""
         records = _union([read.reading.records for read in self._readings])
         first, replay = self._compare(records, self._sample)
-        self._target.frames.keep(first)
+        first = self._target.frames.keep(first)
         late = self._late(first)
         count = late.count()
         if count == 0:

@@ -1,6 +1,7 @@
 """Runs one component of Airflow, so that all processes that it forks (workers, task runners, parsers) end with it."""
 
 import importlib
+import os
 import sys
 from datetime import UTC, datetime
 
@@ -11,7 +12,7 @@ from include.parent_death import forks_die_with_this_process
 
 # Component -> its type in Airflow's table of jobs.
 JOB_TYPES = {"scheduler": "SchedulerJob", "triggerer": "TriggererJob"}
-PARALLEL_REBUILD_BYTES = 8 * 1024**3
+PARALLEL_REBUILD_CORES, PARALLEL_REBUILD_BYTES = 4, 8 * 1024**3
 
 
 def main() -> None:
@@ -56,18 +57,19 @@ def create_pools() -> None:
     from airflow.models.pool import Pool  # noqa: PLC0415 - see above
 
     known = {pool.pool for pool in Pool.get_pools()}
-    for name, (slots, purpose) in pools(psutil.virtual_memory().total).items():
+    for name, (slots, purpose) in pools(os.cpu_count() or 1, psutil.virtual_memory().total).items():
         if name not in known:
             Pool.create_or_update_pool(name, slots, purpose, include_deferred=False)
 
 
-def pools(memory_bytes: int) -> dict[str, tuple[int, str]]:
-    """Return the pools of a machine with this memory: name -> (slots, description).
+def pools(cores: int, memory_bytes: int) -> dict[str, tuple[int, str]]:
+    """Return the pools of a machine: name -> (slots, description).
 
-    With little memory, a rebuild's catch-up and staging, which take 1 GiB and 2 GiB, run one after the other.
+    A rebuild's catch-up and staging run side by side where both have cores of their own beside the stream, and 1 GiB and 2 GiB.
     """
     slots, purpose = POOLS[REBUILD_POOL]
-    return {**POOLS, REBUILD_POOL: (slots if memory_bytes >= PARALLEL_REBUILD_BYTES else 1, purpose)}
+    fits = cores >= PARALLEL_REBUILD_CORES and memory_bytes >= PARALLEL_REBUILD_BYTES
+    return {**POOLS, REBUILD_POOL: (slots if fits else 1, purpose)}
 
 
 if __name__ == "__main__":

@@ -1,20 +1,28 @@
 """A query that falls behind in real time folds in batches until it has kept up; every balance is exact at every pace."""
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
 from include.rebuild.query_status import query_status
 from include.settings import Settings
+from include.stream.checkpoints import query_name
 from include.stream.phase import Phase
+from stack.launchers.stream_driver import running
 from tests.support.stream_events import BALANCE, Ledger, random_event
 from tests.support.stream_process import EventSource, make_topics
 from tests.support.temporary_stack import temporary_stack
-from tests.support.unsupervised_driver import SharedDriver
+from tests.support.unsupervised_driver import SharedDriver, end, launch, log_path
 from tests.support.waiting import wait_until
 
 BACKLOG = 3_000
 BURST = 20_000
+KILLS = 50
+PACES = ("balanced", "latency", "throughput")
+QUERY = query_name(BALANCE.name, 1)
+# The changelog then has millions of records.
+FOLDED_TIMEOUT_S = 600
 
 
 @pytest.fixture(scope="module")
@@ -97,3 +105,71 @@ def test_paces_fold_from_the_same_checkpoint(
     append(source, ledger, BACKLOG)
     wait_until(lambda: ledger.is_folded(stream_stack), "all events are folded")
     ledger.assert_exact(stream_stack)
+
+
+@pytest.mark.endurance
+@pytest.mark.timeout(7200)
+def test_fifty_switches_and_fifty_kills_at_every_pace_leave_every_balance_exact(
+    stream_stack: Settings, driver: SharedDriver, source: EventSource, ledger: Ledger
+) -> None:
+    driver.stop()
+    settings = stream_stack.changed(
+        stream_catch_up_threshold_events=500, stream_catch_up_batch_events=1_000_000, stream_batches_hold_s=3
+    )
+    log = Log(log_path(settings))
+    append_again = burst(source, ledger)
+    folding, standby = launch(settings), None
+    try:
+        for number in range(KILLS):
+            wait_until_holder(settings, folding.pid)
+            other = settings.changed(stream_pace=PACES[number % len(PACES)])
+            # The next driver goes on from a checkpoint that was written at another pace. Every second one is a standby.
+            standby = launch(other, "--standby") if number % 2 else None
+            log.wait_for(f"{QUERY}: {Phase.REAL_TIME}")
+            log.wait_for(f"{QUERY}: {Phase.BATCHES} from now on", meanwhile=append_again)
+            if number % 3:
+                log.wait_for(f"{QUERY}: {Phase.REAL_TIME} from now on")
+            append(source, ledger, BACKLOG)
+            log.forget()
+            folding.kill()
+            folding.wait()
+            folding, standby = standby or launch(other), None
+        wait_until(lambda: ledger.is_folded(settings), "all events are folded", FOLDED_TIMEOUT_S)
+        ledger.assert_exact(settings)
+    finally:
+        for process in (folding, standby):
+            if process is not None:
+                end(settings, process)
+
+
+def wait_until_holder(settings: Settings, pid: int) -> None:
+    """Wait until this driver has the lock."""
+
+    def has_lock() -> bool:
+        holder = running(settings.home)
+        return holder is not None and holder.pid == pid
+
+    wait_until(has_lock, f"driver {pid} has the lock")
+
+
+class Log:
+    """What drivers have written to a log file since the last `forget`."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.forget()
+
+    def forget(self) -> None:
+        """Ignore what is in the file now."""
+        self._begin = self._path.stat().st_size if self._path.exists() else 0
+
+    def wait_for(self, text: str, meanwhile: Callable[[], None] = lambda: None) -> None:
+        """Wait until the text has been written, and call `meanwhile` again and again."""
+
+        def is_written() -> bool:
+            meanwhile()
+            with self._path.open("rb") as file:
+                file.seek(self._begin)
+                return text.encode() in file.read()
+
+        wait_until(is_written, text, poll_s=0.1)
