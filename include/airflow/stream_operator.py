@@ -1,8 +1,6 @@
 """The Airflow operator that launches the stream driver through its keeper, and ends when the driver does."""
 
 import uuid
-from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any
 
 from airflow.providers.common.compat.sdk import AirflowException
@@ -11,8 +9,7 @@ from airflow.sdk import BaseOperator
 from include.airflow.driver_trigger import DriverTrigger
 from include.settings import Settings
 from include.stream import driver_launch, launch_series
-from include.stream.launch_series import LaunchSeries
-from include.webhook import post_alert
+from include.stream.launch_alert import alert_if_due
 
 
 class StreamDriver(BaseOperator):
@@ -42,25 +39,7 @@ class StreamDriver(BaseOperator):
                 f"The launch {event} of the stream driver has failed; its report is gone, because another one was launched."
             )
         self.log.error("The last lines of the driver's output:\n%s", report.output)
-        series = launch_series.read(settings.home)
-        if series is not None and series.is_due_for_alert(datetime.now(UTC)):
-            launch_series.write(settings.home, replace(series, alerted=True))
-            self._alert(settings.quality.alert_webhook_url, series)
+        text = alert_if_due(settings.home, settings.quality.alert_webhook_url)
+        if text is not None:
+            self.log.error("%s", text)
         raise AirflowException(f"The stream driver has failed: {report.error}")
-
-    def _alert(self, webhook_url: str, series: LaunchSeries) -> None:
-        text = (
-            f"The stream driver has failed {series.failures} times in a row since {series.since}. It is launched again at growing "
-            f"intervals; `./foldlake status` shows when. Last error: {series.last_error}"
-        )
-        self.log.error("%s", text)
-        post_alert(
-            webhook_url,
-            {
-                "text": text,
-                "failures": series.failures,
-                "since": series.since,
-                "last_error": series.last_error,
-                "next_launch_at": series.next_launch_at,
-            },
-        )

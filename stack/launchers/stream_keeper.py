@@ -1,8 +1,8 @@
 """Keeps the stream driver running, independently of Airflow: `python -m stack.launchers.stream_keeper`.
 
 Airflow's task says which driver is wanted (include/stream/driver_launch.py). The keeper launches it, and brings it back at once when it
-ends unexpectedly: by a standby driver, which waits beside it for its lock, or else by a new one. A driver that fails again and again is
-left to the task, which waits before the next launch, unless Airflow is away.
+ends unexpectedly: by a standby driver, which waits beside it for its lock, or else by a new one. A driver that fails again and again,
+and has no standby, is left to the task, which waits before the next launch, unless Airflow is away.
 """
 
 import logging
@@ -25,6 +25,7 @@ from include.files import FileLockedError, file_lock, is_locked
 from include.settings import Settings, StreamSettings
 from include.stream import driver_launch, launch_series
 from include.stream.driver_launch import LaunchReport
+from include.stream.launch_alert import alert_if_due
 from include.stream.launch_error import error_line
 from include.stream.launch_series import LaunchSeries
 from stack.launchers import stream_driver
@@ -161,22 +162,38 @@ class StreamKeeper:
         series = launch_series.after_failure(before, driver.at, error, datetime.now(UTC), longest_s)
         self._write_series(series)
         LOG.warning("the stream driver has failed: %s", error)
-        if series.failures > launch_series.AT_ONCE_FAILURES:
+        is_long = series.failures > launch_series.AT_ONCE_FAILURES
+        if self._standby is not None and not self._standby.has_ended:
+            # It costs no launch, which is what the delays of a series limit; the launch of the next standby is delayed instead.
+            self._take_over(self._standby.from_now(), series)
+            if is_long:
+                self._standby_at_s = time.monotonic() + STANDBY_RETRY_S
+            self._alert()
+        elif is_long:
             self._end_standby()
             self._end(error, output)
             wait_s = launch_series.delay_s(series.failures, longest_s)
             self._ask_airflow_at_s = time.monotonic() + wait_s + AIRFLOW_INTERVAL_S
-        elif self._standby is not None and not self._standby.has_ended:
-            self._take_over(self._standby.from_now())
 
-    def _take_over(self, standby: DriverProcess) -> None:
+    def _take_over(self, standby: DriverProcess, series: LaunchSeries) -> None:
         """Continue the launch with the standby, which has taken the lock by now."""
         LOG.info("the standby driver takes over: process %d", standby.pid)
         self._standby = None
         self._become_driver(standby)
         relaunches = self._report.relaunches + 1
         at = standby.at.isoformat()
+        self._write_series(replace(series, launched_at=at))
         self._write(replace(self._report, launched_at=at, relaunches=relaunches, standby_pid=0))
+
+    def _alert(self) -> None:
+        """Send the alert of the series if it is due; that of a series without a standby is the task's."""
+        try:
+            text = alert_if_due(self._home, self._settings.quality.alert_webhook_url)
+        except OSError as error:
+            LOG.warning("no alert is sent, because it cannot be noted: %s", error)
+        else:
+            if text is not None:
+                LOG.error("%s", text)
 
     def _stop(self) -> None:
         self._end_standby()

@@ -14,7 +14,7 @@ from include.stream import driver_launch, launch_series
 from include.stream.driver_launch import LaunchReport, ended_report, follow, read_report, withdraw
 from include.stream.launch_series import AT_ONCE_FAILURES
 from stack.launchers import stream_keeper
-from stack.launchers.stream_keeper import StreamKeeper, standby_fits
+from stack.launchers.stream_keeper import StreamKeeper
 
 SLEEPS = (sys.executable, "-c", "import time; time.sleep(600)")
 FAILS = (sys.executable, "-c", "import sys; print('before'); sys.exit('ValueError: a wrong setting')")
@@ -214,10 +214,11 @@ def test_a_report_that_cannot_be_stored_does_not_end_the_driver(
     step_until(kept, lambda: ended_report(home, launch_id) is not None)
 
 
-def test_a_standby_takes_over_from_a_driver_that_is_killed(
+def test_a_standby_takes_over_each_time_a_driver_is_killed(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stream_keeper, "STANDBY_AFTER_S", 0.0)
+    monkeypatch.setattr(stream_keeper, "STANDBY_RETRY_S", 0.0)
     kept = keeper(home, SLEEPS, standby="on")
     before = set(children())
     launch_id = follow(home, "task 1")
@@ -225,16 +226,18 @@ def test_a_standby_takes_over_from_a_driver_that_is_killed(
     (standby,) = [child for child in set(children()) - before if child.cmdline()[-1] == "--standby"]
     (driver,) = set(children()) - before - {standby}
 
-    driver.kill()
-    step_until(kept, partial(has_relaunched, home, 1))
+    for number in range(1, AT_ONCE_FAILURES + 2):
+        driver.kill()
+        step_until(kept, partial(has_relaunched, home, number))
+        assert kept._driver is not None
+        assert kept._driver.pid == standby.pid
+        step_until(kept, lambda: len(set(children()) - before) == 2)
+        driver, (standby,) = standby, set(children()) - before - {standby}
 
-    assert kept._driver is not None
-    assert kept._driver.pid == standby.pid
     assert ended_report(home, launch_id) is None
     series = launch_series.read(home)
     assert series is not None
-    assert series.failures == 1
-    step_until(kept, lambda: len(set(children()) - before) == 2)
+    assert (series.failures, series.alerted, bool(series.launched_at)) == (AT_ONCE_FAILURES + 1, True, True)
     withdraw(home)
     step_until(kept, lambda: ended_report(home, launch_id) is not None)
     assert set(children()) == before
@@ -278,23 +281,3 @@ def test_a_standby_that_ends_is_launched_again_later(home: Path, monkeypatch: py
     withdraw(home)
     step_until(kept, lambda: ended_report(home, launch_id) is not None)
     assert set(children()) == before
-
-
-@pytest.mark.parametrize(
-    ("standby", "available_mb", "master", "fits"),
-    [
-        ("auto", 3_000, "", False),
-        ("auto", 4_000, "", True),
-        ("auto", 4_000, "spark://127.0.0.1:7077", False),
-        ("on", 1_000, "", True),
-        ("off", 9_000, "", False),
-    ],
-)
-def test_there_is_a_standby_if_it_is_wanted_or_fits_the_memory(
-    monkeypatch: pytest.MonkeyPatch, standby: str, available_mb: int, master: str, fits: bool
-) -> None:
-    memory = psutil.virtual_memory()._replace(available=available_mb * 1024 * 1024)
-    monkeypatch.setattr(psutil, "virtual_memory", lambda: memory)
-    settings = Settings.of(stream_standby=standby, stream_master=master, stream_driver_memory_mb=1024)
-
-    assert standby_fits(settings.stream) == fits
