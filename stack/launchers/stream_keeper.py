@@ -168,7 +168,7 @@ class StreamKeeper:
             self._take_over(self._standby.from_now(), series)
             if is_long:
                 self._standby_at_s = time.monotonic() + STANDBY_RETRY_S
-            self._alert()
+                self._alert()
         elif is_long:
             self._end_standby()
             self._end(error, output)
