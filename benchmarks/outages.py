@@ -19,6 +19,7 @@ from benchmarks.support.deposits import BALANCE, CHANGELOG, folded
 from benchmarks.support.report import print_environment
 from include.airflow.client import AirflowApi
 from include.settings import Settings
+from include.stream.standby import READY
 from stack.components import airflow as airflow_stack
 from stack.components.stream import KEEPER
 from stack.launchers import stream_driver
@@ -29,7 +30,6 @@ from tests.support.waiting import wait_until
 EVENTS_PER_S = 1_000
 # After an outage, and when another standby driver is ready, before the next one.
 SETTLE_S = 10.0
-STANDBY_READY = "standby: ready"
 TIMEOUT_S = 300.0
 HEALTHY = {"metadatabase", "scheduler", "triggerer", "dag_processor"}
 # The changelog's end is as recent as this before the first outage, and after the last one.
@@ -111,6 +111,7 @@ def main() -> None:
         def cause(outage: Outage) -> float:
             before = standbys(settings)
             gap_s = standstill_s(outage, pulse)
+            print(f"  {outage.name}: {gap_s:.1f} s", flush=True)
             if outage.ends_standby and options.standby == "on":
                 wait_until(lambda: standbys(settings) > before, "another standby is ready", TIMEOUT_S)
             time.sleep(SETTLE_S)
@@ -121,7 +122,6 @@ def main() -> None:
             for outage in (found for found in all_outages(settings) if options.only in found.name):
                 gaps_s = [cause(outage) for _ in range(options.kills)]
                 report(outage.name, gaps_s)
-                print(f"  each: {', '.join(f'{gap_s:.1f}' for gap_s in gaps_s)} s", flush=True)
             if not options.only:
                 report(
                     f"Airflow stopped for {options.airflow_stop_s} s",
@@ -182,7 +182,7 @@ def kill_driver(settings: Settings) -> None:
 
 def standbys(settings: Settings) -> int:
     """Return how many standby drivers have been ready so far."""
-    return (settings.home / "logs" / "stream.log").read_text(encoding="utf-8").count(STANDBY_READY)
+    return (settings.home / "logs" / "stream.log").read_text(encoding="utf-8").count(READY)
 
 
 def standstill_s(outage: Outage, pulse: Pulse) -> float:

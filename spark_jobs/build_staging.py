@@ -23,7 +23,7 @@ from include.versions.transitions import UnknownVersionError, VersionAbandonedEr
 from include.versions.version_record import UNFINISHED_STAGES, Stage, Version
 from include.work_progress import WorkProgress
 from spark_jobs.folding.fold_query import fold
-from spark_jobs.folding.replay import IdsOf, events_for_staging, source_ends, with_schema_ids
+from spark_jobs.folding.replay import IdsOf, events_for_staging, source_ends, with_needed_schema_ids
 from spark_jobs.lake.lake_table import LakeTable
 from spark_jobs.runtime.lake_job import run_lake_job
 from spark_jobs.runtime.session import session_settings
@@ -71,7 +71,7 @@ def build_staging(spark: SparkSession, settings: Settings, model: ReadModel, num
         table.overwrite(states, tag, settings.lake.shuffle_partitions)
 
     with session_settings(spark, DECODE_ONCE), _progress_logged(spark, progress):
-        with_schema_ids(write)
+        with_needed_schema_ids(write)
     elapsed_s = time.monotonic() - started_s
     progress.reached(progress.total, f"; staging written in {elapsed_s:.1f} s")
 

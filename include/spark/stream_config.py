@@ -45,6 +45,8 @@ STREAM_CONFIG: dict[str, str] = FORGET_SOON | {
     # Real-time mode requires a checkpoint of this format.
     "spark.sql.streaming.stateStore.checkpointFormatVersion": "2",
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    # How often a new snapshot of the state is uploaded to the checkpoint: what came after it is applied record by record at a restart.
+    "spark.sql.streaming.stateStore.maintenanceInterval": "20s",
     "spark.sql.adaptive.enabled": "false",
     # Spark would push the filter on decoded events below the decoding and decode every record twice.
     "spark.sql.optimizer.excludedRules": (

@@ -10,6 +10,8 @@ LOG = logging.getLogger(__name__)
 # Variable with the path of the file that appears when the standby driver has the lock. Unset: the driver has the lock already.
 TURN_FILE = "STREAM_TURN_FILE"
 POLL_INTERVAL_S = 0.02
+# What a standby driver writes to the log when it is ready.
+READY = "standby: ready"
 
 
 def is_standby() -> bool:
@@ -22,7 +24,7 @@ def wait_for_turn() -> None:
     turn = _turn_file()
     if turn is None:
         return
-    LOG.info("standby: ready, waiting until the stream driver ends")
+    LOG.info("%s, waiting until the stream driver ends", READY)
     while not turn.exists():
         time.sleep(POLL_INTERVAL_S)
     os.environ.pop(TURN_FILE, None)

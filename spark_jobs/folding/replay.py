@@ -47,7 +47,7 @@ def source_ends(bootstrap_servers: str, topic: str) -> Offsets:
     return state.ends
 
 
-def with_schema_ids(job: Callable[[IdsOf], T]) -> T:
+def with_needed_schema_ids(job: Callable[[IdsOf], T]) -> T:
     """Run a job that decodes events, and return its result.
 
     With IdsOf.SUBJECT it fails at the first record with another schema id, and is then repeated with IdsOf.LOG.
@@ -81,7 +81,7 @@ def replayed_events(
         until: the end offset of each partition of its source.
         since: the offsets to start at; the first ones by default.
         ids_of: which schema ids are known. A record with another one that is not rejected fails the job that reads the events (see
-            with_schema_ids).
+            with_needed_schema_ids).
     """
     records, decoder = _records_and_decoder(spark, settings, model, until, since, ids_of)
     return good_events(decoder.decode(records))

@@ -5,6 +5,7 @@ One pass over the events computes what each stored record must be, how far each 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
@@ -15,7 +16,7 @@ from include.quality.check import UncheckableError
 from include.spark.lake_config import DECODE_ONCE
 from spark_jobs.folding.fold_query import state_columns
 from spark_jobs.folding.key_partition import partition_of_key
-from spark_jobs.folding.replay import IdsOf, replayed_events, with_schema_ids
+from spark_jobs.folding.replay import IdsOf, replayed_events, with_needed_schema_ids
 from spark_jobs.quality.stores.base import Sample, StoreReplica, Target
 from spark_jobs.runtime.session import session_settings
 
@@ -58,12 +59,9 @@ def replay_fold(
     `number`: at least as many as there are positions.
     Raises UncheckableError if a key of the read model has events in several source partitions.
     """
-
-    def run(ids_of: IdsOf) -> tuple[DataFrame, int]:
-        return _grouped(target, positions, number, cuts, until, only, ids_of=ids_of)
-
+    fold = partial(_grouped, target, positions, number, cuts, until, only)
     with session_settings(target.spark, DECODE_ONCE):
-        grouped, events = with_schema_ids(run)
+        grouped, events = with_needed_schema_ids(fold)
     groups = grouped.select("key", "position", "last", "count", record_of(target).alias("record"))
     by_cut = range(len(cuts))
     keys = groups.groupBy("key").agg(
@@ -83,7 +81,6 @@ def _grouped(
     cuts: Sequence[Offsets],
     until: Offsets,
     only: DataFrame | None,
-    *,
     ids_of: IdsOf,
 ) -> tuple[DataFrame, int]:
     """Return the fold of the events of each key up to each of its positions, and the number of events."""

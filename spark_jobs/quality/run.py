@@ -210,7 +210,7 @@ class _Comparison:
         until = source_ends(target.settings.kafka.bootstrap_servers, target.model.source_topic)
         positions, cuts = positions_of(records), distinct_cuts(self._replicas)
         if self._increment is None:
-            number = sum(read.records for read in self._readings)
+            number = sum(read.count for read in self._readings)
             replay = replay_fold(target, positions, number, cuts, until, only)
         else:
             replay = self._increment.replay(positions, cuts, until, only)

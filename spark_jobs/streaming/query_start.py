@@ -12,6 +12,10 @@ from spark_jobs.streaming.query_spec import QuerySpec
 
 # Shorter batches cost more, each at least half a second.
 BATCH_INTERVAL = "1 second"
+# After how many commits the state has a snapshot. A restart applies the records of all commits after it, one by one: each commit in real
+# time has those of a whole minute. Batches commit at least every second.
+COMMITS_PER_SNAPSHOT_SETTING = "spark.sql.streaming.stateStore.minDeltasForSnapshot"
+REAL_TIME_COMMITS_PER_SNAPSHOT, BATCHES_PER_SNAPSHOT = 1, 10
 BATCH_PRODUCER = {"kafka.linger.ms": "20", "kafka.batch.size": "262144", "kafka.compression.type": "lz4"}
 
 
@@ -28,6 +32,7 @@ def start_batches(spark: SparkSession, spec: QuerySpec, schema_ids: SchemaIds) -
 def start_real_time(spark: SparkSession, spec: QuerySpec, schema_ids: SchemaIds) -> StreamingQuery:
     """Start reading in real-time mode; the query runs until it fails or is stopped."""
     pace = spec.triggers.pace
+    spark.conf.set(COMMITS_PER_SNAPSHOT_SETTING, REAL_TIME_COMMITS_PER_SNAPSHOT)
     source = pace.source_options() | dict(spec.real_time_source)
     # Types are checked against the lake's PySpark, which does not have this trigger yet.
     trigger: Any = _writer(spark, spec, schema_ids, source, pace.sink_options()).trigger
@@ -36,6 +41,7 @@ def start_real_time(spark: SparkSession, spec: QuerySpec, schema_ids: SchemaIds)
 
 
 def _batch_writer(spark: SparkSession, spec: QuerySpec, schema_ids: SchemaIds) -> DataStreamWriter:
+    spark.conf.set(COMMITS_PER_SNAPSHOT_SETTING, BATCHES_PER_SNAPSHOT)
     batch = {"maxOffsetsPerTrigger": str(spec.triggers.catch_up_batch_events)}
     return _writer(spark, spec, schema_ids, batch, BATCH_PRODUCER)
 

@@ -1,7 +1,7 @@
 """Runs the stream driver without Airflow, with the same launch wrapper, for tests and benchmarks."""
 
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -11,6 +11,7 @@ from include.settings import Settings
 from stack.launchers import direct_submit
 from stack.launchers.stream_driver import running, stop
 from tests.support.stream_process import kill_jvm
+from tests.support.waiting import wait_until
 
 STOP_TIMEOUT_S = 30
 
@@ -82,3 +83,26 @@ def end(settings: Settings, process: subprocess.Popen[bytes]) -> None:
     else:
         stop(settings.home, timeout_s=STOP_TIMEOUT_S)
     process.wait(STOP_TIMEOUT_S)
+
+
+class LogFile:
+    """What has been written to a log file since the last `forget`."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.forget()
+
+    def forget(self) -> None:
+        """Ignore what is in the file now."""
+        self._begin = self._path.stat().st_size if self._path.exists() else 0
+
+    def wait_for(self, text: str, meanwhile: Callable[[], None] = lambda: None) -> None:
+        """Wait until the text has been written, and call `meanwhile` again and again."""
+
+        def is_written() -> bool:
+            meanwhile()
+            with self._path.open("rb") as file:
+                file.seek(self._begin)
+                return text.encode() in file.read()
+
+        wait_until(is_written, text, poll_s=0.1)

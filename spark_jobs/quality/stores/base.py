@@ -112,14 +112,11 @@ class Store(Protocol):
 
 @dataclass(frozen=True)
 class StoreReading:
-    """A store and its reading; the records are cached, so that every evaluation sees the same ones.
-
-    records: their number.
-    """
+    """A store and its reading of `count` records, which are cached, so that every evaluation sees the same ones."""
 
     store: Store
     reading: Reading
-    records: int
+    count: int
 
     @property
     def replica_names(self) -> list[str]:

@@ -9,7 +9,7 @@ from include.lake.tables import KEY_COLUMN
 from include.position import Offsets
 from include.quality.log_bounds import lost_partitions
 from include.spark.lake_config import DECODE_ONCE
-from spark_jobs.folding.replay import IdsOf, replayed_events, with_schema_ids
+from spark_jobs.folding.replay import IdsOf, replayed_events, with_needed_schema_ids
 from spark_jobs.quality.stores.base import Target
 from spark_jobs.runtime.session import session_settings
 
@@ -40,5 +40,5 @@ def first_missing(target: Target, consumer: Consumer, rows: DataFrame, since: Of
         )
 
     with session_settings(spark, DECODE_ONCE):
-        found = with_schema_ids(read)
+        found = with_needed_schema_ids(read)
     return Offsets({row.partition: row["first"] for row in found})

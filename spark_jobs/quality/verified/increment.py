@@ -14,7 +14,7 @@ from include.quality.check import StoreName
 from include.spark.lake_config import DECODE_ONCE
 from spark_jobs.folding.fold_query import merge_columns, state_columns
 from spark_jobs.folding.key_partition import partition_of_key
-from spark_jobs.folding.replay import IdsOf, replayed_events, with_schema_ids
+from spark_jobs.folding.replay import IdsOf, replayed_events, with_needed_schema_ids
 from spark_jobs.quality.comparison import Replay, below, record_of
 from spark_jobs.quality.stores.base import Reading, Store, StoreReplica, Target
 from spark_jobs.quality.verified.table import FullCheckNeededError, VerifiedRecords
@@ -154,7 +154,7 @@ class Increment:
             return kept, kept.count()
 
         with session_settings(target.spark, DECODE_ONCE):
-            kept, number = with_schema_ids(read)
+            kept, number = with_needed_schema_ids(read)
         self._number += number
         LOG.info("%s events since offsets %s", f"{number:,}", dict(since))
         return kept

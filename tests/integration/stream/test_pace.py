@@ -2,25 +2,25 @@
 
 import os
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
 from include.rebuild.query_status import query_status
 from include.settings import Settings
 from include.stream.checkpoints import query_name
+from include.stream.pace import PACES
 from include.stream.phase import Phase
 from stack.launchers.stream_driver import running
 from tests.support.stream_events import BALANCE, Ledger, random_event
 from tests.support.stream_process import EventSource, make_topics
 from tests.support.temporary_stack import temporary_stack
-from tests.support.unsupervised_driver import SharedDriver, end, launch, log_path
+from tests.support.unsupervised_driver import LogFile, SharedDriver, end, launch, log_path
 from tests.support.waiting import wait_until
 
 BACKLOG = 3_000
 BURST = 20_000
+# As many switches to batches, and at least half as many back.
 KILLS = int(os.environ.get("FOLDLAKE_TEST_KILLS", "50"))
-PACES = ("balanced", "latency", "throughput")
 QUERY = query_name(BALANCE.name, 1)
 # The changelog then has millions of records.
 FOLDED_TIMEOUT_S = 600
@@ -110,20 +110,20 @@ def test_paces_fold_from_the_same_checkpoint(
 
 @pytest.mark.endurance
 @pytest.mark.timeout(7200)
-def test_fifty_switches_and_fifty_kills_at_every_pace_leave_every_balance_exact(
+def test_switches_and_kills_at_every_pace_leave_every_balance_exact(
     stream_stack: Settings, driver: SharedDriver, source: EventSource, ledger: Ledger
 ) -> None:
     driver.stop()
     settings = stream_stack.changed(
         stream_catch_up_threshold_events=500, stream_catch_up_batch_events=1_000_000, stream_batches_hold_s=3
     )
-    log = Log(log_path(settings))
+    log, paces = LogFile(log_path(settings)), list(PACES)
     append_again = burst(source, ledger)
     folding, standby = launch(settings), None
     try:
         for number in range(KILLS):
             wait_until_holder(settings, folding.pid)
-            other = settings.changed(stream_pace=PACES[number % len(PACES)])
+            other = settings.changed(stream_pace=paces[number % len(paces)])
             # The next driver goes on from a checkpoint that was written at another pace. Every second one is a standby.
             standby = launch(other, "--standby") if number % 2 else None
             log.wait_for(f"{QUERY}: {Phase.REAL_TIME}")
@@ -151,26 +151,3 @@ def wait_until_holder(settings: Settings, pid: int) -> None:
         return holder is not None and holder.pid == pid
 
     wait_until(has_lock, f"driver {pid} has the lock")
-
-
-class Log:
-    """What drivers have written to a log file since the last `forget`."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self.forget()
-
-    def forget(self) -> None:
-        """Ignore what is in the file now."""
-        self._begin = self._path.stat().st_size if self._path.exists() else 0
-
-    def wait_for(self, text: str, meanwhile: Callable[[], None] = lambda: None) -> None:
-        """Wait until the text has been written, and call `meanwhile` again and again."""
-
-        def is_written() -> bool:
-            meanwhile()
-            with self._path.open("rb") as file:
-                file.seek(self._begin)
-                return text.encode() in file.read()
-
-        wait_until(is_written, text, poll_s=0.1)

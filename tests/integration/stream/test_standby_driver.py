@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from include.settings import Settings
+from include.stream.standby import READY
 from stack.launchers.stream_driver import running
 from tests.support.stream_events import BALANCE, Ledger
 from tests.support.stream_process import EventSource
@@ -20,7 +21,7 @@ def test_standby_takes_over_from_a_killed_driver_and_is_exact(stream_stack: Sett
     try:
         source.append(ledger.random_events(300))
         wait_until(lambda: ledger.is_folded(settings), "the driver folds")
-        wait_until(lambda: "standby: ready" in log_path(settings).read_text(), "the standby is ready")
+        wait_until(lambda: READY in log_path(settings).read_text(), "the standby is ready")
         holder = running(settings.home)
         assert holder is not None
         assert holder.pid == driver.pid

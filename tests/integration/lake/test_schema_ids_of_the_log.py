@@ -23,7 +23,7 @@ from spark_jobs.folding.replay import (
     known_schema_ids,
     replayed_events,
     source_ends,
-    with_schema_ids,
+    with_needed_schema_ids,
 )
 from spark_jobs.folding.schema_cache import headers_ahead
 from tests.support.lake.checked_ledger import CheckedLedger
@@ -99,7 +99,7 @@ def test_a_replay_looks_ids_up_in_the_log_only_where_a_record_needs_it(
         return native.count(), events_for_staging(lake_spark, settings, model, until, ids_of=ids_of).count()
 
     with caplog.at_level(logging.INFO):
-        assert with_schema_ids(count) == (10, 10)
+        assert with_needed_schema_ids(count) == (10, 10)
         assert not caplog.messages
         # One schema of another subject, which is not folded here, and one of none.
         other = SchemaRegistry(settings.registry.url).register(
@@ -108,7 +108,7 @@ def test_a_replay_looks_ids_up_in_the_log_only_where_a_record_needs_it(
         for schema_id in (other, 900_002):
             ledger.source.append_raw(b"customer 0", header(schema_id) + b"payload")
         ledger.source.flush()
-        assert with_schema_ids(count) == (10, 10)
+        assert with_needed_schema_ids(count) == (10, 10)
     assert caplog.messages == [
         "some records have schema ids of other subjects, or of none: looking up every id in the log"
     ]
