@@ -2,12 +2,13 @@
 
 import os
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
 from include.rebuild.query_status import query_status
 from include.settings import Settings
-from include.stream.checkpoints import query_name
+from include.stream.checkpoints import checkpoint_path, query_name
 from include.stream.pace import PACES
 from include.stream.phase import Phase
 from stack.launchers.stream_driver import running
@@ -104,6 +105,30 @@ def test_paces_fold_from_the_same_checkpoint(
     driver.ensure_running(stream_pace="throughput")
     wait_until(lambda: ledger.is_folded(stream_stack), "the backlog is folded")
     append(source, ledger, BACKLOG)
+    wait_until(lambda: ledger.is_folded(stream_stack), "all events are folded")
+    ledger.assert_exact(stream_stack)
+
+
+def test_a_restart_in_real_time_applies_few_commits_to_a_snapshot(
+    stream_stack: Settings, driver: SharedDriver, source: EventSource, ledger: Ledger
+) -> None:
+    driver.ensure_running(stream_pace="balanced")
+    state = Path(checkpoint_path(stream_stack.checkpoints, BALANCE.name, 1)) / "state"
+
+    def next_snapshot(after: int) -> int:
+        """Return the version of the first snapshot of the state after this one, while events are folded."""
+
+        def newest() -> int:
+            append(source, ledger, 1)
+            return max((int(path.name.split("_")[0]) for path in state.rglob("*.zip")), default=0)
+
+        wait_until(lambda: newest() > after, f"a snapshot after version {after}", poll_s=1.0)
+        return newest()
+
+    first = next_snapshot(next_snapshot(0))
+
+    # Every version has one; while it waits for its upload, more are written.
+    assert next_snapshot(first) - first <= 4
     wait_until(lambda: ledger.is_folded(stream_stack), "all events are folded")
     ledger.assert_exact(stream_stack)
 
