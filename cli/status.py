@@ -138,6 +138,11 @@ def stream_table(stream: dict[str, Any]) -> "Table":
         if version["still_s"] is not None:
             progress += f", [red]standing still for {duration(round(version['still_s']))}[/red]"
         table.add_row(label, progress)
+    for route in stream.get("routes", ()):
+        progress = (
+            f"{route['records']} records on {route['output_topic']}, {route['events_behind']} events behind"
+        )
+        table.add_row(f"route {route['route']}", progress)
     for letters in stream.get("stuck_dead_letters", ()):
         label = f"dead letters of {letters['source_topic']}"
         stuck_for = duration(round(letters["stuck_for_s"]))

@@ -9,6 +9,7 @@ import logging
 import sys
 import time
 
+from include.declarations.catalog import Catalog
 from include.declarations.read_model import read_model
 from include.errors import FoldlakeError
 from include.parent_death import die_with_parent
@@ -63,7 +64,7 @@ def catch_up(settings: Settings, name: str, number: int) -> None:
     spark = spark_session(f"foldlake-catch-up-{name}-v{number}", stream_config(settings))
     try:
         with StreamContext(
-            lambda: spark, settings, {name: model}, f"catch up of {name} v{number}"
+            lambda: spark, settings, Catalog({name: model}, {}), f"catch up of {name} v{number}"
         ) as context:
             context.register_event_types(model)
             spec = catch_up_spec(context, model, version, settings.rebuild.batch_events)

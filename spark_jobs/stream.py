@@ -6,12 +6,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 from pyspark.sql import SparkSession
 
-from include.declarations.read_model import load_read_models
+from include.declarations.catalog import load_catalog
 from include.errors import FoldlakeError, KafkaUnavailableError, RegistryUnavailableError
 from include.parent_death import die_with_parent
 from include.settings import Settings
-from include.spark.stream_config import source_partitions, stream_config
-from include.stream.slot_planning import task_slots
+from include.spark.stream_config import stream_config, stream_task_slots
 from include.stream.standby import is_standby, wait_for_turn
 from include.waiting import wait_for
 from spark_jobs.runtime.job_logging import configure_logging
@@ -36,12 +35,12 @@ def main() -> int:
     configure_logging(settings.home / "logs" / "stream.log")
     # The JVM that launched this process writes to Kafka: neither process may outlive the other.
     die_with_parent()
-    models = load_read_models(settings.read_models_dir)
+    catalog = load_catalog(settings.read_models_dir)
     modules = spec_modules()
-    slots = task_slots(settings.stream, source_partitions(settings.topics, settings.read_models_dir))
+    slots = stream_task_slots(settings)
     session: Future[SparkSession] = Future()
     try:
-        with StreamContext(session.result, settings, models, "stream driver", is_driver=True) as context:
+        with StreamContext(session.result, settings, catalog, "stream driver", is_driver=True) as context:
             with ThreadPoolExecutor(1, "set-up") as while_spark_starts:
                 set_up = while_spark_starts.submit(_set_up, context)
                 spark = spark_session("foldlake-stream", stream_config(settings))

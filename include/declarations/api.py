@@ -112,7 +112,10 @@ def load_apis(extra_directory: Path | None = None) -> list[ReadModelApi]:
     models = load_read_models(extra_directory)
     apis: list[ReadModelApi] = []
     for info in read_model_modules(extra_directory):
-        model = models[import_model(info, reload=False).READ_MODEL.name]
+        declared = getattr(import_model(info, reload=False), "READ_MODEL", None)
+        if declared is None:
+            continue  # a route
+        model = models[declared.name]
         apis.append(_api_of(model, all_modules(info), extra_directory))
     paths: set[str] = set()
     for path in (path for api in apis for path in api.paths):

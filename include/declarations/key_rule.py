@@ -12,10 +12,9 @@ from collections.abc import Collection, Sequence
 from include.errors import ReadModelError
 from include.kafka.record_schema import RecordSchema
 
-# A route is a stateless query from topic to topic. Routes do not exist yet, so the producer has to apply the remedy.
 REKEY_REMEDY = (
-    "produce the events to another topic whose record key is the read model's key, and make that topic the read model's "
-    "source (routes, which re-key a topic, are planned)"
+    "declare a route that writes the events to another topic with the read model's key as theirs, and make that topic the read model's "
+    "source (docs/routes.md)"
 )
 
 

@@ -5,11 +5,13 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from include.declarations.event_schemas import event_schema
-from include.declarations.modules import import_model, read_model_modules
+from include.declarations.modules import all_modules, import_model, read_model_modules
+from include.declarations.route import Route, load_routes, output_options
 from include.declarations.topic_options import TopicOptions, merge_options
 from include.errors import ReadModelError, UnknownReadModelError
 from include.kafka.record_schema import RecordSchema
@@ -163,21 +165,27 @@ def load_read_models(extra_directory: Path | None = None, *, reload: bool = Fals
     models: dict[str, ReadModel] = {}
     for info in read_model_modules(extra_directory):
         model = getattr(import_model(info, reload=reload), "READ_MODEL", None)
+        if model is None and any(hasattr(module, "ROUTE") for module in all_modules(info)):
+            continue
         if not isinstance(model, ReadModel):
-            message = f"Module {info.name} of the read models has no READ_MODEL: assign it a ReadModel."
+            message = f"Module {info.name} of the read models has no READ_MODEL and no ROUTE: assign it a ReadModel."
             raise ReadModelError(message)
         if model.name in models:
             message = f"Two modules of read models are named {model.name!r}: rename one."
             raise ReadModelError(message)
         models[model.name] = model
-    return {name: _completed(model, models.values(), extra_directory) for name, model in models.items()}
+    routes = load_routes(extra_directory)
+    return {
+        name: _completed(model, models.values(), routes, extra_directory) for name, model in models.items()
+    }
 
 
-def _completed(model: ReadModel, models: Iterable[ReadModel], extra_directory: Path | None) -> ReadModel:
+def _completed(
+    model: ReadModel, models: Iterable[ReadModel], routes: Mapping[str, Route], extra_directory: Path | None
+) -> ReadModel:
     """Return the read model with the merged options of its topic and the folder of additional schemas."""
-    shared = merge_options(
-        model.source_topic, (other.topic for other in models if other.source_topic == model.source_topic)
-    )
+    of_models = (other.topic for other in models if other.source_topic == model.source_topic)
+    shared = merge_options(model.source_topic, chain(of_models, output_options(model.source_topic, routes)))
     if shared == model.topic and extra_directory == model.schemas_directory:
         return model
     return replace(model, topic=shared, schemas_directory=extra_directory)

@@ -34,7 +34,8 @@ class Settings(BaseSettings):
 
     home: where all state lives. tools: the prepared environments, jars and servers. maven_mirror: base URL of a Maven
     repository used instead of Maven Central. query_ports: one embedded query node for each. read_models_dir: a folder with
-    additional read models. checkpoint_dir: root of the checkpoints; empty for a folder in the home.
+    additional read models. checkpoint_dir: root of the checkpoints; empty for a folder in the home. pseudonym_key: the key of the hashes
+    that replace personal values in the outputs of routes; empty for a random one in the home.
     """
 
     model_config = SettingsConfigDict(env_file=CHECKOUT / ".env", extra="forbid", frozen=True)
@@ -45,6 +46,7 @@ class Settings(BaseSettings):
     query_ports: tuple[int, ...] = (5051, 5052)
     read_models_dir: Path | None = None
     checkpoint_dir: str = ""
+    pseudonym_key: str = ""
     kafka: KafkaSettings = KafkaSettings()
     topics: TopicSettings = TopicSettings()
     registry: RegistrySettings = RegistrySettings()

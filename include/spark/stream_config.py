@@ -2,10 +2,12 @@
 
 from pathlib import Path
 
+from include.declarations.catalog import load_catalog
+from include.declarations.latency import Latency
 from include.declarations.read_model import load_read_models
 from include.settings import Settings, TopicSettings
 from include.stream.pace import PACES
-from include.stream.slot_planning import shuffle_partitions, task_slots
+from include.stream.slot_planning import BATCH_SLOTS, shuffle_partitions, task_slots
 
 # Keeps Avro from allocating an arbitrary length read from a damaged record; no Kafka record is larger.
 AVRO_LIMIT_BYTES = 16 * 1024 * 1024
@@ -70,12 +72,25 @@ def source_partitions(topics: TopicSettings, read_models_dir: Path | None) -> li
     return [model.partitions(topics) for model in models]
 
 
+def stream_task_slots(settings: Settings) -> int:
+    """Return the task slots that the stream driver needs."""
+    catalog = load_catalog(settings.read_models_dir)
+    topics = settings.topics
+    models = [model.partitions(topics) for model in catalog.models.values()]
+    in_real_time = [route for route in catalog.routes.values() if route.latency is Latency.MILLISECONDS]
+    routes = [route.source_partitions(topics) for route in in_real_time]
+    shared = BATCH_SLOTS if len(in_real_time) < len(catalog.routes) else 0
+    of_models = {model.source_topic for model in catalog.models.values()}
+    # The dead letters of the topics that only routes read.
+    letters = [catalog.partitions(topic, topics) for topic in catalog.source_topics if topic not in of_models]
+    return task_slots(settings.stream, models) + sum(routes) + sum(letters) + shared
+
+
 def stream_master(settings: Settings) -> str:
     """Return the Spark master: the setting, or `local[N]` with a slot for every task that never ends."""
     if settings.stream.master:
         return settings.stream.master
-    partitions = source_partitions(settings.topics, settings.read_models_dir)
-    return f"local[{task_slots(settings.stream, partitions)}]"
+    return f"local[{stream_task_slots(settings)}]"
 
 
 def stream_config(settings: Settings) -> dict[str, str]:
@@ -90,7 +105,9 @@ def stream_config(settings: Settings) -> dict[str, str]:
         # A query whose source has a different number of partitions overrides this when it starts.
         "spark.sql.shuffle.partitions": str(shuffle_partitions(settings.stream, max(partitions))),
         # On a cluster, the driver claims only its own slots: a rebuild's catch-up runs beside it.
-        "spark.cores.max": str(task_slots(settings.stream, partitions)),
+        "spark.cores.max": str(stream_task_slots(settings)),
+        # A task that is repeated would write a route's outputs again: the query fails instead, and restarts from its checkpoint.
+        "spark.task.maxFailures": "1",
     }
     if not settings.stream.master:
         config |= PRIVATE_FILES

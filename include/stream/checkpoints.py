@@ -27,3 +27,8 @@ def log_note_path(checkpoint: str) -> str:
 def compaction_checkpoint(checkpoints: str, model_name: str, version: int) -> str:
     """Return the folder of compaction's checkpoints for a version: one for each time that the version became live."""
     return f"{checkpoints}/compaction/{query_name(model_name, version)}"
+
+
+def written_note_path(checkpoint: str) -> str:
+    """Return the file beside a route's checkpoint that records which of its outputs are written."""
+    return f"{checkpoint}.written"

@@ -13,6 +13,8 @@ from include.settings import StreamSettings
 
 # The dead-letter query of a source has no shuffle: one task per source partition.
 DEAD_LETTER_QUERIES = 1
+# For all queries that run in batches only.
+BATCH_SLOTS = 2
 
 
 class SlotRank(IntEnum):

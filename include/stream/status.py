@@ -14,6 +14,7 @@ from confluent_kafka import Consumer
 from confluent_kafka.admin import AdminClient
 
 from include.declarations.read_model import load_read_models, read_model
+from include.declarations.route import load_routes
 from include.kafka.log_reading import end_offsets, log_consumer, read_tail, record_at
 from include.kafka.record_schema import RecordSchema
 from include.kafka.state_record import StateRecord, decode_state_record
@@ -23,6 +24,7 @@ from include.settings import Settings
 from include.stream.checkpoints import query_name
 from include.stream.phase import Phase
 from include.stream.query_reports import QueryStatus, newest_reports
+from include.stream.route_status import RouteStatus, route_statuses
 from include.stream.standstill import read_offsets, stands_still
 from include.versions.registry import VersionRegistry
 from include.versions.version_record import Stage
@@ -70,9 +72,10 @@ class StreamStatus:
     """The status of the whole stream.
 
     state: running, catching up, failing, standing still or not running.
-    events_behind: the largest lag of any version. dead_letters: number in all source topics.
+    events_behind: the largest lag of any version or route. dead_letters: number in all source topics.
     newest_event_age_s: age of the newest folded event of any version.
     stuck_dead_letters: the source topics whose dead letters are not being written; the folds continue.
+    routes: the progress of each route.
     """
 
     state: str
@@ -83,6 +86,7 @@ class StreamStatus:
     versions: tuple[VersionStatus, ...]
     queries: tuple[QueryStatus, ...]
     stuck_dead_letters: tuple[StuckDeadLetters, ...] = ()
+    routes: tuple[RouteStatus, ...] = ()
 
 
 def read_stream_status(settings: Settings) -> StreamStatus:
@@ -95,13 +99,16 @@ def read_stream_status(settings: Settings) -> StreamStatus:
     try:
         queries = tuple(newest_reports(admin, consumer))
         versions = tuple(_versions(settings, admin, consumer, queries))
+        by_name = {query.query: query for query in queries}
+        routes = tuple(route_statuses(load_routes(settings.read_models_dir), admin, consumer, by_name))
     finally:
         consumer.close()
     fresh = [query for query in queries if query.is_fresh and query.phase != Phase.STOPPED]
+    lags = [version.events_behind for version in versions] + [route.events_behind for route in routes]
     return StreamStatus(
         state=_state({query.phase for query in fresh}, versions),
         driver_pid=fresh[0].driver_pid if fresh else None,
-        events_behind=max((v.events_behind for v in versions), default=0),
+        events_behind=max(lags, default=0),
         newest_event_age_s=min(
             (v.newest_event_age_s for v in versions if v.newest_event_age_s is not None), default=None
         ),
@@ -109,6 +116,7 @@ def read_stream_status(settings: Settings) -> StreamStatus:
         versions=versions,
         queries=tuple(fresh),
         stuck_dead_letters=tuple(_stuck_dead_letters({v.source_topic for v in versions}, fresh)),
+        routes=routes,
     )
 
 

@@ -25,6 +25,7 @@ from spark_jobs.folding.logical_conversion import converted
 LOG = logging.getLogger(__name__)
 
 OTHER_TYPE = "other event type"
+EXCLUDED = "excluded by a condition"
 UNKNOWN_SCHEMA_ID = "FOLDLAKE_UNKNOWN_SCHEMA_HEADER"
 
 
@@ -202,11 +203,13 @@ def _condition(rejection: Rejection) -> str:
     return " OR ".join(ends) or "false"
 
 
-def good_events(events: DataFrame) -> DataFrame:
-    """Return the events that a read model folds: decodable, and of one of its types."""
+def good_events(events: DataFrame, condition: Column | None = None) -> DataFrame:
+    """Return the events that a read model folds: decodable, of one of its types, and satisfying the condition, if one is given."""
     # One expression instead of two conditions, which Spark may evaluate in any order. A record with an unknown schema id
     # has no event type either, and only evaluating its reason stops the query, so the reason must come first.
     not_folded = coalesce(col("reason"), when(col("event_type").isNull(), lit(OTHER_TYPE)))
+    if condition is not None:
+        not_folded = coalesce(not_folded, when(~coalesce(condition, lit(False)), lit(EXCLUDED)))  # noqa: FBT003 - a column
     return events.where(not_folded.isNull())
 
 

@@ -98,16 +98,19 @@ def _merged_position_column(field: PositionField) -> Column:
 
 def changelog_records(model: ReadModel, revision: int, states: DataFrame, state_schema_id: int) -> DataFrame:
     """Return states as Kafka records: key in UTF-8, value as an Avro state record in Confluent's wire format."""
+    schema = model.state_schema_of(revision)
+    record = avro_record(schema, {name: col(name) for name in schema.fields})
     return states.select(
         col("key").cast("binary").alias("key"),
-        concat(lit(header(state_schema_id)), _state_record(model.state_schema_of(revision))).alias("value"),
+        concat(lit(header(state_schema_id)), record).alias("value"),
     )
 
 
-def _state_record(schema: RecordSchema) -> Column:
+def avro_record(schema: RecordSchema, columns: Mapping[str, Column]) -> Column:
+    """Return a record in Avro, without framing, of the column of each field of its schema."""
     fields = []
     for field in schema.parsed()["fields"]:
-        column = col(field["name"])
+        column = columns[field["name"]]
         avro_type = field["type"]
         if isinstance(avro_type, dict) and avro_type.get("logicalType") == "decimal":
             column = column.cast(f"decimal({avro_type['precision']},{avro_type['scale']})")

@@ -30,7 +30,7 @@ def key_columns(spark: SparkSession, model: ReadModel) -> list[str]:
     """Return the event columns that a read model's key refers to: `<field>` or `<EventType>.<field>`, sorted."""
     key = _no_events(spark, model).select(model.key())
     plan: Any = key._jdf.queryExecution().analyzed()  # noqa: SLF001 - PySpark does not expose the resolved expression
-    return sorted(_columns(plan.expressions().head()))
+    return sorted(referenced_columns(plan.expressions().head()))
 
 
 def _no_events(spark: SparkSession, model: ReadModel) -> DataFrame:
@@ -40,12 +40,12 @@ def _no_events(spark: SparkSession, model: ReadModel) -> DataFrame:
     return EventDecoder(model.event_schemas, schema_ids, partitions=1).decode(spark.range(0).select(*nulls))
 
 
-def _columns(expression: Any) -> set[str]:  # noqa: ANN401 - a Java object
+def referenced_columns(expression: Any) -> set[str]:  # noqa: ANN401 - a Java object
     """Return the names of the columns in a resolved expression; for a field of a struct, `<struct>.<field>`."""
     kind = expression.getClass().getSimpleName()
     if kind == "AttributeReference":
         return {str(expression.name())}
     if kind == "GetStructField":
-        return {f"{name}.{expression.extractFieldName()}" for name in _columns(expression.child())}
+        return {f"{name}.{expression.extractFieldName()}" for name in referenced_columns(expression.child())}
     children = expression.children()
-    return {name for i in range(children.size()) for name in _columns(children.apply(i))}
+    return {name for i in range(children.size()) for name in referenced_columns(children.apply(i))}

@@ -26,7 +26,7 @@ class ModeChoice:
 
     def __init__(self, triggers: TriggerSettings) -> None:
         self._bound = triggers.catch_up_threshold_events
-        self._in_batches = False
+        self._in_batches = self._stays_in_batches = triggers.batches_only
         self._shortest_hold_s = triggers.batches_hold_s
         self._hold_s = 0.0
         self._since_s = time.monotonic()
@@ -39,6 +39,8 @@ class ModeChoice:
 
     def must_change(self, phase: Phase, lag_events: int) -> bool:
         """Return whether the query has to change to `next_phase`, given its phase and lag now."""
+        if self._stays_in_batches:
+            return False
         if phase is Phase.REAL_TIME:
             return self._has_fallen_behind(lag_events)
         return phase is Phase.BATCHES and self._has_kept_up(lag_events)

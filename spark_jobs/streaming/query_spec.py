@@ -15,6 +15,7 @@ from include.stream.slot_planning import SlotClaim, SlotRank
 from spark_jobs.folding.decode import SchemaIds
 from spark_jobs.folding.schema_cache import KnownSchemas
 
+FIRST_BACKOFF_S = 1.0
 # Spark refuses a shorter interval of real-time mode, and so does the setting.
 SHORTEST_INTERVAL_MS = 5_000
 
@@ -43,6 +44,7 @@ class TriggerSettings:
     real_time_interval_s: how often real-time mode commits its checkpoint.
     pace: how long the query collects events.
     batches_hold_s: how long a query that has fallen behind in real time stays in batches at least.
+    batches_only: never enter real-time mode.
     stop_when_caught_up: never enter real-time mode; stop once the lag is at or below the threshold.
     """
 
@@ -51,6 +53,7 @@ class TriggerSettings:
     real_time_interval_s: int
     pace: Pace = PACES["latency"]
     batches_hold_s: float = 60.0
+    batches_only: bool = False
     stop_when_caught_up: bool = False
 
     @classmethod
@@ -65,7 +68,7 @@ class TriggerSettings:
         )
 
 
-def _nothing_to_prepare() -> None:
+def _nothing_to_do() -> None:
     pass
 
 
@@ -86,6 +89,9 @@ class QuerySpec:
         other writers off the checkpoint.
     written: returns the source offsets after the newest records that the query's output contains, from which its lag is known in
         real-time mode; None if the output does not tell: such a query never goes over to batches.
+    sink: options of the Kafka sink in every mode, beside those of the mode.
+    first_backoff_s: how long the query waits at least after a failure before it starts again.
+    note: called about every minute while the query runs.
     rereads_after_loss: whether the query may start at the first event again when Kafka has lost records that it had read or
         written; otherwise it is refused.
     waits_for_others: whether the query starts only once the driver's other queries have caught up and settled.
@@ -101,9 +107,12 @@ class QuerySpec:
     records: Callable[[DataFrame, SchemaIds], DataFrame]
     triggers: TriggerSettings
     is_essential: bool = True
-    prepare: Callable[[], None] = _nothing_to_prepare
+    prepare: Callable[[], None] = _nothing_to_do
     guard: Callable[[], AbstractContextManager[None]] = nullcontext
     written: Callable[[], Offsets] | None = None
+    sink: tuple[tuple[str, str], ...] = ()
+    first_backoff_s: float = FIRST_BACKOFF_S
+    note: Callable[[], None] = _nothing_to_do
     rereads_after_loss: bool = False
     waits_for_others: bool = False
     shuffle_partitions: int = 0
@@ -119,5 +128,6 @@ class QuerySpec:
 
     @property
     def slot_claim(self) -> SlotClaim:
-        """The task slots that the query needs in real-time mode."""
-        return SlotClaim(self.task_slots or self.endpoints.partitions, *self.slot_rank)
+        """The task slots that the query needs in real-time mode; none if it runs in batches only."""
+        slots = 0 if self.triggers.batches_only else self.task_slots or self.endpoints.partitions
+        return SlotClaim(slots, *self.slot_rank)

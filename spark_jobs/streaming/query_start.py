@@ -67,5 +67,5 @@ def _writer(
         .option("topic", endpoints.sink_topic)
         .option("kafka.enable.metrics.push", "false")
         .option("checkpointLocation", endpoints.checkpoint)
-        .options(**producer)
+        .options(**(producer | dict(spec.sink)))
     )

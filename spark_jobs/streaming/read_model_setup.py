@@ -3,6 +3,7 @@
 import logging
 
 from include.declarations.read_model import ReadModel
+from include.declarations.route import Route
 from include.errors import RevisionConflictError, SettingsError
 from include.kafka.topics import PROGRESS_TOPIC, changelog, partition_count
 from include.versions.version_record import first_version
@@ -12,7 +13,7 @@ LOG = logging.getLogger(__name__)
 
 
 def set_up_read_models(context: StreamContext) -> None:
-    """Create the topics of every read model, register its event types, and create version 1 if it has no version.
+    """Create the topics of every read model and route, register their event types, and create version 1 of a model without one.
 
     Idempotent. Raises SettingsError when a source topic's number of partitions differs from the declared one,
     KafkaUnavailableError, RegistryUnavailableError.
@@ -20,12 +21,34 @@ def set_up_read_models(context: StreamContext) -> None:
     context.versions.ensure_topic()
     context.ensure_topics([changelog(PROGRESS_TOPIC, 1)])
     known = context.versions.read()
+    for route in context.catalog.routes.values():
+        _ensure_route_topics(context, route)
     for model in context.models.values():
         _ensure_source_topics(context, model)
         context.register_event_types(model)
         context.schemas(model.source_topic)
         if model.name not in known:
             _create_first_version(context, model)
+
+
+def _ensure_route_topics(context: StreamContext, route: Route) -> None:
+    """Create a route's topics, and register the event types that it reads and writes: what reads its output can start before it."""
+    topics = context.settings.topics
+    context.ensure_topics(route.topics(topics))
+    wanted = {
+        route.source_topic: route.source_partitions(topics),
+        route.output_topic: route.output_partitions(topics),
+    }
+    for topic, partitions in wanted.items():
+        found = partition_count(context.admin, topic)
+        if found != partitions:
+            raise SettingsError(
+                f"Topic {topic} of route {route.name} has {found} partitions instead of {partitions}: set FOLDLAKE_PARTITIONS, or the "
+                f"topic's options in the route, to {found}."
+            )
+    context.register_event_types(route)
+    context.schema_registry.register(route.output_topic, route.output_schema)
+    context.schemas(route.source_topic)
 
 
 def _ensure_source_topics(context: StreamContext, model: ReadModel) -> None:

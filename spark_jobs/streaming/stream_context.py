@@ -6,7 +6,9 @@ from typing import Self
 
 from pyspark.sql import SparkSession
 
+from include.declarations.catalog import Catalog
 from include.declarations.read_model import ReadModel, read_model
+from include.declarations.route import Route
 from include.errors import KafkaUnavailableError, RegistryUnavailableError
 from include.kafka.log_reading import end_offsets, log_consumer
 from include.kafka.schema_registry import SchemaRegistry
@@ -25,7 +27,7 @@ class StreamContext:
     """The connections and read models of one job; closes the connections at the end of its `with` block.
 
     session: returns the Spark session. Everything but queries works without it, so that Kafka is asked while Spark starts.
-    models: the read models by name, as of the last import of their modules. process: names the job in what it writes about schema
+    catalog: the read models, as of the last import of their modules, and the routes. process: names the job in what it writes about schema
         ids. is_driver: whether the job is the stream driver.
     """
 
@@ -33,14 +35,14 @@ class StreamContext:
         self,
         session: Callable[[], SparkSession],
         settings: Settings,
-        models: dict[str, ReadModel],
+        catalog: Catalog,
         process: str,
         *,
         is_driver: bool = False,
     ) -> None:
         self._session = session
         self.settings = settings
-        self.models = models
+        self.catalog = catalog
         self.triggers = TriggerSettings.from_settings(settings.stream)
         self.admin = admin_client(settings.kafka.bootstrap_servers)
         self.consumer = log_consumer(settings.kafka.bootstrap_servers)
@@ -60,6 +62,11 @@ class StreamContext:
         """Close the connections."""
         self.versions.close()
         self.consumer.close()
+
+    @property
+    def models(self) -> dict[str, ReadModel]:
+        """The read models by name."""
+        return self.catalog.models
 
     @property
     def spark(self) -> SparkSession:
@@ -93,24 +100,20 @@ class StreamContext:
         )
 
     def _partitions(self, source_topic: str) -> int:
-        """Return the number of partitions of a source topic: the one its read model declares, or else the setting."""
-        declared = (
-            m.partitions(self.settings.topics) for m in self.models.values() if m.source_topic == source_topic
-        )
-        return next(declared, self.settings.topics.partitions)
+        return self.catalog.partitions(source_topic, self.settings.topics)
 
     def ensure_topics(self, topics: Sequence[Topic]) -> None:
         """Create the topics that do not exist; raises KafkaUnavailableError."""
         ensure_topics(self.admin, list(topics), self.settings.topics.replication_factor)
 
-    def register_event_types(self, model: ReadModel) -> None:
-        """Register the schemas of a read model's event types; raises RegistryUnavailableError.
+    def register_event_types(self, declaration: ReadModel | Route) -> None:
+        """Register the schemas of the event types that a read model or a route reads; raises RegistryUnavailableError.
 
         A query without a known id for any of its event types would fold only nulls: Spark would then drop its whole input
         without reading it, and its state would have other column types, which the checkpoint would fix.
         """
-        for schema in model.event_schemas:
-            self.schema_registry.register(model.source_topic, schema)
+        for schema in declaration.event_schemas:
+            self.schema_registry.register(declaration.source_topic, schema)
 
     def reload_model(self, name: str) -> ReadModel:
         """Reload a read model's module and return the model, or the current model if the module cannot be imported.

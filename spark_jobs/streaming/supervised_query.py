@@ -24,7 +24,6 @@ from spark_jobs.streaming.query_start import start_batches, start_catch_up, star
 
 LOG = logging.getLogger(__name__)
 
-FIRST_BACKOFF_S = 1.0
 LONGEST_BACKOFF_S = 30.0
 # A query that ran this long has recovered: the next failure starts with the first backoff again.
 RECOVERED_AFTER_S = 60.0
@@ -32,7 +31,7 @@ RECOVERED_AFTER_S = 60.0
 MAX_FAILURES_IN_A_ROW = 8
 # Interval for checking a refused query again: the missing fold may have been added.
 REFUSED_RETRY_S = 5.0
-# Interval for noting what the query's topics contain.
+# Interval for noting what the query's topics contain, unless it commits more often.
 NOTE_INTERVAL_S = 60.0
 FIRST_NOTE_RETRY_S = 5.0
 # Interval for preparing a query again while Kafka or the schema registry is unavailable.
@@ -219,8 +218,10 @@ class SupervisedQuery:
         try:
             read = self._committed()
             self._logs.note(read)
+            self.spec.note()
             if read:
-                self._note_at_s = time.monotonic() + NOTE_INTERVAL_S
+                interval_s = min(NOTE_INTERVAL_S, self.spec.triggers.real_time_interval_s)
+                self._note_at_s = time.monotonic() + interval_s
         except Exception as error:  # noqa: BLE001 - the query itself does not need the note
             LOG.warning("query %s: what its topics contain could not be noted: %s", self.name, error)
 
@@ -281,7 +282,7 @@ class SupervisedQuery:
             message = f"Query {self.name} failed {self.failures_in_a_row} times in a row, last with: {self.last_error}"
             raise QueryFailedError(message) from error
         doublings = min(self.failures_in_a_row - 1, MAX_FAILURES_IN_A_ROW)
-        self._retry_later(error, min(LONGEST_BACKOFF_S, FIRST_BACKOFF_S * 2**doublings))
+        self._retry_later(error, min(LONGEST_BACKOFF_S, self.spec.first_backoff_s * 2**doublings))
 
     def _fail(self, error: Exception) -> None:
         self.phase = Phase.FAILED

@@ -13,7 +13,7 @@ from include.files import PRIVATE_FILE, write_atomically
 from include.settings import Settings
 
 # Each of these may be, or contain, a password.
-SECRET_SETTINGS = ("airflow_password", "airflow_database_url", "alert_webhook_url")
+SECRET_SETTINGS = ("airflow_password", "airflow_database_url", "alert_webhook_url", "pseudonym_key")
 DIGEST_CHARACTERS = 12
 
 

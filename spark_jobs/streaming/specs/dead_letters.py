@@ -29,22 +29,15 @@ UNHURRIED = (("kafka.fetch.min.bytes", "1000000"), ("kafka.fetch.max.wait.ms", "
 
 
 def query_specs(context: StreamContext) -> list[QuerySpec]:
-    """Return one query per source topic, with the event types of all of its read models."""
-    models = list(context.models.values())
+    """Return one query per source topic, with the event types of all read models and routes that read it."""
     specs = []
-    for topic in dict.fromkeys(model.source_topic for model in models):
-        readers = {
-            reader.name: reader
-            for model in models
-            if model.source_topic == topic
-            for reader in model.event_schemas
-        }
+    for topic in context.catalog.source_topics:
         endpoints = context.endpoints(topic, dead_letter_topic(topic), f"dead-letter/{topic}")
         specs.append(
             dead_letter_spec(
                 endpoints,
                 context.schemas(topic),
-                tuple(readers.values()),
+                context.catalog.event_schemas(topic),
                 context.triggers,
                 context.consumer,
                 context.admin,

@@ -1,5 +1,7 @@
 """A query goes over to batches when it falls behind in real time, and comes back when it has kept up."""
 
+from dataclasses import replace
+
 import pytest
 
 from include.stream.phase import Phase
@@ -90,3 +92,10 @@ def test_query_in_another_phase_does_not_change(clock: Clock, phase: Phase) -> N
     for _ in range(3):
         assert not mode.must_change(phase, BEHIND)
         clock.now_s += BEHIND_S
+
+
+def test_query_in_batches_only_stays_there(clock: Clock) -> None:
+    mode = ModeChoice(replace(TRIGGERS, batches_only=True))
+    clock.now_s += 100 * FIRST_HOLD_S
+    assert mode.next_phase is Phase.BATCHES
+    assert not mode.must_change(Phase.BATCHES, 0)

@@ -1,0 +1,61 @@
+"""Everything that is declared: the read models, the routes, and the topics that they read."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from include.declarations.read_model import ReadModel, load_read_models
+from include.declarations.route import Route, load_routes
+from include.declarations.topic_options import TopicOptions
+from include.kafka.record_schema import RecordSchema
+from include.settings import TopicSettings
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """The read models and the routes, by name."""
+
+    models: dict[str, ReadModel]
+    routes: dict[str, Route]
+
+    @property
+    def _readers(self) -> list[ReadModel | Route]:
+        return [*self.models.values(), *self.routes.values()]
+
+    @property
+    def source_topics(self) -> list[str]:
+        """The topics that read models and routes read, each once."""
+        return list(dict.fromkeys(one.source_topic for one in self._readers))
+
+    def event_schemas(self, source_topic: str) -> tuple[RecordSchema, ...]:
+        """Return the schema of every event type that is read from a source topic."""
+        schemas = {
+            schema.name: schema
+            for one in self._readers
+            if one.source_topic == source_topic
+            for schema in one.event_schemas
+        }
+        return tuple(schemas.values())
+
+    def partitions(self, source_topic: str, settings: TopicSettings) -> int:
+        """Return the declared number of partitions of a source topic, or else the setting."""
+        for model in self.models.values():
+            if model.source_topic == source_topic:
+                return model.partitions(settings)
+        for route in self.routes.values():
+            if route.source_topic == source_topic:
+                return route.source_partitions(settings)
+        return settings.partitions
+
+
+def load_catalog(extra_directory: Path | None = None) -> Catalog:
+    """Return all declarations; raises ReadModelError for one that is not valid."""
+    models = load_read_models(extra_directory)
+    routes = load_routes(extra_directory)
+    return Catalog(models, {name: _completed(route, models, routes) for name, route in routes.items()})
+
+
+def _completed(route: Route, models: dict[str, ReadModel], routes: dict[str, Route]) -> Route:
+    """Return the route with the options of its source: those of the read models that read it, or of the routes that write it."""
+    readers = (model.topic for model in models.values() if model.source_topic == route.source_topic)
+    writers = (other.topic for other in routes.values() if other.output_topic == route.source_topic)
+    return replace(route, source=next(readers, next(writers, TopicOptions())))

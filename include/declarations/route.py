@@ -1,0 +1,155 @@
+"""The declaration of a route: a stateless query from topic to topic, as data.
+
+A module of `include/read_models/`, or any module of a package there, assigns it to ROUTE.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from include.declarations.event_schemas import event_schema
+from include.declarations.latency import Latency
+from include.declarations.modules import all_modules, read_model_modules
+from include.declarations.topic_options import TopicOptions, merge_options
+from include.errors import ReadModelError
+from include.kafka.record_schema import RecordSchema
+from include.kafka.topics import Topic, source_topics
+from include.settings import TopicSettings
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+NAME_PATTERN = re.compile(r"[a-z][a-z0-9-]*")
+
+
+@dataclass(frozen=True)
+class Route:
+    """A route as data.
+
+    name: lower case, digits and dashes; part of its checkpoint's path and of the header `route` of every record that it writes.
+    source_topic: the topic that it reads.
+    event_types: names of the event types that it reads; other records on the topic are ignored.
+    output_topic: the topic that it writes. Several routes may write to one topic, which then has the events of all of them.
+    output_type: name of the event type that it writes; `foldlake.key` of its schema names the field that is the new key.
+    fields: builds the column of each field of the output, from an event's columns, as those of a read model's fold.
+    where: builds the condition that an event must satisfy; None: every event.
+    each: builds an array column; each element gives one output, in order, and is the column `item` in `fields`. None: one output
+        for each event.
+    topic: how the output topic is created, where it differs from the settings.
+    latency: in real time, or in batches of about a second, which need no task slots of their own.
+    schemas_directory: the folder of additional read models, which is also searched for event schemas; set on loading.
+    source: the merged options of the source topic; set on loading.
+    """
+
+    name: str
+    source_topic: str
+    event_types: tuple[str, ...]
+    output_topic: str
+    output_type: str
+    fields: "Callable[[], Mapping[str, Column]]"
+    where: "Callable[[], Column] | None" = None
+    each: "Callable[[], Column] | None" = None
+    topic: TopicOptions = field(default_factory=TopicOptions)
+    latency: Latency = Latency.MILLISECONDS
+    schemas_directory: Path | None = field(default=None, repr=False, compare=False)
+    source: TopicOptions = field(default_factory=TopicOptions, repr=False, compare=False)
+
+    def __post_init__(self) -> None:  # noqa: D105 - validates the fields
+        if not NAME_PATTERN.fullmatch(self.name):
+            raise ReadModelError(
+                f"Route name {self.name!r} is not valid: use lower-case letters, digits and dashes."
+            )
+        if self.latency not in set(Latency):
+            raise ReadModelError(
+                f"latency of route {self.name} is {self.latency!r}: allowed: {', '.join(Latency)}."
+            )
+        if not self.event_types:
+            raise ReadModelError(f"Route {self.name} reads no event types: list them in `event_types`.")
+
+    @property
+    def query_name(self) -> str:
+        """The name of its query, which is also its checkpoint's path below the root."""
+        return f"route/{self.name}"
+
+    def source_partitions(self, settings: TopicSettings) -> int:
+        """Return the number of partitions of the source topic."""
+        return self.source.partitions or settings.partitions
+
+    def output_partitions(self, settings: TopicSettings) -> int:
+        """Return the number of partitions of the output topic."""
+        return self.topic.partitions or settings.partitions
+
+    def topics(self, settings: TopicSettings) -> list[Topic]:
+        """Return the source topic, its dead-letter topic, and the output topic."""
+        output, _dead_letters = _source_topics(self.output_topic, self.topic, settings)
+        return [*_source_topics(self.source_topic, self.source, settings), output]
+
+    @cached_property
+    def event_schemas(self) -> tuple[RecordSchema, ...]:
+        """The reader's schema of each event type, in the order of `event_types`."""
+        return tuple(event_schema(name, self.schemas_directory) for name in self.event_types)
+
+    @cached_property
+    def output_schema(self) -> RecordSchema:
+        """The schema of the outputs; raises ReadModelError if it names no key."""
+        schema = event_schema(self.output_type, self.schemas_directory)
+        if schema.key_field is None:
+            raise ReadModelError(
+                f"{schema.full_name}, which route {self.name} writes, has no key: name one of its fields in foldlake.key."
+            )
+        return schema
+
+
+def _source_topics(name: str, options: TopicOptions, settings: TopicSettings) -> list[Topic]:
+    return source_topics(
+        name,
+        options.partitions or settings.partitions,
+        options.replication_factor,
+        options.retention_ms,
+        settings.flush_messages,
+    )
+
+
+def load_routes(extra_directory: Path | None = None) -> dict[str, Route]:
+    """Return every declared route by name: the `ROUTE` of each module in `include/read_models/` and in `extra_directory`.
+
+    Raises ReadModelError when two routes have the same name, or a topic would be routed back to itself.
+    """
+    routes: dict[str, Route] = {}
+    for info in read_model_modules(extra_directory):
+        for module in all_modules(info):
+            route = getattr(module, "ROUTE", None)
+            if route is None:
+                continue
+            if not isinstance(route, Route):
+                raise ReadModelError(f"ROUTE of {module.__name__} is not a route: assign it a Route.")
+            if route.name in routes:
+                raise ReadModelError(f"Two routes are named {route.name!r}: rename one.")
+            routes[route.name] = replace(route, schemas_directory=extra_directory)
+    for route in routes.values():
+        _require_no_cycle(route, routes)
+    return {name: _with_output_options(route, routes) for name, route in routes.items()}
+
+
+def output_options(topic: str, routes: Mapping[str, Route]) -> list[TopicOptions]:
+    """Return the options that the routes to a topic declare for it."""
+    return [route.topic for route in routes.values() if route.output_topic == topic]
+
+
+def _with_output_options(route: Route, routes: Mapping[str, Route]) -> Route:
+    return replace(route, topic=merge_options(route.output_topic, output_options(route.output_topic, routes)))
+
+
+def _require_no_cycle(route: Route, routes: Mapping[str, Route]) -> None:
+    reached, new = {route.output_topic}, {route.output_topic}
+    while new:
+        if route.source_topic in new:
+            raise ReadModelError(
+                f"Route {route.name} reads {route.source_topic}, to which its own output leads back: its events would circulate "
+                "for ever. Write to another topic."
+            )
+        new = {other.output_topic for other in routes.values() if other.source_topic in new} - reached
+        reached |= new

@@ -1,0 +1,69 @@
+"""The progress of routes, measured on their topics and from the driver's reports."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from confluent_kafka import Consumer
+from confluent_kafka.admin import AdminClient
+
+from include.declarations.route import Route
+from include.kafka.log_reading import end_offsets, read_tail
+from include.kafka.origins import RouteRecords
+from include.kafka.topics import partition_count
+from include.position import Offsets
+from include.stream.query_reports import QueryStatus
+from include.stream.standstill import read_offsets
+
+# Enough to include a record of every source partition in most cases.
+TAIL_RECORDS = 300
+
+
+@dataclass(frozen=True)
+class RouteStatus:
+    """The progress of one route.
+
+    events_behind: source events that it has not read, as far as can be seen: an event without an output counts until the next commit.
+    records: number of records on the output topic, of all routes that write to it.
+    """
+
+    route: str
+    source_topic: str
+    output_topic: str
+    latency: str
+    events_behind: int
+    records: int
+
+
+def route_statuses(
+    routes: Mapping[str, Route], admin: AdminClient, consumer: Consumer, reports: Mapping[str, QueryStatus]
+) -> Iterator[RouteStatus]:
+    """Yield the progress of each route whose topics exist; raises KafkaUnavailableError."""
+    for route in routes.values():
+        source_partitions = partition_count(admin, route.source_topic)
+        output_partitions = partition_count(admin, route.output_topic)
+        if source_partitions is None or output_partitions is None:
+            continue
+        ends = Offsets.of_ends(end_offsets(consumer, route.source_topic, source_partitions))
+        read = read_offsets(admin, consumer, route.source_topic, reports.get(route.query_name))
+        read = read.merge(_routed(consumer, route, output_partitions))
+        yield RouteStatus(
+            route.name,
+            route.source_topic,
+            route.output_topic,
+            route.latency.value,
+            read.events_until(ends),
+            sum(end_offsets(consumer, route.output_topic, output_partitions)),
+        )
+
+
+def _routed(consumer: Consumer, route: Route, output_partitions: int) -> Offsets:
+    """Return the source offsets after the newest outputs."""
+    records = RouteRecords(route.name, route.source_topic)
+    newest: dict[int, int] = {}
+    for partition in range(output_partitions):
+        for message in read_tail(consumer, route.output_topic, partition, TAIL_RECORDS):
+            found = records.origin(message)
+            if found is not None:
+                source, origin = found
+                newest[source] = max(origin.offset, newest.get(source, 0))
+    return Offsets.of_newest(newest)

@@ -1,0 +1,1 @@
+"""Routes: the records that they write, as native columns, and which of them are written already."""

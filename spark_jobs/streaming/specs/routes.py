@@ -1,0 +1,112 @@
+"""Routes: one query per declared route, from its source topic to its output topic, exactly once for every reader."""
+
+import logging
+from dataclasses import replace
+
+from pyspark.sql import DataFrame
+
+from include.declarations.latency import Latency
+from include.declarations.route import Route
+from include.errors import SchemaError
+from include.kafka.origins import RouteRecords
+from include.position import Offsets
+from include.stream.checkpoints import written_note_path
+from include.stream.pseudonym_key import pseudonym_key
+from include.stream.slot_planning import SlotRank
+from spark_jobs.folding.decode import SchemaIds
+from spark_jobs.routing.route_query import RouteQuery
+from spark_jobs.routing.written_outputs import WrittenOutputs
+from spark_jobs.runtime.checkpoint import committed_offsets
+from spark_jobs.streaming.query_spec import QueryEndpoints, QuerySpec, StartRefusedError
+from spark_jobs.streaming.stream_context import StreamContext
+
+LOG = logging.getLogger(__name__)
+
+# After a failure, Spark's producer may still send what the failed run gave it. The next run starts only when that has been sent or given
+# up: otherwise it would read which outputs are written before the last of them are.
+DELIVERY_TIMEOUT_MS = 25_000
+REQUEST_TIMEOUT_MS = 10_000
+SINK = (
+    # One event may have many outputs. What waits is sent in few requests, and what does not wait is sent at once as before.
+    ("kafka.batch.size", "262144"),
+    ("kafka.delivery.timeout.ms", str(DELIVERY_TIMEOUT_MS)),
+    ("kafka.request.timeout.ms", str(REQUEST_TIMEOUT_MS)),
+    ("kafka.enable.idempotence", "true"),
+    ("kafka.acks", "all"),
+)
+FIRST_BACKOFF_S = DELIVERY_TIMEOUT_MS / 1000 + 1
+
+
+def query_specs(context: StreamContext) -> list[QuerySpec]:
+    """Return one query per route."""
+    return [route_spec(context, route) for route in context.catalog.routes.values()]
+
+
+def route_spec(context: StreamContext, route: Route) -> QuerySpec:
+    """Return the query of a route; the others continue when it fails."""
+    endpoints = context.endpoints(route.source_topic, route.output_topic, route.query_name)
+    run = RouteRun(context, route, endpoints)
+    return QuerySpec(
+        name=route.query_name,
+        endpoints=endpoints,
+        schemas=context.schemas(route.source_topic),
+        records=run.records,
+        triggers=replace(context.triggers, batches_only=route.latency is Latency.SECOND),
+        is_essential=False,
+        prepare=run.prepare,
+        sink=SINK,
+        first_backoff_s=FIRST_BACKOFF_S,
+        note=run.written.note,
+        slot_rank=(SlotRank.SERVING, 0),
+    )
+
+
+class RouteRun:
+    """The computation of a route's query, and what it has written."""
+
+    def __init__(self, context: StreamContext, route: Route, endpoints: QueryEndpoints) -> None:
+        self._context = context
+        self._route = route
+        self._endpoints = endpoints
+        self._output_partitions = route.output_partitions(context.settings.topics)
+        self._schema_id = 0
+        self.written = WrittenOutputs(
+            lambda: context.spark,
+            context.consumer,
+            written_note_path(endpoints.checkpoint),
+            route.output_topic,
+            self._output_partitions,
+            RouteRecords(route.name, route.source_topic),
+            self._committed,
+        )
+
+    def prepare(self) -> None:
+        """Register the schema of the outputs; raises StartRefusedError if the registry rejects it."""
+        try:
+            self._schema_id = self._context.schema_registry.register(
+                self._route.output_topic, self._route.output_schema
+            )
+        except SchemaError as error:
+            raise StartRefusedError(str(error)) from error
+
+    def records(self, source: DataFrame, schema_ids: SchemaIds) -> DataFrame:
+        """Return the outputs that are not written yet."""
+        written = self.written.read()
+        newest = {
+            p: max(origin.offset for pair, origin in written.items() if pair.source == p) for p, _ in written
+        }
+        LOG.info("route %s has written up to source offsets %s", self._route.name, newest)
+        query = RouteQuery(
+            self._route,
+            self._endpoints.partitions,
+            self._output_partitions,
+            self._schema_id,
+            pseudonym_key(self._context.settings),
+            written,
+        )
+        return query.records(source, schema_ids)
+
+    def _committed(self) -> Offsets:
+        return committed_offsets(
+            self._context.spark, self._endpoints.checkpoint, self._endpoints.source_topic
+        )

@@ -1,0 +1,1 @@
+"""Routes computed by Spark on a few records."""

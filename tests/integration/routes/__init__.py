@@ -1,0 +1,1 @@
+"""Routes on a real broker, registry and Spark."""

@@ -1,0 +1,222 @@
+"""A route writes each output once, in order, however often its driver is killed, and a read model folds what it writes."""
+
+import hmac
+import io
+import os
+import time
+from collections import Counter, defaultdict
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from threading import Event
+
+import fastavro
+import pytest
+from confluent_kafka import Message
+
+from include.declarations.read_model import read_model
+from include.declarations.route import load_routes
+from include.errors import KafkaUnavailableError
+from include.kafka.log_reading import end_offsets, log_consumer
+from include.kafka.origins import Origin, Pair, RouteRecords
+from include.kafka.topics import dead_letter_topic
+from include.kafka.wire_format import HEADER_BYTES
+from include.read_models.balance.events import FundsAdded
+from include.settings import Settings
+from include.stream.status import read_stream_status
+from tests.integration.routes.conftest import DECLARATIONS
+from tests.support.stream_process import EventSource, make_topics, records_of, states
+from tests.support.unsupervised_driver import SharedDriver
+from tests.support.waiting import wait_until
+
+ROUTE = load_routes(DECLARATIONS)["postings"]
+RECORDS = RouteRecords(ROUTE.name, ROUTE.source_topic)
+KILLS = 3
+MANY_KILLS = int(os.environ.get("FOLDLAKE_TEST_KILLS", "20"))
+# Longer than the commit interval of the tests, so that some kills come after a note of what is written.
+LONGEST_RUN_S = 14.0
+EVENTS_PER_S = 400
+EVENTS_PER_ROUND = 3_000
+START = datetime(2026, 1, 1, tzinfo=UTC)
+BANK = "bank"
+
+
+@dataclass
+class Deposits:
+    """Appends deposits to the source, and knows what the route has to write for them."""
+
+    source: EventSource
+    expected: dict[str, tuple[str, Decimal]] = field(default_factory=dict)
+    customers: dict[str, str] = field(default_factory=dict)
+    _number: int = 0
+
+    def append(self, count: int) -> None:
+        """Append deposits, every tenth of which is too small for the route."""
+        events = [self._next() for _ in range(count)]
+        self.source.append(events)
+
+    def _next(self) -> FundsAdded:
+        self._number += 1
+        number = self._number
+        amount = Decimal("0.50") if number % 10 == 0 else Decimal(number % 1_000 + 1) / 4 + 1
+        amount = amount.quantize(Decimal("0.01"))
+        event = FundsAdded(
+            customerId=f"customer-{number % 211}",
+            amount=amount,
+            id=str(number),
+            occurredOn=START + timedelta(hours=number % 240),
+        )
+        if amount >= 1:
+            for account in (f"{event.occurredOn:%Y-%m-%d}", BANK):
+                self.expected[f"{number}/{account}"] = (account, amount)
+                self.customers[f"{number}/{account}"] = event.customerId
+        return event
+
+    def totals(self) -> dict[str, tuple[int, Decimal]]:
+        """Return account -> number and sum of its postings."""
+        counts: Counter[str] = Counter()
+        sums: dict[str, Decimal] = defaultdict(Decimal)
+        for account, amount in self.expected.values():
+            counts[account] += 1
+            sums[account] += amount
+        return {account: (counts[account], sums[account]) for account in counts}
+
+
+@pytest.fixture(scope="module")
+def deposits(settings: Settings) -> Deposits:
+    make_topics(settings, ROUTE.source_topic)
+    return Deposits(EventSource(settings, ROUTE.source_topic))
+
+
+def outputs(settings: Settings) -> list[Message]:
+    return records_of(settings, ROUTE.output_topic)
+
+
+def written(settings: Settings) -> int:
+    consumer = log_consumer(settings.kafka.bootstrap_servers)
+    try:
+        return sum(end_offsets(consumer, ROUTE.output_topic, ROUTE.output_partitions(settings.topics)))
+    except KafkaUnavailableError:
+        return 0  # the topic does not exist yet
+    finally:
+        consumer.close()
+
+
+def wait_for_more(settings: Settings, before: int) -> None:
+    wait_until(lambda: written(settings) > before, "the route writes", timeout_s=120)
+
+
+def decoded(message: Message) -> dict[str, object]:
+    value = message.value()
+    assert value is not None
+    schema = fastavro.parse_schema(ROUTE.output_schema.parsed())
+    record = fastavro.schemaless_reader(io.BytesIO(value[HEADER_BYTES:]), schema, None)
+    assert isinstance(record, dict)
+    return record
+
+
+def test_each_output_is_written_once_in_order_however_often_the_driver_is_killed(
+    settings: Settings, driver: SharedDriver, deposits: Deposits
+) -> None:
+    deposits.append(EVENTS_PER_ROUND)
+    for _ in range(KILLS):
+        driver.ensure_running()
+        wait_for_more(settings, written(settings))
+        # In real time as well as while it catches up.
+        deposits.append(EVENTS_PER_ROUND)
+        driver.kill()
+    deposits.append(EVENTS_PER_ROUND)
+    driver.ensure_running()
+    require_each_once_in_order(settings, deposits)
+
+
+@pytest.mark.endurance
+def test_each_output_is_written_once_with_many_kills_under_load(
+    settings: Settings, driver: SharedDriver, deposits: Deposits
+) -> None:
+    is_over = Event()
+
+    def load() -> None:
+        while not is_over.wait(0.1):
+            deposits.append(EVENTS_PER_S // 10)
+
+    with ThreadPoolExecutor(1, "load") as pool:
+        loading = pool.submit(load)
+        try:
+            for kill in range(MANY_KILLS):
+                driver.ensure_running()
+                wait_for_more(settings, written(settings))
+                time.sleep(LONGEST_RUN_S * kill / MANY_KILLS)
+                driver.kill()
+        finally:
+            is_over.set()
+        loading.result()
+    driver.ensure_running()
+    require_each_once_in_order(settings, deposits)
+
+
+def require_each_once_in_order(settings: Settings, deposits: Deposits) -> None:
+    """Wait until the route has caught up; fail unless its output is what it must be."""
+    wait_until(lambda: written(settings) >= len(deposits.expected), "the route has caught up", timeout_s=240)
+    found = outputs(settings)
+    assert Counter(str(decoded(message)["id"]) for message in found) == Counter(deposits.expected.keys())
+    newest: dict[Pair, Origin] = {}
+    for message in found:
+        source = RECORDS.origin(message)
+        assert source is not None
+        partition, origin = source
+        pair = Pair(partition, message.partition() or 0)
+        assert origin > newest.get(pair, Origin(-1, -1))
+        newest[pair] = origin
+        record = decoded(message)
+        account, amount = deposits.expected[str(record["id"])]
+        assert (message.key(), record["account"], record["amount"]) == (account.encode(), account, amount)
+
+
+def test_a_pseudonym_is_the_keyed_hash_of_the_value(settings: Settings, deposits: Deposits) -> None:
+    key = (settings.home / "pseudonym.key").read_bytes()
+    for message in outputs(settings):
+        record = decoded(message)
+        customer = deposits.customers[str(record["id"])]
+        assert record["customer"] == hmac.new(key, customer.encode(), "sha256").hexdigest()
+        assert customer.encode() not in (message.value() or b"")
+
+
+def test_a_read_model_folds_what_a_route_writes(
+    settings: Settings, driver: SharedDriver, deposits: Deposits
+) -> None:
+    driver.ensure_running()
+    deposits.append(100)
+    model = read_model("accounts", settings.read_models_dir)
+
+    def folded() -> dict[str, tuple[int, Decimal]]:
+        found = states(settings, model, "accounts.v1.changelog")
+        return {key: (state.state["postings"], state.state["total"]) for key, state in found.items()}
+
+    wait_until(lambda: folded() == deposits.totals(), "the accounts are exact", timeout_s=240)
+
+
+def test_what_a_route_cannot_read_becomes_a_dead_letter(
+    settings: Settings, driver: SharedDriver, deposits: Deposits
+) -> None:
+    driver.ensure_running()
+    letters = dead_letter_topic(ROUTE.source_topic)
+    before = len(records_of(settings, letters))
+    deposits.source.append_raw(b"customer-1", b"junk")
+    deposits.source.flush()
+    deposits.append(10)
+    wait_until(lambda: len(records_of(settings, letters)) == before + 1, "the dead letter", timeout_s=120)
+    wait_until(lambda: len(outputs(settings)) == len(deposits.expected), "the outputs", timeout_s=120)
+
+
+def test_status_shows_a_route(settings: Settings, driver: SharedDriver, deposits: Deposits) -> None:
+    driver.ensure_running()
+    deposits.append(10)
+
+    def is_current() -> bool:
+        (route,) = read_stream_status(settings).routes
+        assert (route.route, route.source_topic, route.output_topic) == ("postings", "balance", "postings")
+        return (route.events_behind, route.records) == (0, len(deposits.expected))
+
+    wait_until(is_current, "the route has caught up", timeout_s=120)

@@ -1,0 +1,125 @@
+"""Routes are found beside read models, with the options of their topics; what cannot work is refused."""
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from include.declarations.catalog import load_catalog
+from include.declarations.read_model import load_read_models
+from include.declarations.route import Route, load_routes
+from include.declarations.topic_options import TopicOptions
+from include.errors import ReadModelError
+from include.settings import Settings
+from include.spark.stream_config import stream_task_slots
+from include.stream.slot_planning import task_slots
+
+DECLARED = Path(__file__).parents[2] / "support" / "read_models_with_routes"
+MODULE = """
+from include.declarations.latency import Latency
+from include.declarations.route import Route
+from include.declarations.topic_options import TopicOptions
+ROUTE = Route(
+    name={name!r}, source_topic={source!r}, event_types=("FundsAdded",), output_topic={output!r}, output_type="FundsAdded",
+    fields=dict, topic=TopicOptions({options}),
+)
+"""
+
+
+def declare(folder: Path, name: str, source: str, output: str, options: str = "") -> None:
+    text = MODULE.format(name=name, source=source, output=output, options=options)
+    (folder / f"{name.replace('-', '_')}.py").write_text(text)
+
+
+def test_a_route_is_found_beside_read_models() -> None:
+    catalog = load_catalog(DECLARED)
+
+    assert catalog.routes.keys() == {"postings"}
+    assert catalog.models.keys() == {"accounts", "balance"}
+    assert sorted(catalog.source_topics) == ["balance", "postings"]
+    assert [schema.name for schema in catalog.event_schemas("postings")] == ["Posting"]
+    assert {schema.name for schema in catalog.event_schemas("balance")} == {"FundsAdded", "FundsWithdrawn"}
+    assert catalog.routes["postings"].output_schema.key_field == "account"
+
+
+def test_any_module_of_a_package_may_declare_a_route(tmp_path: Path) -> None:
+    package = tmp_path / "ledger"
+    shutil.copytree(DECLARED, package)
+    (package / "__init__.py").touch()
+    (package / "accounts.py").rename(package / "model.py")
+
+    assert load_routes(tmp_path).keys() == {"postings"}
+    assert load_read_models(tmp_path).keys() == {"accounts", "balance"}
+
+
+def test_a_topic_has_the_options_of_the_routes_that_write_it(tmp_path: Path) -> None:
+    declare(tmp_path, "first", "balance", "middle", "partitions=6")
+    declare(tmp_path, "second", "middle", "end", "retention_ms=5")
+
+    routes = load_catalog(tmp_path).routes
+
+    assert routes["first"].source == TopicOptions()
+    assert routes["second"].source == routes["first"].topic == TopicOptions(partitions=6)
+    topics = {
+        topic.name: (topic.partitions, topic.config["retention.ms"])
+        for topic in routes["second"].topics(Settings.of(partitions=4).topics)
+    }
+    assert topics == {"middle": (6, "-1"), "middle.dead-letter": (6, "-1"), "end": (4, "5")}
+
+
+def test_the_driver_has_slots_for_routes_and_the_dead_letters_of_their_sources(tmp_path: Path) -> None:
+    settings = Settings.of(partitions=4, read_models_dir=tmp_path)
+    without = stream_task_slots(settings)
+    assert without == task_slots(settings.stream, [4])
+
+    declare(tmp_path, "first", "balance", "middle", "partitions=6")
+    assert stream_task_slots(settings) == without + 4, "balance has dead letters already"
+    declare(tmp_path, "second", "middle", "end")
+    assert stream_task_slots(settings) == without + 4 + 6 + 6
+
+
+def test_routes_in_batches_share_two_slots(tmp_path: Path) -> None:
+    settings = Settings.of(partitions=4, read_models_dir=tmp_path)
+    without = stream_task_slots(settings)
+    for name in ("first", "second"):
+        declare(tmp_path, name, "balance", name, "), latency=Latency.SECOND, where=(None")
+    assert stream_task_slots(settings) == without + 2
+    with pytest.raises(ReadModelError, match="allowed: milliseconds, second"):
+        replace(load_routes(tmp_path)["first"], latency="hour")  # type: ignore[arg-type]  # as in a module that is not type-checked
+
+
+@pytest.mark.parametrize("outputs", [["a"], ["b", "a"], ["b", "c", "a"]])
+def test_a_topic_is_not_routed_back_to_itself(tmp_path: Path, outputs: list[str]) -> None:
+    for source, output in zip(["a", "b", "c"], outputs, strict=False):
+        declare(tmp_path, f"from-{source}", source, output)
+    with pytest.raises(ReadModelError, match="circulate"):
+        load_routes(tmp_path)
+
+
+def test_two_routes_of_one_name_are_refused(tmp_path: Path) -> None:
+    declare(tmp_path, "same", "a", "b")
+    (tmp_path / "another.py").write_text((tmp_path / "same.py").read_text())
+    with pytest.raises(ReadModelError, match="Two routes are named 'same'"):
+        load_routes(tmp_path)
+
+
+def test_a_name_and_event_types_are_needed() -> None:
+    with pytest.raises(ReadModelError, match="not valid"):
+        Route("Not valid", "a", ("FundsAdded",), "b", "FundsAdded", dict)
+    with pytest.raises(ReadModelError, match="reads no event types"):
+        Route("valid", "a", (), "b", "FundsAdded", dict)
+
+
+def test_an_output_needs_a_key(tmp_path: Path) -> None:
+    schema = tmp_path / "Unkeyed.avsc"
+    schema.write_text('{"type": "record", "name": "Unkeyed", "fields": [{"name": "id", "type": "string"}]}')
+    route = Route("valid", "a", ("FundsAdded",), "b", "Unkeyed", dict, schemas_directory=tmp_path)
+    with pytest.raises(ReadModelError, match=r"has no key.*foldlake\.key"):
+        _ = route.output_schema
+
+
+def test_something_else_as_a_route_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "wrong.py").write_text("ROUTE = 1\n")
+    with pytest.raises(ReadModelError, match="is not a route"):
+        load_routes(tmp_path)
