@@ -143,6 +143,9 @@ def stream_table(stream: dict[str, Any]) -> "Table":
             f"{route['records']} records on {route['output_topic']}, {route['events_behind']} events behind"
         )
         table.add_row(f"route {route['route']}", progress)
+    for emission in stream.get("emissions", ()):
+        progress = f"{emission['records']} records on {emission['output_topic']}, {emission['events_behind']} events behind"
+        table.add_row(f"emission {emission['emission']} v{emission['version']}", progress)
     for letters in stream.get("stuck_dead_letters", ()):
         label = f"dead letters of {letters['source_topic']}"
         stuck_for = duration(round(letters["stuck_for_s"]))

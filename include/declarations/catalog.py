@@ -1,8 +1,9 @@
-"""Everything that is declared: the read models, the routes, and the topics that they read."""
+"""Everything that is declared: the read models, the routes, the emissions, and the topics that they read."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from include.declarations.emission import Emission, load_emissions
 from include.declarations.read_model import ReadModel, load_read_models
 from include.declarations.route import Route, load_routes
 from include.declarations.topic_options import TopicOptions
@@ -12,10 +13,11 @@ from include.settings import TopicSettings
 
 @dataclass(frozen=True)
 class Catalog:
-    """The read models and the routes, by name."""
+    """The read models, the routes and the emissions, by name."""
 
     models: dict[str, ReadModel]
     routes: dict[str, Route]
+    emissions: dict[str, Emission] = field(default_factory=dict)
 
     @property
     def _readers(self) -> list[ReadModel | Route]:
@@ -51,7 +53,8 @@ def load_catalog(extra_directory: Path | None = None) -> Catalog:
     """Return all declarations; raises ReadModelError for one that is not valid."""
     models = load_read_models(extra_directory)
     routes = load_routes(extra_directory)
-    return Catalog(models, {name: _completed(route, models, routes) for name, route in routes.items()})
+    completed = {name: _completed(route, models, routes) for name, route in routes.items()}
+    return Catalog(models, completed, load_emissions(models, routes, extra_directory))
 
 
 def _completed(route: Route, models: dict[str, ReadModel], routes: dict[str, Route]) -> Route:

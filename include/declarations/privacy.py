@@ -45,7 +45,7 @@ def path_class(schema: RecordSchema, path: Iterable[str]) -> Privacy:
 
 
 def require_privacy(
-    route: str, output: RecordSchema, sources: Iterable[RecordSchema], columns: Mapping[str, Iterable[str]]
+    writer: str, output: RecordSchema, sources: Iterable[RecordSchema], columns: Mapping[str, Iterable[str]]
 ) -> None:
     """Raise ReadModelError if a public field of a route's output is made of a personal field of an event.
 
@@ -58,7 +58,7 @@ def require_privacy(
         for column in columns[name]:
             if any(_is_personal(schema, column) for schema in schemas):
                 raise ReadModelError(
-                    f"Route {route} makes the public field {name} of {output.name} of {column}, which is personal: leave it out, or "
+                    f"{writer} makes the public field {name} of {output.name} of {column}, which is personal: leave it out, or "
                     f"declare {name} as personal or as a pseudonym ({PROPERTY} in {output.name}.avsc)."
                 )
 

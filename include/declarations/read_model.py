@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
+from pkgutil import ModuleInfo
 from typing import TYPE_CHECKING, Any
 
 from include.declarations.event_schemas import event_schema
@@ -165,10 +166,10 @@ def load_read_models(extra_directory: Path | None = None, *, reload: bool = Fals
     models: dict[str, ReadModel] = {}
     for info in read_model_modules(extra_directory):
         model = getattr(import_model(info, reload=reload), "READ_MODEL", None)
-        if model is None and any(hasattr(module, "ROUTE") for module in all_modules(info)):
+        if model is None and _declares_another_kind(info):
             continue
         if not isinstance(model, ReadModel):
-            message = f"Module {info.name} of the read models has no READ_MODEL and no ROUTE: assign it a ReadModel."
+            message = f"Module {info.name} of the read models has no READ_MODEL, no ROUTE and no EMISSION: assign it a ReadModel."
             raise ReadModelError(message)
         if model.name in models:
             message = f"Two modules of read models are named {model.name!r}: rename one."
@@ -178,6 +179,11 @@ def load_read_models(extra_directory: Path | None = None, *, reload: bool = Fals
     return {
         name: _completed(model, models.values(), routes, extra_directory) for name, model in models.items()
     }
+
+
+def _declares_another_kind(info: ModuleInfo) -> bool:
+    """Return whether a module, or one of a package, declares a route or an emission."""
+    return any(hasattr(module, name) for module in all_modules(info) for name in ("ROUTE", "EMISSION"))
 
 
 def _completed(

@@ -33,8 +33,10 @@ class Route:
     source_topic: the topic that it reads.
     event_types: names of the event types that it reads; other records on the topic are ignored.
     output_topic: the topic that it writes. Several routes may write to one topic, which then has the events of all of them.
-    output_type: name of the event type that it writes; `foldlake.key` of its schema names the field that is the new key.
-    fields: builds the column of each field of the output, from an event's columns, as those of a read model's fold.
+    output_type: name of the event type that it writes; `foldlake.key` of its schema names the field that is the new key. None: the
+        route writes each event as it is, under its own schema.
+    fields: builds the column of each field of the output, from an event's columns, as those of a read model's fold; with `output_type`.
+    key: builds the key (a string) under which an event is written as it is; None: its own key. Only without `output_type`.
     where: builds the condition that an event must satisfy; None: every event.
     each: builds an array column; each element gives one output, in order, and is the column `item` in `fields`. None: one output
         for each event.
@@ -48,8 +50,9 @@ class Route:
     source_topic: str
     event_types: tuple[str, ...]
     output_topic: str
-    output_type: str
-    fields: "Callable[[], Mapping[str, Column]]"
+    output_type: str | None = None
+    fields: "Callable[[], Mapping[str, Column]] | None" = None
+    key: "Callable[[], Column] | None" = None
     where: "Callable[[], Column] | None" = None
     each: "Callable[[], Column] | None" = None
     topic: TopicOptions = field(default_factory=TopicOptions)
@@ -68,6 +71,19 @@ class Route:
             )
         if not self.event_types:
             raise ReadModelError(f"Route {self.name} reads no event types: list them in `event_types`.")
+        if (self.output_type is None) != (self.fields is None):
+            raise ReadModelError(
+                f"Route {self.name} needs both `output_type` and `fields`, or neither, if it writes events as they are."
+            )
+        if self.output_type is not None and self.key is not None:
+            raise ReadModelError(
+                f"Route {self.name} has a `key`, but the key of {self.output_type} is the field that its schema names in foldlake.key: "
+                "remove `key`."
+            )
+        if self.output_type is None and self.each is not None:
+            raise ReadModelError(
+                f"Route {self.name} writes several outputs for an event: give their `output_type` and `fields`."
+            )
 
     @property
     def query_name(self) -> str:
@@ -94,13 +110,23 @@ class Route:
 
     @cached_property
     def output_schema(self) -> RecordSchema:
-        """The schema of the outputs; raises ReadModelError if it names no key."""
-        schema = event_schema(self.output_type, self.schemas_directory)
-        if schema.key_field is None:
-            raise ReadModelError(
-                f"{schema.full_name}, which route {self.name} writes, has no key: name one of its fields in foldlake.key."
-            )
-        return schema
+        """The schema of the outputs that have one of their own; raises ReadModelError if it names no key."""
+        return output_schema(f"route {self.name}", str(self.output_type), self.schemas_directory)
+
+    @property
+    def written_schemas(self) -> tuple[RecordSchema, ...]:
+        """The schema of every event type that it writes."""
+        return self.event_schemas if self.output_type is None else (self.output_schema,)
+
+
+def output_schema(writer: str, output_type: str, schemas_directory: Path | None) -> RecordSchema:
+    """Return the schema of the records that a route or an emission writes; raises ReadModelError if it names no key."""
+    schema = event_schema(output_type, schemas_directory)
+    if schema.key_field is None:
+        raise ReadModelError(
+            f"{schema.full_name}, which {writer} writes, has no key: name one of its fields in foldlake.key."
+        )
+    return schema
 
 
 def _source_topics(name: str, options: TopicOptions, settings: TopicSettings) -> list[Topic]:

@@ -1,7 +1,8 @@
-"""The origin of a record that a route wrote: the source record that it was made of, in the record's headers.
+"""The origin of a record that a route or an emission wrote: the source record that it was made of, in the record's headers.
 
-A route writes its outputs of one source partition into one output partition in the order of their origins. The newest origin of such a
-pair of partitions therefore says which outputs have been written.
+Outputs of one lane are written into one output partition in the order of their origins. The newest origin of such a pair of lane and
+output partition therefore says which outputs have been written. A route's lanes are the source partitions. An emission has a shuffle
+between its source and its output, and its lanes are the ways through it: from a source partition to a shuffle task.
 """
 
 from collections.abc import Mapping
@@ -10,12 +11,16 @@ from typing import NamedTuple, cast
 
 from confluent_kafka import Consumer, Message
 
+from include.errors import FoldlakeError
 from include.kafka.dead_letters import SOURCE_OFFSET_HEADER, SOURCE_PARTITION_HEADER, SOURCE_TOPIC_HEADER
-from include.kafka.log_reading import end_offsets, read_tail
+from include.kafka.log_reading import end_offsets, newest_record, read_tail
 from include.position import Offsets, parse_offset
 
+# The name of the route or of the emission.
 ROUTE_HEADER = "route"
 SOURCE_INDEX_HEADER = "source_index"
+# `<number>/<number of tasks>` of the shuffle task that computed an emission's record.
+TASK_HEADER = "task"
 HEADERS = (
     ROUTE_HEADER,
     SOURCE_TOPIC_HEADER,
@@ -23,6 +28,12 @@ HEADERS = (
     SOURCE_OFFSET_HEADER,
     SOURCE_INDEX_HEADER,
 )
+# How far back the records of one writer are searched among those of others.
+SEARCHED_RECORDS = 10_000
+
+
+class OtherTasksError(FoldlakeError):
+    """A record was computed with another number of shuffle tasks."""
 
 
 @dataclass(frozen=True, order=True, slots=True)
@@ -34,29 +45,90 @@ class Origin:
 
 
 class Pair(NamedTuple):
-    """A source partition and an output partition."""
+    """A lane and an output partition."""
 
     source: int
     output: int
 
 
 @dataclass(frozen=True)
-class RouteRecords:
-    """Which records of an output topic a route wrote from a source topic."""
+class WrittenRecords:
+    """Which records of an output topic a route or an emission wrote from a source topic.
 
-    route: str
+    tasks: number of its shuffle tasks; 0 for a route, which has no shuffle.
+    """
+
+    writer: str
     source_topic: str
+    tasks: int = 0
+
+    def lanes(self, partition: int) -> range:
+        """Return the lanes of a source partition."""
+        tasks = max(1, self.tasks)
+        return range(partition * tasks, (partition + 1) * tasks)
+
+    def partition(self, lane: int) -> int:
+        """Return the source partition of a lane."""
+        return lane // max(1, self.tasks)
 
     def origin(self, message: Message) -> tuple[int, Origin] | None:
-        """Return source partition and origin of a record; None if this route did not write it."""
-        found = dict(cast("list[tuple[str, bytes | None]]", message.headers() or []))
+        """Return lane and origin of a record; None if another writer wrote it.
+
+        Raises OtherTasksError if it was computed with another number of shuffle tasks.
+        """
+        source = self.source(message)
+        if source is None:
+            return None
+        partition, origin = source
         try:
-            route, topic, partition, offset, index = ((found[name] or b"").decode() for name in HEADERS)
-            if (route, topic) != (self.route, self.source_topic):
+            return self.lanes(partition)[self._task(_headers(message))], origin
+        except (KeyError, ValueError):
+            return None
+
+    def source(self, message: Message) -> tuple[int, Origin] | None:
+        """Return source partition and origin of a record, computed with any number of tasks; None if another writer wrote it."""
+        found = _headers(message)
+        try:
+            writer, topic, partition, offset, index = (found[name] for name in HEADERS)
+            if (writer, topic) != (self.writer, self.source_topic):
                 return None
             return parse_offset(partition), Origin(parse_offset(offset), parse_offset(index))
         except (KeyError, ValueError):
             return None
+
+    def _task(self, headers: Mapping[str, str]) -> int:
+        if not self.tasks:
+            return 0
+        task, tasks = map(parse_offset, headers[TASK_HEADER].split("/"))
+        if tasks != self.tasks:
+            raise OtherTasksError(
+                f"{self.writer} has written records with {tasks} shuffle tasks, and would go on with {self.tasks}."
+            )
+        return task
+
+
+def _headers(message: Message) -> dict[str, str]:
+    headers = cast("list[tuple[str, bytes | None]]", message.headers() or [])
+    return {name: (value or b"").decode(errors="replace") for name, value in headers}
+
+
+def written_tasks(
+    consumer: Consumer, topic: str, partitions: int, writer: str, source_topic: str
+) -> int | None:
+    """Return the number of shuffle tasks with which an emission has written to a topic; None if it has written nothing.
+
+    Raises KafkaUnavailableError.
+    """
+
+    def is_own(message: Message) -> bool:
+        found = _headers(message)
+        return (found.get(ROUTE_HEADER), found.get(SOURCE_TOPIC_HEADER)) == (writer, source_topic)
+
+    for partition in range(partitions):
+        newest = newest_record(consumer, topic, partition, is_own, SEARCHED_RECORDS)
+        if newest is not None:
+            return parse_offset(_headers(newest)[TASK_HEADER].split("/")[1])
+    return None
 
 
 def merge_origins(first: Mapping[Pair, Origin], second: Mapping[Pair, Origin]) -> dict[Pair, Origin]:
@@ -68,11 +140,11 @@ def merge_origins(first: Mapping[Pair, Origin], second: Mapping[Pair, Origin]) -
 
 
 def read_origins(
-    consumer: Consumer, topic: str, partitions: int, since: Offsets, records: RouteRecords
+    consumer: Consumer, topic: str, partitions: int, since: Offsets, records: WrittenRecords
 ) -> dict[Pair, Origin]:
-    """Return the newest origin of each pair among a route's records in a topic, from these offsets to its end.
+    """Return the newest origin of each pair among a writer's records in a topic, from these offsets to its end.
 
-    Raises KafkaUnavailableError.
+    Raises KafkaUnavailableError, OtherTasksError.
     """
     newest: dict[Pair, Origin] = {}
     for output, end in enumerate(end_offsets(consumer, topic, partitions)):

@@ -7,7 +7,7 @@ from include.declarations.latency import Latency
 from include.declarations.read_model import load_read_models
 from include.settings import Settings, TopicSettings
 from include.stream.pace import PACES
-from include.stream.slot_planning import BATCH_SLOTS, shuffle_partitions, task_slots
+from include.stream.slot_planning import BATCH_SLOTS, query_slots, shuffle_partitions, task_slots
 
 # Keeps Avro from allocating an arbitrary length read from a damaged record; no Kafka record is larger.
 AVRO_LIMIT_BYTES = 16 * 1024 * 1024
@@ -80,10 +80,16 @@ def stream_task_slots(settings: Settings) -> int:
     in_real_time = [route for route in catalog.routes.values() if route.latency is Latency.MILLISECONDS]
     routes = [route.source_partitions(topics) for route in in_real_time]
     shared = BATCH_SLOTS if len(in_real_time) < len(catalog.routes) else 0
+    emissions = [
+        query_slots(settings.stream, catalog.models[emission.read_model].partitions(topics))
+        for emission in catalog.emissions.values()
+    ]
+    # Each version of a read model emits by itself.
+    emitting = sum(emissions) * (1 + settings.stream.spare_queries)
     of_models = {model.source_topic for model in catalog.models.values()}
     # The dead letters of the topics that only routes read.
     letters = [catalog.partitions(topic, topics) for topic in catalog.source_topics if topic not in of_models]
-    return task_slots(settings.stream, models) + sum(routes) + sum(letters) + shared
+    return task_slots(settings.stream, models) + sum(routes) + sum(letters) + shared + emitting
 
 
 def stream_master(settings: Settings) -> str:

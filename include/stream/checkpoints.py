@@ -29,6 +29,16 @@ def compaction_checkpoint(checkpoints: str, model_name: str, version: int) -> st
     return f"{checkpoints}/compaction/{query_name(model_name, version)}"
 
 
+def emission_query_name(emission: str, version: int) -> str:
+    """Return the name of an emission's query for a version, which is also its checkpoint's path below the root."""
+    return f"emission/{emission}/v{version}"
+
+
+def handover_path(checkpoint: str) -> str:
+    """Return the file beside a checkpoint that records when its version last took over the topic of an emission's consumers."""
+    return f"{checkpoint}.handover"
+
+
 def written_note_path(checkpoint: str) -> str:
-    """Return the file beside a route's checkpoint that records which of its outputs are written."""
+    """Return the file beside the checkpoint of a route or an emission that records which of its outputs are written."""
     return f"{checkpoint}.written"

@@ -8,7 +8,7 @@ from confluent_kafka.admin import AdminClient
 
 from include.declarations.route import Route
 from include.kafka.log_reading import end_offsets, read_tail
-from include.kafka.origins import RouteRecords
+from include.kafka.origins import WrittenRecords
 from include.kafka.topics import partition_count
 from include.position import Offsets
 from include.stream.query_reports import QueryStatus
@@ -45,7 +45,8 @@ def route_statuses(
             continue
         ends = Offsets.of_ends(end_offsets(consumer, route.source_topic, source_partitions))
         read = read_offsets(admin, consumer, route.source_topic, reports.get(route.query_name))
-        read = read.merge(_routed(consumer, route, output_partitions))
+        records = WrittenRecords(route.name, route.source_topic)
+        read = read.merge(newest_outputs(consumer, route.output_topic, output_partitions, records))
         yield RouteStatus(
             route.name,
             route.source_topic,
@@ -56,13 +57,12 @@ def route_statuses(
         )
 
 
-def _routed(consumer: Consumer, route: Route, output_partitions: int) -> Offsets:
-    """Return the source offsets after the newest outputs."""
-    records = RouteRecords(route.name, route.source_topic)
+def newest_outputs(consumer: Consumer, topic: str, partitions: int, records: WrittenRecords) -> Offsets:
+    """Return the source offsets after the newest outputs of a route or an emission; raises KafkaUnavailableError."""
     newest: dict[int, int] = {}
-    for partition in range(output_partitions):
-        for message in read_tail(consumer, route.output_topic, partition, TAIL_RECORDS):
-            found = records.origin(message)
+    for partition in range(partitions):
+        for message in read_tail(consumer, topic, partition, TAIL_RECORDS):
+            found = records.source(message)
             if found is not None:
                 source, origin = found
                 newest[source] = max(origin.offset, newest.get(source, 0))

@@ -5,7 +5,7 @@ changelog's last records.
 """
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import chain
@@ -13,8 +13,8 @@ from itertools import chain
 from confluent_kafka import Consumer
 from confluent_kafka.admin import AdminClient
 
-from include.declarations.read_model import load_read_models, read_model
-from include.declarations.route import load_routes
+from include.declarations.catalog import load_catalog
+from include.declarations.read_model import ReadModel, read_model
 from include.kafka.log_reading import end_offsets, log_consumer, read_tail, record_at
 from include.kafka.record_schema import RecordSchema
 from include.kafka.state_record import StateRecord, decode_state_record
@@ -22,12 +22,13 @@ from include.kafka.topics import admin_client, dead_letter_topic, partition_coun
 from include.position import Offsets, Position
 from include.settings import Settings
 from include.stream.checkpoints import query_name
+from include.stream.emission_status import EmissionStatus, emission_statuses
 from include.stream.phase import Phase
 from include.stream.query_reports import QueryStatus, newest_reports
 from include.stream.route_status import RouteStatus, route_statuses
 from include.stream.standstill import read_offsets, stands_still
 from include.versions.registry import VersionRegistry
-from include.versions.version_record import Stage
+from include.versions.version_record import ReadModelVersions, Stage
 
 # Enough to include the newest record of every source partition: the records of one batch are written interleaved.
 TAIL_RECORDS = 300
@@ -72,10 +73,10 @@ class StreamStatus:
     """The status of the whole stream.
 
     state: running, catching up, failing, standing still or not running.
-    events_behind: the largest lag of any version or route. dead_letters: number in all source topics.
+    events_behind: the largest lag of any version, route or emission. dead_letters: number in all source topics.
     newest_event_age_s: age of the newest folded event of any version.
     stuck_dead_letters: the source topics whose dead letters are not being written; the folds continue.
-    routes: the progress of each route.
+    routes, emissions: the progress of each.
     """
 
     state: str
@@ -87,6 +88,7 @@ class StreamStatus:
     queries: tuple[QueryStatus, ...]
     stuck_dead_letters: tuple[StuckDeadLetters, ...] = ()
     routes: tuple[RouteStatus, ...] = ()
+    emissions: tuple[EmissionStatus, ...] = ()
 
 
 def read_stream_status(settings: Settings) -> StreamStatus:
@@ -98,13 +100,18 @@ def read_stream_status(settings: Settings) -> StreamStatus:
     admin = admin_client(settings.kafka.bootstrap_servers)
     try:
         queries = tuple(newest_reports(admin, consumer))
-        versions = tuple(_versions(settings, admin, consumer, queries))
+        catalog = load_catalog(settings.read_models_dir)
+        with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
+            records = registry.read()
         by_name = {query.query: query for query in queries}
-        routes = tuple(route_statuses(load_routes(settings.read_models_dir), admin, consumer, by_name))
+        versions = tuple(_versions(settings, catalog.models, records, admin, consumer, by_name))
+        routes = tuple(route_statuses(catalog.routes, admin, consumer, by_name))
+        emissions = tuple(emission_statuses(catalog, records, admin, consumer, by_name))
     finally:
         consumer.close()
     fresh = [query for query in queries if query.is_fresh and query.phase != Phase.STOPPED]
-    lags = [version.events_behind for version in versions] + [route.events_behind for route in routes]
+    lags = [version.events_behind for version in versions]
+    lags += [route.events_behind for route in routes] + [emission.events_behind for emission in emissions]
     return StreamStatus(
         state=_state({query.phase for query in fresh}, versions),
         driver_pid=fresh[0].driver_pid if fresh else None,
@@ -117,6 +124,7 @@ def read_stream_status(settings: Settings) -> StreamStatus:
         queries=tuple(fresh),
         stuck_dead_letters=tuple(_stuck_dead_letters({v.source_topic for v in versions}, fresh)),
         routes=routes,
+        emissions=emissions,
     )
 
 
@@ -141,11 +149,14 @@ def _stuck_dead_letters(
 
 
 def _versions(
-    settings: Settings, admin: AdminClient, consumer: Consumer, queries: tuple[QueryStatus, ...]
+    settings: Settings,
+    models: Mapping[str, ReadModel],
+    records: Mapping[str, ReadModelVersions],
+    admin: AdminClient,
+    consumer: Consumer,
+    query_of: Mapping[str, QueryStatus],
 ) -> Iterable[VersionStatus]:
-    query_of = {query.query: query for query in queries}
-    models = load_read_models(settings.read_models_dir)
-    for record in VersionRegistry(settings.kafka.bootstrap_servers).read().values():
+    for record in records.values():
         model = models.get(record.read_model)
         if model is None:
             continue

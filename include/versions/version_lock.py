@@ -23,6 +23,14 @@ def lock_path(home: Path, read_model: str, number: int) -> Path:
     return home / "version-locks" / read_model / f"v{number}.lock"
 
 
+def emission_lock(home: Path, emission: str, number: int, *, wait_s: float) -> AbstractContextManager[None]:
+    """Hold the lock of an emission's checkpoint for a version, or with number 0 that of its consumers' topic, for a block of code.
+
+    Raises VersionLockedError when another process holds it for longer than `wait_s` seconds.
+    """
+    return version_lock(home, f"{emission}.emission", number, wait_s=wait_s)
+
+
 def version_lock(home: Path, read_model: str, number: int, *, wait_s: float) -> AbstractContextManager[None]:
     """Hold a version's lock for a block of code.
 

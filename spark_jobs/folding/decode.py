@@ -90,12 +90,17 @@ class EventDecoder:
         first, *others = self.readers
         return tuple(name for name in first.fields if all(name in other.fields for other in others))
 
-    def decode(self, records: DataFrame) -> DataFrame:
-        """Return the records of Spark's Kafka source with the event columns added."""
+    def decode(self, records: DataFrame, also: tuple[str, ...] = ()) -> DataFrame:
+        """Return the records of Spark's Kafka source with the event columns added. also: further columns to keep."""
         for schema_id, problem in self.incompatible_ids().items():
             LOG.warning("records with schema id %d are dead letters: %s", schema_id, problem)
         framed = records.select(
-            "key", "value", "partition", "offset", substring(col("value"), 1, HEADER_BYTES).alias("header")
+            "key",
+            "value",
+            "partition",
+            "offset",
+            *also,
+            substring(col("value"), 1, HEADER_BYTES).alias("header"),
         )
         decoded = framed.select("*", *(self._payload(reader) for reader in self.readers))
         return decoded.select("*", self._event_type(), *map(self._shared, self.shared_fields)).withColumn(

@@ -189,6 +189,20 @@ class RegistrySchemas:
                 )
 
 
+def learn_ids(
+    spark: SparkSession,
+    schemas: KnownSchemas,
+    error: str,
+    bootstrap_servers: str,
+    topic: str,
+    checkpoint: str,
+) -> None:
+    """Look up the schema ids that an error of a query names, and those of the records ahead of its checkpoint."""
+    # First, so that they are known even if the records ahead cannot be read.
+    schemas.learn(named_headers(error))
+    schemas.learn(headers_ahead(spark, bootstrap_servers, topic, checkpoint, schemas.schema_ids))
+
+
 def named_headers(error: str) -> set[bytes]:
     """Return the headers of the unknown schema ids that an error of Spark names. It may name none.
 

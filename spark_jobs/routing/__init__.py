@@ -1,1 +1,1 @@
-"""Routes: the records that they write, as native columns, and which of them are written already."""
+"""Routes and emissions: the records that they write, as native columns, and which of them are written already."""

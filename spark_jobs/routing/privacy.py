@@ -1,14 +1,15 @@
-"""Privacy of a route's outputs: pseudonyms, and the check that no public field is made of a personal one."""
+"""Privacy of outputs: pseudonyms, and the check that no public field is made of a personal one."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.functions import concat, lit, sha2, unhex
 
 from include.declarations.privacy import Privacy, field_classes, require_privacy
-from include.declarations.route import Route
+from include.kafka.record_schema import RecordSchema
 from spark_jobs.folding.key_columns import referenced_columns
 
 # RFC 2104, with SHA-256.
@@ -23,19 +24,34 @@ def pseudonym(text: Column, key: bytes) -> Column:
     return sha2(concat(outer, unhex(sha2(concat(inner, text.cast("string").cast("binary")), 256))), 256)
 
 
-def with_privacy(
-    route: Route, events: DataFrame, item: str | None, fields: Mapping[str, Column], key: bytes
-) -> dict[str, Column]:
-    """Return the fields of a route's outputs, with the keyed hash in place of the value of each pseudonym.
+@dataclass(frozen=True)
+class Item:
+    """The column of an element of an array, and the array."""
 
-    item: name of the column of an element of `Route.each`. Raises ReadModelError if a public field is made of a personal one.
+    column: str
+    array: Column
+
+
+def with_privacy(
+    writer: str,
+    output: RecordSchema,
+    sources: Iterable[RecordSchema],
+    events: DataFrame,
+    fields: Mapping[str, Column],
+    key: bytes,
+    item: Item | None,
+) -> dict[str, Column]:
+    """Return the fields of outputs, with the keyed hash in place of the value of each pseudonym.
+
+    writer: names the declaration in messages. item: what a route writes an output for, if that is an element of an array.
+    Raises ReadModelError if a public field is made of a personal one.
     """
     columns = _columns_of(events, fields)
-    if item is not None and route.each is not None:
-        (array,) = _columns_of(events, {item: route.each()}).values()
-        columns = {name: _resolve_item(found, item, array) for name, found in columns.items()}
-    require_privacy(route.name, route.output_schema, route.event_schemas, columns)
-    classes = field_classes(route.output_schema)
+    if item is not None:
+        (array,) = _columns_of(events, {item.column: item.array}).values()
+        columns = {name: _resolve_item(found, item.column, array) for name, found in columns.items()}
+    require_privacy(writer, output, sources, columns)
+    classes = field_classes(output)
     return {
         name: pseudonym(column, key) if classes[name] is Privacy.PSEUDONYM else column
         for name, column in fields.items()

@@ -1,7 +1,7 @@
-"""Which outputs of a route are in its output topic, so that a restart writes each of the others once.
+"""Which outputs of a route or an emission are in its output topic, so that a restart writes each of the others once.
 
-The newest origin of each pair of partitions says it, and may stand far back: an output partition's newest record is of one source
-partition. The topic is therefore read from a noted offset on. A note is taken while the query runs, without reading: the ends of the
+The newest origin of each pair of lane and output partition says it, and may stand far back: an output partition's newest record is of one
+lane. The topic is therefore read from a noted offset on. A note is taken while the query runs, without reading: the ends of the
 topic, and the source offsets of a later commit. All records below these ends were written in batches up to that commit, so that their
 origins lie below its source offsets, or, written by an earlier run that got further before it was killed, are among those that this run
 found at its start.
@@ -15,7 +15,7 @@ from confluent_kafka import Consumer
 from pyspark.sql import SparkSession
 
 from include.kafka.log_reading import end_offsets
-from include.kafka.origins import Origin, Pair, RouteRecords, merge_origins, read_origins
+from include.kafka.origins import Origin, Pair, WrittenRecords, merge_origins, read_origins
 from include.position import Offsets
 from spark_jobs.runtime.checkpoint import read_text, write_text
 
@@ -45,7 +45,7 @@ class WrittenNote:
 
 
 class WrittenOutputs:
-    """The outputs that a route has written.
+    """The outputs that a route or an emission has written.
 
     session: returns the Spark session. path: the file of the note. topic, partitions: of the output. committed: reads the source offsets
     of the query's last commit.
@@ -58,7 +58,7 @@ class WrittenOutputs:
         path: str,
         topic: str,
         partitions: int,
-        records: RouteRecords,
+        records: WrittenRecords,
         committed: Callable[[], Offsets],
     ) -> None:
         self._session = session
@@ -77,8 +77,9 @@ class WrittenOutputs:
         text = read_text(self._session(), self._path)
         note = WrittenNote() if text is None else WrittenNote.from_json(text)
         below = {
-            Pair(p, q): Origin(offset - 1, ALL_OUTPUTS)
+            Pair(lane, q): Origin(offset - 1, ALL_OUTPUTS)
             for p, offset in note.committed.items()
+            for lane in self._records.lanes(p)
             for q in range(self._partitions)
         }
         later = read_origins(self._consumer, self._topic, self._partitions, note.ends, self._records)
@@ -95,7 +96,7 @@ class WrittenOutputs:
             newest = {
                 pair: origin
                 for pair, origin in self._at_start.items()
-                if origin.offset >= committed.of(pair.source)
+                if origin.offset >= committed.of(self._records.partition(pair.source))
             }
             write_text(self._session(), self._path, WrittenNote(self._ends, committed, newest).to_json())
         # First the ends, then the commit: what is below the ends belongs to the batch after this commit at the latest.

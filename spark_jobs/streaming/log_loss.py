@@ -29,16 +29,19 @@ class LogNote:
     """What the logs contained.
 
     read: the source offsets of a commit. newest: source partition -> checksum of the record before that offset, if there was one.
-    written: the ends of the topic that the query writes.
+    written: the ends of the topic that the query writes. sink: that topic; empty in the notes of earlier releases.
     """
 
     read: Offsets
     newest: dict[int, int]
     written: Offsets
+    sink: str = ""
 
     def to_json(self) -> str:
         """Return the note as JSON."""
-        return json.dumps({"read": self.read, "newest": self.newest, "written": self.written})
+        return json.dumps(
+            {"read": self.read, "newest": self.newest, "written": self.written, "sink": self.sink}
+        )
 
     @classmethod
     def from_json(cls, text: str) -> "LogNote":
@@ -48,6 +51,7 @@ class LogNote:
             Offsets.from_json(fields["read"]),
             {int(partition): checksum for partition, checksum in fields["newest"].items()},
             Offsets.from_json(fields["written"]),
+            fields.get("sink", ""),
         )
 
 
@@ -71,7 +75,8 @@ class LogNotes:
             for partition, offset in read.items()
             if (checksum := self._checksum(partition, offset - 1)) is not None
         }
-        note = LogNote(read, newest, self._ends(endpoints.sink_topic))
+        sink = endpoints.sink_topic
+        note = LogNote(read, newest, self._ends(sink, endpoints.sink_partitions), sink)
         write_text(self._spark, self._path, note.to_json())
         self._noted = read
 
@@ -90,7 +95,9 @@ class LogNotes:
             offset = note.read.of(partition) - 1
             if self._checksum(partition, offset) not in {None, checksum}:
                 return f"the record at offset {offset} of {source}/{partition} is not the one that was read"
-        ends = self._ends(sink)
+        if note.sink not in {"", sink}:
+            return None
+        ends = self._ends(sink, self._endpoints.sink_partitions)
         for partition, end in note.written.items():
             if end > ends.of(partition):
                 return f"{sink}/{partition} ended at offset {end} and ends at {ends.of(partition)} now"
@@ -101,8 +108,8 @@ class LogNotes:
         remove_checkpoint(self._spark, self._path)
         self._noted = None
 
-    def _ends(self, topic: str) -> Offsets:
-        return Offsets.of_ends(end_offsets(self._consumer, topic, self._endpoints.partitions))
+    def _ends(self, topic: str, partitions: int = 0) -> Offsets:
+        return Offsets.of_ends(end_offsets(self._consumer, topic, partitions or self._endpoints.partitions))
 
     def _checksum(self, partition: int, offset: int) -> int | None:
         """Return the checksum of a source record; None if there is none at this offset, as after its retention."""

@@ -15,9 +15,16 @@ from include.stream.slot_planning import SlotClaim, SlotRank
 from spark_jobs.folding.decode import SchemaIds
 from spark_jobs.folding.schema_cache import KnownSchemas
 
-FIRST_BACKOFF_S = 1.0
 # Spark refuses a shorter interval of real-time mode, and so does the setting.
 SHORTEST_INTERVAL_MS = 5_000
+
+
+class StartPostponedError(FoldlakeError):
+    """A query must not start before `wait_s` seconds have passed."""
+
+    def __init__(self, wait_s: float) -> None:
+        super().__init__(f"it starts in {wait_s:.0f} s")
+        self.wait_s = wait_s
 
 
 class StartRefusedError(FoldlakeError):
@@ -26,13 +33,17 @@ class StartRefusedError(FoldlakeError):
 
 @dataclass(frozen=True)
 class QueryEndpoints:
-    """The topics and the checkpoint of a query; `partitions` is the number of partitions of the source topic."""
+    """The topics and the checkpoint of a query.
+
+    partitions: number of partitions of the source topic. sink_partitions: of the sink topic; 0: the same number.
+    """
 
     bootstrap_servers: str
     source_topic: str
     sink_topic: str
     partitions: int
     checkpoint: str
+    sink_partitions: int = 0
 
 
 @dataclass(frozen=True)
@@ -44,7 +55,7 @@ class TriggerSettings:
     real_time_interval_s: how often real-time mode commits its checkpoint.
     pace: how long the query collects events.
     batches_hold_s: how long a query that has fallen behind in real time stays in batches at least.
-    batches_only: never enter real-time mode.
+    batches_only: never enter real-time mode. real_time_only: catch up in real-time mode, too.
     stop_when_caught_up: never enter real-time mode; stop once the lag is at or below the threshold.
     """
 
@@ -54,6 +65,7 @@ class TriggerSettings:
     pace: Pace = PACES["latency"]
     batches_hold_s: float = 60.0
     batches_only: bool = False
+    real_time_only: bool = False
     stop_when_caught_up: bool = False
 
     @classmethod
@@ -90,7 +102,7 @@ class QuerySpec:
     written: returns the source offsets after the newest records that the query's output contains, from which its lag is known in
         real-time mode; None if the output does not tell: such a query never goes over to batches.
     sink: options of the Kafka sink in every mode, beside those of the mode.
-    first_backoff_s: how long the query waits at least after a failure before it starts again.
+    settles_in_s: how long after its end what the query has sent may still arrive: it starts again only then.
     note: called about every minute while the query runs.
     rereads_after_loss: whether the query may start at the first event again when Kafka has lost records that it had read or
         written; otherwise it is refused.
@@ -111,7 +123,7 @@ class QuerySpec:
     guard: Callable[[], AbstractContextManager[None]] = nullcontext
     written: Callable[[], Offsets] | None = None
     sink: tuple[tuple[str, str], ...] = ()
-    first_backoff_s: float = FIRST_BACKOFF_S
+    settles_in_s: float = 0.0
     note: Callable[[], None] = _nothing_to_do
     rereads_after_loss: bool = False
     waits_for_others: bool = False

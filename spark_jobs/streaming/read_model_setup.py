@@ -47,7 +47,8 @@ def _ensure_route_topics(context: StreamContext, route: Route) -> None:
                 f"topic's options in the route, to {found}."
             )
     context.register_event_types(route)
-    context.schema_registry.register(route.output_topic, route.output_schema)
+    for schema in route.written_schemas:
+        context.schema_registry.register(route.output_topic, schema)
     context.schemas(route.source_topic)
 
 

@@ -13,17 +13,18 @@ from include.kafka.log_reading import end_offsets
 from include.position import Offsets
 from include.stream.phase import Phase
 from spark_jobs.folding.decode import UNKNOWN_SCHEMA_ID
-from spark_jobs.folding.schema_cache import headers_ahead, named_headers
+from spark_jobs.folding.schema_cache import learn_ids
 from spark_jobs.runtime.checkpoint import committed_offsets, remove_checkpoint, remove_uncommitted
 from spark_jobs.streaming.error_summary import error_summary
 from spark_jobs.streaming.lag import LagWatch
 from spark_jobs.streaming.log_loss import LOST_RECORDS, LogNotes
 from spark_jobs.streaming.mode_choice import ModeChoice
-from spark_jobs.streaming.query_spec import QuerySpec, StartRefusedError
+from spark_jobs.streaming.query_spec import QuerySpec, StartPostponedError, StartRefusedError
 from spark_jobs.streaming.query_start import start_batches, start_catch_up, start_real_time
 
 LOG = logging.getLogger(__name__)
 
+FIRST_BACKOFF_S = 1.0
 LONGEST_BACKOFF_S = 30.0
 # A query that ran this long has recovered: the next failure starts with the first backoff again.
 RECOVERED_AFTER_S = 60.0
@@ -146,6 +147,7 @@ class SupervisedQuery:
             self._query.stop()
             self._query = None
             self.phase = Phase.STARTING
+            self._not_before_s = time.monotonic() + self.spec.settles_in_s
 
     def refuse(self, reason: str, *, retry_after_s: float = REFUSED_RETRY_S) -> None:
         """Keep the query from starting for now: the first `poll` after `retry_after_s` checks again."""
@@ -170,6 +172,9 @@ class SupervisedQuery:
             self.spec.schemas.read_rejections()
             self._started_with = self.spec.schemas.schema_ids
             self._query, self.phase = self._start()
+        except StartPostponedError as postponed:
+            self._not_before_s = time.monotonic() + postponed.wait_s
+            return
         except StartRefusedError as refusal:
             self.refuse(str(refusal))
             return
@@ -191,7 +196,7 @@ class SupervisedQuery:
         lag = self.events_behind()
         if self._mode.next_phase is Phase.BATCHES:
             return start_batches(self._spark, spec, self._started_with), Phase.BATCHES
-        if lag > spec.triggers.catch_up_threshold_events:
+        if lag > spec.triggers.catch_up_threshold_events and not spec.triggers.real_time_only:
             LOG.info("query %s is %d events behind: catching up", self.name, lag)
             return start_catch_up(self._spark, spec, self._started_with), Phase.CATCHING_UP
         return start_real_time(self._spark, spec, self._started_with), Phase.REAL_TIME
@@ -250,30 +255,23 @@ class SupervisedQuery:
         try:
             # Another query of the topic may have looked the ids up already.
             if self.spec.schemas.schema_ids == self._started_with:
-                self._learn(str(error))
+                endpoints = self.spec.endpoints
+                learn_ids(
+                    self._spark,
+                    self.spec.schemas,
+                    str(error),
+                    endpoints.bootstrap_servers,
+                    endpoints.source_topic,
+                    endpoints.checkpoint,
+                )
         except Exception as failure:  # noqa: BLE001 - registry or broker unavailable: retry later
             self._back_off(failure)
             return
         if self.spec.schemas.schema_ids != self._started_with:
             LOG.info("query %s restarts with newly found schema ids", self.name)
+            self._not_before_s = time.monotonic() + self.spec.settles_in_s
         else:
             self._back_off(error)
-
-    def _learn(self, error: str) -> None:
-        """Look up the schema ids that the error names, and those of the records ahead."""
-        endpoints, schemas = self.spec.endpoints, self.spec.schemas
-        # First, so that they are known even if the records ahead cannot be read.
-        schemas.learn(named_headers(error))
-        known = schemas.schema_ids
-        schemas.learn(
-            headers_ahead(
-                self._spark,
-                endpoints.bootstrap_servers,
-                endpoints.source_topic,
-                endpoints.checkpoint,
-                known,
-            )
-        )
 
     def _back_off(self, error: Exception) -> None:
         self.failures_in_a_row += 1
@@ -282,7 +280,8 @@ class SupervisedQuery:
             message = f"Query {self.name} failed {self.failures_in_a_row} times in a row, last with: {self.last_error}"
             raise QueryFailedError(message) from error
         doublings = min(self.failures_in_a_row - 1, MAX_FAILURES_IN_A_ROW)
-        self._retry_later(error, min(LONGEST_BACKOFF_S, self.spec.first_backoff_s * 2**doublings))
+        backoff_s = max(self.spec.settles_in_s, FIRST_BACKOFF_S * 2**doublings)
+        self._retry_later(error, min(LONGEST_BACKOFF_S, backoff_s))
 
     def _fail(self, error: Exception) -> None:
         self.phase = Phase.FAILED

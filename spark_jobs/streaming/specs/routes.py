@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame
 from include.declarations.latency import Latency
 from include.declarations.route import Route
 from include.errors import SchemaError
-from include.kafka.origins import RouteRecords
+from include.kafka.origins import WrittenRecords
 from include.position import Offsets
 from include.stream.checkpoints import written_note_path
 from include.stream.pseudonym_key import pseudonym_key
@@ -17,24 +17,11 @@ from spark_jobs.folding.decode import SchemaIds
 from spark_jobs.routing.route_query import RouteQuery
 from spark_jobs.routing.written_outputs import WrittenOutputs
 from spark_jobs.runtime.checkpoint import committed_offsets
+from spark_jobs.streaming.outputs.sink_delivery import DELIVERED_AFTER_S, SINK
 from spark_jobs.streaming.query_spec import QueryEndpoints, QuerySpec, StartRefusedError
 from spark_jobs.streaming.stream_context import StreamContext
 
 LOG = logging.getLogger(__name__)
-
-# After a failure, Spark's producer may still send what the failed run gave it. The next run starts only when that has been sent or given
-# up: otherwise it would read which outputs are written before the last of them are.
-DELIVERY_TIMEOUT_MS = 25_000
-REQUEST_TIMEOUT_MS = 10_000
-SINK = (
-    # One event may have many outputs. What waits is sent in few requests, and what does not wait is sent at once as before.
-    ("kafka.batch.size", "262144"),
-    ("kafka.delivery.timeout.ms", str(DELIVERY_TIMEOUT_MS)),
-    ("kafka.request.timeout.ms", str(REQUEST_TIMEOUT_MS)),
-    ("kafka.enable.idempotence", "true"),
-    ("kafka.acks", "all"),
-)
-FIRST_BACKOFF_S = DELIVERY_TIMEOUT_MS / 1000 + 1
 
 
 def query_specs(context: StreamContext) -> list[QuerySpec]:
@@ -44,7 +31,11 @@ def query_specs(context: StreamContext) -> list[QuerySpec]:
 
 def route_spec(context: StreamContext, route: Route) -> QuerySpec:
     """Return the query of a route; the others continue when it fails."""
-    endpoints = context.endpoints(route.source_topic, route.output_topic, route.query_name)
+    output_partitions = route.output_partitions(context.settings.topics)
+    endpoints = replace(
+        context.endpoints(route.source_topic, route.output_topic, route.query_name),
+        sink_partitions=output_partitions,
+    )
     run = RouteRun(context, route, endpoints)
     return QuerySpec(
         name=route.query_name,
@@ -55,7 +46,7 @@ def route_spec(context: StreamContext, route: Route) -> QuerySpec:
         is_essential=False,
         prepare=run.prepare,
         sink=SINK,
-        first_backoff_s=FIRST_BACKOFF_S,
+        settles_in_s=DELIVERED_AFTER_S,
         note=run.written.note,
         slot_rank=(SlotRank.SERVING, 0),
     )
@@ -68,7 +59,7 @@ class RouteRun:
         self._context = context
         self._route = route
         self._endpoints = endpoints
-        self._output_partitions = route.output_partitions(context.settings.topics)
+        self._output_partitions = endpoints.sink_partitions
         self._schema_id = 0
         self.written = WrittenOutputs(
             lambda: context.spark,
@@ -76,16 +67,15 @@ class RouteRun:
             written_note_path(endpoints.checkpoint),
             route.output_topic,
             self._output_partitions,
-            RouteRecords(route.name, route.source_topic),
+            WrittenRecords(route.name, route.source_topic),
             self._committed,
         )
 
     def prepare(self) -> None:
         """Register the schema of the outputs; raises StartRefusedError if the registry rejects it."""
         try:
-            self._schema_id = self._context.schema_registry.register(
-                self._route.output_topic, self._route.output_schema
-            )
+            for schema in self._route.written_schemas:
+                self._schema_id = self._context.schema_registry.register(self._route.output_topic, schema)
         except SchemaError as error:
             raise StartRefusedError(str(error)) from error
 

@@ -19,7 +19,7 @@ from include.declarations.read_model import read_model
 from include.declarations.route import load_routes
 from include.errors import KafkaUnavailableError
 from include.kafka.log_reading import end_offsets, log_consumer
-from include.kafka.origins import Origin, Pair, RouteRecords
+from include.kafka.origins import Origin, Pair, WrittenRecords
 from include.kafka.topics import dead_letter_topic
 from include.kafka.wire_format import HEADER_BYTES
 from include.read_models.balance.events import FundsAdded
@@ -31,7 +31,7 @@ from tests.support.unsupervised_driver import SharedDriver
 from tests.support.waiting import wait_until
 
 ROUTE = load_routes(DECLARATIONS)["postings"]
-RECORDS = RouteRecords(ROUTE.name, ROUTE.source_topic)
+RECORDS = WrittenRecords(ROUTE.name, ROUTE.source_topic)
 KILLS = 3
 MANY_KILLS = int(os.environ.get("FOLDLAKE_TEST_KILLS", "20"))
 # Longer than the commit interval of the tests, so that some kills come after a note of what is written.

@@ -69,14 +69,14 @@ def test_class_of_a_path(path: list[str], expected: Privacy) -> None:
 )
 def test_a_public_field_is_not_made_of_a_personal_one(column: str) -> None:
     with pytest.raises(ReadModelError, match=f"Route trend makes the public field out of Out of {column}"):
-        require_privacy("trend", output(None), [INVOICE], {"out": ["store", column]})
+        require_privacy("Route trend", output(None), [INVOICE], {"out": ["store", column]})
     for allowed in ("personal", "pseudonym"):
-        require_privacy("trend", output(allowed), [INVOICE], {"out": ["store", column]})
+        require_privacy("Route trend", output(allowed), [INVOICE], {"out": ["store", column]})
 
 
 @pytest.mark.parametrize("column", ["store", "key", "Invoice.address.city", "lines.code", "occurredOn"])
 def test_a_public_field_is_made_of_public_ones(column: str) -> None:
-    require_privacy("trend", output(None), [INVOICE], {"out": [column]})
+    require_privacy("Route trend", output(None), [INVOICE], {"out": [column]})
 
 
 def test_an_unknown_class_is_refused() -> None:

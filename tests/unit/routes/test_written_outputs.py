@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from include.kafka.origins import Origin, Pair, RouteRecords
+from include.kafka.origins import Origin, Pair, WrittenRecords
 from include.position import Offsets
 from spark_jobs.routing import written_outputs
 from spark_jobs.routing.written_outputs import ALL_OUTPUTS, WrittenNote, WrittenOutputs
 
 NO_CONSUMER: Any = None
-RECORDS = RouteRecords("postings", "balance")
+RECORDS = WrittenRecords("postings", "balance")
 
 
 class Topic:

@@ -101,9 +101,10 @@ def test_query_with_a_large_lag_catches_up_before_it_runs_in_real_time(spark: Sp
 
 
 def test_guard_is_held_over_a_restart_until_the_query_is_stopped(
-    spark: Spark,
+    spark: Spark, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    query = polled(spark, replace(spec(), first_backoff_s=0.0))
+    monkeypatch.setattr(supervised_query, "FIRST_BACKOFF_S", 0.0)
+    query = polled(spark, spec())
     spark.end(ValueError("a task failed"))
     query.poll()
     assert (query.phase, query.last_error, spark.guards) == (Phase.FAILED, "a task failed", 1)

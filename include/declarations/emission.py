@@ -1,0 +1,139 @@
+"""The declaration of an emission: one record for each event of a read model, with the state of its key after the event.
+
+A module of `include/read_models/`, or any module of a package there, assigns it to EMISSION.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from include.declarations.modules import all_modules, read_model_modules
+from include.declarations.read_model import ReadModel
+from include.declarations.route import Route, output_schema
+from include.declarations.topic_options import TopicOptions
+from include.errors import ReadModelError
+from include.kafka.record_schema import RecordSchema
+from include.kafka.topics import Topic, source_topics
+from include.settings import TopicSettings
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+NAME_PATTERN = re.compile(r"[a-z][a-z0-9-]*")
+
+
+@dataclass(frozen=True)
+class Emission:
+    """An emission as data.
+
+    name: lower case, digits and dashes; part of its checkpoints' paths and of the header `route` of every record that it writes.
+    read_model: name of the read model whose events and state it reads.
+    output_topic: the topic that its consumers read, which only this emission writes. The live version of the read model emits to it;
+        any other version emits to `<output_topic>.v<number>`.
+    output_type: name of the event type that it writes; `foldlake.key` of its schema names the field that is the key.
+    fields: builds the column of each field of the output, given the fold revision of the version that emits. It uses the event's
+        columns, as the read model's fold does, and `state.<field>`: the state after the event.
+    where: builds the condition that an event and the state after it must satisfy; None: every event.
+    topic: how the output topic is created, where it differs from the settings.
+    schemas_directory: the folder of additional read models, which is also searched for event schemas; set on loading.
+    """
+
+    name: str
+    read_model: str
+    output_topic: str
+    output_type: str
+    fields: "Callable[[int], Mapping[str, Column]]"
+    where: "Callable[[], Column] | None" = None
+    topic: TopicOptions = field(default_factory=TopicOptions)
+    schemas_directory: Path | None = field(default=None, repr=False, compare=False)
+
+    def __post_init__(self) -> None:  # noqa: D105 - validates the fields
+        if not NAME_PATTERN.fullmatch(self.name):
+            raise ReadModelError(
+                f"Emission name {self.name!r} is not valid: use lower-case letters, digits and dashes."
+            )
+
+    def output_partitions(self, settings: TopicSettings) -> int:
+        """Return the number of partitions of the output topic."""
+        return self.topic.partitions or settings.partitions
+
+    def version_topic(self, number: int) -> str:
+        """Return the topic to which a version emits while it is not live."""
+        return f"{self.output_topic}.v{number}"
+
+    def topic_named(self, name: str, settings: TopicSettings) -> Topic:
+        """Return the consumers' topic or a version's, with the given name."""
+        partitions, options = self.output_partitions(settings), self.topic
+        return source_topics(
+            name, partitions, options.replication_factor, options.retention_ms, settings.flush_messages
+        )[0]
+
+    @cached_property
+    def output_schema(self) -> RecordSchema:
+        """The schema of the outputs; raises ReadModelError if it names no key."""
+        return output_schema(f"emission {self.name}", self.output_type, self.schemas_directory)
+
+
+def load_emissions(
+    models: Mapping[str, ReadModel], routes: Mapping[str, Route], extra_directory: Path | None = None
+) -> dict[str, Emission]:
+    """Return every declared emission by name: the `EMISSION` of each module in `include/read_models/` and in `extra_directory`.
+
+    Raises ReadModelError when one reads a read model that does not exist, two have one name or one topic, or its output leads back to
+    the read model.
+    """
+    emissions: dict[str, Emission] = {}
+    for info in read_model_modules(extra_directory):
+        for module in all_modules(info):
+            emission = getattr(module, "EMISSION", None)
+            if emission is None:
+                continue
+            if not isinstance(emission, Emission):
+                raise ReadModelError(
+                    f"EMISSION of {module.__name__} is not an emission: assign it an Emission."
+                )
+            if emission.name in emissions or emission.name in routes:
+                raise ReadModelError(f"Two routes or emissions are named {emission.name!r}: rename one.")
+            emissions[emission.name] = replace(emission, schemas_directory=extra_directory)
+    for emission in emissions.values():
+        _check(emission, emissions, models, routes)
+    return emissions
+
+
+def _check(
+    emission: Emission,
+    emissions: Mapping[str, Emission],
+    models: Mapping[str, ReadModel],
+    routes: Mapping[str, Route],
+) -> None:
+    if emission.read_model not in models:
+        raise ReadModelError(
+            f"Emission {emission.name} reads {emission.read_model!r}, which is no read model. Known read models: "
+            f"{', '.join(sorted(models))}."
+        )
+    topics = {name: other.output_topic for name, other in emissions.items() if other is not emission}
+    topics |= {name: route.output_topic for name, route in routes.items()}
+    others = [name for name, topic in topics.items() if topic == emission.output_topic]
+    if others:
+        raise ReadModelError(
+            f"Emission {emission.name} and {others[0]} write to {emission.output_topic}: give each a topic of its own."
+        )
+    reached, new = {emission.output_topic}, {emission.output_topic}
+    while new:
+        if models[emission.read_model].source_topic in new:
+            raise ReadModelError(
+                f"Emission {emission.name} reads what its own output leads to: its events would circulate for ever. Write to "
+                "another topic."
+            )
+        new = {
+            *(route.output_topic for route in routes.values() if route.source_topic in new),
+            *(
+                other.output_topic
+                for other in emissions.values()
+                if models[other.read_model].source_topic in new
+            ),
+        } - reached
+        reached |= new

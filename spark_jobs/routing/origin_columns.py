@@ -1,0 +1,48 @@
+"""The origin of an output, as columns: its headers, and whether it is written already."""
+
+import json
+from collections.abc import Mapping
+
+from pyspark.sql import Column
+from pyspark.sql.functions import array, col, from_json, lit, struct
+
+from include.kafka.dead_letters import SOURCE_OFFSET_HEADER, SOURCE_PARTITION_HEADER, SOURCE_TOPIC_HEADER
+from include.kafka.origins import ROUTE_HEADER, SOURCE_INDEX_HEADER, Origin, Pair
+
+NOT_WRITTEN = Origin(-1, -1)
+
+
+def is_new(written: Mapping[Pair, Origin], lanes: int, output_partitions: int, lane: Column) -> Column:
+    """Return whether an output is not written yet, from the columns source_offset, source_index and output_partition.
+
+    written: the newest origin of each pair. lanes: their number. lane: the lane of the output.
+    """
+    newest = [written.get(Pair(p, q), NOT_WRITTEN) for p in range(lanes) for q in range(output_partitions)]
+    # One literal of any size: a condition for each pair would be compiled for each record.
+    table = from_json(
+        lit(json.dumps([{"offset": origin.offset, "index": origin.index} for origin in newest])),
+        "array<struct<offset: bigint, index: int>>",
+    )
+    newest_origin = table[lane * lit(output_partitions) + col("output_partition")]
+    offset, index = newest_origin["offset"], newest_origin["index"]
+    return (col("source_offset") > offset) | (
+        (col("source_offset") == offset) & (col("source_index") > index)
+    )
+
+
+def origin_headers(writer: str, source_topic: str, others: Mapping[str, Column] | None = None) -> Column:
+    """Return the headers of an output, from the columns source_partition, source_offset and source_index.
+
+    others: further headers by name, as strings.
+    """
+    texts = {
+        ROUTE_HEADER: lit(writer),
+        SOURCE_TOPIC_HEADER: lit(source_topic),
+        SOURCE_PARTITION_HEADER: col("source_partition").cast("string"),
+        SOURCE_OFFSET_HEADER: col("source_offset").cast("string"),
+        SOURCE_INDEX_HEADER: col("source_index").cast("string"),
+        **(others or {}),
+    }
+    return array(
+        *(struct(lit(name).alias("key"), text.cast("binary").alias("value")) for name, text in texts.items())
+    )

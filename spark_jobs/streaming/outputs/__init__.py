@@ -1,0 +1,1 @@
+"""What queries write that write each output once: how it is sent, and who writes it."""

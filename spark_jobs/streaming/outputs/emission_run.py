@@ -1,0 +1,198 @@
+"""The run of an emission's query for one version: what it writes, and the handover of the consumers' topic to the live version."""
+
+import logging
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+from pyspark.sql import DataFrame
+
+from include.declarations.emission import Emission
+from include.declarations.read_model import ReadModel
+from include.errors import SchemaError
+from include.kafka.origins import WrittenRecords, written_tasks
+from include.kafka.topics import partition_count
+from include.position import Offsets
+from include.stream.checkpoints import emission_query_name, handover_path, written_note_path
+from include.stream.pseudonym_key import pseudonym_key
+from include.versions.version_lock import emission_lock
+from include.versions.version_record import Stage, Version
+from spark_jobs.folding.decode import SchemaIds
+from spark_jobs.folding.fold_fingerprint import incompatibility, store_fingerprint
+from spark_jobs.routing.emission_query import EmissionQuery
+from spark_jobs.routing.topic_handover import append_unwritten
+from spark_jobs.routing.written_outputs import WrittenOutputs
+from spark_jobs.runtime.checkpoint import committed_offsets, read_text, write_text
+from spark_jobs.streaming.outputs.sink_delivery import DELIVERED_AFTER_S
+from spark_jobs.streaming.query_spec import QueryEndpoints, StartPostponedError, StartRefusedError
+from spark_jobs.streaming.stream_context import StreamContext
+
+LOG = logging.getLogger(__name__)
+
+LOCK_WAIT_S = 2.0
+# The number of the lock of the consumers' topic; versions are numbered from 1.
+CONSUMERS = 0
+# Consumers' topic -> when this process stopped writing to it, by the monotonic clock.
+_stopped_s: dict[str, float] = {}
+
+
+class EmissionRun:
+    """The computation of the query, and what it has written. default_tasks: number of shuffle tasks of an emission's first query."""
+
+    def __init__(
+        self,
+        context: StreamContext,
+        emission: Emission,
+        model: ReadModel,
+        version: Version,
+        endpoints: QueryEndpoints,
+        default_tasks: int,
+    ) -> None:
+        self._context = context
+        self._emission = emission
+        self._model = model
+        self._version = version
+        self._endpoints = endpoints
+        self._tasks = default_tasks
+        self._is_live = version.stage is Stage.LIVE
+        self._schema_id = 0
+        self._written: WrittenOutputs | None = None
+
+    def prepare(self) -> None:
+        """Create the topics, register the schema of the outputs, and check the fold.
+
+        Raises StartRefusedError if the registry rejects the schema, or the read model no longer has the version's fold.
+        """
+        context, emission, version = self._context, self._emission, self._version
+        reason = incompatibility(
+            context.spark, self._endpoints.checkpoint, context.models[self._model.name], version.fold_revision
+        )
+        if reason is not None:
+            # The query of the version's fold reloads the module.
+            raise StartRefusedError(f"version {version.number} of {self._model.name}: {reason}")
+        self._model = context.models[self._model.name]
+        topics = context.settings.topics
+        names = dict.fromkeys((emission.output_topic, self._endpoints.sink_topic))
+        context.ensure_topics([emission.topic_named(name, topics) for name in names])
+        try:
+            for name in names:
+                self._schema_id = context.schema_registry.register(name, emission.output_schema)
+        except SchemaError as error:
+            raise StartRefusedError(str(error)) from error
+        # The lanes of what is in the consumers' topic are numbered by this, for as long as the topic exists.
+        tasks = written_tasks(
+            context.consumer,
+            emission.output_topic,
+            emission.output_partitions(topics),
+            emission.name,
+            self._model.source_topic,
+        )
+        self._tasks = tasks or self._tasks
+        self._written = self._outputs(self._endpoints.sink_topic)
+
+    def records(self, source: DataFrame, schema_ids: SchemaIds) -> DataFrame:
+        """Return the outputs that are not written yet."""
+        written = self._sink.read()
+        self._context.spark.conf.set("spark.sql.shuffle.partitions", str(self._tasks))
+        query = EmissionQuery(
+            self._emission,
+            self._model,
+            self._version.fold_revision,
+            self._endpoints.partitions,
+            self._endpoints.sink_partitions,
+            self._tasks,
+            self._schema_id,
+            pseudonym_key(self._context.settings),
+            written,
+        )
+        return query.records(source, schema_ids)
+
+    def note(self) -> None:
+        """Note what is written."""
+        self._sink.note()
+
+    @contextmanager
+    def guard(self) -> Iterator[None]:
+        """Hold the checkpoint's lock and, of the live version, that of the consumers' topic, which it takes over."""
+        home, name, version = self._context.settings.home, self._emission.name, self._version
+        topic = self._endpoints.sink_topic
+        with ExitStack() as locks:
+            locks.enter_context(emission_lock(home, name, version.number, wait_s=LOCK_WAIT_S))
+            if self._is_live:
+                locks.enter_context(emission_lock(home, name, CONSUMERS, wait_s=LOCK_WAIT_S))
+                _require_delivered(topic)
+                self._take_over()
+            store_fingerprint(
+                self._context.spark, self._endpoints.checkpoint, self._model, version.fold_revision
+            )
+            try:
+                yield
+            finally:
+                _stopped_s[topic] = time.monotonic()
+
+    def _take_over(self) -> None:
+        """Append to the consumers' topic what the version emitted to its own, unless that was done when it became live."""
+        spark, version, emission = self._context.spark, self._version, self._emission
+        done = handover_path(self._endpoints.checkpoint)
+        if read_text(spark, done) == version.live_since:
+            return
+        own = emission.version_topic(version.number)
+        if partition_count(self._context.admin, own) is not None:
+            appended = append_unwritten(
+                self._context.settings.kafka.bootstrap_servers,
+                self._context.consumer,
+                own,
+                emission.output_topic,
+                self._endpoints.sink_partitions,
+                self._records,
+                self._sink.read(),
+            )
+            LOG.info(
+                "v%d of %s emits to %s from now on: %d records of %s appended",
+                version.number,
+                self._model.name,
+                emission.output_topic,
+                appended,
+                own,
+            )
+        write_text(spark, done, version.live_since)
+
+    @property
+    def _sink(self) -> WrittenOutputs:
+        if self._written is None:
+            raise RuntimeError("the query has not been prepared")
+        return self._written
+
+    @property
+    def _records(self) -> WrittenRecords:
+        return WrittenRecords(self._emission.name, self._model.source_topic, self._tasks)
+
+    def _outputs(self, topic: str) -> WrittenOutputs:
+        context = self._context
+        # The note on the consumers' topic is shared by the versions that write to it in turn.
+        number = CONSUMERS if self._is_live else self._version.number
+        path = f"{context.settings.checkpoints}/{emission_query_name(self._emission.name, number)}"
+        return WrittenOutputs(
+            lambda: context.spark,
+            context.consumer,
+            written_note_path(path),
+            topic,
+            self._endpoints.sink_partitions,
+            self._records,
+            self._committed,
+        )
+
+    def _committed(self) -> Offsets:
+        return committed_offsets(
+            self._context.spark, self._endpoints.checkpoint, self._endpoints.source_topic
+        )
+
+
+def _require_delivered(topic: str) -> None:
+    """Raise StartPostponedError while records may still arrive that this process sent for the version that was live before."""
+    stopped_s = _stopped_s.get(topic)
+    if stopped_s is None:
+        return
+    wait_s = stopped_s + DELIVERED_AFTER_S - time.monotonic()
+    if wait_s > 0:
+        raise StartPostponedError(wait_s)

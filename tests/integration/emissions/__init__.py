@@ -1,0 +1,1 @@
+"""Emissions on a real broker, with a real driver."""
