@@ -1,4 +1,4 @@
-"""Finds and removes a version's leftovers: topic, checkpoints, staging, verified records. May be killed and repeated at any point.
+"""Finds and removes a version's leftovers: topics, checkpoints, staging, verified records, and those of its emissions. May be killed and repeated at any point.
 
 The query nodes remove their own stores once they read in the registry that it is retired or abandoned. The schemas of its state
 records stay in the schema registry: other versions may share a schema's id, and ids are never reused.
@@ -11,6 +11,8 @@ from urllib.parse import urlsplit
 
 from confluent_kafka import KafkaException
 
+from include.declarations.catalog import load_catalog
+from include.declarations.emission import Emission
 from include.errors import FoldlakeError, KafkaUnavailableError
 from include.kafka.topics import (
     ADMIN_TIMEOUT_S,
@@ -21,8 +23,16 @@ from include.kafka.topics import (
 )
 from include.lake.tables import staging_path, verified_path
 from include.settings import Settings
-from include.stream.checkpoints import checkpoint_path, compaction_checkpoint, fold_rule_path, log_note_path
-from include.versions.version_lock import version_lock
+from include.stream.checkpoints import (
+    checkpoint_path,
+    compaction_checkpoint,
+    emission_query_name,
+    fold_rule_path,
+    handover_path,
+    log_note_path,
+    written_note_path,
+)
+from include.versions.version_lock import emission_lock, version_lock
 from include.waiting import wait_for
 
 LOG = logging.getLogger(__name__)
@@ -45,6 +55,12 @@ def remove_leftovers(settings: Settings, read_model: str, number: int) -> None:
         for location in _locations(settings.checkpoints, settings.lake_root, read_model, number):
             if _remove(location):
                 LOG.info("removed %s", location)
+    for emission in _emissions(settings, read_model):
+        with emission_lock(settings.home, emission.name, number, wait_s=LOCK_WAIT_S):
+            _delete_topic(settings.kafka.bootstrap_servers, emission.version_topic(number))
+            for location in _emission_locations(settings.checkpoints, emission.name, number):
+                if _remove(location):
+                    LOG.info("removed %s", location)
 
 
 def remove_staging(lake_root: str, read_model: str, number: int) -> bool:
@@ -54,11 +70,25 @@ def remove_staging(lake_root: str, read_model: str, number: int) -> bool:
 
 def find_leftovers(settings: Settings, read_model: str, number: int) -> list[str]:
     """Return what is left of a version: topic names and paths."""
-    topic = changelog_topic(read_model, number)
-    admin = admin_client(settings.kafka.bootstrap_servers)
-    left = [topic] if partition_count(admin, topic) is not None else []
+    topics = [changelog_topic(read_model, number)]
     locations = _locations(settings.checkpoints, settings.lake_root, read_model, number)
+    for emission in _emissions(settings, read_model):
+        topics.append(emission.version_topic(number))
+        locations += _emission_locations(settings.checkpoints, emission.name, number)
+    admin = admin_client(settings.kafka.bootstrap_servers)
+    left = [topic for topic in topics if partition_count(admin, topic) is not None]
     return left + [path for path in locations if _exists(path)]
+
+
+def _emissions(settings: Settings, read_model: str) -> list[Emission]:
+    emissions = load_catalog(settings.read_models_dir).emissions.values()
+    return [emission for emission in emissions if emission.read_model == read_model]
+
+
+def _emission_locations(checkpoints: str, emission: str, number: int) -> list[str]:
+    checkpoint = f"{checkpoints}/{emission_query_name(emission, number)}"
+    notes = (fold_rule_path, log_note_path, written_note_path, handover_path)
+    return [checkpoint, *(path for note in notes for path in _with_checksum(note(checkpoint)))]
 
 
 def _locations(checkpoints: str, lake_root: str, read_model: str, number: int) -> list[str]:

@@ -22,10 +22,9 @@ from include.kafka.topics import admin_client, dead_letter_topic, partition_coun
 from include.position import Offsets, Position
 from include.settings import Settings
 from include.stream.checkpoints import query_name
-from include.stream.emission_status import EmissionStatus, emission_statuses
+from include.stream.output_status import EmissionStatus, RouteStatus, emission_statuses, route_statuses
 from include.stream.phase import Phase
 from include.stream.query_reports import QueryStatus, newest_reports
-from include.stream.route_status import RouteStatus, route_statuses
 from include.stream.standstill import read_offsets, stands_still
 from include.versions.registry import VersionRegistry
 from include.versions.version_record import ReadModelVersions, Stage

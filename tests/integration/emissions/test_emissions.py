@@ -20,6 +20,8 @@ from include.errors import KafkaUnavailableError
 from include.kafka.log_reading import end_offsets, log_consumer
 from include.kafka.wire_format import HEADER_BYTES
 from include.read_models.balance.events import FundsAdded
+from include.rebuild.retirement import retire_version
+from include.rebuild.version_cleanup import find_leftovers
 from include.settings import Settings
 from include.stream.status import read_stream_status
 from include.versions.registry import VersionRegistry
@@ -156,14 +158,17 @@ def moves(transition: Callable[..., object], number: int) -> Transition:
     return partial(transition, number=number, now=now, retire_live_after=now + timedelta(days=1))  # type: ignore[return-value]  # of either kind
 
 
-def start_candidate(settings: Settings) -> None:
-    """Add version 2, with the first fold revision, as a candidate."""
+def start_candidate(settings: Settings) -> int:
+    """Add a version with the first fold revision as a candidate; return its number."""
     now = datetime.now(UTC)
+    with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
+        number = len(registry.read()["savings"].versions) + 1
     change_versions(
         settings,
-        partial(register, run_id="run", reason="a test", fold_revision=CANDIDATE, now=now),
-        partial(hand_over, number=2),
+        partial(register, run_id=f"run {number}", reason="a test", fold_revision=CANDIDATE, now=now),
+        partial(hand_over, number=number),
     )
+    return number
 
 
 def test_each_event_is_emitted_once_with_the_state_after_it(
@@ -216,20 +221,34 @@ def test_a_promotion_and_a_rollback_hand_the_consumers_topic_over_exactly(
     assert {record["revision"] for record in receipts(settings, own)} == {CANDIDATE}
 
 
+def test_a_retired_version_leaves_nothing_of_its_emissions(settings: Settings, driver: SharedDriver) -> None:
+    driver.ensure_running()
+    checkpoint = settings.home / "checkpoints" / "emission" / EMISSION.name / "v2"
+    assert checkpoint.is_dir()
+    with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
+        live = registry.read()["savings"].live
+    assert live is not None
+    assert live.number == 1
+
+    retire_version(settings, "savings", 2)
+
+    assert find_leftovers(settings, "savings", 2) == []
+    assert not checkpoint.exists()
+    assert not records_of(settings, EMISSION.version_topic(2))
+    assert records_of(settings, EMISSION.output_topic)
+
+
 @pytest.mark.endurance
 def test_handovers_are_exact_with_many_kills_under_load(
     settings: Settings, driver: SharedDriver, deposits: Deposits
 ) -> None:
     driver.ensure_running()
     wait_until(lambda: written(settings) > 0, "receipts are written", timeout_s=120)
-    with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
-        has_candidate = registry.read()["savings"].version(2) is not None
-    if not has_candidate:
-        start_candidate(settings)
-        change_versions(settings, moves(promote, 2))
+    number = start_candidate(settings)
+    change_versions(settings, moves(promote, number))
     with Load(deposits):
         for kill in range(MANY_KILLS):
-            change_versions(settings, moves(roll_back, 1 + kill % 2))
+            change_versions(settings, moves(roll_back, (1, number)[kill % 2]))
             driver.ensure_running()
             time.sleep(LONGEST_RUN_S * (1 + kill) / MANY_KILLS + 20)
             driver.kill()

@@ -123,3 +123,28 @@ def test_something_else_as_a_route_is_refused(tmp_path: Path) -> None:
     (tmp_path / "wrong.py").write_text("ROUTE = 1\n")
     with pytest.raises(ReadModelError, match="is not a route"):
         load_routes(tmp_path)
+
+
+def test_a_route_without_an_output_type_writes_events_as_they_are() -> None:
+    route = Route(name="copy", source_topic="balance", event_types=("FundsAdded",), output_topic="copies")
+    assert [schema.name for schema in route.written_schemas] == ["FundsAdded"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"output_type": "FundsAdded"}, "needs both `output_type` and `fields`, or neither"),
+        ({"fields": dict}, "needs both `output_type` and `fields`, or neither"),
+        ({"each": dict}, "give their `output_type` and `fields`"),
+        ({"output_type": "FundsAdded", "fields": dict, "key": dict}, "remove `key`"),
+    ],
+)
+def test_contradictions_are_refused(fields: dict[str, object], message: str) -> None:
+    with pytest.raises(ReadModelError, match=message):
+        Route(
+            name="copy",
+            source_topic="balance",
+            event_types=("FundsAdded",),
+            output_topic="copies",
+            **fields,  # type: ignore[arg-type]  # contradictory on purpose
+        )

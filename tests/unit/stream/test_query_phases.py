@@ -72,7 +72,7 @@ def spark(monkeypatch: pytest.MonkeyPatch) -> Spark:
         "remove_uncommitted": lambda *_: False,
         "committed_offsets": lambda *_: Offsets(),
         "end_offsets": lambda *_: (spark.lag,),
-        "headers_ahead": lambda *_: set(),
+        "learn_ids": lambda *_: None,
     }
     for name, replacement in replacements.items():
         monkeypatch.setattr(supervised_query, name, replacement)
@@ -162,3 +162,16 @@ def test_catch_up_of_a_rebuild_reads_until_its_lag_is_small_and_stops(spark: Spa
     spark.end()
     query.poll()
     assert (query.phase, spark.guards) == (Phase.STOPPED, 0)
+
+
+def test_query_that_emits_each_event_catches_up_in_real_time(spark: Spark) -> None:
+    spark.lag = LARGE_LAG
+    query = polled(spark, replace(spec(), triggers=replace(TRIGGERS, real_time_only=True)))
+    assert query.phase is Phase.REAL_TIME
+
+
+def test_query_starts_again_only_when_what_it_has_sent_has_arrived(spark: Spark) -> None:
+    query = polled(spark, replace(spec(), settles_in_s=60.0))
+    query.pause()
+    query.poll()
+    assert (query.phase, len(spark.started)) == (Phase.STARTING, 1)

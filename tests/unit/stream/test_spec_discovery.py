@@ -42,9 +42,9 @@ def package() -> ModuleType:
     return importlib.import_module(PACKAGE)
 
 
-def test_driver_finds_folds_routes_and_dead_letters() -> None:
+def test_driver_finds_each_kind_of_query() -> None:
     names = [module.__name__.rpartition(".")[2] for module in spec_modules()]
-    assert names == ["dead_letters", "folds", "routes"]
+    assert names == ["dead_letters", "emissions", "folds", "routes"]
 
 
 def test_specifications_of_all_modules_are_found_and_kept_while_kafka_is_unavailable(folder: Path) -> None:
