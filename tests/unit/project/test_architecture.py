@@ -21,8 +21,14 @@ MAX_LINES = 300
 MAX_MODULES = 15
 # One file per command.
 UNLIMITED_FOLDERS = {"cli"}
-# One folder per read model, backend or data set: the page describes their common structure, and need not list each.
-EXTENSIBLE_ROOMS = {"include/read_models", "query_api/store", "demo"}
+# One folder per read model, system, backend or data set: the page describes their common structure, and need not list each.
+EXTENSIBLE_ROOMS = {
+    "include/read_models",
+    "include/systems",
+    "include/systems/pos",
+    "query_api/store",
+    "demo",
+}
 
 
 def modules() -> list[Path]:
@@ -139,7 +145,7 @@ def test_no_folder_is_crowded() -> None:
     } == {}
 
 
-@pytest.mark.parametrize("folder", ["include/read_models", "tests/support/read_models"])
+@pytest.mark.parametrize("folder", ["include/read_models", "include/systems", "tests/support/read_models"])
 def test_read_models_are_loaded_without_spark(folder: str) -> None:
     found = [m for m in modules() if m.is_relative_to(folder)]
 

@@ -1,0 +1,13 @@
+"""The HTTP API of `loyalty`: the points of a card."""
+
+from include.declarations.api import NamedLookup
+
+LOOKUPS = (
+    NamedLookup(
+        "/api/loyalty.getPoints",
+        parameter="cardNumber",
+        fields=("points", "spent", "invoices", "cancellations"),
+        max_key_bytes=64,
+        example="2705114532151332",
+    ),
+)
