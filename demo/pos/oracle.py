@@ -31,6 +31,9 @@ from (select *, household in (select household_id from read_parquet($demographic
 """  # noqa: S608 - two constants
 
 VIEWS = {
+    "tills": """
+select 'invoice-' || invoice as id from invoices union all select 'cancellation-' || invoice from invoices where is_cancelled
+""",
     "shipments": """
 select 'invoice-' || invoice as id, store as key, total as "totalAmount", items as "numberOfItems" from invoices where is_delivered
 """,

@@ -1,0 +1,1 @@
+"""The system `pos` on a sample of its data, against real servers."""

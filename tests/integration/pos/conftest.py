@@ -1,0 +1,32 @@
+"""A home with the declarations of the system `pos`, on the shared servers."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from demo.pos.dataset import SYSTEM
+from include.settings import Settings
+from tests.support.temporary_stack import sharing_servers
+from tests.support.unsupervised_driver import SharedDriver
+
+
+@pytest.fixture(scope="package")
+def settings(servers: Settings, keep_home: Callable[[], bool]) -> Iterator[Settings]:
+    """Settings of a home with the declarations of include/systems/pos."""
+    with sharing_servers(
+        servers,
+        keep_home,
+        stream_real_time_interval_s=5,
+        stream_catch_up_threshold_events=2_000,
+        stream_catch_up_batch_events=2_000,
+        stream_spare_queries=0,
+        read_models_dir=SYSTEM,
+    ) as home:
+        yield home
+
+
+@pytest.fixture(scope="package")
+def driver(settings: Settings) -> Iterator[SharedDriver]:
+    """A stream driver, which is not running yet."""
+    with SharedDriver(settings) as shared:
+        yield shared
