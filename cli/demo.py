@@ -4,7 +4,7 @@ import math
 import time
 from decimal import Decimal
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -29,17 +29,43 @@ POLL_INTERVAL_S = 0.5
 SHOWN_DIFFERENCES = 10
 
 
-def run() -> None:
+def run(
+    system: Annotated[str, typer.Argument(help="A system to run instead of the balances: pos.")] = "",
+) -> None:
     """Start the stack, load a year of purchases at a real grocer, and check every household's balance to the cent.
 
     Appends 155,370 purchases of 2,469 households as events, folds them, and compares both query nodes' answers with the
     data set.
 
+    With `pos`, appends the invoices of the same purchases, with 1,469,307 line items, and compares every branch of the system: shipments,
+    line items for analysts, loyalty points and notifications.
+
     The stack keeps running afterwards. A second run loads nothing, and repeats the check.
 
-    Example:
+    Examples:
       ./foldlake demo
+
+      ./foldlake demo pos
     """
+    if system:
+        run_system(system)
+    else:
+        run_balances()
+
+
+def run_system(name: str) -> None:
+    """Run the demo of a system; ends with exit code 1 if a branch differs. Raises UnknownSystemError."""
+    from cli.demos.pos import run_pos
+
+    systems = {"pos": run_pos}
+    if name not in systems:
+        raise UnknownSystemError(f"There is no demo of a system {name!r}. Available: {', '.join(systems)}.")
+    if not systems[name]():
+        raise typer.Exit(1)
+
+
+def run_balances() -> None:
+    """Run the demo of the balances; ends with exit code 1 if one differs."""
     from rich.console import Console
 
     from cli.display.endpoints import endpoints
@@ -90,6 +116,10 @@ Try next:
   ./foldlake status          shows every process, and the stream's lag
   ./foldlake down            stops everything; the data is kept
 """
+
+
+class UnknownSystemError(FoldlakeError):
+    """There is no demo of this name."""
 
 
 class NotFoldedError(FoldlakeError):

@@ -13,7 +13,7 @@ from confluent_kafka import Message
 
 from demo.pos.dataset import SYSTEM
 from demo.pos.loading import first_string
-from include.kafka.log_reading import log_consumer, read_tail
+from include.kafka.log_reading import end_offsets, log_consumer, read_tail
 from include.kafka.record_schema import schema_file
 from include.kafka.topics import admin_client, partition_count
 from include.kafka.wire_format import HEADER_BYTES
@@ -124,5 +124,15 @@ def _messages(settings: Settings, topic: str) -> Iterator[Message]:
     try:
         for partition in range(partitions):
             yield from read_tail(consumer, topic, partition)
+    finally:
+        consumer.close()
+
+
+def record_count(settings: Settings, topic: str) -> int:
+    """Return the number of records on a topic without retention; 0 if it does not exist. Raises KafkaUnavailableError."""
+    partitions = partition_count(admin_client(settings.kafka.bootstrap_servers, log_level=0), topic) or 0
+    consumer = log_consumer(settings.kafka.bootstrap_servers)
+    try:
+        return sum(end_offsets(consumer, topic, partitions))
     finally:
         consumer.close()

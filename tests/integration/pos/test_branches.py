@@ -3,17 +3,17 @@
 import hmac
 import io
 from decimal import Decimal
+from functools import partial
 
 import fastavro
 import pytest
 
-from demo.pos.branches import BRANCHES, LOYALTY, NOTIFICATIONS, TREND, Branch, Check
+from demo.pos.branches import BRANCHES, LOYALTY, NOTIFICATIONS, TILLS, TREND, Branch, Check
 from demo.pos.dataset import SYSTEM, Sales, read_sales
 from demo.pos.loading import TOPIC, load
 from demo.pos.made_up import Person
+from demo.pos.outputs import record_count
 from include.declarations.read_model import read_model
-from include.errors import KafkaUnavailableError
-from include.kafka.log_reading import end_offsets, log_consumer
 from include.kafka.record_schema import schema_file
 from include.kafka.wire_format import HEADER_BYTES
 from include.settings import Settings
@@ -25,14 +25,8 @@ FIRST, ALL = 1_500, 3_000
 KILLS = 2
 
 
-def written(settings: Settings, branch: Branch) -> int:
-    consumer = log_consumer(settings.kafka.bootstrap_servers)
-    try:
-        return sum(end_offsets(consumer, branch.output, settings.topics.partitions))
-    except KafkaUnavailableError:
-        return 0  # the topic does not exist yet
-    finally:
-        consumer.close()
+def has_more(settings: Settings, before: int) -> bool:
+    return record_count(settings, TREND.output) > before
 
 
 @pytest.fixture(scope="module")
@@ -41,8 +35,8 @@ def check(settings: Settings, driver: SharedDriver) -> Check:
     driver.ensure_running()
     load(settings, TOPIC, read_sales(FIRST))
     for kill in range(KILLS):
-        before = written(settings, TREND)
-        wait_until(lambda before=before: written(settings, TREND) > before, "line items", timeout_s=180)
+        before = record_count(settings, TREND.output)
+        wait_until(partial(has_more, settings, before), "line items", timeout_s=180)
         driver.kill()
         load(settings, TOPIC, read_sales(FIRST + (ALL - FIRST) * (kill + 1) // KILLS))
         driver.ensure_running()
@@ -53,7 +47,11 @@ def check(settings: Settings, driver: SharedDriver) -> Check:
 @pytest.mark.parametrize("branch", BRANCHES, ids=lambda branch: branch.name)
 def test_a_branch_writes_each_record_once(settings: Settings, check: Check, branch: Branch) -> None:
     expected = check.expected(branch)
-    wait_until(lambda: written(settings, branch) >= expected, f"{branch.name} has caught up", timeout_s=300)
+    wait_until(
+        lambda: record_count(settings, branch.output) >= expected,
+        f"{branch.name} has caught up",
+        timeout_s=300,
+    )
 
     result = check.compare(branch)
 
@@ -82,7 +80,7 @@ def test_the_points_of_every_card_are_exact(settings: Settings, check: Check) ->
 
 
 def test_a_second_load_appends_nothing(settings: Settings, check: Check) -> None:
-    before = check.expected(BRANCHES[0])
+    before = check.expected(TILLS)
 
     result = load(settings, TOPIC, read_sales(ALL))
 
@@ -129,6 +127,6 @@ def test_pseudonyms_are_the_keyed_hashes_of_card_and_contact(settings: Settings)
         assert record["itemPrice"] >= Decimal(0)
 
 
-def test_the_sample_has_cancellations_and_cards_of_several_stores(check: Check) -> None:
-    rows = check.expected(NOTIFICATIONS), check.expected(LOYALTY)
-    assert rows[0] == rows[1] > 0
+def test_the_sample_has_cancellations(check: Check) -> None:
+    assert check.expected(TILLS) > ALL
+    assert check.expected(NOTIFICATIONS) == check.expected(LOYALTY) > len(check.cards())

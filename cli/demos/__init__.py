@@ -1,0 +1,1 @@
+"""The demos of systems, one module each."""

@@ -1,0 +1,208 @@
+"""`./foldlake demo pos`: loads a year of invoices, and compares every branch of the system with an oracle."""
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from include.errors import FoldlakeError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rich.console import Console
+    from rich.progress import Progress
+    from rich.table import Table
+
+    from demo.pos.branches import Branch, Check, Result
+    from demo.pos.dataset import Sales
+    from include.settings import Settings
+
+# Enough for the driver's JVM to start and finish its first batch on a busy machine.
+STANDSTILL_S = 300.0
+# Folded records reach the nodes within milliseconds; under load, the last ones may take longer.
+ARRIVAL_TIMEOUT_S = 60.0
+POLL_INTERVAL_S = 1.0
+
+
+class BranchStandstillError(FoldlakeError):
+    """The branches have stopped before they have written what they must."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of the table: a branch or a store, and its comparison."""
+
+    name: str
+    kind: str
+    path: str
+    result: "Result"
+
+
+def run_pos(first: int = 0) -> bool:
+    """Start the stack with the system `pos`, load its events, and compare every branch; return whether all are exact.
+
+    first: the number of the oldest invoices to load; 0 for all.
+    """
+    from rich.console import Console
+
+    from cli.display.start_display import ProgressDisplay
+    from demo.pos.branches import Check
+    from demo.pos.dataset import read_sales
+    from include.settings import Settings
+    from stack.lifecycle import start
+
+    console = Console()
+    settings = with_system(Settings())
+    console.rule("[bold]1 of 4: start the stack", align="left")
+    with ProgressDisplay(console) as display:
+        start(settings, listener=display)
+    console.rule("[bold]2 of 4: load the invoices", align="left")
+    load_with_progress(console, settings, read_sales(first))
+    check = Check(settings, first)
+    console.rule("[bold]3 of 4: wait for the branches", align="left")
+    wait_until_written(console, settings, check)
+    console.rule("[bold]4 of 4: compare every branch with the data set", align="left")
+    rows = [*compare_branches(console, check), *compare_nodes(console, settings, check)]
+    console.print(result_table(rows))
+    for row in rows:
+        if row.result.examples:
+            console.print(f"[red]{row.name}: different: {', '.join(row.result.examples)}[/red]")
+    return all(row.result.is_exact for row in rows)
+
+
+def with_system(settings: "Settings") -> "Settings":
+    """Return settings in which the system is enabled."""
+    from demo.pos.dataset import SYSTEM
+    from include.settings import VARIABLES
+
+    if "systems" not in VARIABLES:
+        return settings.changed(read_models_dir=SYSTEM)
+    systems: tuple[str, ...] = getattr(settings, "systems", ())
+    return settings if SYSTEM.name in systems else settings.changed(systems=(*systems, SYSTEM.name))
+
+
+def load_with_progress(console: "Console", settings: "Settings", sales: "Sales") -> None:
+    """Load the events of the tills with a progress bar, and print the result."""
+    from rich.progress import Progress
+
+    from demo.pos.dataset import till_events
+    from demo.pos.loading import TOPIC, load
+
+    began_s = time.monotonic()
+    with Progress(console=console) as progress:
+        task = progress.add_task("Loading events", total=len(till_events(sales)))
+        result = load(settings, TOPIC, sales, lambda done: progress.update(task, completed=done))
+    console.print(
+        f"Appended {result.appended:,} events to topic {TOPIC} in {time.monotonic() - began_s:.0f} s; {result.present:,} were already "
+        "there. Cards, telephone numbers and addresses are made up.",
+        highlight=False,
+        soft_wrap=True,
+    )
+
+
+def wait_until_written(console: "Console", settings: "Settings", check: "Check") -> None:
+    """Wait until every branch has written as many records as it must, with a progress bar for each.
+
+    Raises:
+        BranchStandstillError: no branch has written anything for too long.
+    """
+    import math
+
+    from rich.progress import Progress
+
+    from demo.pos.branches import BRANCHES
+    from demo.pos.outputs import record_count
+    from include.waiting import wait_for
+
+    written: dict[str, int] = {}
+    advanced_at_s = time.monotonic()
+    with Progress(console=console) as progress:
+        tasks = {
+            branch.name: progress.add_task(branch.name, total=check.expected(branch)) for branch in BRANCHES
+        }
+
+        def is_written() -> bool:
+            nonlocal written, advanced_at_s
+            now = {branch.name: record_count(settings, branch.output) for branch in BRANCHES}
+            if now != written:
+                written, advanced_at_s = now, time.monotonic()
+            for name, count in now.items():
+                progress.update(tasks[name], completed=count)
+            behind = [branch.name for branch in BRANCHES if now[branch.name] < check.expected(branch)]
+            if behind and time.monotonic() - advanced_at_s > STANDSTILL_S:
+                raise BranchStandstillError(
+                    f"{', '.join(behind)}: nothing was written for {STANDSTILL_S:.0f} s. Hint: see `./foldlake status` and "
+                    "`./foldlake logs stream`."
+                )
+            return not behind
+
+        wait_for(is_written, timeout_s=math.inf, poll_s=POLL_INTERVAL_S)
+
+
+def compare_branches(console: "Console", check: "Check") -> "Iterable[Row]":
+    """Compare what each branch has written."""
+    from rich.progress import Progress
+
+    from demo.pos.branches import BRANCHES
+
+    with Progress(console=console) as progress:
+        for branch in BRANCHES:
+            yield _compared(progress, check, branch)
+
+
+def _compared(progress: "Progress", check: "Check", branch: "Branch") -> Row:
+    task = progress.add_task(f"Comparing {branch.name}", total=check.expected(branch))
+    result = check.compare(branch, lambda: progress.advance(task))
+    path = f"{branch.source} → {branch.output}" if branch.source else f"→ {branch.output}"
+    return Row(branch.name, branch.kind, path, result)
+
+
+def compare_nodes(console: "Console", settings: "Settings", check: "Check") -> "Iterable[Row]":
+    """Look up the points of every card on every node; repeat while answers differ, until the last records must have arrived."""
+    from rich.progress import Progress
+
+    cards = check.cards()
+    with Progress(console=console) as progress:
+        for port in settings.query_ports:
+            result = _compared_node(progress, check, f"http://127.0.0.1:{port}", cards)
+            yield Row("loyalty", "read model", f"loyalty-invoices → 127.0.0.1:{port}", result)
+
+
+def _compared_node(progress: "Progress", check: "Check", node: str, cards: "list[str]") -> "Result":
+    from demo.pos.lookups import look_up_points
+    from include.waiting import wait_for
+
+    task = progress.add_task(f"Comparing {node}", total=len(cards))
+    results: list[Result] = []
+
+    def is_exact() -> bool:
+        progress.reset(task)
+        states = look_up_points(node, cards, lambda: progress.advance(task))
+        results.append(check.compare_points(node, states))
+        return results[-1].is_exact
+
+    wait_for(is_exact, timeout_s=ARRIVAL_TIMEOUT_S, poll_s=POLL_INTERVAL_S)
+    return results[-1]
+
+
+def result_table(rows: "Iterable[Row]") -> "Table":
+    """Return a table of the branches and what was found in each."""
+    from rich.table import Table
+
+    table = Table(header_style="bold")
+    for column in ("branch", "kind", "source → output"):
+        table.add_column(column)
+    for column in ("expected", "found", "missing", "doubled", "wrong"):
+        table.add_column(column, justify="right")
+    table.add_column("")
+    for row in rows:
+        result = row.result
+        numbers = (result.expected, result.found, result.missing, result.doubled, result.wrong)
+        table.add_row(
+            row.name,
+            row.kind,
+            row.path,
+            *(f"{number:,}" for number in numbers),
+            "[green]exact" if result.is_exact else "[red]different",
+        )
+    return table
