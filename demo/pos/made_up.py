@@ -53,8 +53,8 @@ class Person:
 
     @cached_property
     def contact(self) -> str:
-        """The customer's telephone number."""
-        return f"+1-555-{digits(digest('contact', self.household_id)[:7])}"
+        """The customer's telephone number, with a country code that no country has."""
+        return f"+999-{digits(digest('contact', self.household_id)[:10])}"
 
     @cached_property
     def address(self) -> dict[str, Any]:

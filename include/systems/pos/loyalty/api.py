@@ -8,6 +8,6 @@ LOOKUPS = (
         parameter="cardNumber",
         fields=("points", "spent", "invoices", "cancellations"),
         max_key_bytes=64,
-        example="2705114532151332",
+        example="1791412060619272",
     ),
 )

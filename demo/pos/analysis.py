@@ -1,0 +1,129 @@
+"""Examples of what analysts ask the line items, and their answers for docs/pos.md: `python -m demo.pos.analysis` writes them there.
+
+The queries read a table `trend` with the fields of TrendRecord. Here it is made of the raw files, so that no stack is needed.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+
+from demo.baskets.dataset import data_file
+from include.settings import CHECKOUT
+
+PAGE = CHECKOUT / "docs" / "pos.md"
+BEGIN, END = "<!-- analysis:begin -->", "<!-- analysis:end -->"
+TREND = """
+create table trend as
+select transaction_timestamp as "occurredOn", store_id::varchar as "storeId", product_id::varchar as "itemCode",
+       concat_ws(', ', coalesce(product_type, product_category, department, 'UNKNOWN PRODUCT'), package_size) as "itemDescription",
+       quantity as "itemQty", round(sales_value, 2)::decimal(18, 2) as "totalValue",
+       if(household_id in (select household_id from read_parquet($demographics)), 'PRIME', 'NON-PRIME') as "customerType"
+from read_parquet($transactions) left join read_parquet($products) using (product_id)
+"""
+
+
+@dataclass(frozen=True)
+class Example:
+    """A question, the query that answers it, and how its rows are shown: as Markdown."""
+
+    title: str
+    query: str
+    shown: Callable[[Sequence[tuple[Any, ...]]], str]
+
+
+def _plot(title: str, unit: str, names: Sequence[object], lines: Sequence[Sequence[float]]) -> str:
+    top = max(value for line in lines for value in line)
+    body = [
+        f'    title "{title}"',
+        f"    x-axis [{', '.join(map(str, names))}]",
+        f'    y-axis "{unit}" 0 --> {round(top * 1.1):d}',
+        *(f"    line [{', '.join(f'{value:.1f}' for value in line)}]" for line in lines),
+    ]
+    return "\n".join(["```mermaid", "xychart-beta", *body, "```"])
+
+
+def _turnover(rows: Sequence[tuple[Any, ...]]) -> str:
+    stores = list(dict.fromkeys(store for store, _week, _turnover in rows))
+    weeks = sorted({week for _store, week, _turnover in rows})
+    found = {(store, week): float(turnover) for store, week, turnover in rows}
+    lines = [[found.get((store, week), 0.0) for week in weeks] for store in stores]
+    title = f"Turnover by week of 2017, stores {', '.join(stores)}"
+    return _plot(title, "turnover", [week.isocalendar().week for week in weeks], lines)
+
+
+def _best_sellers(rows: Sequence[tuple[Any, ...]]) -> str:
+    lines = [f"| {name} | {invoices:,} | {turnover:,} |" for name, invoices, turnover in rows]
+    return "\n".join(["| item | line items | turnover |", "|---|---:|---:|", *lines])
+
+
+def _prime(rows: Sequence[tuple[Any, ...]]) -> str:
+    return _plot(
+        "Share of PRIME customers in the turnover, % by month of 2017",
+        "%",
+        [month for month, _ in rows],
+        [[float(share) for _, share in rows]],
+    )
+
+
+EXAMPLES = (
+    Example(
+        "Turnover by store and week, of the three largest stores",
+        """
+select "storeId", date_trunc('week', "occurredOn")::date as week, sum("totalValue") as turnover
+from trend
+where "storeId" in (from (select "storeId" from trend group by all order by sum("totalValue") desc limit 3))
+  and "occurredOn" >= '2017-01-02' and "occurredOn" < '2018-01-01'
+group by all order by sum(turnover) over (partition by "storeId") desc, "storeId", week
+""",
+        _turnover,
+    ),
+    Example(
+        "Best sellers",
+        """
+select "itemDescription", count(*) as items, sum("totalValue") as turnover
+from trend group by all order by turnover desc limit 8
+""",
+        _best_sellers,
+    ),
+    Example(
+        "Share of PRIME customers",
+        """
+select month("occurredOn") as month,
+       100 * sum("totalValue") filter ("customerType" = 'PRIME') / sum("totalValue") as share
+from trend where "occurredOn" < '2018-01-01' group by all order by month
+""",
+        _prime,
+    ),
+)
+
+
+def trend_table() -> duckdb.DuckDBPyConnection:
+    """Return a connection with the table `trend`. Raises DatasetMissingError when the data set is not installed."""
+    connection = duckdb.connect()
+    names = ("transactions", "products", "demographics")
+    connection.execute(TREND, {name: str(data_file(name)) for name in names})
+    return connection
+
+
+def answers(connection: duckdb.DuckDBPyConnection) -> str:
+    """Return every example with its query and its answer, as Markdown."""
+    parts = []
+    for example in EXAMPLES:
+        rows = connection.execute(example.query).fetchall()
+        parts += [f"**{example.title}:**", f"```sql\n{example.query.strip()}\n```", example.shown(rows)]
+    return "\n\n".join(parts)
+
+
+def with_answers(page: str, text: str) -> str:
+    """Return the page with the text between its markers."""
+    before, _, rest = page.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    return f"{before}{BEGIN}\n{text}\n{END}{after}"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(
+        with_answers(PAGE.read_text(encoding="utf-8"), answers(trend_table())), encoding="utf-8"
+    )
