@@ -20,7 +20,7 @@ select transaction_timestamp as "occurredOn", store_id::varchar as "storeId", pr
        concat_ws(', ', coalesce(product_type, product_category, department, 'UNKNOWN PRODUCT'), package_size) as "itemDescription",
        quantity as "itemQty", round(sales_value, 2)::decimal(18, 2) as "totalValue",
        if(household_id in (select household_id from read_parquet($demographics)), 'PRIME', 'NON-PRIME') as "customerType"
-from read_parquet($transactions) left join read_parquet($products) using (product_id)
+from read_parquet($transactions) as transactions left join read_parquet($products) as products using (product_id)
 """
 
 
@@ -71,11 +71,11 @@ EXAMPLES = (
     Example(
         "Turnover by store and week, of the three largest stores",
         """
+with largest as (select "storeId", sum("totalValue") as total from trend group by all order by total desc limit 3)
 select "storeId", date_trunc('week', "occurredOn")::date as week, sum("totalValue") as turnover
-from trend
-where "storeId" in (from (select "storeId" from trend group by all order by sum("totalValue") desc limit 3))
-  and "occurredOn" >= '2017-01-02' and "occurredOn" < '2018-01-01'
-group by all order by sum(turnover) over (partition by "storeId") desc, "storeId", week
+from trend join largest using ("storeId")
+where "occurredOn" >= '2017-01-02' and "occurredOn" < '2018-01-01'
+group by "storeId", week, total order by total desc, week
 """,
         _turnover,
     ),
@@ -124,6 +124,4 @@ def with_answers(page: str, text: str) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(
-        with_answers(PAGE.read_text(encoding="utf-8"), answers(trend_table())), encoding="utf-8"
-    )
+    PAGE.write_text(with_answers(PAGE.read_text(encoding="utf-8"), answers(trend_table())), encoding="utf-8")

@@ -9,11 +9,13 @@ import duckdb
 import pytest
 
 from demo.baskets.dataset import data_file
+from demo.pos.analysis import PAGE, answers, trend_table, with_answers
 from demo.pos.branches import compare
-from demo.pos.dataset import CANCELLATION, INVOICE, Sales, read_sales, till_events
+from demo.pos.dataset import CANCELLATION, INVOICE, SYSTEM, Sales, read_sales, till_events
 from demo.pos.loading import first_string
 from demo.pos.made_up import Person, purchase
 from demo.pos.oracle import oracle
+from include.declarations.api import load_apis
 from include.kafka.events import EventSerializer, GenericEvent
 
 
@@ -194,3 +196,18 @@ def test_the_id_of_an_event_is_read_without_decoding_the_rest(events: list[Gener
     assert [
         first_string(value) for value in (b"", b"\0\0\0\0\1", b"\0\0\0\0\1\x80", b"\0\0\0\0\1\x10ab")
     ] == [None] * 4
+
+
+def test_the_page_has_the_answers_to_its_examples() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+
+    assert page == with_answers(page, answers(trend_table())), "run `python -m demo.pos.analysis`"
+
+
+def test_the_example_of_the_lookup_is_a_card_with_points(expected: duckdb.DuckDBPyConnection) -> None:
+    (api,) = (api for api in load_apis(SYSTEM) if api.model.name == "loyalty")
+
+    assert [lookup.example for lookup in api.lookups] == [Person(1).card]
+    assert Person(1).card in {
+        card for (card,) in expected.execute("select id from expected_points").fetchall()
+    }
