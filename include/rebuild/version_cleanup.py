@@ -4,6 +4,7 @@ The query nodes remove their own stores once they read in the registry that it i
 records stay in the schema registry: other versions may share a schema's id, and ids are never reused.
 """
 
+import errno
 import logging
 from pathlib import Path
 from typing import Any
@@ -33,12 +34,14 @@ from include.stream.checkpoints import (
     written_note_path,
 )
 from include.versions.version_lock import emission_lock, version_lock
-from include.waiting import wait_for
+from include.waiting import retry, wait_for
 
 LOG = logging.getLogger(__name__)
 # The driver stops a query within seconds of reading the registry, later when its state is large.
 LOCK_WAIT_S = 120.0
 GONE = "UNKNOWN_TOPIC_OR_PART"
+# Spark's maintenance thread may still upload the snapshot of a state store after its query has stopped.
+LAST_SNAPSHOT_S = 60.0
 
 
 class StorageUnreachableError(FoldlakeError):
@@ -160,6 +163,19 @@ def _exists(location: str) -> bool:
 
 
 def _remove(location: str) -> bool:
+    return retry(
+        lambda: _remove_once(location),
+        retryable=_was_written_meanwhile,
+        timeout_s=LAST_SNAPSHOT_S,
+        poll_s=POLL_INTERVAL_S,
+    )
+
+
+def _was_written_meanwhile(error: Exception) -> bool:
+    return isinstance(error, OSError) and error.errno in {errno.ENOTEMPTY, errno.ENOENT}
+
+
+def _remove_once(location: str) -> bool:
     from pyarrow import fs  # noqa: PLC0415
 
     file_system, path = _file_system(location)
