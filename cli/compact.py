@@ -30,8 +30,8 @@ def run(
     from include.settings import Settings
 
     settings, console = Settings(), Console()
-    models = load_read_models(settings.read_models_dir)
-    names = [declared(read_model, settings.read_models_dir).name] if read_model else list(models)
+    models = load_read_models(settings.declaration_folders)
+    names = [declared(read_model, settings.declaration_folders).name] if read_model else list(models)
     wanted = RunToFollow(
         "compaction",
         COMPACTION_DAG,

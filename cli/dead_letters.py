@@ -53,7 +53,7 @@ def _read(settings: "Settings", topic: str, newest: int) -> "list[DeadLetters]":
     from include.errors import SettingsError
     from include.kafka.dead_letters import DeadLetters, read_dead_letters
 
-    models = load_read_models(settings.read_models_dir)
+    models = load_read_models(settings.declaration_folders)
     topics = sorted({model.source_topic for model in models.values()})
     found = []
     for name in [topic] if topic else topics:

@@ -39,7 +39,7 @@ def run(
     from include.settings import Settings
 
     settings = Settings()
-    folder = settings.read_models_dir
+    folder = settings.declaration_folders
     models = [declared(read_model, folder)] if read_model else list(load_read_models(folder).values())
     found = {
         model.name: lake_status(settings.lake_root, settings.kafka.bootstrap_servers, model, newest)

@@ -61,7 +61,7 @@ def run(
     if listing:
         _list(console, settings)
         return
-    declared(read_model, settings.read_models_dir)
+    declared(read_model, settings.declaration_folders)
     chosen = _mode(mode) if mode else Mode.SAMPLE if sample else Mode.FULL
     request = CheckRequest(read_model, _stores(stores), chosen, "", version or None)
     name = _now(settings, request) if now else _by_airflow(console, settings, request)

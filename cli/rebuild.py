@@ -50,7 +50,7 @@ def run(
         "grace_hours": settings.rebuild.grace_h if grace_hours is None else grace_hours,
     }
     # Also checked here, so that an invalid request fails immediately instead of in the run's first task.
-    request = rebuild_request(conf, load_read_models(settings.read_models_dir), settings.rebuild.grace_h)
+    request = rebuild_request(conf, load_read_models(settings.declaration_folders), settings.rebuild.grace_h)
     wanted = RunToFollow(
         f"rebuild of {read_model}",
         REBUILD_DAG,

@@ -44,7 +44,7 @@ def run(
     settings, console = Settings(), Console()
     requested_at = datetime.now(UTC)
     conf = {"read_model": read_model, "version": to, "reason": reason, "force": force}
-    request = rollback_request(conf, load_read_models(settings.read_models_dir))
+    request = rollback_request(conf, load_read_models(settings.declaration_folders))
     # Chosen now: by the time Airflow starts the run, the previously live version may be another one.
     conf["version"] = version = choose_rollback(settings.kafka.bootstrap_servers, request, requested_at)
     if force and (lacking := look_at_gate(settings, read_model, version)).missing:

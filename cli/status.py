@@ -92,7 +92,7 @@ def _verified(settings: "Settings", processes: list["ProcessStatus"]) -> list[di
     from include.quality.verified_status import verified_statuses
 
     has_kafka = not any(process.name == "kafka" and process.pid is None for process in processes)
-    models = load_read_models(settings.read_models_dir).values()
+    models = load_read_models(settings.declaration_folders).values()
     found = [
         status
         for model in models

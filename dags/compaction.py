@@ -30,7 +30,7 @@ another read model, and when a scheduled run has nothing to do.
 """
 
 SETTINGS = Settings()
-MODELS = load_read_models(SETTINGS.read_models_dir)
+MODELS = load_read_models(SETTINGS.declaration_folders)
 ALL = "all"
 FORM = {
     "read_model": Param(

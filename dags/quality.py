@@ -34,7 +34,7 @@ It runs
 A failed check is posted to the webhook `FOLDLAKE_ALERT_WEBHOOK_URL`, if set.
 """
 
-MODELS = load_read_models(Settings().read_models_dir)
+MODELS = load_read_models(Settings().declaration_folders)
 FORM = {
     "read_model": Param(
         next(iter(MODELS)), enum=list(MODELS), title="Read model", description="The read model to check."

@@ -21,7 +21,7 @@ fold, equals what the log yields. The replaced version is kept for a rollback du
 If this run is killed at any point, readers get the old version or the new one, never a mix. See `docs/rebuild.md`.
 """
 
-MODELS = load_read_models(Settings().read_models_dir)
+MODELS = load_read_models(Settings().declaration_folders)
 FORM = {
     "read_model": Param(
         next(iter(MODELS)), enum=list(MODELS), title="Read model", description="The read model to rebuild."

@@ -27,7 +27,7 @@ version cannot come back: rebuild with its fold revision instead.
 {failure_table(ROLLBACK)}
 """
 
-MODELS = load_read_models(Settings().read_models_dir)
+MODELS = load_read_models(Settings().declaration_folders)
 FORM = {
     "read_model": Param(
         next(iter(MODELS)), enum=list(MODELS), title="Read model", description="The read model to roll back."

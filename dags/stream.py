@@ -28,7 +28,7 @@ ends. See `docs/airflow.md`.
 def changelogs() -> list[Asset]:
     """Return the asset of each read model's changelog; none if a module is broken, which the launched driver reports."""
     try:
-        return [Asset(changelog_asset(model)) for model in load_read_models(Settings().read_models_dir)]
+        return [Asset(changelog_asset(model)) for model in load_read_models(Settings().declaration_folders)]
     except Exception:  # noqa: BLE001 - a module can raise anything
         return []
 

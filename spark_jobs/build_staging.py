@@ -41,7 +41,7 @@ def main() -> None:
     arguments = parser.parse_args()
 
     def job(spark: SparkSession, settings: Settings) -> None:
-        model = read_model(arguments.read_model, settings.read_models_dir)
+        model = read_model(arguments.read_model, settings.declaration_folders)
         build_staging(spark, settings, model, arguments.version)
 
     run_lake_job("build-staging", job)

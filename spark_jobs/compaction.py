@@ -225,9 +225,9 @@ def main() -> None:
 
     def job(spark: SparkSession, settings: Settings) -> None:
         if arguments.read_model:
-            models = [read_model(arguments.read_model, settings.read_models_dir)]
+            models = [read_model(arguments.read_model, settings.declaration_folders)]
         else:
-            models = list(load_read_models(settings.read_models_dir).values())
+            models = list(load_read_models(settings.declaration_folders).values())
         for model in models:
             done = compact(spark, settings, model, force_optimize=arguments.optimize == "always")
             if done is not None:

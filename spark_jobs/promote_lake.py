@@ -17,7 +17,7 @@ def main() -> None:
     name = parser.parse_args().read_model
 
     def job(spark: SparkSession, settings: Settings) -> None:
-        promote(spark, settings, read_model(name, settings.read_models_dir))
+        promote(spark, settings, read_model(name, settings.declaration_folders))
 
     run_lake_job("promote-lake", job)
 

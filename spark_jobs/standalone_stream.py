@@ -108,7 +108,7 @@ def _run(arguments: argparse.Namespace) -> None:
     settings = Settings().changed(
         partitions=partitions, stream_spare_queries=0, stream_master=arguments.master
     )
-    model = read_model(arguments.read_model, settings.read_models_dir)
+    model = read_model(arguments.read_model, settings.declaration_folders)
     schemas = FixedSchemas(_writers(arguments.schema, model))
     topics = [
         changelog(arguments.changelog_topic, partitions),

@@ -35,7 +35,7 @@ def main() -> int:
     configure_logging(settings.home / "logs" / "stream.log")
     # The JVM that launched this process writes to Kafka: neither process may outlive the other.
     die_with_parent()
-    catalog = load_catalog(settings.read_models_dir)
+    catalog = load_catalog(settings.declaration_folders)
     modules = spec_modules()
     slots = stream_task_slots(settings)
     session: Future[SparkSession] = Future()

@@ -70,7 +70,7 @@ def declare(folder: Path, number: int) -> list[str]:
 def measure(settings: Settings, names: list[str], options: argparse.Namespace) -> None:
     """Run a driver for these read models, and print a line for each rate."""
     load = SteadyLoad(settings)
-    slots = task_slots(settings.stream, source_partitions(settings.topics, settings.read_models_dir))
+    slots = task_slots(settings.stream, source_partitions(settings.topics, settings.declaration_folders))
     with stream_driver(settings) as driver:
         wait_for_real_time(settings)
         keep_every_record(settings)

@@ -47,12 +47,14 @@ def run_pos(first: int = 0) -> bool:
 
     from cli.display.start_display import ProgressDisplay
     from demo.pos.branches import Check
-    from demo.pos.dataset import read_sales
+    from demo.pos.dataset import SYSTEM, read_sales
+    from include.declarations.enabled_systems import change_systems
     from include.settings import Settings
     from stack.lifecycle import start
 
     console = Console()
-    settings = with_system(Settings())
+    settings = Settings()
+    change_systems(settings.home, enable=(SYSTEM.name,))
     console.rule("[bold]1 of 4: start the stack", align="left")
     with ProgressDisplay(console) as display:
         start(settings, listener=display)
@@ -68,17 +70,6 @@ def run_pos(first: int = 0) -> bool:
         if row.result.examples:
             console.print(f"[red]{row.name}: different: {', '.join(row.result.examples)}[/red]")
     return all(row.result.is_exact for row in rows)
-
-
-def with_system(settings: "Settings") -> "Settings":
-    """Return settings in which the system is enabled."""
-    from demo.pos.dataset import SYSTEM
-    from include.settings import VARIABLES
-
-    if "systems" not in VARIABLES:
-        return settings.changed(read_models_dir=SYSTEM)
-    systems: tuple[str, ...] = getattr(settings, "systems", ())
-    return settings if SYSTEM.name in systems else settings.changed(systems=(*systems, SYSTEM.name))
 
 
 def load_with_progress(console: "Console", settings: "Settings", sales: "Sales") -> None:

@@ -59,7 +59,7 @@ class CheckStores(SparkSubmitOperator):
         run = context["dag_run"]
         run_type = kind_of(run.run_type)
         settings = Settings()
-        model = read_model(self.read_model, settings.read_models_dir)
+        model = read_model(self.read_model, settings.declaration_folders)
         due = due_check(model, run_type, context["params"], _assets(context))
         if due is None:
             raise AirflowSkipException(f"This run is not for {self.read_model}.")

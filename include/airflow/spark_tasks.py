@@ -54,7 +54,7 @@ def stream_task(task_id: str, job: str, arguments: list[str], **operator: Any) -
     """
     settings = Settings()
     config = stream_config(settings) | {
-        "spark.cores.max": str(max(source_partitions(settings.topics, settings.read_models_dir)))
+        "spark.cores.max": str(max(source_partitions(settings.topics, settings.declaration_folders)))
     }
     binary, connection = "spark-submit-catch-up", SPARK_STREAM_CONNECTION
     return _task(SparkSubmitOperator, task_id, job, arguments, binary, connection, config, operator)

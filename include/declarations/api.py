@@ -103,20 +103,20 @@ class ReadModelApi:
         return [lookup.path for lookup in self.lookups] + [command.path for command in self.commands]
 
 
-def load_apis(extra_directory: Path | None = None) -> list[ReadModelApi]:
+def load_apis(folders: tuple[Path, ...] = ()) -> list[ReadModelApi]:
     """Return the API of every read model, those without lookups and commands included, ordered by name.
 
-    extra_directory: the folder of additional read models (setting `read_models_dir`).
+    folders: the folders of additional declarations (`Settings.declaration_folders`).
     Raises ReadModelError or SchemaError when a declaration does not match its read model or its event's schema.
     """
-    models = load_read_models(extra_directory)
+    models = load_read_models(folders)
     apis: list[ReadModelApi] = []
-    for info in read_model_modules(extra_directory):
+    for info in read_model_modules(folders):
         declared = getattr(import_model(info, reload=False), "READ_MODEL", None)
         if declared is None:
             continue  # a route
         model = models[declared.name]
-        apis.append(_api_of(model, all_modules(info), extra_directory))
+        apis.append(_api_of(model, all_modules(info), folders))
     paths: set[str] = set()
     for path in (path for api in apis for path in api.paths):
         if path in paths:
@@ -125,7 +125,7 @@ def load_apis(extra_directory: Path | None = None) -> list[ReadModelApi]:
     return sorted(apis, key=lambda api: api.model.name)
 
 
-def _api_of(model: ReadModel, modules: Iterable[ModuleType], extra_directory: Path | None) -> ReadModelApi:
+def _api_of(model: ReadModel, modules: Iterable[ModuleType], folders: tuple[Path, ...]) -> ReadModelApi:
     lookups: list[NamedLookup] = []
     commands: list[Command] = []
     for module in modules:
@@ -137,7 +137,7 @@ def _api_of(model: ReadModel, modules: Iterable[ModuleType], extra_directory: Pa
             raise ReadModelError(
                 f"The lookup {lookup.path} returns {', '.join(unknown)}, which {model.name} does not have: use fields of its state."
             )
-    schemas = {command.path: event_schema(command.event_type, extra_directory) for command in commands}
+    schemas = {command.path: event_schema(command.event_type, folders) for command in commands}
     for command in commands:
         _check_command(command, schemas[command.path])
     return ReadModelApi(model, tuple(lookups), tuple(commands), schemas)

@@ -49,12 +49,12 @@ class Catalog:
         return settings.partitions
 
 
-def load_catalog(extra_directory: Path | None = None) -> Catalog:
+def load_catalog(folders: tuple[Path, ...] = ()) -> Catalog:
     """Return all declarations; raises ReadModelError for one that is not valid."""
-    models = load_read_models(extra_directory)
-    routes = load_routes(extra_directory)
+    models = load_read_models(folders)
+    routes = load_routes(folders)
     completed = {name: _completed(route, models, routes) for name, route in routes.items()}
-    return Catalog(models, completed, load_emissions(models, routes, extra_directory))
+    return Catalog(models, completed, load_emissions(models, routes, folders))
 
 
 def _completed(route: Route, models: dict[str, ReadModel], routes: dict[str, Route]) -> Route:

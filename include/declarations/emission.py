@@ -38,7 +38,7 @@ class Emission:
         columns, as the read model's fold does, and `state.<field>`: the state after the event.
     where: builds the condition that an event and the state after it must satisfy; None: every event.
     topic: how the output topic is created, where it differs from the settings.
-    schemas_directory: the folder of additional read models, which is also searched for event schemas; set on loading.
+    schema_folders: the folders of additional declarations, which are also searched for event schemas; set on loading.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Emission:
     fields: "Callable[[int], Mapping[str, Column]]"
     where: "Callable[[], Column] | None" = None
     topic: TopicOptions = field(default_factory=TopicOptions)
-    schemas_directory: Path | None = field(default=None, repr=False, compare=False)
+    schema_folders: tuple[Path, ...] = field(default=(), repr=False, compare=False)
 
     def __post_init__(self) -> None:  # noqa: D105 - validates the fields
         if not NAME_PATTERN.fullmatch(self.name):
@@ -74,19 +74,19 @@ class Emission:
     @cached_property
     def output_schema(self) -> RecordSchema:
         """The schema of the outputs; raises ReadModelError if it names no key."""
-        return output_schema(f"emission {self.name}", self.output_type, self.schemas_directory)
+        return output_schema(f"emission {self.name}", self.output_type, self.schema_folders)
 
 
 def load_emissions(
-    models: Mapping[str, ReadModel], routes: Mapping[str, Route], extra_directory: Path | None = None
+    models: Mapping[str, ReadModel], routes: Mapping[str, Route], folders: tuple[Path, ...] = ()
 ) -> dict[str, Emission]:
-    """Return every declared emission by name: the `EMISSION` of each module in `include/read_models/` and in `extra_directory`.
+    """Return every declared emission by name: the `EMISSION` of each module in `include/read_models/` and in `folders`.
 
     Raises ReadModelError when one reads a read model that does not exist, two have one name or one topic, or its output leads back to
     the read model.
     """
     emissions: dict[str, Emission] = {}
-    for info in read_model_modules(extra_directory):
+    for info in read_model_modules(folders):
         for module in all_modules(info):
             emission = getattr(module, "EMISSION", None)
             if emission is None:
@@ -97,7 +97,7 @@ def load_emissions(
                 )
             if emission.name in emissions or emission.name in routes:
                 raise ReadModelError(f"Two routes or emissions are named {emission.name!r}: rename one.")
-            emissions[emission.name] = replace(emission, schemas_directory=extra_directory)
+            emissions[emission.name] = replace(emission, schema_folders=folders)
     for emission in emissions.values():
         _check(emission, emissions, models, routes)
     return emissions

@@ -16,12 +16,12 @@ READ_MODELS = Path(__file__).parent.parent / "read_models"
 MODEL_MODULE = "model"
 
 
-def read_model_modules(extra_directory: Path | None = None) -> list[pkgutil.ModuleInfo]:
-    """Return every module and package of read models, in `include/read_models/` and in the folder of additional ones.
+def read_model_modules(folders: tuple[Path, ...] = ()) -> list[pkgutil.ModuleInfo]:
+    """Return every module and package of declarations, in `include/read_models/` and in the folders of additional ones.
 
-    Raises ReadModelError when that folder does not exist, a read model's folder is not a package, or two modules have the same name.
+    Raises ReadModelError when a folder does not exist, a read model's folder is not a package, or two modules have the same name.
     """
-    directories = [READ_MODELS, *([extra_directory] if extra_directory else [])]
+    directories = (READ_MODELS, *folders)
     for directory in directories:
         if not directory.is_dir():
             raise ReadModelError(

@@ -65,7 +65,7 @@ class ReadModel:
         several records of one key, each the fold of a part of its events: the result is the fold of all of them. Its columns are
         those of a state record; a fold of no value may have left a field null. A revision without a merge is checked as a whole.
     topic: how the source topic is created, where it differs from the settings.
-    schemas_directory: the folder of additional read models, which is also searched for event schemas; set on loading.
+    schema_folders: the folders of additional declarations, which are also searched for event schemas; set on loading.
 
     An event's columns, for key and fold: `event_type` (the record's name), every field that all event types share,
     and `<EventType>.<field>` for each type's own (null where the event is of another type).
@@ -80,7 +80,7 @@ class ReadModel:
     key_doc: str = "Key of the read model."
     merges: "Mapping[int, Callable[[], Mapping[str, Column]]]" = field(default_factory=dict)
     topic: TopicOptions = field(default_factory=TopicOptions)
-    schemas_directory: Path | None = field(default=None, repr=False, compare=False)
+    schema_folders: tuple[Path, ...] = field(default=(), repr=False, compare=False)
 
     def __post_init__(self) -> None:  # noqa: D105 - validates the fields
         if not NAME_PATTERN.fullmatch(self.name):
@@ -129,7 +129,7 @@ class ReadModel:
     @cached_property
     def event_schemas(self) -> tuple[RecordSchema, ...]:
         """The reader's schema of each event type, in the order of `event_types`."""
-        return tuple(event_schema(name, self.schemas_directory) for name in self.event_types)
+        return tuple(event_schema(name, self.schema_folders) for name in self.event_types)
 
     @property
     def state_schema(self) -> RecordSchema:
@@ -156,15 +156,15 @@ class ReadModel:
         return RecordSchema.parse(json.dumps(record), f"state schema of {self.name}")
 
 
-def load_read_models(extra_directory: Path | None = None, *, reload: bool = False) -> dict[str, ReadModel]:
+def load_read_models(folders: tuple[Path, ...] = (), *, reload: bool = False) -> dict[str, ReadModel]:
     """Return every declared read model by name: the `READ_MODEL` of each module or package in `include/read_models/`.
 
-    `extra_directory` contains additional ones of the same kind (setting `read_models_dir`). With `reload`, modules that this
+    `folders` contain additional ones of the same kind (`Settings.declaration_folders`). With `reload`, modules that this
     process has imported are imported again from disk; objects created from the previous import do not change.
     Raises ReadModelError when a module declares none, two declare the same name, or two declare one topic differently.
     """
     models: dict[str, ReadModel] = {}
-    for info in read_model_modules(extra_directory):
+    for info in read_model_modules(folders):
         model = getattr(import_model(info, reload=reload), "READ_MODEL", None)
         if model is None and _declares_another_kind(info):
             continue
@@ -175,10 +175,8 @@ def load_read_models(extra_directory: Path | None = None, *, reload: bool = Fals
             message = f"Two modules of read models are named {model.name!r}: rename one."
             raise ReadModelError(message)
         models[model.name] = model
-    routes = load_routes(extra_directory)
-    return {
-        name: _completed(model, models.values(), routes, extra_directory) for name, model in models.items()
-    }
+    routes = load_routes(folders)
+    return {name: _completed(model, models.values(), routes, folders) for name, model in models.items()}
 
 
 def _declares_another_kind(info: ModuleInfo) -> bool:
@@ -187,19 +185,19 @@ def _declares_another_kind(info: ModuleInfo) -> bool:
 
 
 def _completed(
-    model: ReadModel, models: Iterable[ReadModel], routes: Mapping[str, Route], extra_directory: Path | None
+    model: ReadModel, models: Iterable[ReadModel], routes: Mapping[str, Route], folders: tuple[Path, ...]
 ) -> ReadModel:
     """Return the read model with the merged options of its topic and the folder of additional schemas."""
     of_models = (other.topic for other in models if other.source_topic == model.source_topic)
     shared = merge_options(model.source_topic, chain(of_models, output_options(model.source_topic, routes)))
-    if shared == model.topic and extra_directory == model.schemas_directory:
+    if shared == model.topic and folders == model.schema_folders:
         return model
-    return replace(model, topic=shared, schemas_directory=extra_directory)
+    return replace(model, topic=shared, schema_folders=folders)
 
 
-def read_model(name: str, extra_directory: Path | None = None, *, reload: bool = False) -> ReadModel:
+def read_model(name: str, folders: tuple[Path, ...] = (), *, reload: bool = False) -> ReadModel:
     """Return one read model, imported again with `reload`; raises UnknownReadModelError when none has this name."""
-    models = load_read_models(extra_directory, reload=reload)
+    models = load_read_models(folders, reload=reload)
     if name not in models:
         message = f"There is no read model {name!r}. Known read models: {', '.join(sorted(models))}."
         raise UnknownReadModelError(message)

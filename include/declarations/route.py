@@ -42,7 +42,7 @@ class Route:
         for each event.
     topic: how the output topic is created, where it differs from the settings.
     latency: in real time, or in batches of about a second, which need no task slots of their own.
-    schemas_directory: the folder of additional read models, which is also searched for event schemas; set on loading.
+    schema_folders: the folders of additional declarations, which are also searched for event schemas; set on loading.
     source: the merged options of the source topic; set on loading.
     """
 
@@ -57,7 +57,7 @@ class Route:
     each: "Callable[[], Column] | None" = None
     topic: TopicOptions = field(default_factory=TopicOptions)
     latency: Latency = Latency.MILLISECONDS
-    schemas_directory: Path | None = field(default=None, repr=False, compare=False)
+    schema_folders: tuple[Path, ...] = field(default=(), repr=False, compare=False)
     source: TopicOptions = field(default_factory=TopicOptions, repr=False, compare=False)
 
     def __post_init__(self) -> None:  # noqa: D105 - validates the fields
@@ -106,12 +106,12 @@ class Route:
     @cached_property
     def event_schemas(self) -> tuple[RecordSchema, ...]:
         """The reader's schema of each event type, in the order of `event_types`."""
-        return tuple(event_schema(name, self.schemas_directory) for name in self.event_types)
+        return tuple(event_schema(name, self.schema_folders) for name in self.event_types)
 
     @cached_property
     def output_schema(self) -> RecordSchema:
         """The schema of the outputs that have one of their own; raises ReadModelError if it names no key."""
-        return output_schema(f"route {self.name}", str(self.output_type), self.schemas_directory)
+        return output_schema(f"route {self.name}", str(self.output_type), self.schema_folders)
 
     @property
     def written_schemas(self) -> tuple[RecordSchema, ...]:
@@ -119,9 +119,9 @@ class Route:
         return self.event_schemas if self.output_type is None else (self.output_schema,)
 
 
-def output_schema(writer: str, output_type: str, schemas_directory: Path | None) -> RecordSchema:
+def output_schema(writer: str, output_type: str, schema_folders: tuple[Path, ...]) -> RecordSchema:
     """Return the schema of the records that a route or an emission writes; raises ReadModelError if it names no key."""
-    schema = event_schema(output_type, schemas_directory)
+    schema = event_schema(output_type, schema_folders)
     if schema.key_field is None:
         raise ReadModelError(
             f"{schema.full_name}, which {writer} writes, has no key: name one of its fields in foldlake.key."
@@ -139,13 +139,13 @@ def _source_topics(name: str, options: TopicOptions, settings: TopicSettings) ->
     )
 
 
-def load_routes(extra_directory: Path | None = None) -> dict[str, Route]:
-    """Return every declared route by name: the `ROUTE` of each module in `include/read_models/` and in `extra_directory`.
+def load_routes(folders: tuple[Path, ...] = ()) -> dict[str, Route]:
+    """Return every declared route by name: the `ROUTE` of each module in `include/read_models/` and in `folders`.
 
     Raises ReadModelError when two routes have the same name, or a topic would be routed back to itself.
     """
     routes: dict[str, Route] = {}
-    for info in read_model_modules(extra_directory):
+    for info in read_model_modules(folders):
         for module in all_modules(info):
             route = getattr(module, "ROUTE", None)
             if route is None:
@@ -154,7 +154,7 @@ def load_routes(extra_directory: Path | None = None) -> dict[str, Route]:
                 raise ReadModelError(f"ROUTE of {module.__name__} is not a route: assign it a Route.")
             if route.name in routes:
                 raise ReadModelError(f"Two routes are named {route.name!r}: rename one.")
-            routes[route.name] = replace(route, schemas_directory=extra_directory)
+            routes[route.name] = replace(route, schema_folders=folders)
     for route in routes.values():
         _require_no_cycle(route, routes)
     return {name: _with_output_options(route, routes) for name, route in routes.items()}

@@ -82,7 +82,7 @@ class _Gate:
         self._bootstrap_servers = settings.kafka.bootstrap_servers
         self._read_model = read_model
         self._number = number
-        model = declared_read_model(read_model, settings.read_models_dir)
+        model = declared_read_model(read_model, settings.declaration_folders)
         self._partitions = model.partitions(settings.topics)
         self._source_topic = model.source_topic
         self._admin = admin_client(self._bootstrap_servers)

@@ -47,7 +47,7 @@ def hydrate_version(settings: Settings, read_model: str, number: int) -> None:
     timeout_s = settings.rebuild.hydrate_timeout_s
     admin = admin_client(settings.kafka.bootstrap_servers)
     peers = PeerRule.of_client(settings.node)
-    partitions = declared_read_model(read_model, settings.read_models_dir).partitions(settings.topics)
+    partitions = declared_read_model(read_model, settings.declaration_folders).partitions(settings.topics)
     progress = WorkProgress(f"loading of {read_model} v{number} on the query nodes", "records", 0)
     missing: tuple[str, ...] = ()
 

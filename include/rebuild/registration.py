@@ -32,7 +32,7 @@ def register_candidate(settings: Settings, request: RebuildRequest, run_id: str)
                 now=datetime.now(UTC),
             )
             if changed is not record:
-                models = load_read_models(settings.read_models_dir)
+                models = load_read_models(settings.declaration_folders)
                 records = registry.read() | {record.read_model: record}
                 check_slots(settings.stream, records.values(), models)
             return changed

@@ -84,7 +84,7 @@ def find_leftovers(settings: Settings, read_model: str, number: int) -> list[str
 
 
 def _emissions(settings: Settings, read_model: str) -> list[Emission]:
-    emissions = load_catalog(settings.read_models_dir).emissions.values()
+    emissions = load_catalog(settings.declaration_folders).emissions.values()
     return [emission for emission in emissions if emission.read_model == read_model]
 
 

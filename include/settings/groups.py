@@ -191,14 +191,19 @@ class NodeSettings(SettingsGroup):
     @classmethod
     def _split_hosts(cls, value: object) -> object:
         """Accept the format of environment variables, `a.example,b.example`."""
-        if isinstance(value, str):
-            return tuple(part.strip() for part in value.split(",") if part.strip())
-        return value
+        return split_names(value)
 
     @field_validator("store_dir", mode="after")
     @classmethod
     def _absolute(cls, value: Path | None) -> Path | None:
         return absolute_path(value)
+
+
+def split_names(value: object) -> object:
+    """Return the parts of a text in the format of environment variables, `a,b`; any other value unchanged."""
+    if isinstance(value, str):
+        return tuple(part.strip() for part in value.split(",") if part.strip())
+    return value
 
 
 def absolute_path(value: Path | None) -> Path | None:

@@ -23,7 +23,9 @@ from include.settings.groups import (
     StreamSettings,
     TopicSettings,
     absolute_path,
+    split_names,
 )
+from include.settings.systems import require_systems, system_folder, systems_of_home
 from include.settings.variables import VariableSource, variables_of
 
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
@@ -33,8 +35,8 @@ class Settings(BaseSettings):
     """The settings at one time, immutable. Values passed by variable (`kafka_port=9092`) override the environment and `.env`.
 
     home: where all state lives. tools: the prepared environments, jars and servers. maven_mirror: base URL of a Maven
-    repository used instead of Maven Central. query_ports: one embedded query node for each. read_models_dir: a folder with
-    additional read models. checkpoint_dir: root of the checkpoints; empty for a folder in the home. pseudonym_key: the key of the hashes
+    repository used instead of Maven Central. query_ports: one embedded query node for each. systems: names of the systems in
+    include/systems that are enabled, beside those that `./foldlake systems` has enabled. read_models_dir: a folder with additional read models. checkpoint_dir: root of the checkpoints; empty for a folder in the home. pseudonym_key: the key of the hashes
     that replace personal values in the outputs of routes; empty for a random one in the home.
     """
 
@@ -44,6 +46,7 @@ class Settings(BaseSettings):
     tools: Path = CHECKOUT / ".foldlake" / "tools"
     maven_mirror: str = ""
     query_ports: tuple[int, ...] = (5051, 5052)
+    systems: tuple[str, ...] = ()
     read_models_dir: Path | None = None
     checkpoint_dir: str = ""
     pseudonym_key: str = ""
@@ -82,6 +85,17 @@ class Settings(BaseSettings):
             variable: getattr(getattr(self, group) if group else self, field)
             for variable, (group, field) in VARIABLES.items()
         }
+
+    @property
+    def enabled_systems(self) -> tuple[str, ...]:
+        """The systems of the setting and those that `./foldlake systems` has enabled in this home, each once."""
+        return tuple(dict.fromkeys((*self.systems, *systems_of_home(self.home))))
+
+    @property
+    def declaration_folders(self) -> tuple[Path, ...]:
+        """The folders of declarations beside `include/read_models`: those of the enabled systems, and `read_models_dir`."""
+        own = () if self.read_models_dir is None else (self.read_models_dir,)
+        return (*(system_folder(name) for name in self.enabled_systems), *own)
 
     @property
     def checkpoints(self) -> str:
@@ -137,6 +151,17 @@ class Settings(BaseSettings):
         if isinstance(value, str):
             return tuple(int(part) for part in value.split(",") if part.strip())
         return value
+
+    @field_validator("systems", mode="before")
+    @classmethod
+    def _split_systems(cls, value: object) -> object:
+        """Accept the format of environment variables, `pos,orders`."""
+        return split_names(value)
+
+    @field_validator("systems", mode="after")
+    @classmethod
+    def _known_systems(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        return require_systems(value)
 
     @field_validator("home", "tools", "read_models_dir", mode="after")
     @classmethod

@@ -99,7 +99,7 @@ def read_stream_status(settings: Settings) -> StreamStatus:
     admin = admin_client(settings.kafka.bootstrap_servers)
     try:
         queries = tuple(newest_reports(admin, consumer))
-        catalog = load_catalog(settings.read_models_dir)
+        catalog = load_catalog(settings.declaration_folders)
         with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
             records = registry.read()
         by_name = {query.query: query for query in queries}
@@ -161,7 +161,7 @@ def _versions(
             continue
         if any(version.fold_revision not in model.folds for version in record.active):
             # The revision was added after this process imported the module.
-            model = read_model(model.name, settings.read_models_dir, reload=True)
+            model = read_model(model.name, settings.declaration_folders, reload=True)
         for version in record.active:
             partitions = partition_count(admin, model.source_topic) or 0
             ends = Offsets.of_ends(end_offsets(consumer, model.source_topic, partitions))

@@ -81,7 +81,7 @@ def create_wsgi(settings: Settings) -> FastPath:
     Raises ReadModelError or SchemaError when a read model's declarations are not valid, SettingsError for the node's hosts.
     """
     hosts = AllowedHosts(settings.node)
-    apis = load_apis(settings.read_models_dir)
+    apis = load_apis(settings.declaration_folders)
     local = LocalLookup(settings.store_dir, settings.node)
     local.watch()
     limit_unread_answers(settings.node.http_idle_timeout_s)

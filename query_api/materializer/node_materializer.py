@@ -48,7 +48,7 @@ class Materializer:
         self._settings = settings
         # Before joining the group: raises for a URL that no node can reach.
         peers = PeerRule.of_node(settings.node)
-        models = load_read_models(settings.read_models_dir)
+        models = load_read_models(settings.declaration_folders)
         self._source_topics = {name: model.source_topic for name, model in models.items()}
         self._directory = StoreDirectory(settings.store_dir, load_backend(settings.node))
         self._directory.lock()

@@ -22,7 +22,7 @@ def target_of(spark: SparkSession, settings: Settings, request: CheckRequest) ->
 
     Raises QualityError when the version does not exist, UnknownReadModelError, KafkaUnavailableError.
     """
-    model = read_model(request.read_model, settings.read_models_dir)
+    model = read_model(request.read_model, settings.declaration_folders)
     version = _version(settings.kafka.bootstrap_servers, request)
     record = record_type(spark, model, version.fold_revision)
     # Before the cut: an event below it may be newer than this.

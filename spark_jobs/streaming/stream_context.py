@@ -121,7 +121,7 @@ class StreamContext:
         Running queries keep the model that they started with. Raises RegistryUnavailableError.
         """
         try:
-            newest = read_model(name, self.settings.read_models_dir, reload=True)
+            newest = read_model(name, self.settings.declaration_folders, reload=True)
             self.register_event_types(newest)
             # A query must know the ids of all of its event types when it starts.
             self.schemas(newest.source_topic).refresh()

@@ -148,7 +148,7 @@ def _fingerprint(settings: Settings, options: Sequence[str]) -> str:
         settings_environment(settings),
         master_of(options),
         sorted(configuration(options).items()),
-        declarations_digest(settings.read_models_dir),
+        declarations_digest(settings.declaration_folders),
         code,
     )
     return hashlib.sha256(json.dumps(everything).encode()).hexdigest()

@@ -19,6 +19,7 @@ GROUPS = {
         "rebuild": "Build a new version of a read model, verify it, and promote it.",
         "rollback": "Make the previous version of a read model live again.",
         "retire": "Delete a previous version before its grace time ends.",
+        "systems": "List the systems that Foldlake comes with, and enable them.",
     },
     "Data": {
         "load": "Append the demo's purchases to the log as events.",

@@ -131,7 +131,7 @@ def _write_description(
         "secrets": secret_digests,
     }
     if process.reads_declarations:
-        described["declarations"] = declarations_digest(settings.read_models_dir)
+        described["declarations"] = declarations_digest(settings.declaration_folders)
     description = json.dumps(described, indent=1)
     digest = hashlib.sha256(description.encode()).hexdigest()[:12]
     path = _run_dir(settings.home) / "processes" / f"{process.name}-{digest}.json"

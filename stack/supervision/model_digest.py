@@ -6,11 +6,10 @@ from pathlib import Path
 from include.declarations.modules import READ_MODELS
 
 
-def declarations_digest(read_models_dir: Path | None) -> str:
+def declarations_digest(folders: tuple[Path, ...]) -> str:
     """Return a digest of the paths and contents of these files, which changes when one is added, removed or changed."""
-    directories = [READ_MODELS, *([read_models_dir] if read_models_dir else [])]
     digest = hashlib.sha256()
-    for directory in directories:
+    for directory in (READ_MODELS, *folders):
         for path in sorted(_files(directory)):
             digest.update(hashlib.sha256(str(path.relative_to(directory)).encode()).digest())
             digest.update(hashlib.sha256(path.read_bytes()).digest())

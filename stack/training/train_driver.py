@@ -89,7 +89,7 @@ def train(cache: Path) -> None:
 
 
 def _run_driver(settings: Settings, new_cache: Path) -> None:
-    models = list(load_read_models(None).values())
+    models = list(load_read_models().values())
     sources = [_Source(settings, model) for model in models]
     for source in sources:
         source.append(CAUGHT_UP_EVENTS)

@@ -40,7 +40,7 @@ def lag(settings: Settings) -> int:
 
 
 def test_lag_is_zero_when_older_records_were_written_last(measured: Settings) -> None:
-    writer = ChangelogWriter(measured, model=read_model(MODEL, measured.read_models_dir))
+    writer = ChangelogWriter(measured, model=read_model(MODEL, measured.declaration_folders))
     writer.make_topics()
     writer.register_live()
     producer = Producer(

@@ -13,7 +13,7 @@ def register(run: StageRun) -> dict[str, Any]:
 
     reject_unknown(run.sent, run.form)
     # Reload: Airflow forks its workers from a process that may have imported an older state of the read models.
-    models = load_read_models(run.settings.read_models_dir, reload=True)
+    models = load_read_models(run.settings.declaration_folders, reload=True)
     request = rebuild_request(run.form, models, run.settings.rebuild.grace_h)
     version = register_candidate(run.settings, request, run.run_id)
     run.set_note(f"{request.read_model} v{version.number}: {request.reason}")

@@ -12,7 +12,7 @@ def choose_version(run: StageRun) -> int:
     from include.rebuild.request import reject_unknown, rollback_request
 
     reject_unknown(run.sent, run.form)
-    models = load_read_models(run.settings.read_models_dir, reload=True)
+    models = load_read_models(run.settings.declaration_folders, reload=True)
     request = rollback_request(run.form, models)
     number = choose_rollback(run.settings.kafka.bootstrap_servers, request, run.requested_at)
     run.set_note(f"{request.read_model} back to v{number}: {request.reason}")

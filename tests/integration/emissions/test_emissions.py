@@ -31,7 +31,7 @@ from tests.support.stream_process import EventSource, make_topics, records_of
 from tests.support.unsupervised_driver import SharedDriver
 from tests.support.waiting import wait_until
 
-CATALOG = load_catalog(DECLARATIONS)
+CATALOG = load_catalog((DECLARATIONS,))
 EMISSION = CATALOG.emissions["receipts"]
 SOURCE = CATALOG.models["savings"].source_topic
 KILLS = 2

@@ -70,7 +70,7 @@ def test_a_key_of_unknown_columns_is_not_folded(lake_spark: SparkSession, tmp_pa
 
 
 def test_declared_read_models_have_their_entity_in_the_key(lake_spark: SparkSession, tmp_path: Path) -> None:
-    models = load_read_models(READ_MODELS).values()
+    models = load_read_models((READ_MODELS,)).values()
 
     assert {model.name for model in models} >= {"balance", "deposits-per-day"}
     for model in models:

@@ -20,7 +20,7 @@ def settings(servers: Settings, keep_home: Callable[[], bool]) -> Iterator[Setti
         stream_catch_up_threshold_events=2_000,
         stream_catch_up_batch_events=2_000,
         stream_spare_queries=0,
-        read_models_dir=SYSTEM,
+        systems=(SYSTEM.name,),
     ) as home:
         yield home
 

@@ -60,7 +60,7 @@ def test_a_branch_writes_each_record_once(settings: Settings, check: Check, bran
 
 
 def test_the_points_of_every_card_are_exact(settings: Settings, check: Check) -> None:
-    model = read_model("loyalty", SYSTEM)
+    model = read_model("loyalty", (SYSTEM,))
 
     def result() -> object:
         found = states(settings, model, "loyalty.v1.changelog")

@@ -30,7 +30,7 @@ from tests.support.stream_process import EventSource, make_topics, records_of, s
 from tests.support.unsupervised_driver import SharedDriver
 from tests.support.waiting import wait_until
 
-ROUTE = load_routes(DECLARATIONS)["postings"]
+ROUTE = load_routes((DECLARATIONS,))["postings"]
 RECORDS = WrittenRecords(ROUTE.name, ROUTE.source_topic)
 KILLS = 3
 MANY_KILLS = int(os.environ.get("FOLDLAKE_TEST_KILLS", "20"))
@@ -188,7 +188,7 @@ def test_a_read_model_folds_what_a_route_writes(
 ) -> None:
     driver.ensure_running()
     deposits.append(100)
-    model = read_model("accounts", settings.read_models_dir)
+    model = read_model("accounts", settings.declaration_folders)
 
     def folded() -> dict[str, tuple[int, Decimal]]:
         found = states(settings, model, "accounts.v1.changelog")

@@ -65,7 +65,7 @@ def phase(settings: Settings, number: int) -> str:
 
 
 def amounts(settings: Settings, number: int) -> dict[str, Decimal]:
-    model = read_model(MODEL, settings.read_models_dir, reload=True)
+    model = read_model(MODEL, settings.declaration_folders, reload=True)
     topic = f"{MODEL}.v{number}.changelog"
     return {key: record.state["amount"] for key, record in states(settings, model, topic, number).items()}
 

@@ -148,7 +148,7 @@ def test_second_read_model_in_one_new_file_is_folded_beside_the_first(
     source.append(ledger.random_events(2_000))
     deposited = [FundsAdded(customerId="diarist", amount=Decimal(cents) / 100) for cents in (500, 1_250, 75)]
     source.append([ledger.add(event) for event in deposited])
-    model = read_model("deposits-per-day", READ_MODELS)
+    model = read_model("deposits-per-day", (READ_MODELS,))
     days = Counter(f"diarist/{event.occurredOn:%Y-%m-%d}" for event in deposited)
 
     def deposits() -> dict[str, int]:

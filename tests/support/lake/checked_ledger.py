@@ -75,7 +75,7 @@ class CheckedLedger:
         folder.mkdir()
         (folder / f"{self.name.replace('-', '_')}.py").write_text(MODULE.format(name=self.name, key=self.key))
         self.settings = self.settings.changed(read_models_dir=folder, quality_wait_s=2.0)
-        self.model: ReadModel = read_model(self.name, folder)
+        self.model: ReadModel = read_model(self.name, (folder,))
         make_topics(self.settings, self.name)
         self.source = EventSource(self.settings, self.name)
         versions = VersionRegistry(self.settings.kafka.bootstrap_servers)

@@ -41,7 +41,7 @@ def package(tmp_path: Path) -> Path:
 
 
 def api_of(package: Path) -> ReadModelApi:
-    return next(api for api in load_apis(package.parent) if api.model.name == package.name)
+    return next(api for api in load_apis((package.parent,)) if api.model.name == package.name)
 
 
 def test_api_of_balance_is_loaded_from_its_package() -> None:
@@ -75,32 +75,32 @@ def test_declaration_imported_by_another_module_is_not_repeated(package: Path) -
 def test_read_model_in_a_single_file_may_declare_an_api(tmp_path: Path) -> None:
     (tmp_path / "parcels.py").write_text(MODEL + API + LOOKUPS)
 
-    assert [api.model.name for api in load_apis(tmp_path)] == ["balance", "parcels"]
+    assert [api.model.name for api in load_apis((tmp_path,))] == ["balance", "parcels"]
     assert api_of(tmp_path / "parcels").paths == ["/api/parcels.getScans"]
 
 
 def test_path_that_is_declared_twice_is_rejected(package: Path) -> None:
     (package / "more.py").write_text(API + LOOKUPS)
     with pytest.raises(ReadModelError, match=r"/api/parcels\.getScans is declared twice"):
-        load_apis(package.parent)
+        load_apis((package.parent,))
 
 
 def test_lookup_of_an_unknown_field_is_rejected(package: Path) -> None:
     (package / "api.py").write_text(API + LOOKUPS.replace('"scans"', '"weight"'))
     with pytest.raises(ReadModelError, match="returns weight, which parcels does not have"):
-        load_apis(package.parent)
+        load_apis((package.parent,))
 
 
 def test_lookups_of_another_type_are_rejected(package: Path) -> None:
     (package / "api.py").write_text("LOOKUPS = ['/api/parcels.getScans']")
     with pytest.raises(ReadModelError, match=r"LOOKUPS of include\.read_models\.parcels\.api"):
-        load_apis(package.parent)
+        load_apis((package.parent,))
 
 
 def test_command_without_a_schema_is_rejected(package: Path) -> None:
     (package / "api.py").write_text(API + COMMANDS)
     with pytest.raises(SchemaError, match=r"no schema of event type Weighed: add Weighed\.avsc"):
-        load_apis(package.parent)
+        load_apis((package.parent,))
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_command_that_does_not_match_its_event_is_rejected(package: Path, text: 
     (package / "api.py").write_text(API + COMMANDS)
     (package / "schemas" / "Weighed.avsc").write_text(text)
     with pytest.raises(ReadModelError, match=error):
-        load_apis(package.parent)
+        load_apis((package.parent,))
 
 
 @pytest.mark.parametrize(

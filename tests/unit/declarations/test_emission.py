@@ -35,7 +35,7 @@ def declare(
 
 
 def test_an_emission_is_one_file_beside_its_read_model() -> None:
-    catalog = load_catalog(DECLARED)
+    catalog = load_catalog((DECLARED,))
     emission = catalog.emissions["receipts"]
     assert catalog.models[emission.read_model].source_topic == "balance"
     assert emission.output_schema.key_field == "customer"
@@ -56,20 +56,20 @@ def test_a_read_model_that_does_not_exist_is_named_with_those_that_do(tmp_path: 
     with pytest.raises(
         ReadModelError, match=r"'blance', which is no read model\. Known read models: balance"
     ):
-        load_catalog(tmp_path)
+        load_catalog((tmp_path,))
 
 
 def test_two_writers_of_one_topic_are_refused(tmp_path: Path) -> None:
     declare(tmp_path, "notices")
     declare(tmp_path, "alerts")
     with pytest.raises(ReadModelError, match="write to notices: give each a topic of its own"):
-        load_catalog(tmp_path)
+        load_catalog((tmp_path,))
 
 
 def test_an_emission_has_a_name_of_its_own(tmp_path: Path) -> None:
     declare(tmp_path, "back", route=("somewhere", "else"))
     with pytest.raises(ReadModelError, match="Two routes or emissions are named 'back'"):
-        load_catalog(tmp_path)
+        load_catalog((tmp_path,))
 
 
 @pytest.mark.parametrize(("output", "route"), [("balance", None), ("notices", ("notices", "balance"))])
@@ -78,10 +78,10 @@ def test_an_emission_must_not_lead_back_to_its_read_model(
 ) -> None:
     declare(tmp_path, "notices", output=output, route=route)
     with pytest.raises(ReadModelError, match="would circulate"):
-        load_catalog(tmp_path)
+        load_catalog((tmp_path,))
 
 
 def test_an_invalid_name_is_refused(tmp_path: Path) -> None:
     declare(tmp_path, "Notices")
     with pytest.raises(ReadModelError, match="use lower-case letters, digits and dashes"):
-        load_catalog(tmp_path)
+        load_catalog((tmp_path,))

@@ -76,13 +76,13 @@ def test_unknown_name_raises_an_error_that_lists_the_known_ones() -> None:
 def test_error_names_a_module_without_a_read_model(tmp_path: Path) -> None:
     (tmp_path / "forgotten.py").write_text("")
     with pytest.raises(ReadModelError, match="forgotten"):
-        load_read_models(tmp_path)
+        load_read_models((tmp_path,))
 
 
 def test_additional_folder_is_loaded_only_if_given(tmp_path: Path) -> None:
     text = Path("include/read_models/balance/model.py").read_text(encoding="utf-8")
     (tmp_path / "purse.py").write_text(text.replace('name="balance"', 'name="purse"'))
-    assert load_read_models(tmp_path).keys() == {"balance", "purse"}
+    assert load_read_models((tmp_path,)).keys() == {"balance", "purse"}
     assert load_read_models().keys() == {"balance"}
 
 
@@ -91,7 +91,7 @@ def test_two_read_models_with_one_name_are_rejected(tmp_path: Path) -> None:
         Path("include/read_models/balance/model.py").read_text(encoding="utf-8")
     )
     with pytest.raises(ReadModelError, match="named 'balance'"):
-        load_read_models(tmp_path)
+        load_read_models((tmp_path,))
 
 
 def package_of(tmp_path: Path, text: str) -> Path:
@@ -106,12 +106,12 @@ def test_package_is_reloaded_from_disk(tmp_path: Path) -> None:
     text = Path("include/read_models/balance/model.py").read_text(encoding="utf-8")
     text = text.replace('name="balance"', 'name="purse"')
     package_of(tmp_path, text)
-    before = read_model("purse", tmp_path)
+    before = read_model("purse", (tmp_path,))
 
     package_of(tmp_path, text.replace("folds={1: funds}", "folds={1: funds, 2: funds}"))
 
-    assert read_model("purse", tmp_path).newest_fold_revision == 1
-    assert read_model("purse", tmp_path, reload=True).newest_fold_revision == 2
+    assert read_model("purse", (tmp_path,)).newest_fold_revision == 1
+    assert read_model("purse", (tmp_path,), reload=True).newest_fold_revision == 2
     assert before.newest_fold_revision == 1
 
 
@@ -119,27 +119,27 @@ def test_package_that_cannot_be_reloaded_is_unchanged(tmp_path: Path) -> None:
     text = Path("include/read_models/balance/model.py").read_text(encoding="utf-8")
     text = text.replace('name="balance"', 'name="purse"')
     package_of(tmp_path, text)
-    before = read_model("purse", tmp_path)
+    before = read_model("purse", (tmp_path,))
     package_of(tmp_path, "READ_MODEL = broken")
 
     with pytest.raises(NameError):
-        read_model("purse", tmp_path, reload=True)
+        read_model("purse", (tmp_path,), reload=True)
 
-    assert read_model("purse", tmp_path).folds is before.folds
+    assert read_model("purse", (tmp_path,)).folds is before.folds
 
 
 def test_error_names_a_folder_that_is_not_a_package(tmp_path: Path) -> None:
     (package_of(tmp_path, "READ_MODEL = 1") / "__init__.py").unlink()
     with pytest.raises(ReadModelError, match=r"purse is not a package: add an empty file __init__\.py"):
-        load_read_models(tmp_path)
+        load_read_models((tmp_path,))
 
 
 def test_module_with_a_duplicate_name_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "balance.py").write_text("READ_MODEL = 1")
     with pytest.raises(ReadModelError, match="balance has the name of another module"):
-        load_read_models(tmp_path)
+        load_read_models((tmp_path,))
 
 
 def test_error_names_a_missing_folder(tmp_path: Path) -> None:
     with pytest.raises(ReadModelError, match="FOLDLAKE_READ_MODELS_DIR"):
-        load_read_models(tmp_path / "nowhere")
+        load_read_models((tmp_path / "nowhere",))

@@ -33,7 +33,7 @@ def declare(folder: Path, name: str, source: str, output: str, options: str = ""
 
 
 def test_a_route_is_found_beside_read_models() -> None:
-    catalog = load_catalog(DECLARED)
+    catalog = load_catalog((DECLARED,))
 
     assert catalog.routes.keys() == {"postings"}
     assert catalog.models.keys() == {"accounts", "balance"}
@@ -49,15 +49,15 @@ def test_any_module_of_a_package_may_declare_a_route(tmp_path: Path) -> None:
     (package / "__init__.py").touch()
     (package / "accounts.py").rename(package / "model.py")
 
-    assert load_routes(tmp_path).keys() == {"postings"}
-    assert load_read_models(tmp_path).keys() == {"accounts", "balance"}
+    assert load_routes((tmp_path,)).keys() == {"postings"}
+    assert load_read_models((tmp_path,)).keys() == {"accounts", "balance"}
 
 
 def test_a_topic_has_the_options_of_the_routes_that_write_it(tmp_path: Path) -> None:
     declare(tmp_path, "first", "balance", "middle", "partitions=6")
     declare(tmp_path, "second", "middle", "end", "retention_ms=5")
 
-    routes = load_catalog(tmp_path).routes
+    routes = load_catalog((tmp_path,)).routes
 
     assert routes["first"].source == TopicOptions()
     assert routes["second"].source == routes["first"].topic == TopicOptions(partitions=6)
@@ -86,7 +86,7 @@ def test_routes_in_batches_share_two_slots(tmp_path: Path) -> None:
         declare(tmp_path, name, "balance", name, "), latency=Latency.SECOND, where=(None")
     assert stream_task_slots(settings) == without + 2
     with pytest.raises(ReadModelError, match="allowed: milliseconds, second"):
-        replace(load_routes(tmp_path)["first"], latency="hour")  # type: ignore[arg-type]  # as in a module that is not type-checked
+        replace(load_routes((tmp_path,))["first"], latency="hour")  # type: ignore[arg-type]  # as in a module that is not type-checked
 
 
 @pytest.mark.parametrize("outputs", [["a"], ["b", "a"], ["b", "c", "a"]])
@@ -94,14 +94,14 @@ def test_a_topic_is_not_routed_back_to_itself(tmp_path: Path, outputs: list[str]
     for source, output in zip(["a", "b", "c"], outputs, strict=False):
         declare(tmp_path, f"from-{source}", source, output)
     with pytest.raises(ReadModelError, match="circulate"):
-        load_routes(tmp_path)
+        load_routes((tmp_path,))
 
 
 def test_two_routes_of_one_name_are_refused(tmp_path: Path) -> None:
     declare(tmp_path, "same", "a", "b")
     (tmp_path / "another.py").write_text((tmp_path / "same.py").read_text())
     with pytest.raises(ReadModelError, match="Two routes are named 'same'"):
-        load_routes(tmp_path)
+        load_routes((tmp_path,))
 
 
 def test_a_name_and_event_types_are_needed() -> None:
@@ -114,7 +114,7 @@ def test_a_name_and_event_types_are_needed() -> None:
 def test_an_output_needs_a_key(tmp_path: Path) -> None:
     schema = tmp_path / "Unkeyed.avsc"
     schema.write_text('{"type": "record", "name": "Unkeyed", "fields": [{"name": "id", "type": "string"}]}')
-    route = Route("valid", "a", ("FundsAdded",), "b", "Unkeyed", dict, schemas_directory=tmp_path)
+    route = Route("valid", "a", ("FundsAdded",), "b", "Unkeyed", dict, schema_folders=(tmp_path,))
     with pytest.raises(ReadModelError, match=r"has no key.*foldlake\.key"):
         _ = route.output_schema
 
@@ -122,7 +122,7 @@ def test_an_output_needs_a_key(tmp_path: Path) -> None:
 def test_something_else_as_a_route_is_refused(tmp_path: Path) -> None:
     (tmp_path / "wrong.py").write_text("ROUTE = 1\n")
     with pytest.raises(ReadModelError, match="is not a route"):
-        load_routes(tmp_path)
+        load_routes((tmp_path,))
 
 
 def test_a_route_without_an_output_type_writes_events_as_they_are() -> None:

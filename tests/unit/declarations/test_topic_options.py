@@ -54,7 +54,7 @@ def test_options_of_a_shared_topic_are_set_only_once(tmp_path: Path) -> None:
     declare(tmp_path, "one", "shared", "partitions=6")
     declare(tmp_path, "two", "shared", "retention_ms=5")
 
-    models = load_read_models(tmp_path)
+    models = load_read_models((tmp_path,))
 
     assert models["one"].topic == models["two"].topic == TopicOptions(partitions=6, retention_ms=5)
     assert models["balance"].topic == TopicOptions()
@@ -64,7 +64,7 @@ def test_conflicting_options_are_rejected(tmp_path: Path) -> None:
     declare(tmp_path, "one", "shared", "partitions=6")
     declare(tmp_path, "two", "shared", "partitions=7")
     with pytest.raises(ReadModelError, match="partitions of the topic shared to 6 and 7"):
-        load_read_models(tmp_path)
+        load_read_models((tmp_path,))
 
 
 @pytest.mark.parametrize("options", [{"partitions": 0}, {"retention_ms": -1}])
@@ -77,7 +77,7 @@ def test_slots_and_cores_follow_each_read_model_s_partitions(tmp_path: Path) -> 
     declare(tmp_path, "wide", "wide", "partitions=12")
     settings = SETTINGS.changed(read_models_dir=tmp_path, stream_spare_queries=1)
 
-    assert sorted(source_partitions(settings.topics, settings.read_models_dir)) == [4, 12]
+    assert sorted(source_partitions(settings.topics, settings.declaration_folders)) == [4, 12]
     # A live query each (8 and 24), a spare one of the larger (24), dead letters (4 and 12).
     assert stream_master(settings) == "local[72]"
     assert stream_config(settings)["spark.cores.max"] == "72"

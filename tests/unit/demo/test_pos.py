@@ -205,7 +205,7 @@ def test_the_page_has_the_answers_to_its_examples() -> None:
 
 
 def test_the_example_of_the_lookup_is_a_card_with_points(expected: duckdb.DuckDBPyConnection) -> None:
-    (api,) = (api for api in load_apis(SYSTEM) if api.model.name == "loyalty")
+    (api,) = (api for api in load_apis((SYSTEM,)) if api.model.name == "loyalty")
 
     assert [lookup.example for lookup in api.lookups] == [Person(1).card]
     assert Person(1).card in {

@@ -23,26 +23,26 @@ def module(settings: Settings) -> Path:
 
 
 def test_the_digest_changes_with_names_and_contents(settings: Settings) -> None:
-    empty = declarations_digest(settings.read_models_dir)
+    empty = declarations_digest(settings.declaration_folders)
     module(settings).write_text("READ_MODEL = 1")
-    one = declarations_digest(settings.read_models_dir)
+    one = declarations_digest(settings.declaration_folders)
     module(settings).write_text("READ_MODEL = 2")
-    other = declarations_digest(settings.read_models_dir)
+    other = declarations_digest(settings.declaration_folders)
     module(settings).rename(module(settings).with_name("renamed.py"))
-    renamed = declarations_digest(settings.read_models_dir)
+    renamed = declarations_digest(settings.declaration_folders)
     module(settings).with_name("renamed.py").unlink()
 
     package = module(settings).with_name("package") / "schemas"
     package.mkdir(parents=True)
     (package / "Ordered.avsc").write_text("{}")
-    with_schema = declarations_digest(settings.read_models_dir)
+    with_schema = declarations_digest(settings.declaration_folders)
     (package / "Ordered.avsc").unlink()
     (package.parent / "api.py").write_text("LOOKUPS = ()")
-    with_api = declarations_digest(settings.read_models_dir)
+    with_api = declarations_digest(settings.declaration_folders)
     (package.parent / "api.py").unlink()
 
     assert len({empty, one, other, renamed, with_schema, with_api}) == 6
-    assert declarations_digest(settings.read_models_dir) == empty
+    assert declarations_digest(settings.declaration_folders) == empty
 
 
 def test_the_driver_and_the_query_nodes_read_them(settings: Settings) -> None:

@@ -26,7 +26,7 @@ def catalog(tmp_path: Path) -> Catalog:
     text = model.read_text(encoding="utf-8")
     assert text.count(RATES) == 1
     model.write_text(text.replace(RATES, f'{RATES[:-1]}, 2: Decimal("0.03")}}'), encoding="utf-8")
-    return load_catalog(copy)
+    return load_catalog((copy,))
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +63,7 @@ def test_the_first_revision_is_the_same_with_and_without_the_second(
 ) -> None:
     copied = fingerprint(catalog.models["loyalty"], 1)
 
-    assert copied == fingerprint(load_catalog(SYSTEM).models["loyalty"], 1)
+    assert copied == fingerprint(load_catalog((SYSTEM,)).models["loyalty"], 1)
     assert copied != fingerprint(catalog.models["loyalty"], 2)
     assert events.count() == len(AMOUNTS)
 

@@ -21,7 +21,7 @@ from spark_jobs.folding.key_partition import partition_of_key
 from spark_jobs.routing.route_query import RouteQuery
 
 DECLARATIONS = Path(__file__).parents[3] / "support" / "read_models_with_routes"
-ROUTE = load_routes(DECLARATIONS)["postings"]
+ROUTE = load_routes((DECLARATIONS,))["postings"]
 SCHEMA_ID = 1
 SCHEMA_IDS = SchemaIds({SCHEMA_ID: event_schema("FundsAdded")})
 AMOUNTS = ("5.00", "0.50", "7.00", "1.00")

@@ -93,7 +93,7 @@ class Node:
     """A query node's application over a real store with one record; `flask` is the application behind the fast path."""
 
     def __init__(self, settings: Settings) -> None:
-        apis = load_apis(settings.read_models_dir)
+        apis = load_apis(settings.declaration_folders)
         model = next(api.model for api in apis if api.model.name == "parcels")
         schema = model.state_schema_of(1)
         value = BytesIO()
