@@ -1,7 +1,7 @@
 """The origin of an output, as columns: its headers, and whether it is written already."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from pyspark.sql import Column
 from pyspark.sql.functions import array, col, from_json, lit, struct
@@ -17,13 +17,22 @@ def is_new(written: Mapping[Pair, Origin], lanes: int, output_partitions: int, l
 
     written: the newest origin of each pair. lanes: their number. lane: the lane of the output.
     """
-    newest = [written.get(Pair(p, q), NOT_WRITTEN) for p in range(lanes) for q in range(output_partitions)]
+    pairs = [Pair(p, q) for p in range(lanes) for q in range(output_partitions)]
+    return is_new_of_pair(written, pairs, lane * lit(output_partitions) + col("output_partition"))
+
+
+def is_new_of_pair(written: Mapping[Pair, Origin], pairs: Iterable[Pair], number: Column) -> Column:
+    """Return whether an output is not written yet, from the columns source_offset and source_index.
+
+    written: the newest origin of each pair. pairs: all pairs. number: the position of the output's pair among them, from 0.
+    """
+    newest = [written.get(pair, NOT_WRITTEN) for pair in pairs]
     # One literal of any size: a condition for each pair would be compiled for each record.
     table = from_json(
         lit(json.dumps([{"offset": origin.offset, "index": origin.index} for origin in newest])),
         "array<struct<offset: bigint, index: int>>",
     )
-    newest_origin = table[lane * lit(output_partitions) + col("output_partition")]
+    newest_origin = table[number]
     offset, index = newest_origin["offset"], newest_origin["index"]
     return (col("source_offset") > offset) | (
         (col("source_offset") == offset) & (col("source_index") > index)

@@ -15,7 +15,6 @@ from include.kafka.dead_letters import (
     VALUE_BYTES_HEADER,
     VALUE_SHA256_HEADER,
 )
-from include.position import Offsets
 from spark_jobs.folding.event_rules import MAX_KEY_BYTES
 
 # The default of the producer's `max.request.size`, to which it compares the size of a batch with one record.
@@ -57,12 +56,6 @@ def max_payload_bytes(source_topic: str, max_batch_bytes: int) -> int:
     lengths = LENGTH_BYTES * (3 + 2 * len(names))
     headers = sum(map(len, names)) + REASON_BYTES + len(source_topic.encode()) + NUMBER_BYTES
     return min(max_batch_bytes, PRODUCER_MAX_BYTES) - BATCH_BYTES - lengths - headers
-
-
-def is_new(written: Offsets) -> Column:
-    """Return whether a record has no dead letter yet; `written`: source partition -> the offset after its newest one."""
-    ends = [when(col("partition") == partition, lit(end)) for partition, end in written.items()]
-    return col("offset") >= coalesce(*ends, lit(0))
 
 
 def _digests() -> dict[str, Column]:

@@ -1,8 +1,8 @@
 """Dead letters: one query per source topic writes every record that cannot be decoded to `<topic>.dead-letter`, exactly once.
 
-The query uses native columns, like the folds, and is independent of them: they continue when it fails. Dead letters of source
-partition p go to partition p in the order of their offsets, so the newest one there shows how far they are written, and a restart
-repeats none of them.
+The query uses native columns, like the folds, and is independent of them: they continue when it fails. It is a route with one pair of partitions for
+each source partition: dead letters of partition p go to partition p in the order of their offsets, so the newest one there shows how
+far they are written, and a restart repeats none of them.
 """
 
 import logging
@@ -10,14 +10,19 @@ import logging
 from confluent_kafka import Consumer
 from confluent_kafka.admin import AdminClient
 from pyspark.sql import DataFrame
+from pyspark.sql.functions import col, lit
 
 from include.kafka.dead_letters import newest_dead_letters
+from include.kafka.origins import Origin, Pair
 from include.kafka.record_schema import RecordSchema
 from include.kafka.topics import dead_letter_topic, max_message_bytes
+from include.position import Offsets
 from include.stream.slot_planning import SlotRank
 from spark_jobs.folding.decode import EventDecoder, SchemaIds, undecodable
 from spark_jobs.folding.schema_cache import KnownSchemas
-from spark_jobs.streaming.dead_letter_records import dead_letter_records, is_new
+from spark_jobs.routing.origin_columns import is_new_of_pair
+from spark_jobs.streaming.dead_letter_records import dead_letter_records
+from spark_jobs.streaming.outputs.sink_delivery import DEAD_LETTERS
 from spark_jobs.streaming.query_spec import QueryEndpoints, QuerySpec, TriggerSettings
 from spark_jobs.streaming.stream_context import StreamContext
 
@@ -63,7 +68,9 @@ def dead_letter_spec(
         LOG.info("dead letters of %s are written up to offsets %s", endpoints.source_topic, written)
         largest = max_message_bytes(admin, endpoints.sink_topic)
         bad = undecodable(EventDecoder(readers, schema_ids, endpoints.partitions).decode(source))
-        return dead_letter_records(endpoints.source_topic, bad.where(is_new(written)), largest)
+        return dead_letter_records(
+            endpoints.source_topic, _new_letters(bad, endpoints.partitions, written), largest
+        )
 
     return QuerySpec(
         name=endpoints.sink_topic,
@@ -78,5 +85,15 @@ def dead_letter_spec(
         # It would only slow down the catch-up of a fold.
         waits_for_others=True,
         real_time_source=UNHURRIED,
+        sink=DEAD_LETTERS.options,
+        settles_in_s=DEAD_LETTERS.delivered_after_s,
         slot_rank=(SlotRank.SERVING, 0),
     )
+
+
+def _new_letters(bad: DataFrame, partitions: int, written: Offsets) -> DataFrame:
+    """Return the undecodable records without a dead letter. written: source partition -> the offset after its newest one."""
+    newest = {Pair(p, p): Origin(end - 1, 0) for p, end in written.items()}
+    pairs = [Pair(p, p) for p in range(partitions)]
+    origins = bad.withColumns({"source_offset": col("offset"), "source_index": lit(0)})
+    return origins.where(is_new_of_pair(newest, pairs, col("partition"))).select(*bad.columns)
