@@ -24,6 +24,16 @@ ARRIVAL_TIMEOUT_S = 60.0
 POLL_INTERVAL_S = 1.0
 
 
+NEXT = """
+Try next:
+  curl -i '{node}/api/loyalty.getPoints?cardNumber={card}'
+  ./foldlake status                    shows how far each branch is
+  ./foldlake quality loyalty           compares the points with a replay of the invoices
+  ./foldlake systems --disable pos     disables the system at the next ./foldlake up; what it has written is kept
+  docs/pos.md                          shows how to change the rate, and what analysts ask
+"""
+
+
 class BranchStandstillError(FoldlakeError):
     """The branches have stopped before they have written what they must."""
 
@@ -34,7 +44,7 @@ class Row:
 
     name: str
     kind: str
-    path: str
+    output: str
     result: "Result"
 
 
@@ -45,6 +55,7 @@ def run_pos(first: int = 0) -> bool:
     """
     from rich.console import Console
 
+    from cli.display.endpoints import endpoints
     from cli.display.start_display import ProgressDisplay
     from demo.pos.branches import Check
     from demo.pos.dataset import SYSTEM, read_sales
@@ -69,6 +80,9 @@ def run_pos(first: int = 0) -> bool:
     for row in rows:
         if row.result.examples:
             console.print(f"[red]{row.name}: different: {', '.join(row.result.examples)}[/red]")
+    console.rule(align="left")
+    print(endpoints(settings))
+    print(NEXT.format(node=f"http://127.0.0.1:{settings.query_ports[0]}", card=check.cards()[0]))
     return all(row.result.is_exact for row in rows)
 
 
@@ -144,8 +158,7 @@ def compare_branches(console: "Console", check: "Check") -> "Iterable[Row]":
 def _compared(progress: "Progress", check: "Check", branch: "Branch") -> Row:
     task = progress.add_task(f"Comparing {branch.name}", total=check.expected(branch))
     result = check.compare(branch, lambda: progress.advance(task))
-    path = f"{branch.source} → {branch.output}" if branch.source else f"→ {branch.output}"
-    return Row(branch.name, branch.kind, path, result)
+    return Row(branch.name, branch.kind, branch.output, result)
 
 
 def compare_nodes(console: "Console", settings: "Settings", check: "Check") -> "Iterable[Row]":
@@ -156,7 +169,7 @@ def compare_nodes(console: "Console", settings: "Settings", check: "Check") -> "
     with Progress(console=console) as progress:
         for port in settings.query_ports:
             result = _compared_node(progress, check, f"http://127.0.0.1:{port}", cards)
-            yield Row("loyalty", "read model", f"loyalty-invoices → 127.0.0.1:{port}", result)
+            yield Row("loyalty", "read model", f"node 127.0.0.1:{port}", result)
 
 
 def _compared_node(progress: "Progress", check: "Check", node: str, cards: "list[str]") -> "Result":
@@ -177,23 +190,22 @@ def _compared_node(progress: "Progress", check: "Check", node: str, cards: "list
 
 
 def result_table(rows: "Iterable[Row]") -> "Table":
-    """Return a table of the branches and what was found in each."""
+    """Return a table of the branches and what was found in each; it fits into 80 columns."""
+    from rich import box
     from rich.table import Table
 
-    table = Table(header_style="bold")
-    for column in ("branch", "kind", "source → output"):
-        table.add_column(column)
-    for column in ("expected", "found", "missing", "doubled", "wrong"):
-        table.add_column(column, justify="right")
-    table.add_column("")
+    table = Table(box=box.SIMPLE_HEAD, header_style="bold")
+    for column in ("branch", "kind", "output"):
+        table.add_column(column, no_wrap=True)
+    table.add_column("records", justify="right", no_wrap=True)
+    table.add_column("result")
     for row in rows:
-        result = row.result
-        numbers = (result.expected, result.found, result.missing, result.doubled, result.wrong)
-        table.add_row(
-            row.name,
-            row.kind,
-            row.path,
-            *(f"{number:,}" for number in numbers),
-            "[green]exact" if result.is_exact else "[red]different",
-        )
+        verdict = "[green]exact" if row.result.is_exact else f"[red]{differences(row.result)}"
+        table.add_row(row.name, row.kind, row.output, f"{row.result.found:,}", verdict)
     return table
+
+
+def differences(result: "Result") -> str:
+    """Return what is wrong with the records of a branch."""
+    numbers = {"missing": result.missing, "doubled": result.doubled, "wrong": result.wrong}
+    return ", ".join(f"{number:,} {what}" for what, number in numbers.items() if number)
