@@ -4,9 +4,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from include.declarations.emission import Emission, load_emissions
+from include.declarations.event_format import EventFormat
 from include.declarations.read_model import ReadModel, load_read_models
 from include.declarations.route import Route, load_routes
 from include.declarations.topic_options import TopicOptions
+from include.errors import ReadModelError
+from include.kafka.json_mapping import JsonMapping
 from include.kafka.record_schema import RecordSchema
 from include.settings import TopicSettings
 
@@ -38,6 +41,13 @@ class Catalog:
         }
         return tuple(schemas.values())
 
+    def event_format(self, source_topic: str) -> EventFormat:
+        """Return the format of the events on a source topic."""
+        formats = (
+            route.source_format for route in self.routes.values() if route.source_topic == source_topic
+        )
+        return next(formats, EventFormat.AVRO)
+
     def partitions(self, source_topic: str, settings: TopicSettings) -> int:
         """Return the declared number of partitions of a source topic, or else the setting."""
         for model in self.models.values():
@@ -54,6 +64,7 @@ def load_catalog(folders: tuple[Path, ...] = ()) -> Catalog:
     models = load_read_models(folders)
     routes = load_routes(folders)
     completed = {name: _completed(route, models, routes) for name, route in routes.items()}
+    _require_one_format(models, completed)
     return Catalog(models, completed, load_emissions(models, routes, folders))
 
 
@@ -62,3 +73,26 @@ def _completed(route: Route, models: dict[str, ReadModel], routes: dict[str, Rou
     readers = (model.topic for model in models.values() if model.source_topic == route.source_topic)
     writers = (other.topic for other in routes.values() if other.output_topic == route.source_topic)
     return replace(route, source=next(readers, next(writers, TopicOptions())))
+
+
+def _require_one_format(models: dict[str, ReadModel], routes: dict[str, Route]) -> None:
+    """Raise ReadModelError if a topic is read in two formats, and SchemaError for a JSON event type that cannot be converted."""
+    readers: list[ReadModel | Route] = [*routes.values(), *models.values()]
+    for route in routes.values():
+        others = [
+            other.name
+            for other in readers
+            if other.source_topic == route.source_topic and _format(other) is not route.source_format
+        ]
+        if others:
+            raise ReadModelError(
+                f"Route {route.name} reads {route.source_topic} as {route.source_format}, and {others[0]} reads it as another format. A "
+                "topic has one format; a read model folds a route's output instead of a topic in JSON."
+            )
+        if route.source_format is EventFormat.JSON:
+            for schema in route.event_schemas:
+                JsonMapping.of(schema)
+
+
+def _format(reader: ReadModel | Route) -> EventFormat:
+    return reader.source_format if isinstance(reader, Route) else EventFormat.AVRO

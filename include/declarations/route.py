@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from include.declarations.event_format import EventFormat
 from include.declarations.event_schemas import event_schema
 from include.declarations.latency import Latency
 from include.declarations.modules import all_modules, read_model_modules
@@ -31,6 +32,7 @@ class Route:
 
     name: lower case, digits and dashes; part of its checkpoint's path and of the header `route` of every record that it writes.
     source_topic: the topic that it reads.
+    source_format: the format of the events on it; that of all routes that read the topic.
     event_types: names of the event types that it reads; other records on the topic are ignored.
     output_topic: the topic that it writes. Several routes may write to one topic, which then has the events of all of them.
     output_type: name of the event type that it writes; `foldlake.key` of its schema names the field that is the new key. None: the
@@ -57,6 +59,7 @@ class Route:
     each: "Callable[[], Column] | None" = None
     topic: TopicOptions = field(default_factory=TopicOptions)
     latency: Latency = Latency.MILLISECONDS
+    source_format: EventFormat = EventFormat.AVRO
     schema_folders: tuple[Path, ...] = field(default=(), repr=False, compare=False)
     source: TopicOptions = field(default_factory=TopicOptions, repr=False, compare=False)
 
@@ -79,6 +82,14 @@ class Route:
             raise ReadModelError(
                 f"Route {self.name} has a `key`, but the key of {self.output_type} is the field that its schema names in foldlake.key: "
                 "remove `key`."
+            )
+        if self.source_format not in set(EventFormat):
+            raise ReadModelError(
+                f"source_format of route {self.name} is {self.source_format!r}: allowed: {', '.join(EventFormat)}."
+            )
+        if self.source_format is EventFormat.JSON and self.output_type is None:
+            raise ReadModelError(
+                f"Route {self.name} reads JSON, and what it writes is Avro: give `output_type` and `fields`."
             )
         if self.output_type is None and self.each is not None:
             raise ReadModelError(

@@ -38,6 +38,8 @@ class Reason(StrEnum):
     UNKNOWN_SCHEMA_ID = "unknown_schema_id"
     INCOMPATIBLE_SCHEMA = "incompatible_schema"
     UNDECODABLE_PAYLOAD = "undecodable_payload"
+    MALFORMED_JSON = "malformed_json"
+    INVALID_FIELD = "invalid_field"
     INVALID_TEXT = "invalid_text"
     TIME_OUT_OF_RANGE = "time_out_of_range"
     INVALID_KEY = "invalid_key"

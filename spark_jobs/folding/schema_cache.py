@@ -38,6 +38,9 @@ class KnownSchemas(Protocol):
     def schema_ids(self) -> SchemaIds:
         """The ids that are known so far."""
 
+    def refresh(self) -> None:
+        """Look up the ids that have been registered for the topic."""
+
     def read_rejections(self) -> None:
         """Include what other processes have rejected since; each query calls it before it starts."""
 
@@ -52,10 +55,13 @@ class KnownSchemas(Protocol):
 
 
 class FixedSchemas:
-    """The schemas from the command line, instead of a registry; every other id is rejected."""
+    """The schemas from the command line, or none of a topic in JSON, instead of a registry; every other id is rejected."""
 
     def __init__(self, writers: dict[int, RecordSchema]) -> None:
         self.schema_ids = SchemaIds(writers, stop_at_unknown=False)
+
+    def refresh(self) -> None:
+        """Do nothing: there is no registry."""
 
     def read_rejections(self) -> None:
         """Do nothing: there is no registry."""

@@ -8,7 +8,8 @@ from pyspark.sql.functions import col, lit, posexplode
 
 from include.declarations.route import Route
 from include.kafka.origins import Origin, Pair
-from spark_jobs.folding.decode import EventDecoder, SchemaIds, good_events
+from spark_jobs.folding.decode import SchemaIds, good_events
+from spark_jobs.folding.decoders import event_decoder
 from spark_jobs.folding.key_partition import partition_of_key
 from spark_jobs.routing.origin_columns import is_new, origin_headers
 from spark_jobs.routing.output_record import output_key, output_value, require_fields
@@ -37,7 +38,7 @@ class RouteQuery:
     def records(self, source: DataFrame, schema_ids: SchemaIds) -> DataFrame:
         """Return the records for the output topic. Raises ReadModelError if the route does not give the fields of its schema."""
         route = self.route
-        decoder = EventDecoder(route.event_schemas, schema_ids, self.partitions)
+        decoder = event_decoder(route.source_format, route.event_schemas, schema_ids, self.partitions)
         condition = None if route.where is None else route.where()
         events = good_events(decoder.decode(source), condition)
         outputs = self._unchanged(events) if route.fields is None else self._outputs(events, route.fields())

@@ -7,6 +7,7 @@ from typing import Self
 from pyspark.sql import SparkSession
 
 from include.declarations.catalog import Catalog
+from include.declarations.event_format import EventFormat
 from include.declarations.read_model import ReadModel, read_model
 from include.declarations.route import Route
 from include.errors import KafkaUnavailableError, RegistryUnavailableError
@@ -17,7 +18,7 @@ from include.kafka.topics import Topic, admin_client, ensure_topics
 from include.position import Offsets
 from include.settings import Settings
 from include.versions.registry import VersionRegistry
-from spark_jobs.folding.schema_cache import RegistrySchemas
+from spark_jobs.folding.schema_cache import FixedSchemas, KnownSchemas, RegistrySchemas
 from spark_jobs.streaming.query_spec import QueryEndpoints, TriggerSettings
 
 LOG = logging.getLogger(__name__)
@@ -52,7 +53,7 @@ class StreamContext:
             settings.kafka.bootstrap_servers, process, settings.topics.replication_factor
         )
         self._is_driver = is_driver
-        self._schemas: dict[str, RegistrySchemas] = {}
+        self._schemas: dict[str, KnownSchemas] = {}
 
     def __enter__(self) -> Self:
         """Return the context."""
@@ -73,11 +74,13 @@ class StreamContext:
         """The Spark session; waits until it exists."""
         return self._session()
 
-    def schemas(self, topic: str) -> RegistrySchemas:
-        """Return the schema ids of a source topic, shared by all its queries.
+    def schemas(self, topic: str) -> KnownSchemas:
+        """Return the schema ids of a source topic, shared by all its queries; none of one in JSON.
 
         Raises RegistryUnavailableError, KafkaUnavailableError.
         """
+        if topic not in self._schemas and self.catalog.event_format(topic) is EventFormat.JSON:
+            self._schemas[topic] = FixedSchemas({})
         if topic not in self._schemas:
             self._schemas[topic] = RegistrySchemas(
                 self.schema_registry,
@@ -107,11 +110,13 @@ class StreamContext:
         ensure_topics(self.admin, list(topics), self.settings.topics.replication_factor)
 
     def register_event_types(self, declaration: ReadModel | Route) -> None:
-        """Register the schemas of the event types that a read model or a route reads; raises RegistryUnavailableError.
+        """Register the schemas of the event types that a read model or a route reads, unless they are in JSON.
 
         A query without a known id for any of its event types would fold only nulls: Spark would then drop its whole input
-        without reading it, and its state would have other column types, which the checkpoint would fix.
+        without reading it, and its state would have other column types, which the checkpoint would fix. Raises RegistryUnavailableError.
         """
+        if self.catalog.event_format(declaration.source_topic) is EventFormat.JSON:
+            return
         for schema in declaration.event_schemas:
             self.schema_registry.register(declaration.source_topic, schema)
 

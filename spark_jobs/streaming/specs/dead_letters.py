@@ -12,13 +12,15 @@ from confluent_kafka.admin import AdminClient
 from pyspark.sql import DataFrame
 from pyspark.sql.functions import col, lit
 
+from include.declarations.event_format import EventFormat
 from include.kafka.dead_letters import newest_dead_letters
 from include.kafka.origins import Origin, Pair
 from include.kafka.record_schema import RecordSchema
 from include.kafka.topics import dead_letter_topic, max_message_bytes
 from include.position import Offsets
 from include.stream.slot_planning import SlotRank
-from spark_jobs.folding.decode import EventDecoder, SchemaIds, undecodable
+from spark_jobs.folding.decode import SchemaIds, undecodable
+from spark_jobs.folding.decoders import event_decoder
 from spark_jobs.folding.schema_cache import KnownSchemas
 from spark_jobs.routing.origin_columns import is_new_of_pair
 from spark_jobs.streaming.dead_letter_records import dead_letter_records
@@ -46,6 +48,7 @@ def query_specs(context: StreamContext) -> list[QuerySpec]:
                 context.triggers,
                 context.consumer,
                 context.admin,
+                context.catalog.event_format(topic),
             )
         )
     return specs
@@ -58,6 +61,7 @@ def dead_letter_spec(
     triggers: TriggerSettings,
     consumer: Consumer,
     admin: AdminClient,
+    event_format: EventFormat = EventFormat.AVRO,
 ) -> QuerySpec:
     """Return the query of one source topic; `readers` are the event types that can be decoded."""
 
@@ -67,7 +71,8 @@ def dead_letter_spec(
         written = newest_dead_letters(consumer, endpoints.source_topic, endpoints.partitions)
         LOG.info("dead letters of %s are written up to offsets %s", endpoints.source_topic, written)
         largest = max_message_bytes(admin, endpoints.sink_topic)
-        bad = undecodable(EventDecoder(readers, schema_ids, endpoints.partitions).decode(source))
+        decoder = event_decoder(event_format, readers, schema_ids, endpoints.partitions)
+        bad = undecodable(decoder.decode(source))
         return dead_letter_records(
             endpoints.source_topic, _new_letters(bad, endpoints.partitions, written), largest
         )

@@ -2,6 +2,7 @@
 
 import hmac
 import io
+import json
 import os
 import time
 from collections import Counter, defaultdict
@@ -10,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from threading import Event
+from typing import Any
 
 import fastavro
 import pytest
@@ -31,6 +33,7 @@ from tests.support.unsupervised_driver import SharedDriver
 from tests.support.waiting import wait_until
 
 ROUTE = load_routes((DECLARATIONS,))["postings"]
+PAYMENTS = load_routes((DECLARATIONS,))["payments"]
 RECORDS = WrittenRecords(ROUTE.name, ROUTE.source_topic)
 KILLS = 3
 MANY_KILLS = int(os.environ.get("FOLDLAKE_TEST_KILLS", "20"))
@@ -87,6 +90,16 @@ class Deposits:
 def deposits(settings: Settings) -> Deposits:
     make_topics(settings, ROUTE.source_topic)
     return Deposits(EventSource(settings, ROUTE.source_topic))
+
+
+def payment(identity: str, amount: Decimal) -> bytes:
+    """Return a payment as a terminal logs it."""
+    logged = {
+        "@timestamp": f"{START:%Y-%m-%dT%H:%M:%SZ}",
+        "logger_name": "payments",
+        "thread_name": "terminal",
+    }
+    return json.dumps(logged | {"id": identity, "account": BANK, "amount": str(amount)}).encode()
 
 
 def outputs(settings: Settings) -> list[Message]:
@@ -210,12 +223,40 @@ def test_what_a_route_cannot_read_becomes_a_dead_letter(
     wait_until(lambda: len(outputs(settings)) == len(deposits.expected), "the outputs", timeout_s=120)
 
 
+def test_a_route_reads_json_and_merges_it_with_another_source(
+    settings: Settings, driver: SharedDriver, deposits: Deposits
+) -> None:
+    driver.ensure_running()
+    log = EventSource(settings, PAYMENTS.source_topic)
+    letters = dead_letter_topic(PAYMENTS.source_topic)
+    for number in range(20):
+        identity, amount = f"payment-{number}", Decimal(number) + Decimal("0.25")
+        log.append_raw(b"terminal", payment(identity, amount))
+        deposits.expected[identity] = (BANK, amount)
+    log.append_raw(b"terminal", b'{"logger_name": "other"}')
+    log.append_raw(b"terminal", b"junk")
+    log.append_raw(b"terminal", payment("payment-x", Decimal("0.255")))
+    log.flush()
+
+    def reasons() -> list[Any]:
+        headers = [dict(message.headers() or ()) for message in records_of(settings, letters)]
+        return sorted(found["reason"] for found in headers)
+
+    wait_until(lambda: len(outputs(settings)) == len(deposits.expected), "the outputs", timeout_s=120)
+    wait_until(lambda: reasons() == [b"invalid_field", b"malformed_json"], "the dead letters", timeout_s=120)
+    found = {str(decoded(message)["id"]): decoded(message) for message in outputs(settings)}
+    for number in range(20):
+        record = found[f"payment-{number}"]
+        assert (record["account"], record["amount"]) == deposits.expected[f"payment-{number}"]
+        assert record["occurredOn"] == START
+
+
 def test_status_shows_a_route(settings: Settings, driver: SharedDriver, deposits: Deposits) -> None:
     driver.ensure_running()
     deposits.append(10)
 
     def is_current() -> bool:
-        (route,) = read_stream_status(settings).routes
+        route = next(one for one in read_stream_status(settings).routes if one.route == ROUTE.name)
         assert (route.route, route.source_topic, route.output_topic) == ("postings", "balance", "postings")
         return (route.events_behind, route.records) == (0, len(deposits.expected))
 

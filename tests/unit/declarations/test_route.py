@@ -1,5 +1,6 @@
 """Routes are found beside read models, with the options of their topics; what cannot work is refused."""
 
+import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -7,14 +8,18 @@ from pathlib import Path
 import pytest
 
 from include.declarations.catalog import load_catalog
+from include.declarations.event_format import EventFormat
 from include.declarations.read_model import load_read_models
 from include.declarations.route import Route, load_routes
 from include.declarations.topic_options import TopicOptions
-from include.errors import ReadModelError
+from include.errors import ReadModelError, SchemaError
+from include.kafka.json_mapping import JsonMapping
+from include.kafka.record_schema import RecordSchema
 from include.settings import Settings
 from include.spark.stream_config import stream_task_slots
 from include.stream.slot_planning import task_slots
 
+DECIMAL = {"type": "bytes", "logicalType": "decimal", "precision": 18, "scale": 2}
 DECLARED = Path(__file__).parents[2] / "support" / "read_models_with_routes"
 MODULE = """
 from include.declarations.latency import Latency
@@ -35,9 +40,9 @@ def declare(folder: Path, name: str, source: str, output: str, options: str = ""
 def test_a_route_is_found_beside_read_models() -> None:
     catalog = load_catalog((DECLARED,))
 
-    assert catalog.routes.keys() == {"postings"}
+    assert catalog.routes.keys() == {"payments", "postings"}
     assert catalog.models.keys() == {"accounts", "balance"}
-    assert sorted(catalog.source_topics) == ["balance", "postings"]
+    assert sorted(catalog.source_topics) == ["balance", "postings", "terminal-log"]
     assert [schema.name for schema in catalog.event_schemas("postings")] == ["Posting"]
     assert {schema.name for schema in catalog.event_schemas("balance")} == {"FundsAdded", "FundsWithdrawn"}
     assert catalog.routes["postings"].output_schema.key_field == "account"
@@ -49,7 +54,7 @@ def test_any_module_of_a_package_may_declare_a_route(tmp_path: Path) -> None:
     (package / "__init__.py").touch()
     (package / "accounts.py").rename(package / "model.py")
 
-    assert load_routes((tmp_path,)).keys() == {"postings"}
+    assert load_routes((tmp_path,)).keys() == {"payments", "postings"}
     assert load_read_models((tmp_path,)).keys() == {"accounts", "balance"}
 
 
@@ -148,3 +153,37 @@ def test_contradictions_are_refused(fields: dict[str, object], message: str) -> 
             output_topic="copies",
             **fields,  # type: ignore[arg-type]  # contradictory on purpose
         )
+
+
+def test_a_topic_has_one_format(tmp_path: Path) -> None:
+    declared = (DECLARED / "payments.py").read_text()
+    (tmp_path / "payments.py").write_text(declared.replace('"terminal-log"', '"balance"'))
+    shutil.copytree(DECLARED / "schemas", tmp_path / "schemas")
+    with pytest.raises(
+        ReadModelError, match="payments reads balance as json, and balance reads it as another format"
+    ):
+        load_catalog((tmp_path,))
+
+
+def test_a_route_does_not_write_json() -> None:
+    with pytest.raises(ReadModelError, match="reads JSON, and what it writes is Avro"):
+        Route("copy", "log", ("CardPayment",), "elsewhere", source_format=EventFormat.JSON)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"foldlake.json": {"logger_name": 1}}, "give an object of member names and texts"),
+        ({"fields": [{"name": "amount", "type": {"type": "map", "values": "string"}}]}, "Field amount"),
+        ({"fields": [{"name": "amount", "type": {**DECIMAL, "precision": 30}}]}, "at most 28 digits"),
+        (
+            {"fields": [{"name": "a", "type": "int", "foldlake.json": "b"}, {"name": "b", "type": "int"}]},
+            "Two fields",
+        ),
+        ({"fields": [{"name": "a", "type": "int", "foldlake.json": "it's"}]}, "apostrophe"),
+    ],
+)
+def test_a_mapping_of_json_that_is_not_possible_is_refused(changes: dict[str, object], message: str) -> None:
+    declared = {"type": "record", "name": "Logged", "fields": [{"name": "a", "type": "int"}]} | changes
+    with pytest.raises(SchemaError, match=message):
+        JsonMapping.of(RecordSchema.parse(json.dumps(declared), "test"))

@@ -1,0 +1,34 @@
+"""A route that reads JSON: each payment that a terminal has logged becomes a posting to its account, beside those of the deposits."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from include.declarations.event_format import EventFormat
+from include.declarations.route import Route
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+
+def posting() -> "Mapping[str, Column]":
+    """The fields of a posting."""
+    from pyspark.sql.functions import col
+
+    return {
+        "id": col("id"),
+        "occurredOn": col("occurredOn"),
+        "account": col("account"),
+        "amount": col("amount"),
+        "customer": col("terminal"),
+    }
+
+
+ROUTE = Route(
+    name="payments",
+    source_topic="terminal-log",
+    source_format=EventFormat.JSON,
+    event_types=("CardPayment",),
+    output_topic="postings",
+    output_type="Posting",
+    fields=posting,
+)
