@@ -1,15 +1,14 @@
 """A home with an emission and its read model, on the shared servers."""
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
 from include.settings import Settings
+from tests.integration.emissions.receipts import DECLARATIONS, SOURCE, Deposits
+from tests.support.stream_process import EventSource, make_topics
 from tests.support.temporary_stack import sharing_servers
 from tests.support.unsupervised_driver import SharedDriver
-
-DECLARATIONS = Path(__file__).parents[2] / "support" / "read_models_with_emissions"
 
 
 @pytest.fixture(scope="package")
@@ -32,3 +31,10 @@ def driver(settings: Settings) -> Iterator[SharedDriver]:
     """A stream driver, which is not running yet."""
     with SharedDriver(settings) as shared:
         yield shared
+
+
+@pytest.fixture(scope="package")
+def deposits(settings: Settings) -> Deposits:
+    """What is appended to the source."""
+    make_topics(settings, SOURCE)
+    return Deposits(EventSource(settings, SOURCE))
