@@ -1,23 +1,26 @@
-"""Everything that is declared: the read models, the routes, the emissions, and the topics that they read."""
+"""Everything that is declared: the read models, the routes, the emissions, the event tables, and the topics that they read."""
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from include.declarations.emission import Emission, load_emissions
+from include.declarations.event_table import EventTable, load_event_tables
 from include.declarations.read_model import ReadModel, load_read_models
 from include.declarations.route import Route, load_routes
 from include.declarations.topic_options import TopicOptions
+from include.errors import UnknownReadModelError
 from include.kafka.record_schema import RecordSchema
 from include.settings import TopicSettings
 
 
 @dataclass(frozen=True)
 class Catalog:
-    """The read models, the routes and the emissions, by name."""
+    """The read models, the routes, the emissions and the event tables, by name."""
 
     models: dict[str, ReadModel]
     routes: dict[str, Route]
     emissions: dict[str, Emission] = field(default_factory=dict)
+    event_tables: dict[str, EventTable] = field(default_factory=dict)
 
     @property
     def _readers(self) -> list[ReadModel | Route]:
@@ -27,6 +30,14 @@ class Catalog:
     def source_topics(self) -> list[str]:
         """The topics that read models and routes read, each once."""
         return list(dict.fromkeys(one.source_topic for one in self._readers))
+
+    def require_table(self, name: str) -> None:
+        """Raise UnknownReadModelError if no read model and no event table has this name; the empty name stands for all of them."""
+        known = [*self.models, *self.event_tables]
+        if name not in {"", *known}:
+            raise UnknownReadModelError(
+                f"There is no read model or event table {name!r}. Known ones: {', '.join(sorted(known))}."
+            )
 
     def event_schemas(self, source_topic: str) -> tuple[RecordSchema, ...]:
         """Return the schema of every event type that is read from a source topic."""
@@ -54,7 +65,9 @@ def load_catalog(folders: tuple[Path, ...] = ()) -> Catalog:
     models = load_read_models(folders)
     routes = load_routes(folders)
     completed = {name: _completed(route, models, routes) for name, route in routes.items()}
-    return Catalog(models, completed, load_emissions(models, routes, folders))
+    return Catalog(
+        models, completed, load_emissions(models, routes, folders), load_event_tables(models.keys(), folders)
+    )
 
 
 def _completed(route: Route, models: dict[str, ReadModel], routes: dict[str, Route]) -> Route:
