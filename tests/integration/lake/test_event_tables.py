@@ -57,8 +57,8 @@ def ledger(settings: Settings, lake_spark: SparkSession) -> EventLedger:
     """A table to which 500 sales were appended in slices, and then 100 more."""
     ledger = EventLedger(settings, "sold")
     ledger.sell(0, 500)
-    first = appended(ledger, lake_spark, slice_records=150)
-    assert (first.commits > 3, first.counts[ROW]) == (True, 500)
+    first = appended(ledger, lake_spark, slice_records=300)
+    assert (first.commits > 1, first.counts[ROW]) == (True, 500)
     ledger.sell(500, 100)
     assert appended(ledger, lake_spark).commits == 1
     return ledger
@@ -86,7 +86,7 @@ def test_the_table_is_partitioned_by_month_and_its_columns_are_those_of_the_sche
 
     assert table.metadata().partition_columns == ["occurred_month"]
     assert {Path(file).parent.name for file in table.file_uris()} == {
-        f"occurred_month=2017-{month:02}" for month in range(1, 13)
+        f"occurred_month=2017-{month:02}" for month in range(1, 4)
     }
     columns = {column.name: column.metadata.get("comment") for column in table.schema().fields}
     assert list(columns) == [
@@ -104,10 +104,10 @@ def test_the_status_shows_months_rows_and_lag(ledger: EventLedger) -> None:
 
     assert status is not None
     assert (status.rows, status.records_behind, status.unreadable, status.lost) == (600, 0, 0, 0)
-    assert (len(status.months), status.months["2017-02"]) == (12, 28 * 2)
+    assert status.months == {"2017-01": 217, "2017-02": 196, "2017-03": 187}
     text = "\n".join(event_table_lines(status))
     assert "sold: event table of sold" in text
-    assert "months          12, 2017-01 to 2017-12" in text
+    assert "months          3, 2017-01 to 2017-03" in text
 
 
 def test_a_run_that_ends_after_its_commit_is_repeated_without_effect(
@@ -246,7 +246,7 @@ def test_optimize_merges_the_files_of_each_month_and_keeps_the_tag(
     done = appended(ledger, lake_spark, force_optimize=True)
 
     assert [one.operation for one in done.maintenance] == ["OPTIMIZE", "VACUUM"]
-    assert done.after.files == 12 < done.before.files
+    assert done.after.files == 3 < done.before.files
     newest = append_history(DeltaTable(ledger.path), 1)[0].tag
     assert newest is not None
     assert replace(newest, operation=APPEND) == done.tag
