@@ -6,13 +6,15 @@ import typer
 
 
 def run(
-    read_model: Annotated[str, typer.Argument(help="A read model. Default: all read models.")] = "",
+    read_model: Annotated[
+        str, typer.Argument(help="A read model or an event table. Default: all of them.")
+    ] = "",
     optimize: Annotated[
         bool, typer.Option("--optimize", help="Run OPTIMIZE and VACUUM even if they are not due.")
     ] = False,
     follow: Annotated[bool, typer.Option(help="Show the tasks until the tables are up to date.")] = True,
 ) -> None:
-    """Update the lake's tables to the end of the live changelogs.
+    """Update the lake's tables: read models to the end of the live changelogs, event tables to the end of their topics.
 
     Starts a run of Airflow's DAG `compaction`, which is also scheduled every few minutes. `./foldlake lake` shows the result.
 
@@ -20,23 +22,26 @@ def run(
       ./foldlake compact
 
       ./foldlake compact balance --optimize
+
+      ./foldlake compact trend
     """
     from rich.console import Console
 
     from cli.display.run_display import RunToFollow, trigger_and_follow
     from include.airflow.names import COMPACTION_DAG
-    from include.declarations.read_model import load_read_models
-    from include.declarations.read_model import read_model as declared
+    from include.declarations.catalog import load_catalog
     from include.settings import Settings
 
     settings, console = Settings(), Console()
-    models = load_read_models(settings.declaration_folders)
-    names = [declared(read_model, settings.declaration_folders).name] if read_model else list(models)
+    catalog = load_catalog(settings.declaration_folders)
+    catalog.require_table(read_model)
+    tasks = {name: f"compact_{name}" for name in catalog.models}
+    tasks |= {name: f"append_{name}" for name in catalog.event_tables}
     wanted = RunToFollow(
         "compaction",
         COMPACTION_DAG,
         {"read_model": read_model or "all", "optimize": optimize},
-        until=[f"compact_{name}" for name in names],
+        until=[tasks[read_model]] if read_model else list(tasks.values()),
     )
     _, succeeded = trigger_and_follow(console, settings, wanted, follow=follow)
     if not follow:

@@ -1,12 +1,12 @@
-"""The DAG that brings the lake up to date: one task for each read model."""
+"""The DAG that brings the lake up to date: one task for each read model and for each event table."""
 
 from datetime import timedelta
 
 from airflow.sdk import DAG, Asset, Param
 
 from include.airflow.names import COMPACTION_DAG, LAKE_POOL, changelog_asset, dag_arguments, lake_asset
-from include.airflow.spark_tasks import lake_task, skip_if_compacted
-from include.declarations.read_model import load_read_models
+from include.airflow.spark_tasks import lake_task, skip_if_appended, skip_if_compacted
+from include.declarations.catalog import load_catalog
 from include.settings import Settings
 
 DOCS = """
@@ -16,6 +16,9 @@ One task for each read model: a Spark job that merges new records of the live ve
 commit stores the changelog offsets up to which it has read. OPTIMIZE and VACUUM follow when they are worthwhile. A killed run is
 harmless: the next one continues from the offsets in the table. Each successful run emits an event of the asset `lake/<model>`,
 which starts the quality check.
+
+One task for each event table: a Spark job that appends the new events of its topic to `lake/<event table>`. Each commit stores
+the topic's offsets up to which it has read.
 
 The DAG runs every `FOLDLAKE_COMPACTION_INTERVAL_S` seconds (0: only manually). Missed runs are not repeated: one run merges
 everything new. A scheduled run with nothing new is **skipped**, except that once an hour it runs for VACUUM. While the DAG is **paused**, the tables stay as they are.
@@ -29,12 +32,22 @@ keys were merged and deleted, and files and bytes before and after. Skipped when
 another read model, and when a scheduled run has nothing to do.
 """
 
+APPEND_TASK_DOCS = """
+Appends the new events of topic `{topic}` to the event table `{table}`. The last lines of the log show how many records were read and
+how many rows were appended. Skipped when the run is for another table, and when a scheduled run has nothing to do.
+"""
+
 SETTINGS = Settings()
-MODELS = load_read_models(SETTINGS.declaration_folders)
+CATALOG = load_catalog(SETTINGS.declaration_folders)
+MODELS, EVENT_TABLES = CATALOG.models, CATALOG.event_tables
+OPTIMIZE = "{{ 'always' if params.optimize else 'when-worth-it' }}"
 ALL = "all"
 FORM = {
     "read_model": Param(
-        ALL, enum=[ALL, *MODELS], title="Read model", description="The table to bring up to date."
+        ALL,
+        enum=[ALL, *MODELS, *EVENT_TABLES],
+        title="Read model or event table",
+        description="The table to bring up to date.",
     ),
     "optimize": Param(
         default=False,
@@ -49,7 +62,7 @@ with DAG(
     schedule=timedelta(seconds=SETTINGS.lake.compaction_interval_s)
     if SETTINGS.lake.compaction_interval_s
     else None,
-    description="Merges the changelogs into the lake's tables",
+    description="Merges the changelogs into the lake's tables, and appends events to event tables",
     doc_md=DOCS,
     params=FORM,
     is_paused_upon_creation=False,
@@ -59,7 +72,7 @@ with DAG(
         lake_task(
             f"compact_{name}",
             "compaction",
-            ["--read-model", name, "--optimize", "{{ 'always' if params.optimize else 'when-worth-it' }}"],
+            ["--read-model", name, "--optimize", OPTIMIZE],
             pre_execute=skip_if_compacted(model, ALL),
             pool=LAKE_POOL,
             retries=3,
@@ -68,4 +81,17 @@ with DAG(
             inlets=[Asset(changelog_asset(name))],
             outlets=[Asset(lake_asset(name))],
             doc_md=TASK_DOCS.format(model=name),
+        )
+    for name, table in EVENT_TABLES.items():
+        lake_task(
+            f"append_{name}",
+            "event_tables",
+            ["--event-table", name, "--optimize", OPTIMIZE],
+            pre_execute=skip_if_appended(table, ALL),
+            pool=LAKE_POOL,
+            retries=3,
+            retry_delay=timedelta(seconds=10),
+            execution_timeout=timedelta(hours=2),
+            outlets=[Asset(lake_asset(name))],
+            doc_md=APPEND_TASK_DOCS.format(topic=table.source_topic, table=name),
         )

@@ -38,6 +38,10 @@ class BranchStandstillError(FoldlakeError):
     """The branches have stopped before they have written what they must."""
 
 
+class AppendFailedError(FoldlakeError):
+    """The line items were not appended to the lake."""
+
+
 @dataclass(frozen=True)
 class Row:
     """A line of the table: a branch or a store, and its comparison."""
@@ -66,16 +70,22 @@ def run_pos(first: int = 0) -> bool:
     console = Console()
     settings = Settings()
     change_systems(settings.home, enable=(SYSTEM.name,))
-    console.rule("[bold]1 of 4: start the stack", align="left")
+    console.rule("[bold]1 of 5: start the stack", align="left")
     with ProgressDisplay(console) as display:
         start(settings, listener=display)
-    console.rule("[bold]2 of 4: load the invoices", align="left")
+    console.rule("[bold]2 of 5: load the invoices", align="left")
     load_with_progress(console, settings, read_sales(first))
     check = Check(settings, first)
-    console.rule("[bold]3 of 4: wait for the branches", align="left")
+    console.rule("[bold]3 of 5: wait for the branches", align="left")
     wait_until_written(console, settings, check)
-    console.rule("[bold]4 of 4: compare every branch with the data set", align="left")
-    rows = [*compare_branches(console, check), *compare_nodes(console, settings, check)]
+    console.rule("[bold]4 of 5: append the line items to the lake", align="left")
+    append_line_items(console, settings)
+    console.rule("[bold]5 of 5: compare every branch with the data set", align="left")
+    rows = [
+        *compare_branches(console, check),
+        Row("trend", "event table", "trend-records → lake/trend", check.compare_table()),
+        *compare_nodes(console, settings, check),
+    ]
     console.print(result_table(rows))
     for row in rows:
         if row.result.examples:
@@ -142,6 +152,26 @@ def wait_until_written(console: "Console", settings: "Settings", check: "Check")
             return not behind
 
         wait_for(is_written, timeout_s=math.inf, poll_s=POLL_INTERVAL_S)
+
+
+def append_line_items(console: "Console", settings: "Settings") -> None:
+    """Run Airflow's DAG `compaction` for the event table, and show its progress.
+
+    Raises:
+        AppendFailedError: the run has failed.
+    """
+    from cli.display.run_display import RunToFollow, trigger_and_follow
+    from demo.pos.line_items import trend_declaration
+    from include.airflow.names import COMPACTION_DAG
+
+    name = trend_declaration().name
+    conf = {"read_model": name, "optimize": False}
+    wanted = RunToFollow(f"append to lake/{name}", COMPACTION_DAG, conf, until=[f"append_{name}"])
+    run, succeeded = trigger_and_follow(console, settings, wanted)
+    if not succeeded:
+        raise AppendFailedError(
+            f"The line items were not appended to lake/{name}. Hint: see the task's log, {run.url}."
+        )
 
 
 def compare_branches(console: "Console", check: "Check") -> "Iterable[Row]":

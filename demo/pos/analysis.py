@@ -1,6 +1,6 @@
 """Examples of what analysts ask the line items, and their answers for docs/pos.md: `python -m demo.pos.analysis` writes them there.
 
-The queries read a table `trend` with the fields of TrendRecord. Here it is made of the raw files, so that no stack is needed.
+The queries read the event table `trend` in the lake, with DuckDB, after `./foldlake demo pos`.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,13 +10,17 @@ from typing import Any
 import duckdb
 
 from demo.baskets.dataset import data_file
-from include.settings import CHECKOUT
+from demo.pos.line_items import open_line_items, trend_declaration
+from include.lake.tables import table_path
+from include.settings import CHECKOUT, Settings
 
 PAGE = CHECKOUT / "docs" / "pos.md"
 BEGIN, END = "<!-- analysis:begin -->", "<!-- analysis:end -->"
-TREND = """
+# The same from the raw files, for the test of the page, which has no stack.
+DATA_SET = """
 create table trend as
-select transaction_timestamp as "occurredOn", store_id::varchar as "storeId", product_id::varchar as "itemCode",
+select transaction_timestamp as "occurredOn", strftime(transaction_timestamp, '%Y-%m') as occurred_month,
+       basket_id::varchar as "invoiceNumber", store_id::varchar as "storeId", product_id::varchar as "itemCode",
        concat_ws(', ', coalesce(product_type, product_category, department, 'UNKNOWN PRODUCT'), package_size) as "itemDescription",
        quantity as "itemQty", round(sales_value, 2)::decimal(18, 2) as "totalValue",
        if(household_id in (select household_id from read_parquet($demographics)), 'PRIME', 'NON-PRIME') as "customerType"
@@ -62,7 +66,7 @@ def _prime(rows: Sequence[tuple[Any, ...]]) -> str:
     return _plot(
         "Share of PRIME customers in the turnover, % by month of 2017",
         "%",
-        [month for month, _ in rows],
+        [int(month.removeprefix("2017-")) for month, _ in rows],
         [[float(share) for _, share in rows]],
     )
 
@@ -90,20 +94,26 @@ from trend group by all order by turnover desc limit 8
     Example(
         "Share of PRIME customers",
         """
-select month("occurredOn") as month,
-       100 * sum("totalValue") filter ("customerType" = 'PRIME') / sum("totalValue") as share
-from trend where "occurredOn" < '2018-01-01' group by all order by month
+select occurred_month, 100 * sum("totalValue") filter ("customerType" = 'PRIME') / sum("totalValue") as share
+from trend where occurred_month < '2018-01' group by all order by occurred_month
 """,
         _prime,
     ),
 )
 
 
-def trend_table() -> duckdb.DuckDBPyConnection:
-    """Return a connection with the table `trend`. Raises DatasetMissingError when the data set is not installed."""
+def line_items(path: str) -> duckdb.DuckDBPyConnection:
+    """Return a connection with a view `trend` of the event table at this path."""
+    connection = duckdb.connect()
+    open_line_items(connection, path, "trend")
+    return connection
+
+
+def line_items_of_data_set() -> duckdb.DuckDBPyConnection:
+    """Return a connection with a table `trend` made of the raw files. Raises DatasetMissingError when they are not installed."""
     connection = duckdb.connect()
     names = ("transactions", "products", "demographics")
-    connection.execute(TREND, {name: str(data_file(name)) for name in names})
+    connection.execute(DATA_SET, {name: str(data_file(name)) for name in names})
     return connection
 
 
@@ -124,4 +134,5 @@ def with_answers(page: str, text: str) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(with_answers(PAGE.read_text(encoding="utf-8"), answers(trend_table())), encoding="utf-8")
+    found = answers(line_items(table_path(Settings().lake_root, trend_declaration().name)))
+    PAGE.write_text(with_answers(PAGE.read_text(encoding="utf-8"), found), encoding="utf-8")

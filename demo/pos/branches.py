@@ -1,15 +1,18 @@
-"""Compares what each branch of the system `pos` wrote with the oracle, record by record."""
+"""Compares what each branch of the system `pos` wrote with the oracle, record by record, and the table of line items, row by row."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 import duckdb
 import pyarrow as pa
 
+from demo.pos.line_items import open_line_items, trend_declaration
 from demo.pos.loading import TOPIC
 from demo.pos.oracle import RATE, oracle
 from demo.pos.outputs import LONG, POINTS, TEXT, read_outputs, read_source
+from include.lake.event_table_check import check_event_table
+from include.lake.tables import table_path
 from include.settings import Settings
 
 SHOWN = 5
@@ -62,6 +65,10 @@ select id, key, "invoiceNumber", kind, "totalAmount", "earnedLoyaltyPoints", "to
 from found_notifications""",
     ),
 }
+LINE_ITEMS = """
+select id, "storeId" as key, "invoiceNumber", "itemCode", "itemQty", "totalValue", "customerType", "deliveryType"
+from found_line_items where occurred_month = strftime("occurredOn", '%Y-%m')
+"""
 
 
 @dataclass(frozen=True)
@@ -108,6 +115,18 @@ class Check:
         read = read_source if branch is TILLS else read_outputs
         read(self._connection, self._settings, f"found_{branch.name}", branch.output, on_record)
         return compare(self._connection, branch.name, *QUERIES[branch.name])
+
+    def compare_table(self) -> Result:
+        """Compare the event table in the lake. A row of another month than its own is missing, one that was appended twice is wrong.
+
+        Raises EventTableMissingError when nothing has been appended yet.
+        """
+        declared, lake_root = trend_declaration(), self._settings.lake_root
+        origins = check_event_table(lake_root, declared)
+        open_line_items(self._connection, table_path(lake_root, declared.name), "found_line_items")
+        result = compare(self._connection, f"lake/{declared.name}", QUERIES["trend"][0], LINE_ITEMS)
+        misplaced = origins.doubled + origins.out_of_bounds + abs(origins.expected_rows - origins.rows)
+        return replace(result, wrong=result.wrong + misplaced)
 
     def cards(self) -> list[str]:
         """Return the numbers of all cards that have points."""

@@ -14,6 +14,7 @@ from include.airflow.names import (
     lake_asset,
 )
 from include.airflow.quality_operators import SCHEDULED, confirm_if_nothing_is_new, kind_of
+from include.declarations.event_table import EventTable
 from include.declarations.read_model import ReadModel
 from include.settings import CHECKOUT, Settings
 from include.spark.lake_config import lake_config
@@ -72,10 +73,7 @@ def skip_if_compacted(read_model: ReadModel, everything: str) -> Callable[[Conte
     def skip(context: Context) -> None:
         from include.lake.pending_work import has_pending_work  # noqa: PLC0415 - not when DAGs are parsed
 
-        requested = context["params"]["read_model"]
-        if requested not in (everything, read_model.name):
-            raise AirflowSkipException(f"This run is for {requested}.")
-        is_scheduled = kind_of(context["dag_run"].run_type) == SCHEDULED
+        is_scheduled = _require_requested(context, read_model.name, everything)
         settings = Settings()
         if is_scheduled and not has_pending_work(settings, read_model):
             # No check follows a run that is skipped: what was verified is still up to date.
@@ -85,6 +83,30 @@ def skip_if_compacted(read_model: ReadModel, everything: str) -> Callable[[Conte
             )
 
     return skip
+
+
+def skip_if_appended(table: EventTable, everything: str) -> Callable[[Context], None]:
+    """Return a `pre_execute` that skips the job of an event table in the same cases as `skip_if_compacted`."""
+
+    def skip(context: Context) -> None:
+        from include.lake.event_table_status import has_records_to_append  # noqa: PLC0415 - not when DAGs are parsed
+
+        if _require_requested(context, table.name, everything) and not has_records_to_append(
+            Settings(), table
+        ):
+            raise AirflowSkipException(
+                f"lake/{table.name} contains every event of {table.source_topic}, and VACUUM is not due."
+            )
+
+    return skip
+
+
+def _require_requested(context: Context, name: str, everything: str) -> bool:
+    """Return whether a run was scheduled; raises AirflowSkipException if it is for another table."""
+    requested = context["params"]["read_model"]
+    if requested not in (everything, name):
+        raise AirflowSkipException(f"This run is for {requested}.")
+    return kind_of(context["dag_run"].run_type) == SCHEDULED
 
 
 def _task(  # noqa: PLR0913, PLR0917 - the parts of a task

@@ -1,14 +1,16 @@
-"""Everything that is declared: the read models, the routes, the emissions, and the topics that they read."""
+"""Everything that is declared: the read models, the routes, the emissions, the event tables, and the topics that they read."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from include.declarations.emission import Emission, load_emissions
 from include.declarations.event_format import EventFormat
+from include.declarations.event_table import EventTable, load_event_tables
 from include.declarations.read_model import ReadModel, load_read_models
 from include.declarations.route import Route, load_routes
 from include.declarations.topic_options import TopicOptions
-from include.errors import ReadModelError
+from include.errors import ReadModelError, UnknownReadModelError
 from include.kafka.json_mapping import JsonMapping
 from include.kafka.record_schema import RecordSchema
 from include.settings import TopicSettings
@@ -16,11 +18,12 @@ from include.settings import TopicSettings
 
 @dataclass(frozen=True)
 class Catalog:
-    """The read models, the routes and the emissions, by name."""
+    """The read models, the routes, the emissions and the event tables, by name."""
 
     models: dict[str, ReadModel]
     routes: dict[str, Route]
     emissions: dict[str, Emission] = field(default_factory=dict)
+    event_tables: dict[str, EventTable] = field(default_factory=dict)
 
     @property
     def _readers(self) -> list[ReadModel | Route]:
@@ -30,6 +33,14 @@ class Catalog:
     def source_topics(self) -> list[str]:
         """The topics that read models and routes read, each once."""
         return list(dict.fromkeys(one.source_topic for one in self._readers))
+
+    def require_table(self, name: str) -> None:
+        """Raise UnknownReadModelError if no read model and no event table has this name; the empty name stands for all of them."""
+        known = [*self.models, *self.event_tables]
+        if name not in {"", *known}:
+            raise UnknownReadModelError(
+                f"There is no read model or event table {name!r}. Known ones: {', '.join(sorted(known))}."
+            )
 
     def event_schemas(self, source_topic: str) -> tuple[RecordSchema, ...]:
         """Return the schema of every event type that is read from a source topic."""
@@ -64,8 +75,9 @@ def load_catalog(folders: tuple[Path, ...] = ()) -> Catalog:
     models = load_read_models(folders)
     routes = load_routes(folders)
     completed = {name: _completed(route, models, routes) for name, route in routes.items()}
-    _require_one_format(models, completed)
-    return Catalog(models, completed, load_emissions(models, routes, folders))
+    tables = load_event_tables(models.keys(), folders)
+    _require_one_format([*completed.values(), *models.values(), *tables.values()])
+    return Catalog(models, completed, load_emissions(models, routes, folders), tables)
 
 
 def _completed(route: Route, models: dict[str, ReadModel], routes: dict[str, Route]) -> Route:
@@ -75,24 +87,17 @@ def _completed(route: Route, models: dict[str, ReadModel], routes: dict[str, Rou
     return replace(route, source=next(readers, next(writers, TopicOptions())))
 
 
-def _require_one_format(models: dict[str, ReadModel], routes: dict[str, Route]) -> None:
+def _require_one_format(readers: Sequence[ReadModel | Route | EventTable]) -> None:
     """Raise ReadModelError if a topic is read in two formats, and SchemaError for a JSON event type that cannot be converted."""
-    readers: list[ReadModel | Route] = [*routes.values(), *models.values()]
-    for route in routes.values():
+    in_json = [one for one in readers if isinstance(one, Route) and one.source_format is EventFormat.JSON]
+    for route in in_json:
         others = [
-            other.name
-            for other in readers
-            if other.source_topic == route.source_topic and _format(other) is not route.source_format
+            one.name for one in readers if one.source_topic == route.source_topic and one not in in_json
         ]
         if others:
             raise ReadModelError(
-                f"Route {route.name} reads {route.source_topic} as {route.source_format}, and {others[0]} reads it as another format. A "
-                "topic has one format; a read model folds a route's output instead of a topic in JSON."
+                f"Route {route.name} reads {route.source_topic} as JSON, and {others[0]} reads it as Avro. A topic has one format; read "
+                "models and event tables read a route's output instead of a topic in JSON."
             )
-        if route.source_format is EventFormat.JSON:
-            for schema in route.event_schemas:
-                JsonMapping.of(schema)
-
-
-def _format(reader: ReadModel | Route) -> EventFormat:
-    return reader.source_format if isinstance(reader, Route) else EventFormat.AVRO
+        for schema in route.event_schemas:
+            JsonMapping.of(schema)

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column
 
 NAME_PATTERN = re.compile(r"[a-z][a-z0-9-]*")
+# What a module may assign instead of READ_MODEL.
+OTHER_KINDS = ("ROUTE", "EMISSION", "EVENT_TABLE")
 
 
 @dataclass(frozen=True)
@@ -169,7 +171,7 @@ def load_read_models(folders: tuple[Path, ...] = (), *, reload: bool = False) ->
         if model is None and _declares_another_kind(info):
             continue
         if not isinstance(model, ReadModel):
-            message = f"Module {info.name} of the read models has no READ_MODEL, no ROUTE and no EMISSION: assign it a ReadModel."
+            message = f"Module {info.name} of the read models has no READ_MODEL, ROUTE, EMISSION or EVENT_TABLE: assign it a ReadModel."
             raise ReadModelError(message)
         if model.name in models:
             message = f"Two modules of read models are named {model.name!r}: rename one."
@@ -180,8 +182,8 @@ def load_read_models(folders: tuple[Path, ...] = (), *, reload: bool = False) ->
 
 
 def _declares_another_kind(info: ModuleInfo) -> bool:
-    """Return whether a module, or one of a package, declares a route or an emission."""
-    return any(hasattr(module, name) for module in all_modules(info) for name in ("ROUTE", "EMISSION"))
+    """Return whether a module, or one of a package, declares a route, an emission or an event table."""
+    return any(hasattr(module, name) for module in all_modules(info) for name in OTHER_KINDS)
 
 
 def _completed(

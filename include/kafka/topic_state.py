@@ -1,11 +1,11 @@
 """The current state of a topic: its id and its end offsets."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from confluent_kafka import KafkaException, TopicCollection
 
 from include.errors import KafkaUnavailableError
-from include.kafka.log_reading import end_offsets, log_consumer
+from include.kafka.log_reading import end_offsets, log_consumer, start_offsets
 from include.kafka.topics import ADMIN_TIMEOUT_S, admin_client
 from include.position import Offsets
 
@@ -17,11 +17,12 @@ class TopicState:
     """A topic as of now.
 
     topic_id: Kafka's id of the topic. A topic that was deleted and recreated has another id and other offsets.
-    ends: partition -> offset of the next record.
+    ends: partition -> offset of the next record. starts: partition -> offset of the first record that has not been deleted.
     """
 
     topic_id: str
     ends: Offsets
+    starts: Offsets = field(default_factory=Offsets)
 
 
 def topic_state(bootstrap_servers: str, name: str) -> TopicState | None:
@@ -41,8 +42,9 @@ def topic_state(bootstrap_servers: str, name: str) -> TopicState | None:
         raise KafkaUnavailableError(message) from error
     consumer = log_consumer(bootstrap_servers)
     try:
+        starts = Offsets.of_ends(start_offsets(consumer, name, len(topic.partitions)))
         ends = Offsets.of_ends(end_offsets(consumer, name, len(topic.partitions)))
-        return TopicState(str(topic.topic_id), ends)
+        return TopicState(str(topic.topic_id), ends, starts)
     finally:
         consumer.close()
 

@@ -12,6 +12,7 @@ from pyspark.sql.functions import col, substring
 
 from include.declarations.read_model import ReadModel
 from include.errors import KafkaUnavailableError
+from include.kafka.record_schema import RecordSchema
 from include.kafka.schema_registry import SchemaRegistry
 from include.kafka.schema_rejections import Rejection, read_rejections
 from include.kafka.topic_state import topic_state
@@ -83,30 +84,50 @@ def replayed_events(
         ids_of: which schema ids are known. A record with another one that is not rejected fails the job that reads the events (see
             with_needed_schema_ids).
     """
-    records, decoder = _records_and_decoder(spark, settings, model, until, since, ids_of)
-    return good_events(decoder.decode(records))
+    return good_events(
+        decoded_records(spark, settings, model.source_topic, model.event_schemas, until, since, ids_of=ids_of)
+    )
 
 
 def events_for_staging(
     spark: SparkSession, settings: Settings, model: ReadModel, until: Offsets, *, ids_of: IdsOf
 ) -> DataFrame:
     """Return the events up to these end offsets as `replayed_events` does, but decoded by another library."""
-    return independently_decoded(*_records_and_decoder(spark, settings, model, until, None, ids_of))
+    return independently_decoded(
+        *_records_and_decoder(spark, settings, model.source_topic, model.event_schemas, until, None, ids_of)
+    )
+
+
+def decoded_records(
+    spark: SparkSession,
+    settings: Settings,
+    topic: str,
+    readers: tuple[RecordSchema, ...],
+    until: Offsets,
+    since: Offsets | None = None,
+    *,
+    ids_of: IdsOf,
+) -> DataFrame:
+    """Return all records of a part of a topic as EventDecoder decodes them; arguments as those of `replayed_events`.
+
+    readers: the event types that are decoded.
+    """
+    records, decoder = _records_and_decoder(spark, settings, topic, readers, until, since, ids_of)
+    return decoder.decode(records)
 
 
 def _records_and_decoder(
     spark: SparkSession,
     settings: Settings,
-    model: ReadModel,
+    topic: str,
+    readers: tuple[RecordSchema, ...],
     until: Offsets,
     since: Offsets | None,
     ids_of: IdsOf,
 ) -> tuple[DataFrame, EventDecoder]:
-    records = topic_records(spark, settings.kafka.bootstrap_servers, model.source_topic, until, since)
-    ids = known_schema_ids(
-        settings, model.source_topic, _ids_in(records) if ids_of is IdsOf.LOG else frozenset()
-    )
-    return records, EventDecoder(model.event_schemas, ids, len(until))
+    records = topic_records(spark, settings.kafka.bootstrap_servers, topic, until, since)
+    ids = known_schema_ids(settings, topic, _ids_in(records) if ids_of is IdsOf.LOG else frozenset())
+    return records, EventDecoder(readers, ids, len(until))
 
 
 def _ids_in(records: DataFrame) -> AbstractSet[int]:

@@ -12,8 +12,8 @@ from pyspark.sql.types import StructType
 from include.declarations.read_model import ReadModel
 from include.kafka.record_schema import RecordSchema
 from include.kafka.wire_format import HEADER_BYTES, header
-from include.lake.tables import KEY_COLUMN
-from spark_jobs.lake.lake_table import column_types
+from include.lake.tables import KEY_COLUMN, table_fields
+from spark_jobs.lake.table_definition import column_types
 
 # The column of `newest_records` that counts the changelog records of a key.
 RECORDS = "records"
@@ -59,7 +59,7 @@ def newest_records(
         writers: schema id -> the schema with which state records were written.
         records: key, value, partition and offset.
     """
-    columns = column_types(spark, model)
+    columns = column_types(spark, table_fields(model))
     fields = [name for name in columns.names if name != KEY_COLUMN]
     of_key = Window.partitionBy(KEY_COLUMN)
     decoded = _decoded(records, writers, columns).select(

@@ -20,7 +20,8 @@ from include.versions.registry import VersionRegistry
 from include.versions.version_record import Version
 from spark_jobs.folding.topic_records import topic_records
 from spark_jobs.lake.changelog_batch import RecordCounts, count_records, newest_records, readable
-from spark_jobs.lake.lake_table import LakeTable, TaggedCommit
+from spark_jobs.lake.lake_table import LakeTable
+from spark_jobs.lake.tagged_commit import TaggedCommit
 from spark_jobs.runtime.checkpoint import committed_offsets
 
 LOG = logging.getLogger(__name__)
@@ -107,7 +108,7 @@ def ensure_live_version(spark: SparkSession, settings: Settings, model: ReadMode
     return LiveLake(version, table, tag, counts)
 
 
-def invalid_reason(newest: TaggedCommit, topic_id: str) -> str:
+def invalid_reason(newest: TaggedCommit[CommitTag], topic_id: str) -> str:
     """Return why a table's content no longer matches its newest tag; empty if it matches."""
     if newest.overwritten_by:
         return f"another program changed the table ({newest.overwritten_by})"

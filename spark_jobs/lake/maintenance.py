@@ -2,17 +2,20 @@
 
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import to_json
 
+from include.lake.append_tag import AppendTag
 from include.lake.tables import CommitTag
 from include.lake.vacuum_schedule import RECENT_COMMITS, TableCommit, vacuum_is_due
-from spark_jobs.lake.lake_table import USER_METADATA, LakeTable
+from spark_jobs.lake.lake_table import USER_METADATA
 from spark_jobs.runtime.session import session_settings
 
 LOG = logging.getLogger(__name__)
@@ -22,13 +25,35 @@ SMALL_FILE_BYTES = 16 * 1024 * 1024
 # OPTIMIZE rewrites the whole of a table this small; a merge adds about four files.
 OPTIMIZE_AT_SMALL_FILES = 24
 MEGABYTE = 1e6
+Tag = TypeVar("Tag", CommitTag, AppendTag)
+
+
+class MaintainedTable(Protocol):
+    """A table of a read model, or an event table. retention_h: how long replaced files and the history are retained."""
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session."""
+
+    @property
+    def name(self) -> str:
+        """The name of its declaration."""
+
+    @property
+    def path(self) -> str:
+        """Its folder."""
+
+    @property
+    def retention_h(self) -> float:
+        """The retention in hours."""
 
 
 @dataclass(frozen=True)
 class Usage:
     """The storage that a table uses.
 
-    files, bytes, small_files: of the newest version. stored_*: including files kept for time travel, excluding the log.
+    files, bytes: of the newest version. small_files: those of them that OPTIMIZE could merge, as their partition has another one.
+    stored_*: including files kept for time travel, excluding the log.
     log_files: commits and checkpoints.
     """
 
@@ -63,13 +88,14 @@ class Maintenance:
 
 def usage(spark: SparkSession, path: str) -> Usage:
     """Return the storage that a table uses."""
-    sizes = _file_sizes(spark, path)
+    files = _files(spark, path)
+    small = Counter(partition for partition, size in files if size < SMALL_FILE_BYTES)
     stored_files, stored_bytes = _content(spark, path)
     log_files, log_bytes = _content(spark, f"{path}/_delta_log")
     return Usage(
-        len(sizes),
-        sum(sizes),
-        sum(size < SMALL_FILE_BYTES for size in sizes),
+        len(files),
+        sum(size for _, size in files),
+        sum(count for count in small.values() if count > 1),
         stored_files - log_files,
         stored_bytes - log_bytes,
         log_files,
@@ -77,7 +103,7 @@ def usage(spark: SparkSession, path: str) -> Usage:
 
 
 def maintain(
-    table: LakeTable, tag: CommitTag, *, force: bool = False
+    table: MaintainedTable, tag: Tag, *, force: bool = False
 ) -> tuple[tuple[Maintenance, ...], Usage]:
     """Run OPTIMIZE and VACUUM if they are due or forced, and log each; returns the completed ones, and the usage afterwards.
 
@@ -91,7 +117,7 @@ def maintain(
     else:
         LOG.info(
             "%s: OPTIMIZE is not due with %d small files (threshold: %d): %s",
-            table.model.name,
+            table.name,
             now.small_files,
             OPTIMIZE_AT_SMALL_FILES,
             now,
@@ -103,7 +129,7 @@ def maintain(
 
 
 def _run(
-    operation: str, table: LakeTable, tag: CommitTag, before: Usage, run: Callable[[LakeTable], object]
+    operation: str, table: MaintainedTable, tag: Tag, before: Usage, run: Callable[[MaintainedTable], object]
 ) -> Maintenance:
     started_s = time.monotonic()
     metadata = replace(tag, operation=operation.lower()).to_json()
@@ -111,15 +137,15 @@ def _run(
         run(table)
     seconds = time.monotonic() - started_s
     done = Maintenance(operation, before, usage(table.spark, table.path), seconds)
-    LOG.info("%s: %s", table.model.name, done)
+    LOG.info("%s: %s", table.name, done)
     return done
 
 
-def _optimize(table: LakeTable) -> None:
+def _optimize(table: MaintainedTable) -> None:
     DeltaTable.forPath(table.spark, table.path).optimize().executeCompaction()
 
 
-def _vacuum(table: LakeTable) -> None:
+def _vacuum(table: MaintainedTable) -> None:
     """Remove data files, then commits, that are older than the retention."""
     DeltaTable.forPath(table.spark, table.path).vacuum()
     # Delta rounds the retention of commits up to whole days, but a commit whose files are gone is useless.
@@ -130,7 +156,7 @@ def _vacuum(table: LakeTable) -> None:
     log.cleanUpExpiredLogs(log.unsafeVolatileSnapshot(), none, none, minute)
 
 
-def _vacuum_is_due(table: LakeTable) -> bool:
+def _vacuum_is_due(table: MaintainedTable) -> bool:
     history = DeltaTable.forPath(table.spark, table.path).history(RECENT_COMMITS)
     commits = [
         TableCommit(row.timestamp.astimezone(UTC), row.operation)
@@ -139,10 +165,11 @@ def _vacuum_is_due(table: LakeTable) -> bool:
     return vacuum_is_due(commits, table.retention_h, datetime.now(UTC))
 
 
-def _file_sizes(spark: SparkSession, path: str) -> list[int]:
-    """Return the sizes of the files of the newest version."""
-    files = _delta_log(spark, path).unsafeVolatileSnapshot().allFiles().toDF()
-    return [row["size"] for row in DataFrame(files, spark).select("size").collect()]
+def _files(spark: SparkSession, path: str) -> list[tuple[str, int]]:
+    """Return the partition and the size of each file of the newest version; all have one partition in a table without partitions."""
+    files = DataFrame(_delta_log(spark, path).unsafeVolatileSnapshot().allFiles().toDF(), spark)
+    partition = to_json("partitionValues").alias("partition")
+    return [(row["partition"], row["size"]) for row in files.select(partition, "size").collect()]
 
 
 def _delta_log(spark: SparkSession, path: str) -> Any:  # noqa: ANN401 - a Java object

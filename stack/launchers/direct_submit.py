@@ -12,8 +12,13 @@ from stack.launchers.spark_submit import LAUNCHER
 from stack.settings_environment import settings_environment
 
 
-def launch(settings: Settings, job: str, arguments: Sequence[str]) -> subprocess.Popen[bytes]:
-    """Start `spark_jobs/<job>.py` and return its process, which becomes the JVM and ends with this process."""
+def launch(
+    settings: Settings, job: str, arguments: Sequence[str], log: Path | None = None
+) -> subprocess.Popen[bytes]:
+    """Start `spark_jobs/<job>.py` and return its process, which becomes the JVM and ends with this process.
+
+    log: the file to which its output is appended; None for the output of this process.
+    """
     command = [
         str(CHECKOUT / "stack" / "bin" / "spark-submit-lake"),
         *("--master", settings.lake.master),
@@ -22,7 +27,10 @@ def launch(settings: Settings, job: str, arguments: Sequence[str]) -> subprocess
         *arguments,
     ]
     environment = {**os.environ, **settings_environment(settings), "FOLDLAKE_PYTHON": sys.executable}
-    return subprocess.Popen(command, cwd=CHECKOUT, env=environment)
+    if log is None:
+        return subprocess.Popen(command, cwd=CHECKOUT, env=environment)
+    with log.open("ab") as output:
+        return subprocess.Popen(command, cwd=CHECKOUT, env=environment, stdout=output, stderr=output)
 
 
 def run(settings: Settings, job: str, arguments: Sequence[str]) -> int:

@@ -11,7 +11,7 @@ from include.kafka.log_reading import log_consumer
 from include.lake.tables import CommitTag
 from include.quality.check import QualityError, StoreName
 from include.quality.log_bounds import age_beyond_s
-from spark_jobs.lake.lake_table import NEWEST_COMMITS
+from spark_jobs.lake.tagged_commit import NEWEST_COMMITS
 from spark_jobs.quality.stores.base import Reading, Sample, StoreReplica, Target, state_records
 from spark_jobs.quality.stores.first_missing_event import first_missing
 

@@ -22,7 +22,8 @@ from include.lake.tables import KEY_COLUMN, verified_path
 from include.position import POSITION_COLUMNS, Offsets
 from include.quality.check import StoreName
 from include.quality.verified_tag import Digest, StoreMark, VerifiedTag, verified_by_all
-from spark_jobs.lake.lake_table import NEWEST_COMMITS, SECONDS_PER_HOUR, remove_uncommitted
+from spark_jobs.lake.table_definition import SECONDS_PER_HOUR, remove_uncommitted
+from spark_jobs.lake.tagged_commit import NEWEST_COMMITS
 from spark_jobs.quality.stores.base import Target
 from spark_jobs.quality.verified.basis import Basis
 

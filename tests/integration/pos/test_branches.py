@@ -2,12 +2,18 @@
 
 import hmac
 import io
+import re
 from decimal import Decimal
 from functools import partial
+from pathlib import Path
 
 import fastavro
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable
 
+from demo.pos.analysis import EXAMPLES, PAGE, Example, line_items, line_items_of_data_set
 from demo.pos.branches import BRANCHES, LOYALTY, NOTIFICATIONS, TILLS, TREND, Branch, Check
 from demo.pos.dataset import SYSTEM, Sales, read_sales
 from demo.pos.loading import TOPIC, load
@@ -16,13 +22,17 @@ from demo.pos.outputs import record_count
 from include.declarations.read_model import read_model
 from include.kafka.record_schema import schema_file
 from include.kafka.wire_format import HEADER_BYTES
+from include.lake.tables import table_path
 from include.settings import Settings
+from stack.launchers.direct_submit import launch
 from tests.support.stream_process import records_of, states
 from tests.support.unsupervised_driver import SharedDriver
+from tests.support.value_search import contents_of, values_in
 from tests.support.waiting import wait_until
 
 FIRST, ALL = 1_500, 3_000
 KILLS = 2
+DOCUMENTED_PATH = ".foldlake/lake/trend"
 
 
 def has_more(settings: Settings, before: int) -> bool:
@@ -87,22 +97,86 @@ def test_a_second_load_appends_nothing(settings: Settings, check: Check) -> None
     assert (result.appended, result.present) == (0, before)
 
 
-def test_line_items_for_analysts_have_no_personal_values(settings: Settings, check: Check) -> None:
+@pytest.fixture(scope="module")
+def table(settings: Settings, check: Check) -> Path:
+    """The folder of the event table `trend`, to which all line items were appended; the job's log is among those of the home."""
+    wait_until(
+        lambda: record_count(settings, TREND.output) >= check.expected(TREND), "line items", timeout_s=300
+    )
+    job = launch(
+        settings, "event_tables", ["--event-table", "trend"], settings.home / "logs" / "event-tables.log"
+    )
+    assert job.wait(300) == 0
+    return Path(table_path(settings.lake_root, "trend"))
+
+
+@pytest.fixture(scope="module")
+def personal() -> set[str]:
+    """The cards, telephone numbers and address lines of all customers of the sample."""
     sales: Sales = read_sales(ALL)
     people = {Person(sales.of_basket("household_id", number)) for number in range(len(sales))}
-    personal = [
-        text.encode()
-        for person in people
-        for text in (person.card, person.contact, person.address["addressLine"])
-    ]
-    values = b"\n".join(message.value() or b"" for message in records_of(settings, TREND.output))
-    assert check.expected(TREND) > 0
-    assert [text for text in personal if text in values] == []
-    # The search finds what is there.
-    assert any(
-        text in b"\n".join(message.value() or b"" for message in records_of(settings, TOPIC))
-        for text in personal
+    return {
+        text for person in people for text in (person.card, person.contact, person.address["addressLine"])
+    }
+
+
+def test_the_table_has_each_line_item_once(check: Check, table: Path) -> None:
+    result = check.compare_table()
+
+    assert result.is_exact, result
+    assert result.found == check.expected(TREND) > 0
+    months = {folder.name.removeprefix("occurred_month=") for folder in table.glob("occurred_month=*")}
+    assert months == {
+        f"{sold:%Y-%m}" for sold in DeltaTable(table).to_pyarrow_table()["occurredOn"].to_pylist()
+    }
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.title)
+def test_the_analysts_examples_have_the_answers_of_the_data_set(table: Path, example: Example) -> None:
+    connection = line_items(str(table))
+    expected = line_items_of_data_set()
+    expected.register(
+        "invoices", connection.execute('select distinct "invoiceNumber" from trend').fetch_arrow_table()
     )
+    expected.execute('delete from trend where "invoiceNumber" not in (from invoices)')
+
+    found = connection.execute(example.query).fetchall()
+
+    assert found == expected.execute(example.query).fetchall()
+    assert found
+
+
+def test_the_ways_to_open_the_table_in_the_docs_work(check: Check, table: Path) -> None:
+    blocks = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    blocks = [block for block in blocks if DOCUMENTED_PATH in block]
+
+    for block in blocks:
+        names: dict[str, object] = {}
+        exec(block.replace(DOCUMENTED_PATH, str(table)), names)  # noqa: S102 - code of our own docs
+        assert names["number"] == check.expected(TREND)
+    assert len(blocks) == 2
+
+
+def test_line_items_for_analysts_have_no_personal_values(
+    settings: Settings, table: Path, personal: set[str], tmp_path: Path
+) -> None:
+    route = Path(settings.checkpoints) / "route"
+    written = [message.value() or b"" for message in records_of(settings, TREND.output)]
+
+    assert values_in(personal, written) == set()
+    assert values_in(personal, contents_of(table)) == set()
+    assert values_in(personal, contents_of(settings.home / "logs")) == set()
+    assert values_in(personal, contents_of(*route.glob("trend*"))) == set()
+
+    # The search finds what is there: in records, and in a compressed file like those of the table.
+    source = [message.value() or b"" for message in records_of(settings, TOPIC)]
+    assert values_in(personal, source)
+    file = tmp_path / "part.parquet"
+    pq.write_table(pa.table({"value": [f"<{value}>" for value in personal]}), file, compression="snappy")
+    assert values_in(personal, contents_of(file)) == personal
+    # It has searched the line items, whose pseudonyms and cities are in the table, and the driver's log.
+    assert values_in(DeltaTable(table).to_pyarrow_table()["customer"].to_pylist()[:50], contents_of(table))
+    assert values_in({"route/trend"}, contents_of(settings.home / "logs"))
 
 
 def test_pseudonyms_are_the_keyed_hashes_of_card_and_contact(settings: Settings) -> None:

@@ -187,5 +187,18 @@ def test_compaction_has_a_task_for_each_read_model_with_its_own_asset(loaded: di
     assert {name: task[name] for name in expected} == expected
 
 
+def test_compaction_has_a_task_for_each_event_table_which_no_quality_check_follows(tmp_path: Path) -> None:
+    environment = airflow.environment(Settings.of(home=tmp_path, systems=("pos",)))
+
+    found = load(environment)
+
+    assert found["errors"] == {}
+    task = found["dags"]["compaction"]["tasks"]["append_trend"]
+    assert (task["outlets"], task["pool"], task["retries"]) == (["lake/trend"], "lake", 3)
+    assert task["arguments"][:2] == ["--event-table", "trend"]
+    assert Path(task["application"]).is_file()
+    assert "check_trend" not in found["dags"]["quality"]["tasks"]
+
+
 def test_a_rebuild_is_verified_by_a_task_that_does_not_retry_a_failed_check(loaded: dict[str, Any]) -> None:
     assert loaded["dags"]["rebuild"]["tasks"]["verify"]["operator"] == "VerifyVersion"

@@ -159,9 +159,7 @@ def test_a_topic_has_one_format(tmp_path: Path) -> None:
     declared = (DECLARED / "payments.py").read_text()
     (tmp_path / "payments.py").write_text(declared.replace('"terminal-log"', '"balance"'))
     shutil.copytree(DECLARED / "schemas", tmp_path / "schemas")
-    with pytest.raises(
-        ReadModelError, match="payments reads balance as json, and balance reads it as another format"
-    ):
+    with pytest.raises(ReadModelError, match="payments reads balance as JSON, and balance reads it as Avro"):
         load_catalog((tmp_path,))
 
 

@@ -10,8 +10,8 @@ from include.declarations.read_model import read_model
 from include.lake.status import LakeCommit, LakeStatus
 from include.lake.tables import CommitTag, table_fields
 from include.position import Offsets
-from spark_jobs.lake.lake_table import TaggedCommit
 from spark_jobs.lake.live_lake import invalid_reason
+from spark_jobs.lake.tagged_commit import TaggedCommit
 
 TAG = CommitTag("balance", 3, 2, "compaction", Offsets({0: 17, 1: 0}), Offsets({0: 40, 1: 2}), "5f0c", "i_Pm")
 

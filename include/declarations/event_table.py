@@ -1,0 +1,125 @@
+"""The declaration of an event table: a Delta table with one row for each event of a topic.
+
+A module of `include/read_models/`, or any module of a package there, assigns it to EVENT_TABLE.
+"""
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from include.declarations.event_schemas import event_schema
+from include.declarations.modules import all_modules, read_model_modules
+from include.declarations.privacy import Privacy, field_classes
+from include.errors import ReadModelError
+from include.kafka.record_schema import RecordSchema
+
+NAME_PATTERN = re.compile(r"[a-z][a-z0-9-]*")
+EVENT_TIME = "occurredOn"
+MONTH_COLUMN = "occurred_month"
+PARTITION_COLUMN, OFFSET_COLUMN = "source_partition", "source_offset"
+
+
+@dataclass(frozen=True)
+class TableColumn:
+    """A column of an event table: its Avro type and its meaning."""
+
+    name: str
+    avro_type: str | dict[str, Any] | list[Any]
+    doc: str = ""
+
+
+ADDED_COLUMNS = (
+    TableColumn(
+        MONTH_COLUMN, "string", "Month of occurredOn in UTC, such as 2017-04; the table is partitioned by it."
+    ),
+    TableColumn(PARTITION_COLUMN, "int", "Partition of the topic in which the event is."),
+    TableColumn(OFFSET_COLUMN, "long", "Offset of the event in this partition."),
+)
+
+
+@dataclass(frozen=True)
+class EventTable:
+    """An event table as data.
+
+    name: lower case, digits and dashes; the table is `lake/<name>`.
+    source_topic: the topic that it reads, often the output of a route.
+    event_type: name of the event type of which each event is a row; other records on the topic are ignored.
+    doc: what a row is, for readers of the table.
+    schema_folders: the folders of additional declarations, which are also searched for event schemas; set on loading.
+    """
+
+    name: str
+    source_topic: str
+    event_type: str
+    doc: str = ""
+    schema_folders: tuple[Path, ...] = field(default=(), repr=False, compare=False)
+
+    def __post_init__(self) -> None:  # noqa: D105 - validates the fields
+        if not NAME_PATTERN.fullmatch(self.name):
+            raise ReadModelError(
+                f"Event table name {self.name!r} is not valid: use lower-case letters, digits and dashes."
+            )
+
+    @cached_property
+    def schema(self) -> RecordSchema:
+        """The reader's schema of its events."""
+        return event_schema(self.event_type, self.schema_folders)
+
+    @cached_property
+    def columns(self) -> tuple[TableColumn, ...]:
+        """The columns of the table: every field of the schema, the month, and where the event is in the topic."""
+        fields = self.schema.parsed()["fields"]
+        of_schema = (TableColumn(one["name"], one["type"], one.get("doc", "")) for one in fields)
+        return (*of_schema, *ADDED_COLUMNS)
+
+
+def load_event_tables(models: Collection[str], folders: tuple[Path, ...] = ()) -> dict[str, EventTable]:
+    """Return every declared event table by name: the `EVENT_TABLE` of each module in `include/read_models/` and in `folders`.
+
+    models: the names of the read models, whose tables are in the same folder.
+
+    Raises ReadModelError when two tables have one name, or the events have no time, personal fields, or a field with a reserved name;
+    SchemaError when the event type has no schema.
+    """
+    tables: dict[str, EventTable] = {}
+    for info in read_model_modules(folders):
+        for module in all_modules(info):
+            table = getattr(module, "EVENT_TABLE", None)
+            if table is None:
+                continue
+            if not isinstance(table, EventTable):
+                raise ReadModelError(
+                    f"EVENT_TABLE of {module.__name__} is not an event table: assign it an EventTable."
+                )
+            if table.name in tables or table.name in models:
+                raise ReadModelError(
+                    f"Two read models or event tables are named {table.name!r}, and both would be lake/{table.name}: rename one."
+                )
+            tables[table.name] = replace(table, schema_folders=folders)
+    for table in tables.values():
+        _check(table)
+    return tables
+
+
+def _check(table: EventTable) -> None:
+    schema = table.schema
+    if EVENT_TIME not in schema.fields:
+        raise ReadModelError(
+            f"Event type {schema.name} of event table {table.name} has no field {EVENT_TIME}: add it, the table is partitioned by its month."
+        )
+    personal = [name for name, found in field_classes(schema).items() if found is Privacy.PERSONAL]
+    if personal:
+        raise ReadModelError(
+            f"Event table {table.name} would keep {personal[0]} of {schema.name}, which is personal: write the events with a route that "
+            "leaves it out or makes a pseudonym of it, and read the route's output topic."
+        )
+    reserved = {column.name.casefold() for column in ADDED_COLUMNS}
+    taken = [name for name in schema.fields if name.casefold() in reserved]
+    if taken:
+        raise ReadModelError(
+            f"Event type {schema.name} has a field {taken[0]}, which is the name of a column of every event table: write the events with "
+            "a route that gives the field another name."
+        )

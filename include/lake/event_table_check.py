@@ -1,0 +1,90 @@
+"""Checks that an event table has each event of its topic once, by its origin columns and the counts in its tag."""
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
+
+from include.declarations.event_table import OFFSET_COLUMN, PARTITION_COLUMN, EventTable
+from include.errors import FoldlakeError
+from include.lake.event_table_status import append_history
+from include.lake.tables import table_path
+
+ID_FIELD = "id"
+
+
+class EventTableMissingError(FoldlakeError):
+    """An event table cannot be checked, because nothing has been appended to it yet."""
+
+
+@dataclass(frozen=True)
+class EventTableCheck:
+    """What an event table contains, and what it should.
+
+    rows: its rows. expected_rows: as the tag counts them. doubled: rows with the partition and offset of another row. out_of_bounds: rows
+    whose offset is not among those that the tag says were read. doubled_ids: rows with the id of another row: the same event was
+    appended to the topic twice; 0 if the event type has no id.
+    uncounted: offsets that were read and of which no record was counted: control records of transactions, or lost ones.
+    """
+
+    rows: int
+    expected_rows: int
+    doubled: int
+    out_of_bounds: int
+    doubled_ids: int
+    uncounted: int
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the table has each event once, and nothing else."""
+        return self.rows == self.expected_rows and not (self.doubled or self.out_of_bounds)
+
+
+def check_event_table(lake_root: str, declared: EventTable) -> EventTableCheck:
+    """Check an event table with delta-rs; reads three of its columns into memory.
+
+    Raises EventTableMissingError when nothing has been appended to it yet.
+    """
+    path = table_path(lake_root, declared.name)
+    try:
+        table = DeltaTable(path)
+    except TableNotFoundError as error:
+        raise _missing(declared) from error
+    tag = next((commit.tag for commit in append_history(table) if commit.tag is not None), None)
+    if tag is None:
+        raise _missing(declared)
+    has_id = ID_FIELD in declared.schema.fields
+    columns = [PARTITION_COLUMN, OFFSET_COLUMN, *([ID_FIELD] if has_id else [])]
+    rows = table.to_pyarrow_table(columns=columns)
+    partitions = pc.unique(rows[PARTITION_COLUMN]).to_pylist()
+    outside = [
+        pc.and_(
+            pc.equal(rows[PARTITION_COLUMN], partition),
+            pc.or_(
+                pc.less(rows[OFFSET_COLUMN], tag.start.of(partition)),
+                pc.greater_equal(rows[OFFSET_COLUMN], tag.offsets.of(partition)),
+            ),
+        )
+        for partition in partitions
+    ]
+    counted = tag.rows + tag.unreadable + tag.other_types + tag.lost
+    return EventTableCheck(
+        rows=rows.num_rows,
+        expected_rows=tag.rows,
+        doubled=rows.num_rows - _distinct(rows, [PARTITION_COLUMN, OFFSET_COLUMN]),
+        out_of_bounds=sum(pc.sum(mask).as_py() or 0 for mask in outside),
+        doubled_ids=rows.num_rows - _distinct(rows, [ID_FIELD]) if has_id else 0,
+        uncounted=tag.records - counted,
+    )
+
+
+def _distinct(rows: pa.Table, columns: list[str]) -> int:
+    return int(rows.group_by(columns).aggregate([]).num_rows)
+
+
+def _missing(declared: EventTable) -> EventTableMissingError:
+    return EventTableMissingError(
+        f"Nothing has been appended to lake/{declared.name} yet. Hint: `./foldlake compact {declared.name}`."
+    )

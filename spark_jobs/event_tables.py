@@ -1,0 +1,259 @@
+"""Application: appends new events to the event tables of the lake, then runs OPTIMIZE and VACUUM."""
+
+import argparse
+import logging
+import time
+from collections import Counter
+from dataclasses import dataclass, replace
+
+from pyspark.sql import SparkSession
+
+from include.declarations.catalog import load_catalog
+from include.declarations.event_table import EventTable
+from include.errors import FoldlakeError, ReadModelError
+from include.kafka.topic_state import TopicState, topic_state
+from include.lake.append_tag import APPEND, AppendTag, slice_end
+from include.lake.table_lock import lake_lock
+from include.lake.tables import table_path
+from include.settings import Settings
+from spark_jobs.folding.replay import IdsOf, decoded_records, with_needed_schema_ids
+from spark_jobs.lake.event_rows import OTHER_TYPE, ROW, EventDeltaTable, count_kinds
+from spark_jobs.lake.maintenance import Maintenance, Usage, maintain, usage
+from spark_jobs.runtime.lake_job import run_lake_job
+
+LOG = logging.getLogger(__name__)
+# Records in one commit: bounds the disk that it needs and the work that is repeated after a kill.
+SLICE_RECORDS = 1_000_000
+
+
+class ChangedTopicError(FoldlakeError):
+    """The topic is not the one from which the table was appended to, or has lost its newest records."""
+
+
+@dataclass(frozen=True)
+class Appending:
+    """The result of bringing one event table up to date.
+
+    tag: that of the newest commit. counts: of the records read, by kind: a row, another event type, or why it cannot be decoded.
+    commits: without those of OPTIMIZE and VACUUM.
+    """
+
+    table: str
+    tag: AppendTag
+    counts: Counter[str]
+    commits: int
+    before: Usage
+    after: Usage
+    maintenance: tuple[Maintenance, ...]
+    seconds: float
+
+    def __str__(self) -> str:
+        """Return the result in one line."""
+        return (
+            f"{self.table}: {self.counts.total():,} records read, {self.counts[ROW]:,} rows appended, {self.commits} commits, in "
+            f"{self.seconds:.1f} s; before: {self.before}; after: {self.after}"
+        )
+
+
+def append_new(
+    spark: SparkSession,
+    settings: Settings,
+    declared: EventTable,
+    *,
+    force_optimize: bool = False,
+    slice_records: int = SLICE_RECORDS,
+) -> Appending | None:
+    """Bring `lake/<event table>` up to the end of its topic. May be killed and repeated at any point.
+
+    1. Read the offsets in the tag of the table's newest commit. They are the only record of what was appended.
+    2. Read the topic from there, slice by slice, up to its end at the beginning. Each slice is one commit, whose tag has the offsets
+       at its end.
+    3. Run OPTIMIZE and VACUUM if they are due.
+
+    Returns None when the topic does not exist yet.
+    Raises LakeLockedError when another process writes to the table, ChangedTopicError when the topic was created again or ends before
+    the offsets in the table, LakeTableError when the type of a field has changed.
+    """
+    started_s = time.monotonic()
+    table = delta_table(spark, settings, declared)
+    counts: Counter[str] = Counter()
+    commits = 0
+    with lake_lock(settings.home, declared.name):
+        topic = topic_state(settings.kafka.bootstrap_servers, declared.source_topic)
+        if topic is None:
+            LOG.info("lake/%s: topic %s does not exist yet", declared.name, declared.source_topic)
+            return None
+        tag = _newest_tag(table, topic)
+        _require_same_topic(table, tag, topic)
+        table.ensure()
+        before = usage(spark, table.path)
+        while not tag.offsets.covers(topic.ends):
+            tag, appended = append_slice(table, settings, topic, tag, slice_records)
+            counts += appended
+            commits += 1
+        maintenance, after = maintain(table, tag, force=force_optimize)
+    _report_unreadable(declared, counts)
+    return Appending(
+        table=declared.name,
+        tag=tag,
+        counts=counts,
+        commits=commits,
+        before=before,
+        after=after,
+        maintenance=maintenance,
+        seconds=time.monotonic() - started_s,
+    )
+
+
+def _newest_tag(table: EventDeltaTable, topic: TopicState) -> AppendTag:
+    newest = table.newest_commit()
+    if newest is None:
+        name, source = table.name, table.declared.source_topic
+        return AppendTag(name, source, topic.topic_id, start=topic.starts, offsets=topic.starts)
+    if newest.overwritten_by:
+        LOG.warning(
+            "lake/%s was changed by another program (%s): it may lack events or contain others. Hint: remove %s and run "
+            "`./foldlake compact %s`, which appends all events of the topic",
+            table.name,
+            newest.overwritten_by,
+            table.path,
+            table.name,
+        )
+    return newest.tag
+
+
+def _require_same_topic(table: EventDeltaTable, tag: AppendTag, topic: TopicState) -> None:
+    source = table.declared.source_topic
+    hint = (
+        f"Hint: move {table.path} away, or remove it, and run `./foldlake compact {table.name}`: it appends all events that are in "
+        f"{source} to a new table."
+    )
+    if tag.source_topic != source:
+        raise ChangedTopicError(
+            f"lake/{table.name} has the events of {tag.source_topic}, but event table {table.name} reads {source}, so nothing was "
+            f"appended. {hint}"
+        )
+    if tag.topic_id != topic.topic_id:
+        raise ChangedTopicError(
+            f"Topic {source} was deleted and created again since its events were appended to lake/{table.name}: its id is "
+            f"{topic.topic_id}, and was {tag.topic_id}. Nothing was appended. {hint}"
+        )
+    ahead = [
+        f"partition {p} ends at offset {topic.ends.of(p)}, and lake/{table.name} contains it up to {offset}"
+        for p, offset in tag.offsets.items()
+        if topic.ends.of(p) < offset
+    ]
+    if ahead:
+        raise ChangedTopicError(
+            f"Kafka has lost records of {source}: {'; '.join(ahead)}. New records at these offsets would be left out, so nothing was "
+            f"appended. {hint}"
+        )
+
+
+def delta_table(spark: SparkSession, settings: Settings, declared: EventTable) -> EventDeltaTable:
+    """Return the Delta table of an event table, which may not exist yet."""
+    path = table_path(settings.lake_root, declared.name)
+    return EventDeltaTable(spark, declared, path, settings.lake.retention_h)
+
+
+def append_slice(
+    table: EventDeltaTable, settings: Settings, topic: TopicState, tag: AppendTag, records: int
+) -> tuple[AppendTag, Counter[str]]:
+    """Append at most about `records` records of the topic to a table whose newest tag is `tag`.
+
+    Returns the newest tag afterwards, and the counts of the records by kind. The caller must call again with this tag: it is that of
+    another process, and the counts are empty, if one that was killed has appended from the same offsets on after all.
+    """
+    started_s = time.monotonic()
+    source = table.declared.source_topic
+    since = tag.offsets.merge(topic.starts)
+    end = slice_end(since, topic.ends, records)
+    lost = tag.offsets.events_until(since)
+    if lost:
+        LOG.error(
+            "lake/%s lacks %d records of %s, which the topic deleted before they were appended. Hint: increase retention_ms of the topic, "
+            "or run the compaction more often",
+            table.name,
+            lost,
+            source,
+        )
+
+    def append(ids_of: IdsOf) -> tuple[AppendTag, Counter[str]]:
+        readers = (table.declared.schema,)
+        decoded = decoded_records(table.spark, settings, source, readers, end, since, ids_of=ids_of)
+        with table.classified(decoded) as rows:
+            counts = Counter(count_kinds(rows))
+            new = replace(
+                tag,
+                operation=APPEND,
+                offsets=end,
+                rows=tag.rows + counts[ROW],
+                unreadable=tag.unreadable + counts.total() - counts[ROW] - counts[OTHER_TYPE],
+                other_types=tag.other_types + counts[OTHER_TYPE],
+                lost=tag.lost + lost,
+            )
+            # The version is where the slice begins, not where it ends: a commit of a killed process that arrives after all, and this
+            # one, begin at the same offsets, so Delta accepts only one of them, even if they end at different ones.
+            table.append(rows, new, f"foldlake-append/{topic.topic_id}", sum(tag.offsets.values()))
+        return new, counts
+
+    new, counts = with_needed_schema_ids(append)
+    newest = table.newest_commit()
+    if newest is None or newest.tag.offsets == tag.offsets:
+        raise ChangedTopicError(
+            f"The commit of new events to lake/{table.name} is not in its history: another program has removed it. Hint: run "
+            f"`./foldlake compact {table.name}` again."
+        )
+    if newest.tag != new:
+        LOG.warning("lake/%s: a killed process had already appended from these offsets on", table.name)
+        return newest.tag, Counter()
+    LOG.info(
+        "lake/%s: appended %s rows of %s records in %.1f s",
+        table.name,
+        f"{counts[ROW]:,}",
+        f"{counts.total():,}",
+        time.monotonic() - started_s,
+    )
+    return new, counts
+
+
+def _report_unreadable(declared: EventTable, counts: Counter[str]) -> None:
+    unreadable = {kind: count for kind, count in counts.items() if kind not in {ROW, OTHER_TYPE}}
+    if unreadable:
+        LOG.warning(
+            "skipped records of %s that cannot be decoded as %s: %s. Hint: find out which program wrote them",
+            declared.source_topic,
+            declared.event_type,
+            ", ".join(f"{kind}: {count:,}" for kind, count in sorted(unreadable.items())),
+        )
+
+
+def main() -> None:
+    """Run under spark-submit: for one event table, or for all declared ones."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--event-table", default="", help="name of one event table (default: all of them)")
+    parser.add_argument(
+        "--optimize",
+        choices=("when-worth-it", "always"),
+        default="when-worth-it",
+        help="when to run OPTIMIZE and VACUUM (default: when-worth-it)",
+    )
+    arguments = parser.parse_args()
+
+    def job(spark: SparkSession, settings: Settings) -> None:
+        tables = load_catalog(settings.declaration_folders).event_tables
+        name = arguments.event_table
+        if name and name not in tables:
+            raise ReadModelError(
+                f"There is no event table {name!r}. Known event tables: {', '.join(sorted(tables))}."
+            )
+        for table in [tables[name]] if name else tables.values():
+            done = append_new(spark, settings, table, force_optimize=arguments.optimize == "always")
+            if done is not None:
+                LOG.info("%s", done)
+
+    run_lake_job("event-tables", job)
+
+
+if __name__ == "__main__":
+    main()

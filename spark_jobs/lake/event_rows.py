@@ -1,0 +1,128 @@
+"""The Delta table of an event table: its columns, and the rows for the records of its topic."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+
+from pyspark import StorageLevel
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.functions import col, date_format, lit, when
+from pyspark.sql.types import StructType
+
+from include.declarations.event_table import (
+    EVENT_TIME,
+    MONTH_COLUMN,
+    OFFSET_COLUMN,
+    PARTITION_COLUMN,
+    EventTable,
+)
+from include.lake.append_tag import AppendTag
+from spark_jobs.lake.table_definition import TableDefinition, column_types, ensure_table
+from spark_jobs.lake.tagged_commit import TaggedCommit, newest_commit
+
+# What a record is: a row, of another event type, or else the reason why it cannot be decoded.
+KIND = "kind"
+ROW, OTHER_TYPE = "row", "other event type"
+
+
+@dataclass(frozen=True)
+class EventDeltaTable:
+    """The Delta table of an event table, partitioned by month.
+
+    spark: the session that reads and writes it. retention_h: how long replaced files and the history are retained.
+    """
+
+    spark: SparkSession
+    declared: EventTable
+    path: str
+    retention_h: float
+
+    @property
+    def name(self) -> str:
+        """The event table's name."""
+        return self.declared.name
+
+    @cached_property
+    def columns(self) -> StructType:
+        """The declared columns, with their comments."""
+        return column_types(self.spark, self.declared.columns)
+
+    def ensure(self) -> None:
+        """Create the table, or update its columns, comments and properties to match the schema and the settings.
+
+        Raises LakeTableError when the type of a column differs from that of the schema's field.
+        """
+        definition = TableDefinition(
+            f"event type {self.declared.event_type} of event table {self.name}",
+            self.columns,
+            self.declared.doc or f"The events of type {self.declared.event_type}, one row each.",
+            self.retention_h,
+            f"The type of a field cannot change. Hint: give the field another name; or remove {self.path} and run "
+            f"`./foldlake compact {self.name}`, which appends all events that are in {self.declared.source_topic}.",
+            partitioned_by=MONTH_COLUMN,
+        )
+        ensure_table(self.spark, self.path, definition)
+
+    def newest_commit(self) -> TaggedCommit[AppendTag] | None:
+        """Return the newest commit with the tag of an event table, or None if there is none."""
+        return newest_commit(self.spark, self.path, AppendTag.from_json)
+
+    @contextmanager
+    def classified(self, decoded: DataFrame) -> Iterator[DataFrame]:
+        """Yield a row for each record, with the column `kind` in addition to the table's; the columns of a record that is no row are null.
+
+        decoded: the records as EventDecoder decodes them. What is yielded is on disk: it is read twice, and records are decoded once.
+        """
+        event = self.declared.event_type
+        is_event = col("reason").isNull() & (col("event_type") == lit(event))
+        kind = when(col("reason").isNotNull(), col("reason")).when(is_event, ROW).otherwise(OTHER_TYPE)
+        # Without any schema of the event type in the registry, no record is decoded, and its struct has no type.
+        is_known = isinstance(decoded.schema[event].dataType, StructType)
+
+        def of_event(name: str) -> Column:
+            return when(is_event, col(f"{event}.{name}")) if is_known else lit(None)
+
+        added = {
+            MONTH_COLUMN: date_format(of_event(EVENT_TIME).cast("timestamp"), "yyyy-MM"),
+            PARTITION_COLUMN: col("partition"),
+            OFFSET_COLUMN: col("offset"),
+        }
+        columns = [
+            (added[column.name] if column.name in added else of_event(column.name))
+            .cast(column.dataType)
+            .alias(column.name)
+            for column in self.columns
+        ]
+        # One task for each month writes one file. Without this, every task would write one for each month that it has.
+        rows = decoded.select(*columns, kind.alias(KIND)).repartition(MONTH_COLUMN)
+        rows.persist(StorageLevel.DISK_ONLY)
+        try:
+            yield rows
+        finally:
+            rows.unpersist()
+
+    def append(self, rows: DataFrame, tag: AppendTag, application_id: str, version: int) -> None:
+        """Append the rows among classified records, in one commit with a tag.
+
+        The same version of the same application is appended only once, however often this method is called, by any process.
+        """
+        (
+            rows.where(col(KIND) == ROW)
+            .select(*self.columns.names)
+            .write.format("delta")
+            .mode("append")
+            .option("txnAppId", application_id)
+            .option("txnVersion", str(version))
+            .option("userMetadata", tag.to_json())
+            .save(self.path)
+        )
+
+
+def count_kinds(rows: DataFrame) -> Mapping[str, int]:
+    """Return the number of classified records of each kind."""
+    return {
+        found[KIND]: found["count"]
+        for found in rows.groupBy(KIND).agg(F.count(lit(1)).alias("count")).collect()
+    }
