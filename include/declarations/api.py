@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import TypeVar
 
 from include.declarations.command_fields import CommandField, TextField
-from include.declarations.event_schemas import event_schema
+from include.declarations.event_types.event_schemas import event_schema
 from include.declarations.modules import all_modules, import_model, read_model_modules
 from include.declarations.read_model import POSITION_FIELDS, ReadModel, load_read_models
 from include.errors import ReadModelError

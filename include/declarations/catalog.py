@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from include.declarations.emission import Emission, load_emissions
-from include.declarations.event_format import EventFormat
 from include.declarations.event_table import EventTable, load_event_tables
+from include.declarations.event_types.event_format import EventFormat
 from include.declarations.read_model import ReadModel, load_read_models
 from include.declarations.route import Route, load_routes
 from include.declarations.topic_options import TopicOptions

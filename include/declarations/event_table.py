@@ -10,9 +10,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from include.declarations.event_schemas import event_schema
+from include.declarations.event_types.event_schemas import event_schema
+from include.declarations.event_types.privacy import Privacy, field_classes
 from include.declarations.modules import all_modules, read_model_modules
-from include.declarations.privacy import Privacy, field_classes
 from include.errors import ReadModelError
 from include.kafka.record_schema import RecordSchema
 

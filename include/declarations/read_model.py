@@ -10,7 +10,7 @@ from pathlib import Path
 from pkgutil import ModuleInfo
 from typing import TYPE_CHECKING, Any
 
-from include.declarations.event_schemas import event_schema
+from include.declarations.event_types.event_schemas import event_schema
 from include.declarations.modules import all_modules, import_model, read_model_modules
 from include.declarations.route import Route, load_routes, output_options
 from include.declarations.topic_options import TopicOptions, merge_options

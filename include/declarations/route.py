@@ -10,8 +10,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from include.declarations.event_format import EventFormat
-from include.declarations.event_schemas import event_schema
+from include.declarations.event_types.event_format import EventFormat
+from include.declarations.event_types.event_schemas import event_schema
 from include.declarations.latency import Latency
 from include.declarations.modules import all_modules, read_model_modules
 from include.declarations.topic_options import TopicOptions, merge_options

@@ -8,7 +8,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.functions import concat, lit, sha2, unhex
 
-from include.declarations.privacy import Privacy, field_classes, require_privacy
+from include.declarations.event_types.privacy import Privacy, field_classes, require_privacy
 from include.kafka.record_schema import RecordSchema
 from spark_jobs.folding.key_columns import referenced_columns
 

@@ -7,7 +7,7 @@ from typing import Self
 from pyspark.sql import SparkSession
 
 from include.declarations.catalog import Catalog
-from include.declarations.event_format import EventFormat
+from include.declarations.event_types.event_format import EventFormat
 from include.declarations.read_model import ReadModel, read_model
 from include.declarations.route import Route
 from include.errors import KafkaUnavailableError, RegistryUnavailableError

@@ -8,7 +8,7 @@ import fastavro
 import httpx
 from confluent_kafka import Message
 
-from include.declarations.event_schemas import event_schema
+from include.declarations.event_types.event_schemas import event_schema
 from include.kafka.log_reading import end_offsets, log_consumer, read_tail
 from include.kafka.wire_format import split
 from tests.support.http.local_http import HTTP

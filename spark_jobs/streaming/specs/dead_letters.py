@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient
 from pyspark.sql import DataFrame
 from pyspark.sql.functions import col, lit
 
-from include.declarations.event_format import EventFormat
+from include.declarations.event_types.event_format import EventFormat
 from include.kafka.dead_letters import newest_dead_letters
 from include.kafka.origins import Origin, Pair
 from include.kafka.record_schema import RecordSchema

@@ -12,7 +12,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import unix_micros
 
-from include.declarations.event_schemas import event_schema
+from include.declarations.event_types.event_schemas import event_schema
 from include.kafka.schema_rejections import Rejection
 from include.kafka.wire_format import header
 from include.position import Offsets

@@ -7,7 +7,7 @@ import pytest
 from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
-from include.declarations.event_schemas import event_schema
+from include.declarations.event_types.event_schemas import event_schema
 from include.kafka.log_reading import end_offsets, log_consumer
 from include.kafka.schema_registry import SchemaRegistry
 from include.kafka.schema_rejections import Rejection, SchemaRejections

@@ -15,7 +15,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # not in its 
     ResourceType,
 )
 
-from include.declarations.event_schemas import event_schema
+from include.declarations.event_types.event_schemas import event_schema
 from include.kafka.record_schema import RecordSchema
 from include.kafka.topics import MAX_MESSAGE_BYTES, dead_letter_topic, max_message_bytes
 from include.kafka.wire_format import header

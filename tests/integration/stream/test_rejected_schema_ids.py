@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from include.declarations.event_schemas import event_schema
+from include.declarations.event_types.event_schemas import event_schema
 from include.kafka.record_schema import RecordSchema
 from include.kafka.schema_rejections import Rejection, read_rejections
 from include.kafka.wire_format import header

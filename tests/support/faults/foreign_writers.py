@@ -6,7 +6,7 @@ from typing import Any
 
 import fastavro
 
-from include.declarations.event_schemas import event_schema
+from include.declarations.event_types.event_schemas import event_schema
 from include.kafka.record_schema import RecordSchema
 from include.kafka.wire_format import header
 from tests.support.stream_process import EventSource

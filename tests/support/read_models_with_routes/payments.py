@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from include.declarations.event_format import EventFormat
+from include.declarations.event_types.event_format import EventFormat
 from include.declarations.route import Route
 
 if TYPE_CHECKING:

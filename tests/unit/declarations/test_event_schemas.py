@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from include.declarations.event_schemas import event_schema
+from include.declarations.event_types.event_schemas import event_schema
 from include.errors import SchemaError
 from include.read_models.balance.events import SCHEMAS
 

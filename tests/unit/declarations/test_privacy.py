@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from include.declarations.privacy import Privacy, field_classes, path_class, require_privacy
+from include.declarations.event_types.privacy import Privacy, field_classes, path_class, require_privacy
 from include.errors import ReadModelError
 from include.kafka.record_schema import RecordSchema
 

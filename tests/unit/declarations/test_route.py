@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from include.declarations.catalog import load_catalog
-from include.declarations.event_format import EventFormat
+from include.declarations.event_types.event_format import EventFormat
 from include.declarations.read_model import load_read_models
 from include.declarations.route import Route, load_routes
 from include.declarations.topic_options import TopicOptions

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from include.declarations.event_schemas import event_schema
+from include.declarations.event_types.event_schemas import event_schema
 from include.errors import SchemaError
 from include.kafka.record_schema import RecordSchema, schema_file
 

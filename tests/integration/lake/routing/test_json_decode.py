@@ -8,7 +8,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import col
 
-from include.declarations.event_schemas import event_schema
+from include.declarations.event_types.event_schemas import event_schema
 from include.kafka.record_schema import RecordSchema
 from spark_jobs.folding.decode import good_events, undecodable
 from spark_jobs.folding.json_decode import JsonDecoder

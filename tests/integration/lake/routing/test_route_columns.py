@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql.functions import col, lit, upper
 
-from include.declarations.event_schemas import event_schema
+from include.declarations.event_types.event_schemas import event_schema
 from include.declarations.route import Route, load_routes
 from include.errors import ReadModelError
 from include.kafka.events import EventSerializer
