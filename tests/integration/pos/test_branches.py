@@ -25,9 +25,9 @@ from include.kafka.wire_format import HEADER_BYTES
 from include.lake.tables import table_path
 from include.settings import Settings
 from stack.launchers.direct_submit import launch
+from tests.support.lake.value_search import contents_of, values_in
 from tests.support.stream_process import records_of, states
 from tests.support.unsupervised_driver import SharedDriver
-from tests.support.value_search import contents_of, values_in
 from tests.support.waiting import wait_until
 
 FIRST, ALL = 1_500, 3_000
