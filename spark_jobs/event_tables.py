@@ -30,6 +30,10 @@ class ChangedTopicError(FoldlakeError):
     """The topic is not the one from which the table was appended to, or has lost its newest records."""
 
 
+class UnknownOffsetsError(FoldlakeError):
+    """The table has rows, but no commit in its history says up to where they contain the topic."""
+
+
 @dataclass(frozen=True)
 class Appending:
     """The result of bringing one event table up to date.
@@ -72,7 +76,7 @@ def append_new(
 
     Returns None when the topic does not exist yet.
     Raises LakeLockedError when another process writes to the table, ChangedTopicError when the topic was created again or ends before
-    the offsets in the table, LakeTableError when the type of a field has changed.
+    the offsets in the table, UnknownOffsetsError when a table with rows has no offsets, LakeTableError when the type of a field has changed.
     """
     started_s = time.monotonic()
     table = delta_table(spark, settings, declared)
@@ -109,6 +113,12 @@ def _newest_tag(table: EventDeltaTable, topic: TopicState) -> AppendTag:
     newest = table.newest_commit()
     if newest is None:
         name, source = table.name, table.declared.source_topic
+        if table.has_rows():
+            raise UnknownOffsetsError(
+                f"{table.path} has rows, but no commit in its history has the offsets of {source} up to which it was appended to: another "
+                "program wrote it, or removed its history. Nothing was appended. Hint: move it away, or remove it, and run "
+                f"`./foldlake compact {name}`, which appends all events that are in the topic."
+            )
         return AppendTag(name, source, topic.topic_id, start=topic.starts, offsets=topic.starts)
     if newest.overwritten_by:
         LOG.warning(

@@ -49,9 +49,9 @@ def end_offsets(consumer: Consumer, topic: str, partitions: int) -> tuple[int, .
     return tuple(_watermarks(consumer, topic, partition)[1] for partition in range(partitions))
 
 
-def start_offsets(consumer: Consumer, topic: str, partitions: int) -> tuple[int, ...]:
-    """Return the offset of the first record that each partition still has, or its end offset; errors as `end_offsets`."""
-    return tuple(_watermarks(consumer, topic, partition)[0] for partition in range(partitions))
+def offset_bounds(consumer: Consumer, topic: str, partitions: int) -> tuple[tuple[int, int], ...]:
+    """Return the offset of the first record that each partition still has, and its end offset; errors as `end_offsets`."""
+    return tuple(_watermarks(consumer, topic, partition) for partition in range(partitions))
 
 
 def _watermarks(consumer: Consumer, topic: str, partition: int) -> tuple[int, int]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from confluent_kafka import KafkaException, TopicCollection
 
 from include.errors import KafkaUnavailableError
-from include.kafka.log_reading import end_offsets, log_consumer, start_offsets
+from include.kafka.log_reading import log_consumer, offset_bounds
 from include.kafka.topics import ADMIN_TIMEOUT_S, admin_client
 from include.position import Offsets
 
@@ -42,8 +42,8 @@ def topic_state(bootstrap_servers: str, name: str) -> TopicState | None:
         raise KafkaUnavailableError(message) from error
     consumer = log_consumer(bootstrap_servers)
     try:
-        starts = Offsets.of_ends(start_offsets(consumer, name, len(topic.partitions)))
-        ends = Offsets.of_ends(end_offsets(consumer, name, len(topic.partitions)))
+        bounds = offset_bounds(consumer, name, len(topic.partitions))
+        starts, ends = (Offsets.of_ends(bound[side] for bound in bounds) for side in (0, 1))
         return TopicState(str(topic.topic_id), ends, starts)
     finally:
         consumer.close()

@@ -63,7 +63,8 @@ def event_table_status(
     files = pa.table(table.get_add_actions(flatten=True)).to_pydict()
     months: dict[str, int] = {}
     for month, rows in zip(files.get(f"partition.{MONTH_COLUMN}", ()), files["num_records"], strict=True):
-        months[month] = months.get(month, 0) + rows
+        if rows:
+            months[month] = months.get(month, 0) + rows
     history = append_history(table)
     newest = next((commit for commit in history if commit.tag is not None), None)
     tag = None if newest is None else newest.tag

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 
+from delta.tables import DeltaTable
 from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -68,6 +69,12 @@ class EventDeltaTable:
     def newest_commit(self) -> TaggedCommit[AppendTag] | None:
         """Return the newest commit with the tag of an event table, or None if there is none."""
         return newest_commit(self.spark, self.path, AppendTag.from_json)
+
+    def has_rows(self) -> bool:
+        """Return whether the table exists and has any row."""
+        return DeltaTable.isDeltaTable(self.spark, self.path) and not (
+            self.spark.read.format("delta").load(self.path).isEmpty()
+        )
 
     @contextmanager
     def classified(self, decoded: DataFrame) -> Iterator[DataFrame]:

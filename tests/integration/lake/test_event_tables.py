@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import DataFrame, SparkSession
 
 from cli.lake import event_table_lines
@@ -17,7 +18,7 @@ from include.lake.event_table_status import append_history, event_table_status, 
 from include.lake.table_lock import LakeLockedError, lake_lock
 from include.settings import Settings
 from spark_jobs import event_tables
-from spark_jobs.event_tables import Appending, ChangedTopicError, append_new
+from spark_jobs.event_tables import Appending, ChangedTopicError, UnknownOffsetsError, append_new
 from spark_jobs.lake.event_rows import ROW, count_kinds
 from spark_jobs.lake.table_definition import LakeTableError
 from stack.launchers.direct_submit import launch
@@ -166,6 +167,11 @@ def test_records_that_are_no_events_of_the_table_are_counted(
     # Nothing has registered a schema yet.
     ledger.append_raw(b"1", b"junk")
     appended(ledger, lake_spark)
+    empty = event_table_status(
+        settings.lake_root, settings.kafka.bootstrap_servers, ledger.declared, commits=1
+    )
+    assert empty is not None
+    assert (empty.rows, empty.months, empty.unreadable, empty.records_behind) == (0, {}, 1, 0)
     ledger.sell(0, 5)
     ledger.append_raw(b"2", None)
 
@@ -213,6 +219,17 @@ def test_a_recreated_topic_is_refused_until_the_table_is_removed(
 
     Path(ledger.path).rename(tmp_path / "old table")
     assert appended(ledger, lake_spark).tag.rows == 20
+
+
+def test_a_table_without_offsets_is_left_as_it_is(settings: Settings, lake_spark: SparkSession) -> None:
+    ledger = EventLedger(settings, "sold-elsewhere")
+    ledger.sell(0, 10)
+    write_deltalake(ledger.path, pa.table({"id": ["another"]}))
+
+    with pytest.raises(UnknownOffsetsError, match="has rows, but no commit in its history has the offsets"):
+        append_new(lake_spark, settings, ledger.declared)
+
+    assert DeltaTable(ledger.path).to_pyarrow_table()["id"].to_pylist() == ["another"]
 
 
 def test_a_topic_that_lost_its_newest_records_is_refused(

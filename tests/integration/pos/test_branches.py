@@ -25,7 +25,7 @@ from include.kafka.wire_format import HEADER_BYTES
 from include.lake.tables import table_path
 from include.settings import Settings
 from stack.launchers.direct_submit import launch
-from tests.integration.pos.value_search import contents_of, values_in
+from tests.support.lake.value_search import contents_of, values_in
 from tests.support.stream_process import records_of, states
 from tests.support.unsupervised_driver import SharedDriver
 from tests.support.waiting import wait_until
@@ -37,6 +37,10 @@ DOCUMENTED_PATH = ".foldlake/lake/trend"
 
 def has_more(settings: Settings, before: int) -> bool:
     return record_count(settings, TREND.output) > before
+
+
+def is_written(settings: Settings, branch: Branch, expected: int) -> bool:
+    return record_count(settings, branch.output) >= expected
 
 
 @pytest.fixture(scope="module")
@@ -98,11 +102,12 @@ def test_a_second_load_appends_nothing(settings: Settings, check: Check) -> None
 
 
 @pytest.fixture(scope="module")
-def table(settings: Settings, check: Check) -> Path:
+def table(settings: Settings, driver: SharedDriver, check: Check) -> Path:
     """The folder of the event table `trend`, to which all line items were appended; the job's log is among those of the home."""
-    wait_until(
-        lambda: record_count(settings, TREND.output) >= check.expected(TREND), "line items", timeout_s=300
-    )
+    for branch in BRANCHES:
+        wait_until(partial(is_written, settings, branch, check.expected(branch)), branch.name, timeout_s=300)
+    # The job has a low priority, and would wait for the driver's queries.
+    driver.stop()
     job = launch(
         settings, "event_tables", ["--event-table", "trend"], settings.home / "logs" / "event-tables.log"
     )
