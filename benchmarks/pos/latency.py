@@ -2,6 +2,7 @@
 
 from benchmarks.latency import wait_for_real_time
 from benchmarks.pos.arrivals import Arrivals
+from benchmarks.pos.exactness import require_exact
 from benchmarks.pos.till_load import TillLoad
 from benchmarks.support.report import cpu_s, latency_line, machine_busy_s, print_environment
 from demo.pos.branches import BRANCHES, LOYALTY, NOTIFICATIONS, Check
@@ -21,39 +22,31 @@ def run(pace: str, events_per_s: int, warm_up_s: int, seconds: int) -> None:
     """Measure at one pace, after a warm-up with the same load."""
     with temporary_stack(("kafka", "registry"), stream_pace=pace, systems=(SYSTEM.name,)) as settings:
         print_environment(settings)
-        invoices = events_per_s * (warm_up_s + seconds)
-        load, check = TillLoad(settings, invoices), Check(settings, invoices)
         with stream_driver(settings) as driver:
-            wait_for_real_time(settings)
-            load.run(events_per_s, warm_up_s)
-            wait_until(
-                lambda: _notified(settings) > 0 and read_stream_status(settings).events_behind == 0,
-                "every branch has caught up",
-                START_S,
-            )
-            began_s, busy_s = cpu_s(driver.pid), machine_busy_s()
-            with Arrivals(settings, (LOYALTY.output, NOTIFICATIONS.output)) as arrivals:
-                measured = load.run(events_per_s, seconds)
-                driver_s, busy_s = cpu_s(driver.pid) - began_s, machine_busy_s() - busy_s
-                load.run_rest()
-                wait_until(
-                    lambda: _notified(settings) >= check.expected(NOTIFICATIONS), "notifications", ARRIVAL_S
-                )
-            _print(pace, load, measured, arrivals)
-            print(
-                f"{pace:<10}{driver_s / seconds:.2f} CPU s/s of the driver, {busy_s / seconds:.2f} of the machine"
-            )
-            for branch in BRANCHES:
-                expected = check.expected(branch)
-                wait_until(
-                    lambda branch=branch, expected=expected: (
-                        record_count(settings, branch.output) >= expected
-                    ),  # type: ignore[misc]
-                    branch.name,
-                    ARRIVAL_S,
-                )
-                result = check.compare(branch)
-                assert result.is_exact, result
+            _measure(settings, driver.pid, events_per_s, warm_up_s, seconds)
+
+
+def _measure(settings: Settings, driver_pid: int, events_per_s: int, warm_up_s: int, seconds: int) -> None:
+    """Print the latencies and the processor time; fail unless every branch is exact."""
+    pace = settings.stream.pace
+    invoices = events_per_s * (warm_up_s + seconds)
+    load, check = TillLoad(settings, invoices), Check(settings, invoices)
+    wait_for_real_time(settings)
+    load.run(events_per_s, warm_up_s)
+    wait_until(
+        lambda: _notified(settings) > 0 and read_stream_status(settings).events_behind == 0,
+        "every branch has caught up",
+        START_S,
+    )
+    began_s, busy_s = cpu_s(driver_pid), machine_busy_s()
+    with Arrivals(settings, (LOYALTY.output, NOTIFICATIONS.output)) as arrivals:
+        measured = load.run(events_per_s, seconds)
+        driver_s, busy_s = cpu_s(driver_pid) - began_s, machine_busy_s() - busy_s
+        load.run_rest()
+        wait_until(lambda: _notified(settings) >= check.expected(NOTIFICATIONS), "notifications", ARRIVAL_S)
+    _print(pace, load, measured, arrivals)
+    print(f"{pace:<10}{driver_s / seconds:.2f} CPU s/s of the driver, {busy_s / seconds:.2f} of the machine")
+    require_exact(settings, check)
     print(f"{pace:<10}exact: {', '.join(branch.name for branch in BRANCHES)}", flush=True)
 
 

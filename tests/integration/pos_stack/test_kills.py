@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import psutil
 import pytest
 
-from demo.pos.branches import BRANCHES, TREND
+from demo.pos.branches import BRANCHES, TILLS, TREND
 from demo.pos.outputs import record_count
 from include.settings import Settings
 from stack.launchers import stream_driver
@@ -60,8 +60,13 @@ def test_every_branch_is_exact_after_kills_under_load(stack: Settings, tills: Ti
     wait_until(lambda: record_count(stack, TREND.output) > 0, "line items are written", TIMEOUT_S)
     with ThreadPoolExecutor(1, "load") as pool:
         for victim in itertools.islice(itertools.cycle(VICTIMS), MANY_KILLS):
-            before = record_count(stack, TREND.output)
+            before, sent = record_count(stack, TREND.output), record_count(stack, TILLS.output)
             sending = pool.submit(tills.send, INVOICES_PER_KILL)
+            wait_until(
+                lambda sent=sent: record_count(stack, TILLS.output) > sent,  # type: ignore[misc]
+                "invoices arrive",
+                TIMEOUT_S,
+            )
             kill(stack, victim)
             sending.result()
             wait_until(
