@@ -15,6 +15,7 @@ from confluent_kafka import Consumer
 from pyspark.sql import DataFrame, SparkSession
 
 from include.declarations.read_model import ReadModel, read_model
+from include.declarations.rekeying import record_key
 from include.errors import FoldlakeError, SettingsError
 from include.files import FileLockedError, file_lock
 from include.kafka.log_reading import log_consumer
@@ -128,6 +129,7 @@ def _run(arguments: argparse.Namespace) -> None:
                 TriggerSettings.from_settings(settings.stream),
                 consumer,
                 admin,
+                record_key(model),
             ),
         ]
         driver = StreamDriver(

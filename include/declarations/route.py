@@ -42,6 +42,7 @@ class Route:
         for each event.
     topic: how the output topic is created, where it differs from the settings.
     latency: in real time, or in batches of about a second, which need no task slots of their own.
+    of_read_model: the read model from which the route is derived (include/declarations/rekeying.py); empty for a declared route.
     schema_folders: the folders of additional declarations, which are also searched for event schemas; set on loading.
     source: the merged options of the source topic; set on loading.
     """
@@ -57,6 +58,7 @@ class Route:
     each: "Callable[[], Column] | None" = None
     topic: TopicOptions = field(default_factory=TopicOptions)
     latency: Latency = Latency.MILLISECONDS
+    of_read_model: str = ""
     schema_folders: tuple[Path, ...] = field(default=(), repr=False, compare=False)
     source: TopicOptions = field(default_factory=TopicOptions, repr=False, compare=False)
 

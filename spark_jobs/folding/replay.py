@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col, substring
 
 from include.declarations.read_model import ReadModel
+from include.declarations.rekeying import record_key
 from include.errors import KafkaUnavailableError
 from include.kafka.schema_registry import SchemaRegistry
 from include.kafka.schema_rejections import Rejection, read_rejections
@@ -106,7 +107,7 @@ def _records_and_decoder(
     ids = known_schema_ids(
         settings, model.source_topic, _ids_in(records) if ids_of is IdsOf.LOG else frozenset()
     )
-    return records, EventDecoder(model.event_schemas, ids, len(until))
+    return records, EventDecoder(model.event_schemas, ids, len(until), record_key(model))
 
 
 def _ids_in(records: DataFrame) -> AbstractSet[int]:

@@ -6,10 +6,11 @@ repeats none of them.
 """
 
 import logging
+from collections.abc import Callable
 
 from confluent_kafka import Consumer
 from confluent_kafka.admin import AdminClient
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 
 from include.kafka.dead_letters import newest_dead_letters
 from include.kafka.record_schema import RecordSchema
@@ -41,6 +42,7 @@ def query_specs(context: StreamContext) -> list[QuerySpec]:
                 context.triggers,
                 context.consumer,
                 context.admin,
+                context.catalog.record_key(topic),
             )
         )
     return specs
@@ -53,8 +55,9 @@ def dead_letter_spec(
     triggers: TriggerSettings,
     consumer: Consumer,
     admin: AdminClient,
+    record_key: Callable[[], Column] | None = None,
 ) -> QuerySpec:
-    """Return the query of one source topic; `readers` are the event types that can be decoded."""
+    """Return the query of one source topic; `readers` are the event types that can be decoded, `record_key` as in EventDecoder."""
 
     def records(source: DataFrame, schema_ids: SchemaIds) -> DataFrame:
         # A partition in which none is found behind many records of another program starts at the query's checkpoint: its
@@ -62,7 +65,8 @@ def dead_letter_spec(
         written = newest_dead_letters(consumer, endpoints.source_topic, endpoints.partitions)
         LOG.info("dead letters of %s are written up to offsets %s", endpoints.source_topic, written)
         largest = max_message_bytes(admin, endpoints.sink_topic)
-        bad = undecodable(EventDecoder(readers, schema_ids, endpoints.partitions).decode(source))
+        decoder = EventDecoder(readers, schema_ids, endpoints.partitions, record_key)
+        bad = undecodable(decoder.decode(source))
         return dead_letter_records(endpoints.source_topic, bad.where(is_new(written)), largest)
 
     return QuerySpec(
