@@ -91,12 +91,11 @@ def test_the_fold_is_exact_after_a_kill_and_a_record_under_another_key_is_a_dead
     wait_until(lambda: folded(home) == totals(events), "every day is exact", timeout_s=240)
     assert len(records_of(home, MODEL.source_topic)) == len(events) + 1
 
-    def letters() -> list[tuple[str, str | bytes | None]]:
+    def letters() -> list[tuple[object, object]]:
         found = records_of(home, dead_letter_topic(MODEL.source_topic))
-        reasons = [dict(letter.headers() or [])["reason"] for letter in found]
-        return [(str(reason, "utf-8"), letter.key()) for reason, letter in zip(reasons, found, strict=True)]
+        return [(dict(letter.headers() or [])["reason"], letter.key()) for letter in found]
 
-    expected = [("invalid_key", more[0].customerId.encode())]
+    expected = [(b"invalid_key", more[0].customerId.encode())]
     wait_until(lambda: letters() == expected, "the dead letter", timeout_s=120)
     assert folded(home) == totals(events)
     (route,) = read_stream_status(home).routes
