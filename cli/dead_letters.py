@@ -49,12 +49,11 @@ def run(
 
 
 def _read(settings: "Settings", topic: str, newest: int) -> "list[DeadLetters]":
-    from include.declarations.read_model import load_read_models
+    from include.declarations.catalog import load_catalog
     from include.errors import SettingsError
     from include.kafka.dead_letters import DeadLetters, read_dead_letters
 
-    models = load_read_models(settings.declaration_folders)
-    topics = sorted({model.source_topic for model in models.values()})
+    topics = sorted(load_catalog(settings.declaration_folders).source_topics)
     found = []
     for name in [topic] if topic else topics:
         letters = read_dead_letters(settings.kafka.bootstrap_servers, name, newest)

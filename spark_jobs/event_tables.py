@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from include.declarations.catalog import load_catalog
 from include.declarations.event_table import EventTable
+from include.declarations.event_types.topic_events import TopicEvents
 from include.errors import FoldlakeError, ReadModelError
 from include.kafka.topic_state import TopicState, topic_state
 from include.lake.append_tag import APPEND, AppendTag, slice_end
@@ -189,8 +190,8 @@ def append_slice(
         )
 
     def append(ids_of: IdsOf) -> tuple[AppendTag, Counter[str]]:
-        readers = (table.declared.schema,)
-        decoded = decoded_records(table.spark, settings, source, readers, end, since, ids_of=ids_of)
+        events = TopicEvents(source, (table.declared.schema,))
+        decoded = decoded_records(table.spark, settings, events, end, since, ids_of=ids_of)
         with table.classified(decoded) as rows:
             counts = Counter(count_kinds(rows))
             new = replace(

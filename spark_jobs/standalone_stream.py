@@ -14,7 +14,9 @@ from pathlib import Path
 from confluent_kafka import Consumer
 from pyspark.sql import DataFrame, SparkSession
 
+from include.declarations.event_types.topic_events import TopicEvents
 from include.declarations.read_model import ReadModel, read_model
+from include.declarations.rekeying import record_key
 from include.errors import FoldlakeError, SettingsError
 from include.files import FileLockedError, file_lock
 from include.kafka.log_reading import log_consumer
@@ -124,7 +126,7 @@ def _run(arguments: argparse.Namespace) -> None:
             dead_letter_spec(
                 _endpoints(arguments, partitions, dead_letter_topic(arguments.source_topic), "dead-letter"),
                 schemas,
-                model.event_schemas,
+                TopicEvents(arguments.source_topic, model.event_schemas, record_key(model)),
                 TriggerSettings.from_settings(settings.stream),
                 consumer,
                 admin,

@@ -55,7 +55,7 @@ class NamedLookup:
 
 @dataclass(frozen=True)
 class Command:
-    """A command: `POST <path>` with a JSON object appends one event of `event_type` to the read model's source topic.
+    """A command: `POST <path>` with a JSON object appends one event of `event_type` to the topic of the read model's events.
 
     The event type needs a schema, in `schemas/` of any read model; the read model need not fold it. Each of `fields` sets
     the event's field of that name. Every command may also set the event's `id`; `occurredOn` is the time of the command.

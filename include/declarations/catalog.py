@@ -1,19 +1,26 @@
 """Everything that is declared: the read models, the routes, the emissions, the event tables, and the topics that they read."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from include.declarations.emission import Emission, load_emissions
 from include.declarations.event_table import EventTable, load_event_tables
 from include.declarations.event_types.event_format import EventFormat
+from include.declarations.event_types.topic_events import TopicEvents
 from include.declarations.read_model import ReadModel, load_read_models
+from include.declarations.rekeying import key_routes, record_key, require_own_topics
 from include.declarations.route import Route, load_routes
 from include.declarations.topic_options import TopicOptions
 from include.errors import ReadModelError, UnknownReadModelError
 from include.kafka.json_mapping import JsonMapping
 from include.kafka.record_schema import RecordSchema
 from include.settings import TopicSettings
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
 
 
 @dataclass(frozen=True)
@@ -59,6 +66,20 @@ class Catalog:
         )
         return next(formats, EventFormat.AVRO)
 
+    def events(self, source_topic: str) -> TopicEvents:
+        """Return what is read from a source topic, by any read model or route."""
+        return TopicEvents(
+            source_topic,
+            self.event_schemas(source_topic),
+            self.record_key(source_topic),
+            self.event_format(source_topic),
+        )
+
+    def record_key(self, source_topic: str) -> "Callable[[], Column] | None":
+        """Return what the Kafka key of every record on a source topic must be; None: the entity of the event."""
+        readers = (model for model in self.models.values() if model.source_topic == source_topic)
+        return next((key for model in readers if (key := record_key(model)) is not None), None)
+
     def partitions(self, source_topic: str, settings: TopicSettings) -> int:
         """Return the declared number of partitions of a source topic, or else the setting."""
         for model in self.models.values():
@@ -73,18 +94,26 @@ class Catalog:
 def load_catalog(folders: tuple[Path, ...] = ()) -> Catalog:
     """Return all declarations; raises ReadModelError for one that is not valid."""
     models = load_read_models(folders)
-    routes = load_routes(folders)
-    completed = {name: _completed(route, models, routes) for name, route in routes.items()}
+    declared = load_routes(folders)
+    derived = key_routes(models, folders)
     tables = load_event_tables(models.keys(), folders)
+    require_own_topics(models.values(), tables.values(), declared, derived)
+    routes = declared | derived
+    completed = {name: _completed(route, models, routes) for name, route in routes.items()}
     _require_one_format([*completed.values(), *models.values(), *tables.values()])
     return Catalog(models, completed, load_emissions(models, routes, folders), tables)
 
 
 def _completed(route: Route, models: dict[str, ReadModel], routes: dict[str, Route]) -> Route:
-    """Return the route with the options of its source: those of the read models that read it, or of the routes that write it."""
+    """Return the route with the options of its source: those of the read models that read it, or of the routes that write it.
+
+    A read model whose events are re-keyed declares the options of the topic to which they are produced.
+    """
     readers = (model.topic for model in models.values() if model.source_topic == route.source_topic)
+    rekeyed = (model.rekeyed_from for model in models.values() if model.rekeyed_from is not None)
+    before = (events.options for events in rekeyed if events.name == route.source_topic)
     writers = (other.topic for other in routes.values() if other.output_topic == route.source_topic)
-    return replace(route, source=next(readers, next(writers, TopicOptions())))
+    return replace(route, source=next(chain(readers, before, writers), TopicOptions()))
 
 
 def _require_one_format(readers: Sequence[ReadModel | Route | EventTable]) -> None:

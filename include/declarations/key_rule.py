@@ -13,9 +13,11 @@ from include.errors import ReadModelError
 from include.kafka.record_schema import RecordSchema
 
 REKEY_REMEDY = (
-    "declare a route that writes the events to another topic with the read model's key as theirs, and make that topic the read model's "
-    "source (docs/routes.md)"
+    "declare `rekey=True` in the read model, under another name if it has versions already (docs/read-models.md, Another key than the "
+    "events'), or make the output of a route of yours its source (docs/routes.md)"
 )
+# The columns of Kafka's record, which are others in the re-keyed topic.
+RECORD_COLUMNS = ("key", "partition", "offset")
 
 
 def require_entity(read_model: str, schema: RecordSchema, key: str, columns: Sequence[str]) -> None:
@@ -35,6 +37,16 @@ def require_entity(read_model: str, schema: RecordSchema, key: str, columns: Seq
         f"keyed: the events of one key are in several partitions, in no common order. Add {schema.key_field} to the key, or "
         f"{REKEY_REMEDY}."
     )
+
+
+def require_event_fields(read_model: str, key: str, columns: Collection[str]) -> None:
+    """Raise ReadModelError if the key of a re-keyed read model uses Kafka's record: it must be the same in the re-keyed topic."""
+    used = [name for name in RECORD_COLUMNS if name in {column.casefold() for column in columns}]
+    if used:
+        raise ReadModelError(
+            f"The key of read model {read_model}, {key}, uses {', '.join(used)} of Kafka's record, which re-keying changes: use fields of "
+            "the event."
+        )
 
 
 def contains_entity(schema: RecordSchema, columns: Collection[str]) -> bool:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from include.declarations.event_types.event_schemas import event_schema
 from include.declarations.modules import all_modules, import_model, read_model_modules
+from include.declarations.rekeying import EventsTopic, rekeyed
 from include.declarations.route import Route, load_routes, output_options
 from include.declarations.topic_options import TopicOptions, merge_options
 from include.errors import ReadModelError, UnknownReadModelError
@@ -67,7 +68,9 @@ class ReadModel:
         several records of one key, each the fold of a part of its events: the result is the fold of all of them. Its columns are
         those of a state record; a fold of no value may have left a field null. A revision without a merge is checked as a whole.
     topic: how the source topic is created, where it differs from the settings.
+    rekey: the key is not the key of the events: a derived route writes them under it to a topic of its own, which the read model folds.
     schema_folders: the folders of additional declarations, which are also searched for event schemas; set on loading.
+    rekeyed_from: the topic of the events, if `source_topic` is what a derived route writes; set on loading.
 
     An event's columns, for key and fold: `event_type` (the record's name), every field that all event types share,
     and `<EventType>.<field>` for each type's own (null where the event is of another type).
@@ -82,7 +85,9 @@ class ReadModel:
     key_doc: str = "Key of the read model."
     merges: "Mapping[int, Callable[[], Mapping[str, Column]]]" = field(default_factory=dict)
     topic: TopicOptions = field(default_factory=TopicOptions)
+    rekey: bool = False
     schema_folders: tuple[Path, ...] = field(default=(), repr=False, compare=False)
+    rekeyed_from: EventsTopic | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:  # noqa: D105 - validates the fields
         if not NAME_PATTERN.fullmatch(self.name):
@@ -109,6 +114,11 @@ class ReadModel:
         """The revision of the fold that a new version is built with."""
         return max(self.folds)
 
+    @property
+    def events_topic(self) -> str:
+        """The topic to which events are produced: the source topic, unless that is what a derived route writes."""
+        return self.source_topic if self.rekeyed_from is None else self.rekeyed_from.name
+
     def partitions(self, settings: TopicSettings) -> int:
         """Return the number of partitions of the source topic and of each changelog."""
         return self.topic.partitions or settings.partitions
@@ -130,8 +140,14 @@ class ReadModel:
 
     @cached_property
     def event_schemas(self) -> tuple[RecordSchema, ...]:
-        """The reader's schema of each event type, in the order of `event_types`."""
-        return tuple(event_schema(name, self.schema_folders) for name in self.event_types)
+        """The reader's schema of each event type, in the order of `event_types`.
+
+        On a re-keyed topic, no field of an event is the key of its record.
+        """
+        schemas = tuple(event_schema(name, self.schema_folders) for name in self.event_types)
+        if self.rekeyed_from is None:
+            return schemas
+        return tuple(replace(schema, key_field=None) for schema in schemas)
 
     @property
     def state_schema(self) -> RecordSchema:
@@ -192,6 +208,8 @@ def _completed(
     """Return the read model with the merged options of its topic and the folder of additional schemas."""
     of_models = (other.topic for other in models if other.source_topic == model.source_topic)
     shared = merge_options(model.source_topic, chain(of_models, output_options(model.source_topic, routes)))
+    if model.rekey:
+        return replace(rekeyed(model, EventsTopic(model.source_topic, shared)), schema_folders=folders)
     if shared == model.topic and folders == model.schema_folders:
         return model
     return replace(model, topic=shared, schema_folders=folders)

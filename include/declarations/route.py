@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from include.declarations.event_types.event_format import EventFormat
 from include.declarations.event_types.event_schemas import event_schema
+from include.declarations.event_types.topic_events import TopicEvents
 from include.declarations.latency import Latency
 from include.declarations.modules import all_modules, read_model_modules
 from include.declarations.topic_options import TopicOptions, merge_options
@@ -44,6 +45,7 @@ class Route:
         for each event.
     topic: how the output topic is created, where it differs from the settings.
     latency: in real time, or in batches of about a second, which need no task slots of their own.
+    of_read_model: the read model from which the route is derived (include/declarations/rekeying.py); empty for a declared route.
     schema_folders: the folders of additional declarations, which are also searched for event schemas; set on loading.
     source: the merged options of the source topic; set on loading.
     """
@@ -60,6 +62,7 @@ class Route:
     topic: TopicOptions = field(default_factory=TopicOptions)
     latency: Latency = Latency.MILLISECONDS
     source_format: EventFormat = EventFormat.AVRO
+    of_read_model: str = ""
     schema_folders: tuple[Path, ...] = field(default=(), repr=False, compare=False)
     source: TopicOptions = field(default_factory=TopicOptions, repr=False, compare=False)
 
@@ -113,6 +116,11 @@ class Route:
         """Return the source topic, its dead-letter topic, and the output topic."""
         output, _dead_letters = _source_topics(self.output_topic, self.topic, settings)
         return [*_source_topics(self.source_topic, self.source, settings), output]
+
+    @property
+    def events(self) -> TopicEvents:
+        """What it reads from the source topic."""
+        return TopicEvents(self.source_topic, self.event_schemas, event_format=self.source_format)
 
     @cached_property
     def event_schemas(self) -> tuple[RecordSchema, ...]:

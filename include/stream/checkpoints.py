@@ -42,3 +42,8 @@ def handover_path(checkpoint: str) -> str:
 def written_note_path(checkpoint: str) -> str:
     """Return the file beside the checkpoint of a route or an emission that records which of its outputs are written."""
     return f"{checkpoint}.written"
+
+
+def key_rule_path(checkpoint: str) -> str:
+    """Return the file beside the checkpoint of a read model's derived route that records which events it writes, under which key."""
+    return f"{checkpoint}.key"

@@ -86,5 +86,6 @@ def create_wsgi(settings: Settings) -> FastPath:
     local.watch()
     limit_unread_answers(settings.node.http_idle_timeout_s)
     lookups = Lookups(local, Peers())
-    router = LookupRouter(lookups, compile_lookups(apis))
+    rekeyed = {api.model.name: api.model.events_topic for api in apis if api.model.rekeyed_from is not None}
+    router = LookupRouter(lookups, compile_lookups(apis), rekeyed)
     return FastPath(router, hosts, create_app(settings, hosts, lookups, router, apis))

@@ -1,7 +1,7 @@
 """Decodes the records of a source topic into event columns, natively, with a reason for records that cannot be folded."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -16,6 +16,7 @@ from include.kafka.schema_rejections import Rejection
 from include.kafka.wire_format import HEADER_BYTES, MAGIC, header
 from spark_jobs.folding.event_rules import (
     is_in_wrong_partition,
+    is_not_record_key,
     key_is_invalid,
     text_is_invalid,
     time_is_out_of_range,
@@ -70,6 +71,8 @@ class SchemaIds:
 class EventDecoder:
     """Decodes records as the event types in `readers`; `partitions` is the number of partitions of their topic.
 
+    record_key: builds the key that every event's record must have; None: the entity that the event type's schema names.
+
     Adds the columns `reason` (null unless the record cannot be folded), `event_type`, one struct per event type, and every
     field that all event types share.
     """
@@ -77,6 +80,7 @@ class EventDecoder:
     readers: tuple[RecordSchema, ...]
     schema_ids: SchemaIds
     partitions: int
+    record_key: Callable[[], Column] | None = None
 
     def __post_init__(self) -> None:  # noqa: D105 - checks its argument
         for reader in self.readers:
@@ -181,12 +185,19 @@ class EventDecoder:
             .when(~col("header").isin(folded + other_types), unknown)
             .when(text_is_invalid(self._active), Reason.INVALID_TEXT.value)
             .when(time_is_out_of_range(self._active), Reason.TIME_OUT_OF_RANGE.value)
-            .when(key_is_invalid(self._active), Reason.INVALID_KEY.value)
+            .when(self._key_is_invalid(), Reason.INVALID_KEY.value)
             .when(
                 col("header").isin(folded) & is_in_wrong_partition(self.partitions),
                 Reason.WRONG_PARTITION.value,
             )
         )
+
+    def _key_is_invalid(self) -> Column:
+        invalid = key_is_invalid(self._active)
+        # Without an active reader, no column that the key may use has its type.
+        if self.record_key is None or not self._active:
+            return invalid
+        return invalid | is_not_record_key(self.record_key())
 
 
 def is_rejected(header_of: Column, rejections: Mapping[int, Rejection]) -> Column:

@@ -39,6 +39,15 @@ def key_is_invalid(readers: Iterable[RecordSchema]) -> Column:
     return invalid
 
 
+def is_not_record_key(record_key: Column) -> Column:
+    """Return whether an event is not under the key that its topic's records must have.
+
+    A key's events would otherwise be in several partitions.
+    """
+    is_event = col("event_type").isNotNull()
+    return is_event & ~record_key.cast("string").cast("binary").eqNullSafe(col("key"))
+
+
 def is_in_wrong_partition(partitions: int) -> Column:
     """Return whether the record is in another partition than the Java client's partitioner assigns to its key."""
     return partition_of_key(col("key"), partitions) != col("partition")

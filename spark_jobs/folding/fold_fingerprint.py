@@ -24,20 +24,20 @@ def fingerprint(model: ReadModel, revision: int) -> str:
     state = model.folds[revision]()
     types = {field.name: field.avro_type for field in model.state_fields(revision)}
     rule = {
-        "key": _printed(model.key()),
-        "state": {name: [_printed(column), types.get(name)] for name, column in sorted(state.items())},
+        "key": printed(model.key()),
+        "state": {name: [printed(column), types.get(name)] for name, column in sorted(state.items())},
     }
     return json.dumps(rule, sort_keys=True)
 
 
 def merge_fingerprint(model: ReadModel, revision: int) -> str:
     """Return a fingerprint of key, fold and merge: records merged by the same ones can be merged further."""
-    merge = {name: _printed(column) for name, column in sorted(model.merges[revision]().items())}
+    merge = {name: printed(column) for name, column in sorted(model.merges[revision]().items())}
     rule = f"{fingerprint(model, revision)} {json.dumps(merge, sort_keys=True)}"
     return hashlib.sha256(rule.encode()).hexdigest()
 
 
-def _printed(column: Column) -> str:
+def printed(column: Column) -> str:
     """Return a column as Spark prints it, with lambda variables (`x_12`) numbered from 0: Spark's own counter never resets."""
     text = str(column)
     if "->" not in text:

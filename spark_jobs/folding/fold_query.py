@@ -9,6 +9,7 @@ from pyspark.sql.avro.functions import to_avro
 from pyspark.sql.functions import col, concat, count, lit, struct
 
 from include.declarations.read_model import ReadModel
+from include.declarations.rekeying import record_key
 from include.errors import ReadModelError
 from include.kafka.record_schema import RecordSchema
 from include.kafka.wire_format import header
@@ -127,6 +128,6 @@ def changelog_stream(
     partitions: int,
 ) -> DataFrame:
     """Return the changelog records for the records of the source topic: the whole computation of one version's query."""
-    events = EventDecoder(model.event_schemas, schema_ids, partitions).decode(source)
+    events = EventDecoder(model.event_schemas, schema_ids, partitions, record_key(model)).decode(source)
     states = fold(model, revision, good_events(events))
     return changelog_records(model, revision, states, state_schema_id)

@@ -27,7 +27,7 @@ from include.kafka.record_schema import RecordSchema
 from include.kafka.schema_rejections import Rejection
 from include.kafka.wire_format import HEADER_BYTES, MAGIC
 from spark_jobs.folding.decode import UNKNOWN_SCHEMA_ID, EventDecoder
-from spark_jobs.folding.event_rules import FIRST_DAY, LAST_DAY, MAX_KEY_BYTES
+from spark_jobs.folding.event_rules import FIRST_DAY, LAST_DAY, MAX_KEY_BYTES, is_not_record_key
 
 RECORD_COLUMNS = ("key", "partition", "offset", "event_type")
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -70,7 +70,9 @@ def independently_decoded(records: DataFrame, decoder: EventDecoder) -> DataFram
     shared = (
         coalesce(*(col(f"{r.name}.{name}") for r in present)).alias(name) for name in decoder.shared_fields
     )
-    return decoded.select("*", *shared)
+    events = decoded.select("*", *shared)
+    # The read model's own expression, as in its fold.
+    return events if decoder.record_key is None else events.where(~is_not_record_key(decoder.record_key()))
 
 
 @dataclass(frozen=True)

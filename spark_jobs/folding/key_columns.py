@@ -5,7 +5,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import lit
 
-from include.declarations.key_rule import require_entity
+from include.declarations.key_rule import require_entity, require_event_fields
 from include.declarations.read_model import ReadModel
 from spark_jobs.folding.decode import EventDecoder, SchemaIds
 
@@ -13,15 +13,17 @@ KAFKA_COLUMNS = {"key": "binary", "value": "binary", "partition": "int", "offset
 
 
 def require_entity_key(spark: SparkSession, model: ReadModel) -> None:
-    """Raise ReadModelError if a read model's key lacks the entity of one of its event types.
+    """Raise ReadModelError if a read model's key lacks the entity of one of its event types, or does not survive re-keying.
 
     Raises Spark's AnalysisException if the key refers to a column that the events do not have.
     """
     keyed = [schema for schema in model.event_schemas if schema.key_field is not None]
-    if not keyed:
+    if not keyed and model.rekeyed_from is None:
         return
     columns = key_columns(spark, model)
     key = str(model.key()).removeprefix("Column<'").removesuffix("'>")
+    if model.rekeyed_from is not None:
+        require_event_fields(model.name, key, columns)
     for schema in keyed:
         require_entity(model.name, schema, key, columns)
 

@@ -10,9 +10,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col, substring
 
+from include.declarations.event_types.topic_events import TopicEvents
 from include.declarations.read_model import ReadModel
+from include.declarations.rekeying import record_key
 from include.errors import KafkaUnavailableError
-from include.kafka.record_schema import RecordSchema
 from include.kafka.schema_registry import SchemaRegistry
 from include.kafka.schema_rejections import Rejection, read_rejections
 from include.kafka.topic_state import topic_state
@@ -84,25 +85,25 @@ def replayed_events(
         ids_of: which schema ids are known. A record with another one that is not rejected fails the job that reads the events (see
             with_needed_schema_ids).
     """
-    return good_events(
-        decoded_records(spark, settings, model.source_topic, model.event_schemas, until, since, ids_of=ids_of)
-    )
+    return good_events(decoded_records(spark, settings, _events_of(model), until, since, ids_of=ids_of))
 
 
 def events_for_staging(
     spark: SparkSession, settings: Settings, model: ReadModel, until: Offsets, *, ids_of: IdsOf
 ) -> DataFrame:
     """Return the events up to these end offsets as `replayed_events` does, but decoded by another library."""
-    return independently_decoded(
-        *_records_and_decoder(spark, settings, model.source_topic, model.event_schemas, until, None, ids_of)
-    )
+    records, decoder = _records_and_decoder(spark, settings, _events_of(model), until, None, ids_of)
+    return independently_decoded(records, decoder)
+
+
+def _events_of(model: ReadModel) -> TopicEvents:
+    return TopicEvents(model.source_topic, model.event_schemas, record_key(model))
 
 
 def decoded_records(
     spark: SparkSession,
     settings: Settings,
-    topic: str,
-    readers: tuple[RecordSchema, ...],
+    events: TopicEvents,
     until: Offsets,
     since: Offsets | None = None,
     *,
@@ -110,24 +111,23 @@ def decoded_records(
 ) -> DataFrame:
     """Return all records of a part of a topic as EventDecoder decodes them; arguments as those of `replayed_events`.
 
-    readers: the event types that are decoded.
+    events: the topic, which is in Avro, and the event types that are decoded.
     """
-    records, decoder = _records_and_decoder(spark, settings, topic, readers, until, since, ids_of)
+    records, decoder = _records_and_decoder(spark, settings, events, until, since, ids_of)
     return decoder.decode(records)
 
 
 def _records_and_decoder(
     spark: SparkSession,
     settings: Settings,
-    topic: str,
-    readers: tuple[RecordSchema, ...],
+    events: TopicEvents,
     until: Offsets,
     since: Offsets | None,
     ids_of: IdsOf,
 ) -> tuple[DataFrame, EventDecoder]:
-    records = topic_records(spark, settings.kafka.bootstrap_servers, topic, until, since)
-    ids = known_schema_ids(settings, topic, _ids_in(records) if ids_of is IdsOf.LOG else frozenset())
-    return records, EventDecoder(readers, ids, len(until))
+    records = topic_records(spark, settings.kafka.bootstrap_servers, events.topic, until, since)
+    ids = known_schema_ids(settings, events.topic, _ids_in(records) if ids_of is IdsOf.LOG else frozenset())
+    return records, EventDecoder(events.readers, ids, len(until), events.record_key)
 
 
 def _ids_in(records: DataFrame) -> AbstractSet[int]:

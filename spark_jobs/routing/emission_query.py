@@ -14,6 +14,7 @@ from pyspark.sql.functions import hash as spark_hash
 
 from include.declarations.emission import Emission
 from include.declarations.read_model import ReadModel
+from include.declarations.rekeying import record_key
 from include.kafka.origins import TASK_HEADER, Origin, Pair
 from spark_jobs.folding.decode import EventDecoder, SchemaIds, good_events
 from spark_jobs.folding.fold_query import state_columns
@@ -52,7 +53,7 @@ class EmissionQuery:
 
     def records(self, source: DataFrame, schema_ids: SchemaIds) -> DataFrame:
         """Return the records for the output topic. Raises ReadModelError if the emission does not give the fields of its schema."""
-        decoder = EventDecoder(self.model.event_schemas, schema_ids, self.partitions)
+        decoder = EventDecoder(self.model.event_schemas, schema_ids, self.partitions, record_key(self.model))
         states = self._states(good_events(decoder.decode(source)))
         events = decoder.decode(states, also=(STATE, TASK))
         if self.emission.where is not None:

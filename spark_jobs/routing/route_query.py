@@ -38,7 +38,7 @@ class RouteQuery:
     def records(self, source: DataFrame, schema_ids: SchemaIds) -> DataFrame:
         """Return the records for the output topic. Raises ReadModelError if the route does not give the fields of its schema."""
         route = self.route
-        decoder = event_decoder(route.source_format, route.event_schemas, schema_ids, self.partitions)
+        decoder = event_decoder(route.events, schema_ids, self.partitions)
         condition = None if route.where is None else route.where()
         events = good_events(decoder.decode(source), condition)
         outputs = self._unchanged(events) if route.fields is None else self._outputs(events, route.fields())

@@ -67,10 +67,11 @@ def _is_personal(schema: RecordSchema, column: str) -> bool:
     path = column.split(".")
     if path[0].casefold() == schema.name.casefold():
         return path_class(schema, path[1:]) is Privacy.PERSONAL
-    if path == ["value"]:
+    if path == ["key"] and schema.key_field is not None:
+        return path_class(schema, [schema.key_field]) is Privacy.PERSONAL
+    if path in (["value"], ["key"]):
+        # The key of a re-keyed topic may be made of any field.
         return Privacy.PERSONAL in field_classes(schema).values()
-    if path == ["key"]:
-        return schema.key_field is not None and path_class(schema, [schema.key_field]) is Privacy.PERSONAL
     return path_class(schema, path) is Privacy.PERSONAL
 
 

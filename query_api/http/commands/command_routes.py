@@ -1,4 +1,4 @@
-"""The read models' commands: each appends one event to its read model's source topic."""
+"""The read models' commands: each appends one event to the topic of its read model's events."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ def commands_blueprint(settings: Settings, apis: Iterable[ReadModelApi]) -> Blue
     slots = ClientSlots(node.http_commands, node.http_client_share)
     limits = CommandLimits(slots, BodyDeadline(node.http_body_timeout_s))
     for api in apis:
-        topic = api.model.source_topic
+        topic = api.model.events_topic
         for command in api.commands:
             if topic not in producers:
                 producers[topic] = EventProducer(settings, topic)
@@ -94,7 +94,7 @@ def _append(event: GenericEvent, api: ReadModelApi, producer: EventProducer) -> 
 
 def _outcome_unknown(error: OutcomeUnknownError, event: GenericEvent, api: ReadModelApi) -> ProblemError:
     """Return the problem of an event that may have been written. It has no Retry-After, which would invite a second one."""
-    topic, model = api.model.source_topic, api.model.name
+    topic, model = api.model.events_topic, api.model.name
     record = f"/api/read-models/{quote(model, safe='')}/records/{quote(event_key(event), safe='')}"
     advice = (
         "Once commands are accepted again, read the key's record: its event_count is one higher than before the command if the "

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
+from types import MappingProxyType
 from urllib.parse import quote
 
 from include.nodes.peers import Hop
@@ -27,11 +28,18 @@ class LookupRouter:
     """A node's lookups by key. Each method returns a reply, also for a failure.
 
     hop: what the request says if it is from another node. client: the address that the request came from.
+    rekeyed: read models whose events are re-keyed -> the topic to which they are produced. They take no `minOffset`.
     """
 
-    def __init__(self, lookups: Lookups, named: Mapping[str, CompiledLookup]) -> None:
+    def __init__(
+        self,
+        lookups: Lookups,
+        named: Mapping[str, CompiledLookup],
+        rekeyed: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         self.named = named
         self._lookups = lookups
+        self._rekeyed = rekeyed
 
     def by_name(self, lookup: CompiledLookup, query: str, hop: Hop | None, client: str) -> Reply:
         """Answer a named lookup."""
@@ -41,7 +49,7 @@ class LookupRouter:
         try:
             given = parameters(query, lookup.parameters)
             key = lookup.key(given)
-            bound = _bound(given.get("minOffset"), client)
+            bound = self._bound(lookup.model_name, given.get("minOffset"), client)
         except ProblemError as problem:
             return problem_reply(problem)
         return self.reply(lookup.model_name, key, None, bound, lookup.target(given), hop, lookup.body)
@@ -51,7 +59,7 @@ class LookupRouter:
         try:
             given = parameters(query, RECORD_PARAMETERS)
             version = version_number(given.get("version"))
-            bound = _bound(given.get("minOffset"), client)
+            bound = self._bound(model_name, given.get("minOffset"), client)
         except ProblemError as problem:
             return problem_reply(problem)
         path = f"/api/read-models/{quote(model_name, safe='')}/records/{quote(key, safe='')}"
@@ -92,12 +100,19 @@ class LookupRouter:
         fields = record_fields(answer.place.key, record)
         return dumps({"read_model": model, "version": version, **fields}).encode()
 
-
-def _bound(min_offset: str | None, client: str) -> PositionBound | None:
-    try:
-        return PositionBound.parse(min_offset, client)
-    except ValueError as error:
-        raise ProblemError(400, "invalid-bound", str(error)) from error
+    def _bound(self, model_name: str, min_offset: str | None, client: str) -> PositionBound | None:
+        try:
+            bound = PositionBound.parse(min_offset, client)
+        except ValueError as error:
+            raise ProblemError(400, "invalid-bound", str(error)) from error
+        if bound is not None and model_name in self._rekeyed:
+            events = self._rekeyed[model_name]
+            detail = (
+                f"{model_name} folds the events of {events} under another key, where they have other offsets: an offset of {events} is no "
+                "bound for its answers. Ask without minOffset; event_count in the answer tells how many events it contains."
+            )
+            raise ProblemError(400, "bound-of-another-topic", detail)
+        return bound
 
 
 def version_number(text: str | None) -> int | None:

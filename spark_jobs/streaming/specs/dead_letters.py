@@ -12,10 +12,9 @@ from confluent_kafka.admin import AdminClient
 from pyspark.sql import DataFrame
 from pyspark.sql.functions import col, lit
 
-from include.declarations.event_types.event_format import EventFormat
+from include.declarations.event_types.topic_events import TopicEvents
 from include.kafka.dead_letters import newest_dead_letters
 from include.kafka.origins import Origin, Pair
-from include.kafka.record_schema import RecordSchema
 from include.kafka.topics import dead_letter_topic, max_message_bytes
 from include.position import Offsets
 from include.stream.slot_planning import SlotRank
@@ -44,11 +43,10 @@ def query_specs(context: StreamContext) -> list[QuerySpec]:
             dead_letter_spec(
                 endpoints,
                 context.schemas(topic),
-                context.catalog.event_schemas(topic),
+                context.catalog.events(topic),
                 context.triggers,
                 context.consumer,
                 context.admin,
-                context.catalog.event_format(topic),
             )
         )
     return specs
@@ -57,13 +55,12 @@ def query_specs(context: StreamContext) -> list[QuerySpec]:
 def dead_letter_spec(
     endpoints: QueryEndpoints,
     schemas: KnownSchemas,
-    readers: tuple[RecordSchema, ...],
+    events: TopicEvents,
     triggers: TriggerSettings,
     consumer: Consumer,
     admin: AdminClient,
-    event_format: EventFormat = EventFormat.AVRO,
 ) -> QuerySpec:
-    """Return the query of one source topic; `readers` are the event types that can be decoded."""
+    """Return the query of one source topic; `events` can be decoded."""
 
     def records(source: DataFrame, schema_ids: SchemaIds) -> DataFrame:
         # A partition in which none is found behind many records of another program starts at the query's checkpoint: its
@@ -71,8 +68,7 @@ def dead_letter_spec(
         written = newest_dead_letters(consumer, endpoints.source_topic, endpoints.partitions)
         LOG.info("dead letters of %s are written up to offsets %s", endpoints.source_topic, written)
         largest = max_message_bytes(admin, endpoints.sink_topic)
-        decoder = event_decoder(event_format, readers, schema_ids, endpoints.partitions)
-        bad = undecodable(decoder.decode(source))
+        bad = undecodable(event_decoder(events, schema_ids, endpoints.partitions).decode(source))
         return dead_letter_records(
             endpoints.source_topic, _new_letters(bad, endpoints.partitions, written), largest
         )

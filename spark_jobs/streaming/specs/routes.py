@@ -1,5 +1,6 @@
 """Routes: one query per declared route, from its source topic to its output topic, exactly once for every reader."""
 
+import json
 import logging
 from dataclasses import replace
 
@@ -7,16 +8,18 @@ from pyspark.sql import DataFrame
 
 from include.declarations.latency import Latency
 from include.declarations.route import Route
-from include.errors import SchemaError
+from include.errors import ReadModelError, SchemaError
 from include.kafka.origins import WrittenRecords
 from include.position import Offsets
-from include.stream.checkpoints import written_note_path
+from include.stream.checkpoints import key_rule_path, written_note_path
 from include.stream.pseudonym_key import pseudonym_key
 from include.stream.slot_planning import SlotRank
 from spark_jobs.folding.decode import SchemaIds
+from spark_jobs.folding.fold_fingerprint import printed
+from spark_jobs.folding.key_columns import require_entity_key
 from spark_jobs.routing.route_query import RouteQuery
 from spark_jobs.routing.written_outputs import WrittenOutputs
-from spark_jobs.runtime.checkpoint import committed_offsets
+from spark_jobs.runtime.checkpoint import committed_offsets, read_text, write_text
 from spark_jobs.streaming.outputs.sink_delivery import DELIVERED_AFTER_S, SINK
 from spark_jobs.streaming.query_spec import QueryEndpoints, QuerySpec, StartRefusedError
 from spark_jobs.streaming.stream_context import StreamContext
@@ -72,12 +75,37 @@ class RouteRun:
         )
 
     def prepare(self) -> None:
-        """Register the schema of the outputs; raises StartRefusedError if the registry rejects it."""
+        """Register the schema of the outputs; raises StartRefusedError if the registry rejects it, or a read model's key has changed."""
+        self._require_same_key()
         try:
             for schema in self._route.written_schemas:
                 self._schema_id = self._context.schema_registry.register(self._route.output_topic, schema)
         except SchemaError as error:
             raise StartRefusedError(str(error)) from error
+
+    def _require_same_key(self) -> None:
+        """Store the rule of a derived route before its first start; afterwards, refuse another one.
+
+        The read model's states rest on what is in the re-keyed topic: events under another key, or of a type whose earlier events are
+        missing there, could not be taken back.
+        """
+        route = self._route
+        if not route.of_read_model or route.key is None:
+            return
+        location = key_rule_path(self._endpoints.checkpoint)
+        stored = read_text(self._context.spark, location)
+        current = json.dumps({"key": printed(route.key()), "event_types": sorted(route.event_types)})
+        if stored is None:
+            try:
+                require_entity_key(self._context.spark, self._context.models[route.of_read_model])
+            except ReadModelError as error:
+                raise StartRefusedError(str(error)) from error
+            write_text(self._context.spark, location, current)
+        elif stored != current:
+            raise StartRefusedError(
+                f"the events of read model {route.of_read_model} are re-keyed by {stored}, which is now {current}: undo the edit, and "
+                "declare a read model under another name for the other key or event types"
+            )
 
     def records(self, source: DataFrame, schema_ids: SchemaIds) -> DataFrame:
         """Return the outputs that are not written yet."""

@@ -25,7 +25,7 @@ def test_a_key_with_events_in_several_partitions_is_uncheckable(
 
     assert "mixed cannot be checked: 1 of its 1 keys have events in several source" in str(refused.value)
     assert f"key 'all' in partitions {', '.join(map(str, partitions))}" in str(refused.value)
-    assert "declare a route that writes the events to another topic" in str(refused.value)
+    assert "declare `rekey=True` in the read model" in str(refused.value)
 
     verdict = verdict_of(settings.home, "mixed")
     assert verdict is not None

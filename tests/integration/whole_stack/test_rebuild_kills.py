@@ -1,12 +1,9 @@
 """Each stage of a rebuild is killed five times: readers see either the old or the new version, and nothing is left behind."""
 
-import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from decimal import Decimal
-from typing import BinaryIO
 
 import pytest
 
@@ -14,12 +11,10 @@ from include.airflow.login import airflow_api
 from include.airflow.names import RETIREMENT_DAG
 from include.read_models.balance.events import FundsAdded
 from include.rebuild.version_cleanup import find_leftovers
-from include.settings import CHECKOUT, Settings
-from include.spark.lake_config import lake_config
-from include.spark.stream_config import stream_config, stream_master
+from include.settings import Settings
 from include.versions.registry import VersionRegistry
 from include.versions.version_record import ReadModelVersions, Stage
-from stack.settings_environment import settings_environment
+from tests.support.lake.stage_processes import StageProcesses
 from tests.support.rebuild_readers import Readers
 from tests.support.repetition import repeated
 from tests.support.stream_process import EventSource
@@ -49,54 +44,8 @@ def stage_of(settings: Settings, number: int) -> Stage | None:
     return None if version is None else version.stage
 
 
-class Stages:
-    """Starts the action of a stage in a separate process, as Airflow does."""
-
-    def __init__(self, settings: Settings, log: BinaryIO) -> None:
-        self._settings = settings
-        self._environment = {
-            **os.environ,
-            **settings_environment(settings),
-            "FOLDLAKE_PYTHON": sys.executable,
-        }
-        self._log = log
-
-    def action(self, stage: str, *arguments: str) -> subprocess.Popen[bytes]:
-        """Start the action of a stage."""
-        return self._start(
-            sys.executable, "-m", "tests.support.run_stage", stage, "--read-model", MODEL, *arguments
-        )
-
-    def stream_job(self, job: str, *arguments: str) -> subprocess.Popen[bytes]:
-        """Start a job with the stream's Spark."""
-        settings = self._settings
-        return self._submit(
-            "spark-submit-catch-up", stream_master(settings), stream_config(settings), job, *arguments
-        )
-
-    def lake_job(self, job: str, *arguments: str) -> subprocess.Popen[bytes]:
-        """Start a job with the lake's Spark."""
-        settings = self._settings
-        return self._submit(
-            "spark-submit-lake", settings.lake.master, lake_config(settings.lake), job, *arguments
-        )
-
-    def _submit(
-        self, binary: str, master: str, config: dict[str, str], job: str, *arguments: str
-    ) -> subprocess.Popen[bytes]:
-        return self._start(
-            str(CHECKOUT / "stack" / "bin" / binary),
-            *("--master", master),
-            *(f"--conf={name}={value}" for name, value in config.items()),
-            str(CHECKOUT / "spark_jobs" / f"{job}.py"),
-            *("--read-model", MODEL),
-            *arguments,
-        )
-
-    def _start(self, *command: str) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(
-            command, cwd=CHECKOUT, env=self._environment, stdout=self._log, stderr=self._log
-        )
+class Stages(StageProcesses):
+    """Starts the stages of a rebuild, and kills them."""
 
     def kill_then_finish(self, kind: str, name: str, *arguments: str, kills_s: tuple[float, ...]) -> None:
         """Start a stage and kill it after each of these times; then start it once more and let it finish."""
@@ -107,14 +56,14 @@ class Stages:
                 process.wait(after_s)
             process.kill()
             process.wait(30)
-        assert start(name, *arguments).wait(TIMEOUT_S) == 0, f"{name}: see {self._log.name}"
+        assert start(name, *arguments).wait(TIMEOUT_S) == 0, f"{name}: see {self.log.name}"
 
 
 @pytest.fixture
 def stages(full_stack: Settings) -> Iterator[Stages]:
     """The stages of a rebuild, with a shared log."""
     with (full_stack.home / "logs" / "killed-stages.log").open("ab") as log:
-        yield Stages(full_stack, log)
+        yield Stages(full_stack, MODEL, log)
 
 
 @pytest.fixture(scope="module")

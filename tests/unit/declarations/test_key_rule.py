@@ -44,7 +44,7 @@ def test_error_names_the_read_model_its_key_and_the_remedy() -> None:
         "The key of read model orders-per-day, date_format(occurredOn, 'yyyy'), is made of occurredOn"
         in message
     )
-    assert "Add orderId to the key, or declare a route that writes the events to another topic" in message
+    assert "Add orderId to the key, or declare `rekey=True` in the read model" in message
 
 
 def test_schema_without_a_key_property_is_not_checked() -> None:

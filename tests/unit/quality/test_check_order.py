@@ -93,5 +93,5 @@ def test_the_verdict_of_an_impossible_check_is_the_reason(
     assert verdict is not None
     assert (verdict.outcome, verdict.summary) == (Outcome.UNCHECKABLE, str(error))
     assert "5 of its 1,200 keys" in str(error)
-    assert "declare a route that writes the events to another topic" in str(error)
+    assert "declare `rekey=True` in the read model" in str(error)
     assert steps.taken == []

@@ -5,6 +5,7 @@ from itertools import count
 
 import pytest
 
+from include.declarations.event_types.topic_events import TopicEvents
 from include.errors import KafkaUnavailableError
 from include.stream.phase import Phase
 from spark_jobs.folding.schema_cache import FixedSchemas
@@ -54,7 +55,9 @@ def test_any_other_query_is_retried_indefinitely() -> None:
 
 def test_dead_letters_never_end_the_driver() -> None:
     attempts = Attempts()
-    spec = dead_letter_spec(ENDPOINTS, FixedSchemas({}), (), TRIGGERS, NO_CONSUMER, NO_ADMIN)
+    spec = dead_letter_spec(
+        ENDPOINTS, FixedSchemas({}), TopicEvents("events", ()), TRIGGERS, NO_CONSUMER, NO_ADMIN
+    )
     failing = SupervisedQuery(NO_SPARK, replace(spec, guard=attempts.guard), NO_CONSUMER)
     poll_repeatedly(failing)
 
