@@ -1,18 +1,31 @@
 """A read model with another key than its events' folds each event once, however its driver is killed, and only under its own key."""
 
+import io
+import json
+import subprocess
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 
+import fastavro
 import pytest
+from confluent_kafka import Producer
+from deltalake import DeltaTable
 
 from include.declarations.catalog import load_catalog
 from include.kafka.topics import dead_letter_topic
+from include.kafka.wire_format import HEADER_BYTES
+from include.lake.tables import table_path
+from include.quality.report import summary_path
 from include.read_models.balance.events import FundsAdded
 from include.settings import Settings
 from include.stream.status import read_stream_status
+from include.versions.registry import VersionRegistry
+from include.versions.transitions import change_live, promote
+from spark_jobs.quality_check import FAILED
+from tests.support.lake.stage_processes import StageProcesses
 from tests.support.stream_process import EventSource, make_topics, records_of, states
 from tests.support.temporary_stack import sharing_servers
 from tests.support.unsupervised_driver import SharedDriver
@@ -23,6 +36,8 @@ MODEL = load_catalog((DECLARATIONS,)).models["daily-deposits"]
 CHANGELOG = "daily-deposits.v1.changelog"
 START = datetime(2026, 1, 1, tzinfo=UTC)
 EVENTS = 3_000
+FAULTY = "2026-01-03"
+STAGE_TIMEOUT_S = 240.0
 Totals = dict[str, tuple[int, Decimal]]
 
 
@@ -34,7 +49,8 @@ def home(servers: Settings, keep_home: Callable[[], bool]) -> Iterator[Settings]
         stream_real_time_interval_s=5,
         stream_catch_up_threshold_events=2_000,
         stream_catch_up_batch_events=2_000,
-        stream_spare_queries=0,
+        stream_spare_queries=1,
+        quality_wait_s=20.0,
         read_models_dir=DECLARATIONS,
     ) as settings:
         make_topics(settings, MODEL.events_topic)
@@ -100,3 +116,66 @@ def test_the_fold_is_exact_after_a_kill_and_a_record_under_another_key_is_a_dead
     assert folded(home) == totals(events)
     (route,) = read_stream_status(home).routes
     assert (route.route, route.output_topic) == ("daily-deposits-by-key", MODEL.source_topic)
+
+
+@pytest.mark.timeout(900)
+def test_it_is_checked_rebuilt_and_promoted_and_a_planted_fault_is_found(
+    home: Settings, rekeying_driver: SharedDriver
+) -> None:
+    rekeying_driver.ensure_running()
+    right = folded(home)
+    assert len(right) == 10
+    with (home.home / "logs" / "stages.log").open("ab") as log:
+        stages = StageProcesses(home, MODEL.name, log)
+        plant_fault(home, FAULTY)
+        require_success(stages.lake_job("compaction"))
+        faulty = stages.lake_job("quality_check", "--stores", "lake,changelog", "--run-id", "faulty")
+        assert faulty.wait(STAGE_TIMEOUT_S) == FAILED
+        verdict = json.loads(summary_path(home.home, "faulty").read_text())
+        # Once for each store.
+        assert {key["key"] for key in verdict["failing_keys"]} == {FAULTY}
+
+        require_success(stages.action("register_candidate", "--run-id", "rebuild", "--reason", "a fault"))
+        version = ("--version", "2")
+        require_success(stages.stream_job("catch_up", *version))
+        require_success(stages.lake_job("build_staging", *version))
+        check = ("--stores", "changelog,staging", "--run-id", "verify")
+        require_success(stages.lake_job("quality_check", *version, *check))
+        require_success(stages.action("hand_over", *version))
+        now = datetime.now(UTC)
+        with VersionRegistry(home.kafka.bootstrap_servers) as registry:
+            change_live(
+                registry,
+                MODEL.name,
+                lambda record: promote(record, 2, now=now, retire_live_after=now + timedelta(days=1)),
+            )
+        require_success(stages.lake_job("promote_lake"))
+    assert rows(DeltaTable(table_path(home.lake_root, MODEL.name))) == right
+    found = states(home, MODEL, "daily-deposits.v2.changelog")
+    assert {key: (state.state["deposits"], state.state["total"]) for key, state in found.items()} == right
+
+
+def plant_fault(settings: Settings, day: str) -> None:
+    """Append a state record with a wrong total to the changelog, under the newest one's position."""
+    newest = [m for m in records_of(settings, CHANGELOG) if m.key() == day.encode()][-1]
+    value, schema = newest.value() or b"", fastavro.parse_schema(MODEL.state_schema.parsed())
+    state = fastavro.schemaless_reader(io.BytesIO(value[HEADER_BYTES:]), schema, None)
+    assert isinstance(state, dict)
+    wrong = io.BytesIO()
+    fastavro.schemaless_writer(wrong, schema, state | {"total": state["total"] + 1})
+    producer = Producer({"bootstrap.servers": settings.kafka.bootstrap_servers})
+    producer.produce(
+        CHANGELOG,
+        value[:HEADER_BYTES] + wrong.getvalue(),
+        newest.key(),
+        partition=newest.partition() or 0,
+    )
+    assert producer.flush(30) == 0
+
+
+def require_success(process: "subprocess.Popen[bytes]") -> None:
+    assert process.wait(STAGE_TIMEOUT_S) == 0, f"{process.args!r}: see stages.log"
+
+
+def rows(table: DeltaTable) -> Totals:
+    return {row["key"]: (row["deposits"], row["total"]) for row in table.to_pyarrow_table().to_pylist()}

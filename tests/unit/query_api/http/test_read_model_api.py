@@ -2,11 +2,13 @@
 
 import json
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from io import BytesIO
 from pathlib import Path
+from types import MappingProxyType
 
 import fastavro
 import pytest
@@ -92,7 +94,7 @@ def settings(tmp_path: Path) -> Settings:
 class Node:
     """A query node's application over a real store with one record; `flask` is the application behind the fast path."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, rekeyed: Mapping[str, str] = MappingProxyType({})) -> None:
         apis = load_apis(settings.declaration_folders)
         model = next(api.model for api in apis if api.model.name == "parcels")
         schema = model.state_schema_of(1)
@@ -112,7 +114,7 @@ class Node:
         node = NodeState(settings.node.name, url, models={"parcels": state})
         node_state.write(settings.store_dir, replace(node, written_at=time.time()))
         lookups = Lookups(LocalLookup(settings.store_dir, settings.node), Peers())
-        router = LookupRouter(lookups, compile_lookups(apis))
+        router = LookupRouter(lookups, compile_lookups(apis), dict(rekeyed))
         hosts = AllowedHosts(settings.node)
         app = create_app(settings, hosts, lookups, router, apis)
         self.flask: FlaskClient = app.test_client()
@@ -122,6 +124,17 @@ class Node:
 @pytest.fixture
 def node(settings: Settings) -> Node:
     return Node(settings)
+
+
+def test_a_bound_on_the_events_topic_is_refused_if_the_events_are_re_keyed(settings: Settings) -> None:
+    node = Node(settings, {"parcels": "scans"})
+    path = "/api/parcels.getPlace?parcelId=A+1/2"
+
+    for client in (node.fast, node.flask):
+        assert client.get(path).status_code == 200
+        refused = client.get(f"{path}&minOffset=42")
+        assert refused.status_code == 400
+        assert "urn:foldlake:problem:bound-of-another-topic" in refused.text
 
 
 def observed() -> float:
