@@ -184,7 +184,8 @@ def _query_state(query: dict[str, Any]) -> "Text":
     from rich.text import Text
 
     error = " ".join(query["last_error"].split())
-    line = f"{query['phase']}, {query['restarts']} restarts" + (f": {error}" if error else "")
+    slots = f"{query['task_slots']} slots" if query["task_slots"] else "shared slots"
+    line = f"{query['phase']}, {slots}, {query['restarts']} restarts" + (f": {error}" if error else "")
     return Text(line, no_wrap=True, overflow="ellipsis")
 
 

@@ -11,6 +11,7 @@ from pkgutil import ModuleInfo
 from typing import TYPE_CHECKING, Any
 
 from include.declarations.event_types.event_schemas import event_schema
+from include.declarations.latency import Latency, require_latency
 from include.declarations.modules import all_modules, import_model, read_model_modules
 from include.declarations.rekeying import EventsTopic, rekeyed
 from include.declarations.route import Route, load_routes, output_options
@@ -68,6 +69,7 @@ class ReadModel:
         several records of one key, each the fold of a part of its events: the result is the fold of all of them. Its columns are
         those of a state record; a fold of no value may have left a field null. A revision without a merge is checked as a whole.
     topic: how the source topic is created, where it differs from the settings.
+    latency: of its folds: in real time, or in batches, which need no task slots of their own. Its emissions are always in real time.
     rekey: the key is not the key of the events: a derived route writes them under it to a topic of its own, which the read model folds.
     schema_folders: the folders of additional declarations, which are also searched for event schemas; set on loading.
     rekeyed_from: the topic of the events, if `source_topic` is what a derived route writes; set on loading.
@@ -86,6 +88,7 @@ class ReadModel:
     merges: "Mapping[int, Callable[[], Mapping[str, Column]]]" = field(default_factory=dict)
     topic: TopicOptions = field(default_factory=TopicOptions)
     rekey: bool = False
+    latency: Latency = Latency.MILLISECONDS
     schema_folders: tuple[Path, ...] = field(default=(), repr=False, compare=False)
     rekeyed_from: EventsTopic | None = field(default=None, repr=False, compare=False)
 
@@ -95,6 +98,7 @@ class ReadModel:
                 f"Read model name {self.name!r} is not valid: use lower-case letters, digits and dashes."
             )
             raise ReadModelError(message)
+        require_latency(f"read model {self.name}", self.latency)
         if not self.folds or min(self.folds) < 1:
             message = f"Read model {self.name} has no fold: give `folds={{1: fold}}`."
             raise ReadModelError(message)

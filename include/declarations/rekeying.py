@@ -55,6 +55,7 @@ def key_routes(models: Mapping[str, "ReadModel"], folders: tuple[Path, ...]) -> 
             output_topic=model.source_topic,
             key=model.key,
             topic=model.topic,
+            latency=model.latency,
             of_read_model=model.name,
             schema_folders=folders,
             source=model.rekeyed_from.options,

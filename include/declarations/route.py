@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from include.declarations.event_types.event_format import EventFormat
 from include.declarations.event_types.event_schemas import event_schema
 from include.declarations.event_types.topic_events import TopicEvents
-from include.declarations.latency import Latency
+from include.declarations.latency import Latency, require_latency
 from include.declarations.modules import all_modules, read_model_modules
 from include.declarations.topic_options import TopicOptions, merge_options
 from include.errors import ReadModelError
@@ -71,10 +71,7 @@ class Route:
             raise ReadModelError(
                 f"Route name {self.name!r} is not valid: use lower-case letters, digits and dashes."
             )
-        if self.latency not in set(Latency):
-            raise ReadModelError(
-                f"latency of route {self.name} is {self.latency!r}: allowed: {', '.join(Latency)}."
-            )
+        require_latency(f"route {self.name}", self.latency)
         if not self.event_types:
             raise ReadModelError(f"Route {self.name} reads no event types: list them in `event_types`.")
         if (self.output_type is None) != (self.fields is None):

@@ -76,7 +76,8 @@ class StreamSettings(SettingsGroup):
 
     longest_relaunch_delay_s: the longest pause between two launches of a driver that fails soon after each.
     pace: how long the queries collect events before they fold them: see include/stream/pace.py.
-    batches_hold_s: how long a query that has fallen behind in real time stays in batches at least.
+    batches_hold_s: how long a query that has fallen behind in real time stays in batches at least. batch_interval_ms: how often a
+    batch starts.
     standby: whether a second driver waits to take over; auto: on this machine, if there is memory for it.
     """
 
@@ -91,6 +92,7 @@ class StreamSettings(SettingsGroup):
     longest_relaunch_delay_s: float = Field(default=300.0, ge=0)
     pace: Literal["latency", "balanced", "throughput"] = "balanced"
     batches_hold_s: float = Field(default=60.0, gt=0)
+    batch_interval_ms: int = Field(default=1000, ge=100)
     standby: Literal["auto", "on", "off"] = "auto"
 
 

@@ -76,20 +76,21 @@ def stream_task_slots(settings: Settings) -> int:
     """Return the task slots that the stream driver needs."""
     catalog = load_catalog(settings.declaration_folders)
     topics = settings.topics
-    models = [model.partitions(topics) for model in catalog.models.values()]
-    in_real_time = [route for route in catalog.routes.values() if route.latency is Latency.MILLISECONDS]
-    routes = [route.source_partitions(topics) for route in in_real_time]
-    shared = BATCH_SLOTS if len(in_real_time) < len(catalog.routes) else 0
+    models = [model for model in catalog.models.values() if model.latency is Latency.MILLISECONDS]
+    routes = [route for route in catalog.routes.values() if route.latency is Latency.MILLISECONDS]
+    shared = BATCH_SLOTS if len(models) + len(routes) < len(catalog.models) + len(catalog.routes) else 0
     emissions = [
         query_slots(settings.stream, catalog.models[emission.read_model].partitions(topics))
         for emission in catalog.emissions.values()
     ]
     # Each version of a read model emits by itself.
     emitting = sum(emissions) * (1 + settings.stream.spare_queries)
-    of_models = {model.source_topic for model in catalog.models.values()}
-    # The dead letters of the topics that only routes read.
+    of_models = {model.source_topic for model in models}
+    # The dead letters of the topics that only routes and read models in batches read.
     letters = [catalog.partitions(topic, topics) for topic in catalog.source_topics if topic not in of_models]
-    return task_slots(settings.stream, models) + sum(routes) + sum(letters) + shared + emitting
+    folding = task_slots(settings.stream, [model.partitions(topics) for model in models])
+    routing = sum(route.source_partitions(topics) for route in routes)
+    return folding + routing + sum(letters) + shared + emitting
 
 
 def stream_master(settings: Settings) -> str:

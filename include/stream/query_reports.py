@@ -24,6 +24,7 @@ class QueryStatus:
     """The driver's last report on one query.
 
     failing_for_s: how long it has failed again and again or been refused; 0 once it runs steadily.
+    task_slots: those that it occupies in real time; 0 if it always runs in batches, on slots that all such queries share.
     """
 
     query: str
@@ -35,6 +36,7 @@ class QueryStatus:
     reported_age_s: float
     last_batch: dict[str, Any]
     failing_for_s: float = 0.0
+    task_slots: int = 0
 
     @property
     def is_fresh(self) -> bool:
@@ -70,8 +72,9 @@ def newest_reports(admin: AdminClient, consumer: Consumer) -> Iterator[QueryStat
             master=report["master"],
             reported_age_s=_age_s(report),
             last_batch=report["last_batch"],
-            # A driver of an earlier release does not report it.
+            # A driver of an earlier release does not report these.
             failing_for_s=report.get("failing_for_s", 0.0),
+            task_slots=report.get("task_slots", 0),
         )
 
 

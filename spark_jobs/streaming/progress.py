@@ -133,6 +133,7 @@ class ProgressPublisher:
             "restarts": query.restarts,
             "last_error": query.last_error,
             "failing_for_s": query.failing_for_s,
+            "task_slots": query.spec.slot_claim.slots,
             "driver_pid": os.getpid(),
             "master": self._master,
             "at": datetime.now(UTC).isoformat(),

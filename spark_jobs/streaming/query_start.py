@@ -10,8 +10,6 @@ from spark_jobs.folding.decode import SchemaIds
 from spark_jobs.folding.fold_query import KafkaSource
 from spark_jobs.streaming.query_spec import QuerySpec
 
-# Shorter batches cost more, each at least half a second.
-BATCH_INTERVAL = "1 second"
 # After how many commits the state has a snapshot. A restart applies the records of all commits after it, one by one: each commit in real
 # time has those of a whole minute. Batches commit at least every second.
 COMMITS_PER_SNAPSHOT_SETTING = "spark.sql.streaming.stateStore.minDeltasForSnapshot"
@@ -26,7 +24,8 @@ def start_catch_up(spark: SparkSession, spec: QuerySpec, schema_ids: SchemaIds) 
 
 def start_batches(spark: SparkSession, spec: QuerySpec, schema_ids: SchemaIds) -> StreamingQuery:
     """Start reading in small batches; the query runs until it fails or is stopped."""
-    return _batch_writer(spark, spec, schema_ids).trigger(processingTime=BATCH_INTERVAL).start()
+    interval = f"{spec.triggers.batch_interval_ms} milliseconds"
+    return _batch_writer(spark, spec, schema_ids).trigger(processingTime=interval).start()
 
 
 def start_real_time(spark: SparkSession, spec: QuerySpec, schema_ids: SchemaIds) -> StreamingQuery:

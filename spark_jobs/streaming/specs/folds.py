@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from pyspark.sql import DataFrame
 
+from include.declarations.latency import Latency
 from include.declarations.read_model import ReadModel
 from include.errors import SchemaError
 from include.position import Offsets
@@ -50,7 +51,7 @@ def fold_spec(context: StreamContext, model: ReadModel, version: Version) -> Que
         endpoints=context.endpoints(model.source_topic, version.changelog_topic, name),
         schemas=context.schemas(model.source_topic),
         records=fold.records,
-        triggers=context.triggers,
+        triggers=replace(context.triggers, batches_only=model.latency is Latency.SECOND),
         is_essential=version.stage is Stage.LIVE,
         prepare=fold.prepare,
         guard=fold.guard,

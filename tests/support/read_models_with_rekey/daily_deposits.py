@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from include.declarations.api import Command, NamedLookup
 from include.declarations.command_fields import DecimalField, TextField
+from include.declarations.latency import Latency
 from include.declarations.read_model import ReadModel, StateField, decimal_type
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ READ_MODEL = ReadModel(
     event_types=("FundsAdded",),
     key=day,
     rekey=True,
+    # In batches, as is the route that gives the events their key: neither needs task slots of its own.
+    latency=Latency.SECOND,
     state=(
         StateField("deposits", "long", "Number of deposits."),
         StateField("total", decimal_type(28, 2), "Their sum."),

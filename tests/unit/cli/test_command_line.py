@@ -104,14 +104,14 @@ def test_durations_are_human_readable(seconds: int, text: str) -> None:
 
 def test_a_query_error_does_not_widen_the_status_table() -> None:
     error = "[KAFKA_DATA_LOSS] Some data may have been lost:\n" + "at org.apache.spark.Frame\n" * 50
-    query = {"query": "balance/v1", "phase": "failed", "restarts": 3, "last_error": error}
+    query = {"query": "balance/v1", "phase": "failed", "restarts": 3, "task_slots": 8, "last_error": error}
     console = Console(width=60)
 
     with console.capture() as capture:
         console.print(stream_table({"state": "failing", "queries": (query,)}))
 
     *_, line = capture.get().splitlines()
-    assert line.rstrip() == "query balance/v1  failed, 3 restarts: [KAFKA_DATA_LOSS] S…"
+    assert line.rstrip() == "query balance/v1  failed, 8 slots, 3 restarts: [KAFKA_DAT…"
 
 
 def test_status_says_that_dead_letters_are_stuck() -> None:

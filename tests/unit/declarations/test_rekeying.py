@@ -12,7 +12,7 @@ from include.declarations.topic_options import TopicOptions
 from include.errors import ReadModelError
 from include.settings import Settings
 from include.spark.stream_config import stream_task_slots
-from include.stream.slot_planning import query_slots
+from include.stream.slot_planning import BATCH_SLOTS
 
 DECLARED = Path(__file__).parents[2] / "support" / "read_models_with_rekey"
 TOPIC = "balance.by-daily-deposits"
@@ -62,11 +62,11 @@ def test_the_topic_has_the_partitions_of_the_events_and_is_kept_for_ever(folder:
     assert catalog.partitions(TOPIC, Settings.of(partitions=4).topics) == 6
 
 
-def test_the_driver_has_slots_for_route_fold_and_dead_letters() -> None:
+def test_route_and_fold_share_the_slots_of_batches_and_dead_letters_have_their_own() -> None:
     settings = Settings.of(partitions=4)
     with_model = settings.changed(read_models_dir=DECLARED)
 
-    added = 4 + query_slots(settings.stream, 4) + 4
+    added = BATCH_SLOTS + 4
     assert stream_task_slots(with_model) == stream_task_slots(settings) + added
 
 

@@ -30,6 +30,12 @@ ROUTE = Route(
     fields=dict, topic=TopicOptions({options}),
 )
 """
+SLOW_MODEL = """
+from dataclasses import replace
+from include.declarations.latency import Latency
+from include.read_models.balance.model import READ_MODEL as BALANCE
+READ_MODEL = replace(BALANCE, name="slow", latency=Latency.SECOND)
+"""
 
 
 def declare(folder: Path, name: str, source: str, output: str, options: str = "") -> None:
@@ -92,6 +98,19 @@ def test_routes_in_batches_share_two_slots(tmp_path: Path) -> None:
     assert stream_task_slots(settings) == without + 2
     with pytest.raises(ReadModelError, match="allowed: milliseconds, second"):
         replace(load_routes((tmp_path,))["first"], latency="hour")  # type: ignore[arg-type]  # as in a module that is not type-checked
+
+
+def test_read_models_in_batches_share_these_slots(tmp_path: Path) -> None:
+    settings = Settings.of(partitions=4, read_models_dir=tmp_path)
+    without = stream_task_slots(settings)
+    declare(tmp_path, "first", "balance", "first", "), latency=Latency.SECOND, where=(None")
+    (tmp_path / "slow.py").write_text(SLOW_MODEL)
+    assert stream_task_slots(settings) == without + 2
+    model = load_catalog((tmp_path,)).models["slow"]
+    with pytest.raises(
+        ReadModelError, match="latency of read model slow is 'hour': allowed: milliseconds, second"
+    ):
+        replace(model, latency="hour")  # type: ignore[arg-type]  # as in a module that is not type-checked
 
 
 @pytest.mark.parametrize("outputs", [["a"], ["b", "a"], ["b", "c", "a"]])
