@@ -29,7 +29,7 @@ def main() -> int:
     parser.add_argument("--read-model", required=True)
     parser.add_argument("--version", type=int, help="the version; not for register_candidate")
     parser.add_argument("--run-id", default="manual", help="for register_candidate")
-    parser.add_argument("--reason", help="for register_candidate")
+    parser.add_argument("--reason", default="a test", help="why")
     parser.add_argument("--fold-revision", type=int, help="for register_candidate; default: the newest")
     parser.add_argument("--grace-hours", type=float, help="for promote")
     parser.add_argument("--force", action="store_true", help="for roll_back")
@@ -50,13 +50,13 @@ def main() -> int:
 
 def _stage_run(settings: Settings, arguments: argparse.Namespace) -> StageRun:
     grace_h = settings.rebuild.grace_h if arguments.grace_hours is None else arguments.grace_hours
+    # The two DAGs have different forms, and refuse each other's fields.
+    of_rebuild = {"fold_revision": arguments.fold_revision, "approve": False, "grace_hours": grace_h}
+    of_dag = of_rebuild if ACTIONS[arguments.stage] in REBUILD.all_stages else {"force": arguments.force}
     form: Mapping[str, Any] = {
         "read_model": arguments.read_model,
         "reason": arguments.reason,
-        "fold_revision": arguments.fold_revision,
-        "approve": False,
-        "grace_hours": grace_h,
-        "force": arguments.force,
+        **of_dag,
     }
     results = {
         "register_candidate": {"version": arguments.version, "grace_h": grace_h},
