@@ -83,7 +83,7 @@ def run_pos(first: int = 0) -> bool:
     console.rule("[bold]5 of 5: compare every branch with the data set", align="left")
     rows = [
         *compare_branches(console, check),
-        Row("trend", "event table", "trend-records → lake/trend", check.compare_table()),
+        Row("trend", "event table", "lake/trend", check.compare_table()),
         *compare_nodes(console, settings, check),
     ]
     console.print(result_table(rows))
