@@ -1,6 +1,7 @@
 """The DAG that brings the lake up to date: one task for each read model and for each event table."""
 
 from datetime import timedelta
+from typing import Any
 
 from airflow.sdk import DAG, Asset, Param
 
@@ -56,6 +57,12 @@ FORM = {
         description="Even if few files are small and the last VACUUM is less than an hour ago.",
     ),
 }
+OF_EVERY_TASK: dict[str, Any] = {
+    "pool": LAKE_POOL,
+    "retries": 3,
+    "retry_delay": timedelta(seconds=10),
+    "execution_timeout": timedelta(hours=2),
+}
 
 with DAG(
     dag_id=COMPACTION_DAG,
@@ -74,10 +81,7 @@ with DAG(
             "compaction",
             ["--read-model", name, "--optimize", OPTIMIZE],
             pre_execute=skip_if_compacted(model, ALL),
-            pool=LAKE_POOL,
-            retries=3,
-            retry_delay=timedelta(seconds=10),
-            execution_timeout=timedelta(hours=2),
+            **OF_EVERY_TASK,
             inlets=[Asset(changelog_asset(name))],
             outlets=[Asset(lake_asset(name))],
             doc_md=TASK_DOCS.format(model=name),
@@ -88,10 +92,7 @@ with DAG(
             "event_tables",
             ["--event-table", name, "--optimize", OPTIMIZE],
             pre_execute=skip_if_appended(table, ALL),
-            pool=LAKE_POOL,
-            retries=3,
-            retry_delay=timedelta(seconds=10),
-            execution_timeout=timedelta(hours=2),
+            **OF_EVERY_TASK,
             outlets=[Asset(lake_asset(name))],
             doc_md=APPEND_TASK_DOCS.format(topic=table.source_topic, table=name),
         )

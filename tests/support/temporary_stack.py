@@ -17,6 +17,13 @@ from stack.stack_guard import guarded
 from stack.supervision import ports
 from tests.support.waiting import wait_until
 
+# Settings of a stream driver for a test with few events: it commits soon, and catches up in batches of a few of them.
+SHORT_COMMITS = {
+    "stream_real_time_interval_s": 5,
+    "stream_catch_up_threshold_events": 2_000,
+    "stream_catch_up_batch_events": 2_000,
+}
+
 
 def free_ports(count: int) -> list[int]:
     """Return this number of ports on which no process currently listens; never those of another pytest worker."""

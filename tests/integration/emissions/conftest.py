@@ -7,7 +7,7 @@ import pytest
 from include.settings import Settings
 from tests.integration.emissions.receipts import DECLARATIONS, SOURCE, Deposits
 from tests.support.stream_process import EventSource, make_topics
-from tests.support.temporary_stack import sharing_servers
+from tests.support.temporary_stack import SHORT_COMMITS, sharing_servers
 from tests.support.unsupervised_driver import SharedDriver
 
 
@@ -17,10 +17,8 @@ def settings(servers: Settings, keep_home: Callable[[], bool]) -> Iterator[Setti
     with sharing_servers(
         servers,
         keep_home,
-        stream_real_time_interval_s=5,
-        stream_catch_up_threshold_events=2_000,
-        stream_catch_up_batch_events=2_000,
         stream_spare_queries=1,
+        **SHORT_COMMITS,
         read_models_dir=DECLARATIONS,
     ) as home:
         yield home

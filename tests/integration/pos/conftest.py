@@ -6,7 +6,7 @@ import pytest
 
 from demo.pos.dataset import SYSTEM
 from include.settings import Settings
-from tests.support.temporary_stack import sharing_servers
+from tests.support.temporary_stack import SHORT_COMMITS, sharing_servers
 from tests.support.unsupervised_driver import SharedDriver
 
 
@@ -16,10 +16,8 @@ def settings(servers: Settings, keep_home: Callable[[], bool]) -> Iterator[Setti
     with sharing_servers(
         servers,
         keep_home,
-        stream_real_time_interval_s=5,
-        stream_catch_up_threshold_events=2_000,
-        stream_catch_up_batch_events=2_000,
         stream_spare_queries=0,
+        **SHORT_COMMITS,
         systems=(SYSTEM.name,),
     ) as home:
         yield home

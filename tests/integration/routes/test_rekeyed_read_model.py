@@ -27,7 +27,7 @@ from include.versions.transitions import change_live, promote
 from spark_jobs.quality_check import FAILED
 from tests.support.lake.stage_processes import StageProcesses
 from tests.support.stream_process import EventSource, make_topics, records_of, states
-from tests.support.temporary_stack import sharing_servers
+from tests.support.temporary_stack import SHORT_COMMITS, sharing_servers
 from tests.support.unsupervised_driver import SharedDriver
 from tests.support.waiting import wait_until
 
@@ -46,10 +46,8 @@ def home(servers: Settings, keep_home: Callable[[], bool]) -> Iterator[Settings]
     with sharing_servers(
         servers,
         keep_home,
-        stream_real_time_interval_s=5,
-        stream_catch_up_threshold_events=2_000,
-        stream_catch_up_batch_events=2_000,
         stream_spare_queries=1,
+        **SHORT_COMMITS,
         quality_wait_s=20.0,
         read_models_dir=DECLARATIONS,
     ) as settings:
