@@ -56,6 +56,7 @@ def build_staging(spark: SparkSession, settings: Settings, model: ReadModel, num
     if version.stage not in UNFINISHED_STAGES:
         LOG.info("v%d of %s is %s: no staging table needed", number, model.name, version.stage)
         return
+    model = model.reading(version.source_topic)
     until = source_ends(settings.kafka.bootstrap_servers, model.source_topic)
     table = LakeTable(
         spark, model, staging_path(settings.lake_root, model.name, number), settings.lake.retention_h

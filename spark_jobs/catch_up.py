@@ -60,7 +60,7 @@ def catch_up(settings: Settings, name: str, number: int) -> None:
     if version.stage is not Stage.BUILDING:
         LOG.info("v%d of %s is %s: the stream driver folds it; nothing to do", number, name, version.stage)
         return
-    model = read_model(name, settings.declaration_folders)
+    model = read_model(name, settings.declaration_folders).reading(version.source_topic)
     spark = spark_session(f"foldlake-catch-up-{name}-v{number}", stream_config(settings))
     try:
         with StreamContext(

@@ -12,7 +12,6 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from include.airflow.names import COMPACTION_DAG, lake_asset
 from include.declarations.read_model import ReadModel, read_model
-from include.kafka.topic_state import ends_if_known
 from include.lake.tables import table_path
 from include.quality import verified_file
 from include.quality.check import CheckRequest, Mode, StoreName
@@ -22,6 +21,7 @@ from include.quality.report import remove, report_url
 from include.quality.run_ids import check_id
 from include.quality.verdict import Outcome, Verdict, verdict_of
 from include.settings import Settings
+from include.versions.source_ends import source_ends_if_known
 
 BOTH = (StoreName.LAKE, StoreName.NODES)
 # Airflow's names of the kinds of runs.
@@ -169,7 +169,7 @@ def confirm_if_nothing_is_new(settings: Settings, model: ReadModel) -> bool:
     if verified is None or verified.stores.keys() != {str(store) for store in BOTH}:
         return False
     now_s = time.time()
-    ends = ends_if_known(settings.kafka.bootstrap_servers, model.source_topic)
+    ends = source_ends_if_known(settings.kafka.bootstrap_servers, model, verified.version)
     table = DeltaTable(table_path(settings.lake_root, model.name))
     if (
         ends is None

@@ -38,8 +38,35 @@ class Catalog:
 
     @property
     def source_topics(self) -> list[str]:
-        """The topics that read models and routes read, each once."""
-        return list(dict.fromkeys(one.source_topic for one in self._readers))
+        """The topics that read models and routes read, each once, with every version of those that routes write."""
+        return list(
+            dict.fromkeys(topic for one in self._readers for topic in self.topic_versions(one.source_topic))
+        )
+
+    def topic_versions(self, topic: str) -> list[str]:
+        """Return a topic and, if routes write versions of it, those, in ascending order."""
+        return [topic, *(route.output_topic for route in self._later_versions(topic))]
+
+    def newest_topic(self, topic: str) -> str:
+        """Return the newest version of a topic: the topic itself, unless routes write later versions of it."""
+        return self.topic_versions(topic)[-1]
+
+    def declared_topic(self, topic: str) -> str:
+        """Return the topic that read models declare to read a topic, which may be a later version of it."""
+        return next((r.declared_topic for r in self.routes.values() if r.output_topic == topic), topic)
+
+    def routes_to(self, topic: str) -> list[Route]:
+        """Return the routes that write to exactly this topic."""
+        return [route for route in self.routes.values() if route.output_topic == topic]
+
+    def _later_versions(self, topic: str) -> list[Route]:
+        versions = {route.version: route for route in self.routes.values() if route.first_topic == topic}
+        return [versions[number] for number in sorted(versions)]
+
+    def _readers_of(self, topic: str) -> list[ReadModel | Route]:
+        """Return what reads a topic, or may read it as a version of the topic that it declares."""
+        names = {topic, self.declared_topic(topic)}
+        return [one for one in self._readers if one.source_topic in names]
 
     def require_table(self, name: str) -> None:
         """Raise UnknownReadModelError if no read model and no event table has this name; the empty name stands for all of them."""
@@ -52,10 +79,7 @@ class Catalog:
     def event_schemas(self, source_topic: str) -> tuple[RecordSchema, ...]:
         """Return the schema of every event type that is read from a source topic."""
         schemas = {
-            schema.name: schema
-            for one in self._readers
-            if one.source_topic == source_topic
-            for schema in one.event_schemas
+            schema.name: schema for one in self._readers_of(source_topic) for schema in one.event_schemas
         }
         return tuple(schemas.values())
 
@@ -77,17 +101,15 @@ class Catalog:
 
     def record_key(self, source_topic: str) -> "Callable[[], Column] | None":
         """Return what the Kafka key of every record on a source topic must be; None: the entity of the event."""
-        readers = (model for model in self.models.values() if model.source_topic == source_topic)
+        readers = (one for one in self._readers_of(source_topic) if isinstance(one, ReadModel))
         return next((key for model in readers if (key := record_key(model)) is not None), None)
 
     def partitions(self, source_topic: str, settings: TopicSettings) -> int:
         """Return the declared number of partitions of a source topic, or else the setting."""
-        for model in self.models.values():
-            if model.source_topic == source_topic:
-                return model.partitions(settings)
-        for route in self.routes.values():
-            if route.source_topic == source_topic:
-                return route.source_partitions(settings)
+        for reader in self._readers_of(source_topic):
+            if isinstance(reader, ReadModel):
+                return reader.partitions(settings)
+            return reader.source_partitions(settings)
         return settings.partitions
 
 

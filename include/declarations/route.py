@@ -45,9 +45,11 @@ class Route:
         for each event.
     topic: how the output topic is created, where it differs from the settings.
     latency: in real time, or in batches of about a second, which need no task slots of their own.
+    version: 1, or higher for a new version of the route with this name, which writes to a topic of its own, `<output_topic>.v<version>`.
     of_read_model: the read model from which the route is derived (include/declarations/rekeying.py); empty for a declared route.
     schema_folders: the folders of additional declarations, which are also searched for event schemas; set on loading.
     source: the merged options of the source topic; set on loading.
+    first_topic: the output topic of version 1, of which `output_topic` is then a version; empty for version 1; set on loading.
     """
 
     name: str
@@ -62,9 +64,11 @@ class Route:
     topic: TopicOptions = field(default_factory=TopicOptions)
     latency: Latency = Latency.MILLISECONDS
     source_format: EventFormat = EventFormat.AVRO
+    version: int = 1
     of_read_model: str = ""
     schema_folders: tuple[Path, ...] = field(default=(), repr=False, compare=False)
     source: TopicOptions = field(default_factory=TopicOptions, repr=False, compare=False)
+    first_topic: str = field(default="", repr=False, compare=False)
 
     def __post_init__(self) -> None:  # noqa: D105 - validates the fields
         if not NAME_PATTERN.fullmatch(self.name):
@@ -72,6 +76,8 @@ class Route:
                 f"Route name {self.name!r} is not valid: use lower-case letters, digits and dashes."
             )
         require_latency(f"route {self.name}", self.latency)
+        if self.version < 1:
+            raise ReadModelError(f"version of route {self.name} is {self.version}: give 1 or more.")
         if not self.event_types:
             raise ReadModelError(f"Route {self.name} reads no event types: list them in `event_types`.")
         if (self.output_type is None) != (self.fields is None):
@@ -97,9 +103,19 @@ class Route:
             )
 
     @property
+    def versioned_name(self) -> str:
+        """The name, and from version 2 on the version."""
+        return self.name if self.version == 1 else f"{self.name}.v{self.version}"
+
+    @property
+    def declared_topic(self) -> str:
+        """The output topic that the read models behind it declare: that of version 1."""
+        return self.first_topic or self.output_topic
+
+    @property
     def query_name(self) -> str:
         """The name of its query, which is also its checkpoint's path below the root."""
-        return f"route/{self.name}"
+        return f"route/{self.versioned_name}"
 
     def source_partitions(self, settings: TopicSettings) -> int:
         """Return the number of partitions of the source topic."""
@@ -110,9 +126,10 @@ class Route:
         return self.topic.partitions or settings.partitions
 
     def topics(self, settings: TopicSettings) -> list[Topic]:
-        """Return the source topic, its dead-letter topic, and the output topic."""
-        output, _dead_letters = _source_topics(self.output_topic, self.topic, settings)
-        return [*_source_topics(self.source_topic, self.source, settings), output]
+        """Return the source topic, its dead-letter topic, and the output topic; of a later version, also that topic's dead-letter topic."""
+        output, dead_letters = _source_topics(self.output_topic, self.topic, settings)
+        written = [output, dead_letters] if self.first_topic else [output]
+        return [*_source_topics(self.source_topic, self.source, settings), *written]
 
     @property
     def events(self) -> TopicEvents:
@@ -158,7 +175,8 @@ def _source_topics(name: str, options: TopicOptions, settings: TopicSettings) ->
 def load_routes(folders: tuple[Path, ...] = ()) -> dict[str, Route]:
     """Return every declared route by name: the `ROUTE` of each module in `include/read_models/` and in `folders`.
 
-    Raises ReadModelError when two routes have the same name, or a topic would be routed back to itself.
+    The name of a version after the first ends in `.v<version>`.
+    Raises ReadModelError when two routes have the same name and version, or a topic would be routed back to itself.
     """
     routes: dict[str, Route] = {}
     for info in read_model_modules(folders):
@@ -168,30 +186,50 @@ def load_routes(folders: tuple[Path, ...] = ()) -> dict[str, Route]:
                 continue
             if not isinstance(route, Route):
                 raise ReadModelError(f"ROUTE of {module.__name__} is not a route: assign it a Route.")
-            if route.name in routes:
-                raise ReadModelError(f"Two routes are named {route.name!r}: rename one.")
-            routes[route.name] = replace(route, schema_folders=folders)
+            if route.versioned_name in routes:
+                raise ReadModelError(
+                    f"Two routes are named {route.name!r} and have version {route.version}: rename one, or give the new one version "
+                    f"{route.version + 1}."
+                )
+            routes[route.versioned_name] = _with_version_topic(replace(route, schema_folders=folders))
     for route in routes.values():
         _require_no_cycle(route, routes)
     return {name: _with_output_options(route, routes) for name, route in routes.items()}
 
 
 def output_options(topic: str, routes: Mapping[str, Route]) -> list[TopicOptions]:
-    """Return the options that the routes to a topic declare for it."""
-    return [route.topic for route in routes.values() if route.output_topic == topic]
+    """Return the options that the routes to a topic declare for it and for its versions, which have the same."""
+    return [route.topic for route in routes.values() if route.declared_topic == topic]
+
+
+def _with_version_topic(route: Route) -> Route:
+    """Return a version after the first as one that writes to its own topic."""
+    if route.version == 1:
+        return route
+    return replace(
+        route, output_topic=f"{route.output_topic}.v{route.version}", first_topic=route.output_topic
+    )
 
 
 def _with_output_options(route: Route, routes: Mapping[str, Route]) -> Route:
-    return replace(route, topic=merge_options(route.output_topic, output_options(route.output_topic, routes)))
+    options = output_options(route.declared_topic, routes)
+    return replace(route, topic=merge_options(route.declared_topic, options))
 
 
 def _require_no_cycle(route: Route, routes: Mapping[str, Route]) -> None:
-    reached, new = {route.output_topic}, {route.output_topic}
+    reached = {route.output_topic, route.declared_topic}
+    new = set(reached)
     while new:
         if route.source_topic in new:
             raise ReadModelError(
                 f"Route {route.name} reads {route.source_topic}, to which its own output leads back: its events would circulate "
                 "for ever. Write to another topic."
             )
-        new = {other.output_topic for other in routes.values() if other.source_topic in new} - reached
+        outputs = (
+            topic
+            for other in routes.values()
+            if other.source_topic in new
+            for topic in (other.output_topic, other.declared_topic)
+        )
+        new = set(outputs) - reached
         reached |= new

@@ -40,7 +40,7 @@ def has_pending_work(settings: Settings, model: ReadModel, now: datetime | None 
         return True
     changelog, source = (
         topic_state(servers, live.changelog_topic),
-        topic_state(servers, model.source_topic),
+        topic_state(servers, model.reading(live.source_topic).source_topic),
     )
     if changelog is None or source is None or not _covers(tag, changelog, source.ends):
         return True

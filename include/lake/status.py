@@ -9,9 +9,9 @@ from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
 from include.declarations.read_model import ReadModel
-from include.kafka.topic_state import ends_if_known
 from include.lake.tables import CommitTag, table_path
 from include.position import Offsets
+from include.versions.source_ends import source_ends_if_known
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def lake_status(lake_root: str, bootstrap_servers: str, model: ReadModel, commit
         delta_version=table.version(),
         version=None if tag is None else tag.version,
         complete_up_to=complete_up_to,
-        events_behind=_events_behind(bootstrap_servers, model, complete_up_to),
+        events_behind=_events_behind(bootstrap_servers, model, tag),
         newest_age_s=None if newest is None else (datetime.now(UTC) - newest.committed_at).total_seconds(),
         history=history[:commits],
     )
@@ -83,6 +83,8 @@ def _commit(entry: dict[str, Any]) -> LakeCommit:
     )
 
 
-def _events_behind(bootstrap_servers: str, model: ReadModel, complete_up_to: Offsets) -> int | None:
-    ends = ends_if_known(bootstrap_servers, model.source_topic)
-    return None if ends is None else complete_up_to.events_until(ends)
+def _events_behind(bootstrap_servers: str, model: ReadModel, tag: CommitTag | None) -> int | None:
+    ends = source_ends_if_known(bootstrap_servers, model, None if tag is None else tag.version)
+    if ends is None:
+        return None
+    return (Offsets() if tag is None else tag.complete_up_to).events_until(ends)

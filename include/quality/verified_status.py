@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 
 from include.declarations.read_model import ReadModel
-from include.kafka.topic_state import ends_if_known
 from include.position import Offsets
 from include.quality import verified_file
 from include.settings import Settings
+from include.versions.source_ends import source_ends_if_known
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ def verified_statuses(
     found = verified_file.read(settings.home, model.name)
     if found is None:
         return []
-    ends = ends_if_known(settings.kafka.bootstrap_servers, model.source_topic) if has_kafka else None
+    ends = source_ends_if_known(settings.kafka.bootstrap_servers, model, found.version) if has_kafka else None
     return [
         VerifiedStatus(
             found.read_model,

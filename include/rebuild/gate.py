@@ -12,6 +12,7 @@ from include.position import Offsets
 from include.rebuild.coverage import LivePosition, Reports, lacking_nodes, live_position, within
 from include.rebuild.hydration import hydration, reports
 from include.rebuild.query_status import describe_query, query_status
+from include.rebuild.routed_events import RoutedEvents
 from include.settings import Settings
 from include.stream.phase import CONTINUOUS, Phase
 from include.versions.registry import VersionRegistry
@@ -48,7 +49,8 @@ def wait_at_gate(settings: Settings, read_model: str, number: int, timeout_s: fl
 
     It may when the stream driver folds it in real time, and every node has loaded each partition that it owns or is a standby
     for, up to the events that the live version contained when this function was called. No client then sees an event that it
-    has seen before that time disappear.
+    has seen before that time disappear. If it folds another version of the source topic than the live one, it must instead contain what
+    its routes make of all events that their sources had then.
 
     Raises KafkaUnavailableError, UnknownVersionError.
     """
@@ -84,12 +86,17 @@ class _Gate:
         self._number = number
         model = declared_read_model(read_model, settings.declaration_folders)
         self._partitions = model.partitions(settings.topics)
-        self._source_topic = model.source_topic
         self._admin = admin_client(self._bootstrap_servers)
         self._peers = PeerRule.of_client(settings.node)
         self._live_position: LivePosition | None = None
         with VersionRegistry(self._bootstrap_servers) as registry:
-            live = record_of(registry, read_model).live
+            record = record_of(registry, read_model)
+        live, version = record.live, record.version(number)
+        self._source_topic = model.reading("" if live is None else live.source_topic).source_topic
+        self._routed: RoutedEvents | None = None
+        if version is not None and model.reading(version.source_topic).source_topic != self._source_topic:
+            topic = model.reading(version.source_topic).source_topic
+            self._routed = RoutedEvents(settings, read_model, version, topic)
         self._live = 0 if live is None else live.number
         self._live_ends = Offsets() if live is None else self._end_offsets(live.changelog_topic)
 
@@ -106,6 +113,8 @@ class _Gate:
         return GateResult(self._live, missing, query is not None and query.phase == Phase.REFUSED)
 
     def _lacking(self, nodes: Reports) -> tuple[str, ...]:
+        if self._routed is not None:
+            return self._routed.lacking(nodes)
         if self._live_position is None:
             found = live_position(nodes, self._read_model, self._live, self._live_ends)
             if found.unknown:

@@ -25,6 +25,7 @@ TAIL_RECORDS = 300
 class RouteStatus:
     """The progress of one route.
 
+    route: its name, with the version if it is a later one.
     events_behind: source events that it has not read, as far as can be seen: an event without an output counts until the next commit.
     records: number of records on the output topic, of all routes that write to it.
     """
@@ -47,17 +48,25 @@ def route_statuses(
         if source_partitions is None or output_partitions is None:
             continue
         ends = Offsets.of_ends(end_offsets(consumer, route.source_topic, source_partitions))
-        read = read_offsets(admin, consumer, route.source_topic, reports.get(route.query_name))
-        records = WrittenRecords(route.name, route.source_topic)
-        read = read.merge(_newest_outputs(consumer, route.output_topic, output_partitions, records))
+        read = routed_offsets(route, admin, consumer, reports.get(route.query_name))
         yield RouteStatus(
-            route.name,
+            route.versioned_name,
             route.source_topic,
             route.output_topic,
             route.latency.value,
             read.events_until(ends),
             sum(end_offsets(consumer, route.output_topic, output_partitions)),
         )
+
+
+def routed_offsets(
+    route: Route, admin: AdminClient, consumer: Consumer, report: QueryStatus | None
+) -> Offsets:
+    """Return how far a route has read its source, by its query's last commit, dead letters and outputs; raises KafkaUnavailableError."""
+    read = read_offsets(admin, consumer, route.source_topic, report)
+    partitions = partition_count(admin, route.output_topic) or 0
+    records = WrittenRecords(route.name, route.source_topic)
+    return read.merge(_newest_outputs(consumer, route.output_topic, partitions, records))
 
 
 def _newest_outputs(consumer: Consumer, topic: str, partitions: int, records: WrittenRecords) -> Offsets:
@@ -98,9 +107,10 @@ def emission_statuses(
     """Yield the progress of each emission of each active version whose topics exist; raises KafkaUnavailableError."""
     for emission in catalog.emissions.values():
         record = versions.get(emission.read_model)
-        source = catalog.models[emission.read_model].source_topic
-        source_partitions = partition_count(admin, source)
+        model = catalog.models[emission.read_model]
         for version in () if record is None else record.active:
+            source = model.reading(version.source_topic).source_topic
+            source_partitions = partition_count(admin, source)
             is_live = version.stage is Stage.LIVE
             topic = emission.output_topic if is_live else emission.version_topic(version.number)
             partitions = partition_count(admin, topic)

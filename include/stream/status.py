@@ -163,19 +163,20 @@ def _versions(
             # The revision was added after this process imported the module.
             model = read_model(model.name, settings.declaration_folders, reload=True)
         for version in record.active:
-            partitions = partition_count(admin, model.source_topic) or 0
-            ends = Offsets.of_ends(end_offsets(consumer, model.source_topic, partitions))
+            source_topic = model.reading(version.source_topic).source_topic
+            partitions = partition_count(admin, source_topic) or 0
+            ends = Offsets.of_ends(end_offsets(consumer, source_topic, partitions))
             folded = _Folded(model.state_schema_of(version.fold_revision))
             # Dead letters and records of other types are not folded: the changelog does not include their offsets.
             query = query_of.get(query_name(model.name, version.number))
-            folded.offsets = read_offsets(admin, consumer, model.source_topic, query)
+            folded.offsets = read_offsets(admin, consumer, source_topic, query)
             changelog_partitions = partition_count(admin, version.changelog_topic) or 0
             folded.add_changelog(consumer, version.changelog_topic, changelog_partitions, TAIL_RECORDS)
             if not folded.offsets.covers(ends) and folded.is_quiet():
                 folded.add_changelog(
                     consumer, version.changelog_topic, changelog_partitions, LONG_TAIL_RECORDS
                 )
-            waiting_s = folded.waiting_s(consumer, model.source_topic, ends)
+            waiting_s = folded.waiting_s(consumer, source_topic, ends)
             is_still = version.stage is Stage.LIVE and stands_still(
                 waiting_s, query, settings.stream.real_time_interval_s
             )
@@ -183,14 +184,14 @@ def _versions(
                 read_model=record.read_model,
                 version=version.number,
                 stage=version.stage.value,
-                source_topic=model.source_topic,
+                source_topic=source_topic,
                 events=sum(ends.values()),
                 events_behind=folded.offsets.events_until(ends),
                 newest_event_age_s=None if folded.occurred_on is None else _age_s(folded.occurred_on),
                 newest_folded_age_s=None
                 if folded.written_at_s is None
                 else time.time() - folded.written_at_s,
-                dead_letters=_dead_letters(admin, consumer, model.source_topic),
+                dead_letters=_dead_letters(admin, consumer, source_topic),
                 still_s=waiting_s if is_still else None,
             )
 

@@ -58,9 +58,17 @@ class PromotionLostError(VersionChangeError):
 
 
 def register(
-    record: ReadModelVersions, *, run_id: str, reason: str, fold_revision: int, now: datetime
+    record: ReadModelVersions,
+    *,
+    run_id: str,
+    reason: str,
+    fold_revision: int,
+    now: datetime,
+    source_topic: str | None = None,
 ) -> ReadModelVersions:
     """Add the next version, BUILDING, for the rebuild `run_id`. Numbers are never reused.
+
+    source_topic: as in Version; None: that of the live version.
 
     Raises VersionAbandonedError when this rebuild's version was abandoned, RebuildRunningError when another rebuild is running.
     """
@@ -78,6 +86,8 @@ def register(
             f"one of {record.read_model} is refused: wait until it ends, or end it first."
         )
     number = max(v.number for v in record.versions) + 1
+    if source_topic is None:
+        source_topic = "" if record.live is None else record.live.source_topic
     version = Version(
         number=number,
         stage=Stage.BUILDING,
@@ -86,6 +96,7 @@ def register(
         reason=reason,
         created_at=now.isoformat(),
         run_id=run_id,
+        source_topic=source_topic,
     )
     return replace(record, versions=(*record.versions, version))
 

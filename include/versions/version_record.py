@@ -34,6 +34,7 @@ class Version:
     live_since: ISO time at which a live version became live; empty for others.
     retire_after: ISO time after which a previous version is retired, if no clock is set; empty for others.
     grace_s: for how long a previous version is kept; None for others, and if an earlier release has replaced it.
+    source_topic: the version of the read model's source topic that it folds; empty for the declared topic.
     replaced_in: revision of the record that replaced a previous version; 0 for others.
     """
 
@@ -48,6 +49,7 @@ class Version:
     retire_after: str = ""
     replaced_in: int = 0
     grace_s: float | None = None
+    source_topic: str = ""
 
     @property
     def is_active(self) -> bool:
@@ -113,9 +115,11 @@ class ReadModelVersions:
         return cls(**{**known_fields(cls, fields), "versions": versions})
 
 
-def first_version(read_model: str, fold_revision: int) -> ReadModelVersions:
-    """Return the first record of a read model: version 1, live at once."""
+def first_version(read_model: str, fold_revision: int, source_topic: str = "") -> ReadModelVersions:
+    """Return the first record of a read model: version 1, live at once. source_topic: as in Version."""
     now = datetime.now(UTC).isoformat()
     topic = changelog_topic(read_model, 1)
-    version = Version(1, Stage.LIVE, fold_revision, topic, "first start", now, live_since=now)
+    version = Version(
+        1, Stage.LIVE, fold_revision, topic, "first start", now, live_since=now, source_topic=source_topic
+    )
     return ReadModelVersions(read_model=read_model, revision=1, versions=(version,), updated_at=now)

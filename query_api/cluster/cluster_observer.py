@@ -78,6 +78,7 @@ class ClusterObserver:
         """Return the current view of the cluster; raises KafkaUnavailableError."""
         versions = {name: v for name, v in self._versions.read().items() if name in self._source_topics}
         names = {v.changelog_topic for record in versions.values() for v in record.active}
+        names |= {v.source_topic for record in versions.values() for v in record.active if v.source_topic}
         names |= set(self._source_topics.values())
         try:
             topics = self._topics(frozenset(names))

@@ -77,6 +77,7 @@ class VersionState:
     still_since_boot_s: the same by the boot clock; None in the state of an earlier release too.
     write_error: why nothing can be written to the store; empty while it can be written.
     opening: what is done before the store can be used; empty once it is open.
+    source_topic: what it folds. source_ends: end offset of each partition of it.
     """
 
     number: int
@@ -89,6 +90,8 @@ class VersionState:
     write_error: str = ""
     opening: str = ""
     still_since_boot_s: float | None = None
+    source_topic: str = ""
+    source_ends: dict[int, int] = field(default_factory=dict)
 
     def still_s(self) -> float:
         """Return for how many seconds events have waited and none was folded; 0 while the folds keep up."""
@@ -101,7 +104,7 @@ class ModelState:
 
     owned: partitions that the consumer group has assigned to this node.
     owners, standbys: partition -> URL of its owner, URLs of its standbys, in the latest routing table.
-    source_ends: end offset of each partition of the source topic.
+    source_topic: the topic that the read model declares, whose partitions the consumer group assigns.
     """
 
     name: str
@@ -113,7 +116,6 @@ class ModelState:
     owned: frozenset[int] = frozenset()
     owners: dict[int, str] = field(default_factory=dict)
     standbys: dict[int, tuple[str, ...]] = field(default_factory=dict)
-    source_ends: dict[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

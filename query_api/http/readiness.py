@@ -68,7 +68,7 @@ def _degraded(state: NodeState, model: ModelState, live: int, limit_s: float) ->
         yield model.versions[live].write_error
     if model.versions[live].still_since is not None:
         yield (
-            f"{model.name} v{live}: {model.source_topic} has events that are not folded, and none was folded for "
+            f"{model.name} v{live}: {model.versions[live].source_topic} has events that are not folded, and none was folded for "
             f"{model.versions[live].still_s():.0f} s. Check the stream: ./foldlake status."
         )
 

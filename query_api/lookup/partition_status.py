@@ -40,8 +40,8 @@ def _report(
         is_held=held is not None,
         is_ready=held is not None and held.is_ready,
         changelog_topic=version.changelog_topic,
-        source_topic=model.source_topic,
-        source_end=model.source_ends.get(partition),
+        source_topic=version.source_topic,
+        source_end=version.source_ends.get(partition),
     )
     if held is None or position is None:
         return report

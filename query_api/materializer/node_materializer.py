@@ -146,7 +146,7 @@ class Materializer:
                 for p, state in (follower.partitions() or {}).items()
                 if state.is_ready and state.unconfirmed_s() < self._settings.node.session_timeout_s
             }
-            topic = self._source_topics[follower.reference.model]
+            topic = record.live.source_topic or self._source_topics[follower.reference.model]
             since = self._fold_watch.still_since(key, topic, folded, view.ends_of(topic))
             if since is not None:
                 found[key] = since

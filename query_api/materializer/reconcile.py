@@ -111,11 +111,17 @@ def _model_state(
         partition_count=partition_count,
         revision=record.revision,
         live=record.live.number if record.live else None,
-        versions={v.number: _version_state(previous, record, v.number, versions) for v in record.active},
+        versions={
+            v.number: replace(
+                _version_state(previous, record, v.number, versions),
+                source_topic=v.source_topic or source_topic,
+                source_ends=view.ends_of(v.source_topic or source_topic),
+            )
+            for v in record.active
+        },
         owned=mine,
         owners=owners,
         standbys=standby_table(source_topic, partition_count, owners, nodes, standby_replicas),
-        source_ends=view.ends_of(source_topic),
     )
 
 

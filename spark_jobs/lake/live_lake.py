@@ -60,7 +60,7 @@ def folded_up_to(spark: SparkSession, checkpoints: str, model: ReadModel, versio
     Call this before reading the changelog's end offsets: the changelog up to those ends is then complete up to this result.
     """
     checkpoint = checkpoint_path(checkpoints, model.name, version.number)
-    return committed_offsets(spark, checkpoint, model.source_topic)
+    return committed_offsets(spark, checkpoint, model.reading(version.source_topic).source_topic)
 
 
 def promote(spark: SparkSession, settings: Settings, model: ReadModel) -> LiveLake | None:

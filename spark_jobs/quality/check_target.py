@@ -24,6 +24,7 @@ def target_of(spark: SparkSession, settings: Settings, request: CheckRequest) ->
     """
     model = read_model(request.read_model, settings.declaration_folders)
     version = _version(settings.kafka.bootstrap_servers, request)
+    model = model.reading(version.source_topic)
     record = record_type(spark, model, version.fold_revision)
     # Before the cut: an event below it may be newer than this.
     cut_at_s = time.time()

@@ -43,7 +43,7 @@ def _ensure_route_topics(context: StreamContext, route: Route) -> None:
         found = partition_count(context.admin, topic)
         if found != partitions:
             raise SettingsError(
-                f"Topic {topic} of route {route.name} has {found} partitions instead of {partitions}: set FOLDLAKE_PARTITIONS, or the "
+                f"Topic {topic} of route {route.versioned_name} has {found} partitions instead of {partitions}: set FOLDLAKE_PARTITIONS, or the "
                 f"topic's options in the route, to {found}."
             )
     context.register_event_types(route)
@@ -68,7 +68,10 @@ def _ensure_source_topics(context: StreamContext, model: ReadModel) -> None:
 
 
 def _create_first_version(context: StreamContext, model: ReadModel) -> None:
-    record = first_version(model.name, model.newest_fold_revision)
+    newest = context.catalog.newest_topic(model.source_topic)
+    record = first_version(
+        model.name, model.newest_fold_revision, "" if newest == model.source_topic else newest
+    )
     try:
         context.versions.compare_and_set(record, expected_revision=0)
     except RevisionConflictError:

@@ -129,7 +129,8 @@ class StreamContext:
             newest = read_model(name, self.settings.declaration_folders, reload=True)
             self.register_event_types(newest)
             # A query must know the ids of all of its event types when it starts.
-            self.schemas(newest.source_topic).refresh()
+            for topic in self.catalog.topic_versions(newest.source_topic):
+                self.schemas(topic).refresh()
         except (KafkaUnavailableError, RegistryUnavailableError):
             raise
         except Exception:

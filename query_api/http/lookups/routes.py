@@ -68,6 +68,7 @@ def _read_models(local: LocalLookup) -> list[dict[str, object]]:
                 {
                     "version": version.number,
                     "stage": version.stage,
+                    "source_topic": version.source_topic,
                     "changelog_topic": version.changelog_topic,
                     "records_held_here": version.records,
                 }

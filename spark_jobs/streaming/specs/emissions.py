@@ -35,6 +35,7 @@ def emission_spec(
     context: StreamContext, emission: Emission, model: ReadModel, version: Version
 ) -> QuerySpec:
     """Return the query of an emission for one version; the others continue when it fails."""
+    model = model.reading(version.source_topic)
     topics = context.settings.topics
     is_live = version.stage is Stage.LIVE
     name = emission_query_name(emission.name, version.number)

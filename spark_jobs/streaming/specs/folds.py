@@ -43,6 +43,7 @@ def query_specs(context: StreamContext) -> list[QuerySpec]:
 
 def fold_spec(context: StreamContext, model: ReadModel, version: Version) -> QuerySpec:
     """Return the fold of a version. Only the fold of a live version is essential."""
+    model = model.reading(version.source_topic)
     name = query_name(model.name, version.number)
     stream, partitions = context.settings.stream, model.partitions(context.settings.topics)
     fold = VersionFold(context, model, version)
@@ -124,10 +125,11 @@ class VersionFold:
         return checkpoint_path(self._context.settings.checkpoints, self._model.name, self._version.number)
 
     def _compatible_model(self) -> ReadModel:
-        model = self._context.models[self._model.name]
+        source_topic = self._version.source_topic
+        model = self._context.models[self._model.name].reading(source_topic)
         if self._incompatibility(model) is None:
             return model
-        model = self._context.reload_model(model.name)
+        model = self._context.reload_model(model.name).reading(source_topic)
         reason = self._incompatibility(model)
         if reason is not None:
             raise StartRefusedError(f"version {self._version.number} of {model.name}: {reason}")

@@ -113,7 +113,7 @@ class RouteRun:
         newest = {
             p: max(origin.offset for pair, origin in written.items() if pair.source == p) for p, _ in written
         }
-        LOG.info("route %s has written up to source offsets %s", self._route.name, newest)
+        LOG.info("route %s has written up to source offsets %s", self._route.versioned_name, newest)
         query = RouteQuery(
             self._route,
             self._endpoints.partitions,

@@ -27,8 +27,13 @@ from include.declarations.route import Route
 from include.declarations.topic_options import TopicOptions
 ROUTE = Route(
     name={name!r}, source_topic={source!r}, event_types=("FundsAdded",), output_topic={output!r}, output_type="FundsAdded",
-    fields=dict, topic=TopicOptions({options}),
+    fields=dict, topic=TopicOptions({options}), version={version},
 )
+"""
+READER = """
+from dataclasses import replace
+from include.read_models.balance.model import READ_MODEL as BALANCE
+READ_MODEL = replace(BALANCE, name="reader", source_topic="entries")
 """
 SLOW_MODEL = """
 from dataclasses import replace
@@ -38,9 +43,9 @@ READ_MODEL = replace(BALANCE, name="slow", latency=Latency.SECOND)
 """
 
 
-def declare(folder: Path, name: str, source: str, output: str, options: str = "") -> None:
-    text = MODULE.format(name=name, source=source, output=output, options=options)
-    (folder / f"{name.replace('-', '_')}.py").write_text(text)
+def declare(folder: Path, name: str, source: str, output: str, options: str = "", version: int = 1) -> None:
+    text = MODULE.format(name=name, source=source, output=output, options=options, version=version)
+    (folder / f"{name.replace('-', '_')}_{version}.py").write_text(text)
 
 
 def test_a_route_is_found_beside_read_models() -> None:
@@ -62,6 +67,48 @@ def test_any_module_of_a_package_may_declare_a_route(tmp_path: Path) -> None:
 
     assert load_routes((tmp_path,)).keys() == {"payments", "postings"}
     assert load_read_models((tmp_path,)).keys() == {"accounts", "balance"}
+
+
+def test_a_later_version_of_a_route_writes_to_its_own_topic_with_the_same_options(tmp_path: Path) -> None:
+    declare(tmp_path, "ledger", "balance", "entries", "partitions=6")
+    declare(tmp_path, "ledger", "balance", "entries", version=2)
+    (tmp_path / "reader.py").write_text(READER)
+
+    catalog = load_catalog((tmp_path,))
+
+    second = catalog.routes["ledger.v2"]
+    assert (second.output_topic, second.query_name) == ("entries.v2", "route/ledger.v2")
+    assert second.topic == TopicOptions(partitions=6)
+    created = [topic.name for topic in second.topics(Settings.of().topics)]
+    assert created == ["balance", "balance.dead-letter", "entries.v2", "entries.v2.dead-letter"]
+    assert sorted(catalog.source_topics) == ["balance", "entries", "entries.v2"]
+    assert catalog.newest_topic("entries") == "entries.v2"
+    assert catalog.newest_topic("balance") == "balance"
+    assert catalog.event_schemas("entries.v2") == catalog.event_schemas("entries")
+    assert catalog.partitions("entries.v2", Settings.of().topics) == 6
+    reader = catalog.models["reader"].reading("entries.v2")
+    assert (reader.source_topic, reader.declared_topic) == ("entries.v2", "entries")
+    assert reader.reading("").source_topic == "entries"
+
+
+def test_a_version_is_declared_once(tmp_path: Path) -> None:
+    declare(tmp_path, "ledger", "balance", "entries", version=2)
+    shutil.copy(tmp_path / "ledger_2.py", tmp_path / "copy.py")
+    with pytest.raises(ReadModelError, match="'ledger' and have version 2"):
+        load_routes((tmp_path,))
+
+
+def test_a_version_is_at_least_1(tmp_path: Path) -> None:
+    declare(tmp_path, "ledger", "balance", "entries", version=0)
+    with pytest.raises(ReadModelError, match="version of route ledger is 0"):
+        load_routes((tmp_path,))
+
+
+def test_a_later_version_does_not_lead_back_to_its_source(tmp_path: Path) -> None:
+    declare(tmp_path, "there", "first", "second", version=2)
+    declare(tmp_path, "back", "second", "first")
+    with pytest.raises(ReadModelError, match="circulate"):
+        load_routes((tmp_path,))
 
 
 def test_a_topic_has_the_options_of_the_routes_that_write_it(tmp_path: Path) -> None:
@@ -123,7 +170,7 @@ def test_a_topic_is_not_routed_back_to_itself(tmp_path: Path, outputs: list[str]
 
 def test_two_routes_of_one_name_are_refused(tmp_path: Path) -> None:
     declare(tmp_path, "same", "a", "b")
-    (tmp_path / "another.py").write_text((tmp_path / "same.py").read_text())
+    (tmp_path / "another.py").write_text((tmp_path / "same_1.py").read_text())
     with pytest.raises(ReadModelError, match="Two routes are named 'same'"):
         load_routes((tmp_path,))
 

@@ -94,11 +94,20 @@ def test_followed_partitions_are_in_the_state() -> None:
 
     version = state_of(follower=Follower(held)).models["balance"].versions[1]
 
-    assert version == VersionState(1, "live", "balance.v1.changelog", held, bad_records=1, records=3)
+    assert version == VersionState(
+        1,
+        "live",
+        "balance.v1.changelog",
+        held,
+        bad_records=1,
+        records=3,
+        source_topic="balance",
+        source_ends=dict.fromkeys(range(4), 10),
+    )
 
 
 def test_ends_of_the_source_are_in_the_state() -> None:
-    assert state_of().models["balance"].source_ends == dict.fromkeys(range(4), 10)
+    assert state_of().models["balance"].versions[1].source_ends == dict.fromkeys(range(4), 10)
 
 
 def test_answers_are_as_old_as_the_standstill_of_their_folds() -> None:

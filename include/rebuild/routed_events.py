@@ -1,0 +1,113 @@
+"""What a version must contain before it replaces one that folds another version of its source topic.
+
+Offsets of two versions of a topic cannot be compared. What can be are the events of which the routes made both: the version must contain
+whatever its routes make of all events that their sources had at one moment.
+"""
+
+from collections.abc import Mapping
+from typing import Self
+
+from include.declarations.catalog import Catalog, load_catalog
+from include.kafka.log_reading import end_offsets, log_consumer
+from include.kafka.topics import admin_client, partition_count
+from include.nodes.partition_report import PartitionReport
+from include.position import Offsets
+from include.rebuild.query_status import query_status
+from include.settings import Settings
+from include.stream.folded_offsets import folded_offsets
+from include.stream.output_status import routed_offsets
+from include.stream.query_reports import read_queries
+from include.stream.standstill import read_offsets
+from include.versions.version_record import Version
+
+
+class RoutedTopic:
+    """A version of a topic, compared with what its routes' sources contain when this is created. A context manager."""
+
+    def __init__(self, settings: Settings, topic: str) -> None:
+        """Read the ends of the sources; raises KafkaUnavailableError."""
+        self._bootstrap_servers = settings.kafka.bootstrap_servers
+        self._admin = admin_client(self._bootstrap_servers)
+        self._consumer = log_consumer(self._bootstrap_servers)
+        self._catalog = load_catalog(settings.declaration_folders)
+        self.topic = topic
+        self._routes = self._catalog.routes_to(topic)
+        self._source_ends = {route.source_topic: self.ends_of(route.source_topic) for route in self._routes}
+
+    def __enter__(self) -> Self:
+        """Return the topic."""
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        """Close the connections."""
+        self._consumer.close()
+
+    @property
+    def catalog(self) -> Catalog:
+        """The declarations."""
+        return self._catalog
+
+    @property
+    def total(self) -> int:
+        """The number of events in the sources of its routes, each source once."""
+        return sum(sum(ends.values()) for ends in self._source_ends.values())
+
+    def lacking(self) -> dict[str, int]:
+        """Return for each route that has not read its whole source how many events it lacks, as far as can be seen."""
+        reports = {query.query: query for query in read_queries(self._bootstrap_servers)}
+        lacking = {}
+        for route in self._routes:
+            read = routed_offsets(route, self._admin, self._consumer, reports.get(route.query_name))
+            events = read.events_until(self._source_ends[route.source_topic])
+            if events:
+                lacking[route.versioned_name] = events
+        return lacking
+
+    def ends_of(self, topic: str) -> Offsets:
+        """Return the end offsets of a topic; none if it does not exist."""
+        partitions = partition_count(self._admin, topic) or 0
+        return Offsets.of_ends(end_offsets(self._consumer, topic, partitions))
+
+    def folded(self, read_model: str, version: Version) -> Offsets:
+        """Return how far a version of a read model has folded the topic."""
+        model = self._catalog.models[read_model]
+        query = query_status(self._bootstrap_servers, read_model, version.number)
+        partitions = partition_count(self._admin, version.changelog_topic) or 0
+        schema = model.state_schema_of(version.fold_revision)
+        read = read_offsets(self._admin, self._consumer, self.topic, query)
+        return read.merge(folded_offsets(self._consumer, version.changelog_topic, partitions, schema))
+
+
+class RoutedEvents:
+    """The events that a version must contain on every node. Each step is fixed once the one before is done, so that it ends under load."""
+
+    def __init__(self, settings: Settings, read_model: str, version: Version, topic: str) -> None:
+        self._settings = settings
+        self._read_model = read_model
+        self._version = version
+        self._topic = RoutedTopic(settings, topic)
+        self._topic_ends: Offsets | None = None
+        self._changelog_ends: Offsets | None = None
+
+    def lacking(self, nodes: Mapping[str, list[PartitionReport] | None]) -> tuple[str, ...]:
+        """Return a line for each route, fold and node that lacks some of the events."""
+        name = f"v{self._version.number}"
+        if self._topic_ends is None:
+            behind = self._topic.lacking()
+            if behind:
+                return tuple(f"route {route} lacks {events:,} events" for route, events in behind.items())
+            self._topic_ends = self._topic.ends_of(self._topic.topic)
+        if self._changelog_ends is None:
+            folded = self._topic.folded(self._read_model, self._version)
+            if not folded.covers(self._topic_ends):
+                lacking = folded.events_until(self._topic_ends)
+                return (f"the fold of {name} lacks {lacking:,} events of {self._topic.topic}",)
+            self._changelog_ends = self._topic.ends_of(self._version.changelog_topic)
+        return tuple(
+            f"{report.reported_by} partition {report.partition}: lacks records of {name} up to offset {end:,} of its changelog"
+            for reports in nodes.values()
+            for report in reports or ()
+            if (report.read_model, report.version) == (self._read_model, self._version.number)
+            and report.is_stored
+            and (report.position or 0) < (end := self._changelog_ends.of(report.partition))
+        )

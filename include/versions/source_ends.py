@@ -1,0 +1,22 @@
+"""The ends of what a version of a read model folds."""
+
+from include.declarations.read_model import ReadModel
+from include.errors import KafkaUnavailableError
+from include.kafka.topic_state import ends_if_known
+from include.position import Offsets
+from include.versions.registry import VersionRegistry
+
+
+def source_ends_if_known(bootstrap_servers: str, model: ReadModel, number: int | None) -> Offsets | None:
+    """Return the end offsets of the source topic of a version; None if Kafka does not respond: for what is only shown.
+
+    number: None, and a version that the registry does not list, stand for the topic that the read model declares.
+    """
+    try:
+        with VersionRegistry(bootstrap_servers) as registry:
+            record = registry.read().get(model.name)
+    except KafkaUnavailableError:
+        return None
+    version = None if record is None or number is None else record.version(number)
+    source_topic = "" if version is None else version.source_topic
+    return ends_if_known(bootstrap_servers, model.reading(source_topic).source_topic)
