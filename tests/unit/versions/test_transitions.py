@@ -181,14 +181,12 @@ def test_transition_does_not_change_its_argument() -> None:
     assert before == CANDIDATE
 
 
-def test_a_rebuild_folds_the_topic_of_the_live_version_unless_it_names_another(
-    record: ReadModelVersions,
-) -> None:
+def test_a_rebuild_folds_the_topic_of_the_live_version_unless_it_names_another() -> None:
     moved = register(
-        record, run_id="run", reason="r", fold_revision=1, now=NOW, source_topic="payments.v2"
+        FIRST, run_id="run", reason="r", fold_revision=1, now=NOW, source_topic="payments.v2"
     ).versions[-1]
     assert moved.source_topic == "payments.v2"
 
-    live = replace(record, versions=tuple(replace(v, source_topic="payments.v2") for v in record.versions))
+    live = replace(FIRST, versions=tuple(replace(v, source_topic="payments.v2") for v in FIRST.versions))
     again = register(live, run_id="other", reason="r", fold_revision=1, now=NOW)
     assert again.versions[-1].source_topic == "payments.v2"
