@@ -1,18 +1,20 @@
-"""`./foldlake rebuild`: build a new version of a read model, verify it, promote it."""
+"""`./foldlake rebuild`: build a new version of a read model, or of all that fold a topic, verify it, promote it."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 if TYPE_CHECKING:
-    from include.rebuild.plan import PlannedStage
-    from include.rebuild.request import RebuildRequest
+    from cli.display.run_display import RunToFollow
     from include.settings import Settings
 
 
 def run(
-    read_model: Annotated[str, typer.Argument(help="The read model.")],
     reason: Annotated[str, typer.Option(help="The reason, stored with the version.")],
+    read_model: Annotated[str, typer.Argument(help="The read model.")] = "",
+    topic: Annotated[
+        str, typer.Option(help="Instead of a read model: all that fold this topic, from its new version.")
+    ] = "",
     fold_revision: Annotated[int | None, typer.Option(help="Fold revision. Default: the newest.")] = None,
     approve: Annotated[
         bool,
@@ -25,45 +27,47 @@ def run(
 ) -> None:
     """Build a new version of a read model from the first event, next to the live version; verify it, and promote it.
 
-    Starts a run of Airflow's DAG `rebuild`. The exit code is 0 when the version is live, lake table included (with
+    With --topic: of each read model that folds a topic of which a route has a new version (docs/routes.md), all promoted at once.
+
+    Starts a run of Airflow's DAG `rebuild`, or `rebuild_topic.<topic>`. The exit code is 0 when the version is live, lake table included (with
     --no-follow: when the run has started). Ctrl-C stops following; the rebuild continues.
 
     Examples:
       ./foldlake rebuild balance --reason "1 % bonus"
 
       ./foldlake rebuild balance --reason "as it was in May" --fold-revision 1 --when-proved
+
+      ./foldlake rebuild --topic loyalty-invoices --reason "staff cards earn no points"
     """
     from rich.console import Console
 
-    from cli.display.run_display import RunToFollow, trigger_and_follow
-    from include.airflow.names import REBUILD_DAG
-    from include.declarations.read_model import load_read_models
-    from include.rebuild.request import rebuild_request
+    from cli.display.run_display import trigger_and_follow
     from include.settings import Settings
 
+    if bool(read_model) == bool(topic):
+        raise typer.BadParameter("Give a read model, or --topic.")
     settings, console = Settings(), Console()
     conf: dict[str, Any] = {
-        "read_model": read_model,
         "reason": reason,
-        "fold_revision": fold_revision,
         "approve": approve,
         "grace_hours": settings.rebuild.grace_h if grace_hours is None else grace_hours,
     }
-    # Also checked here, so that an invalid request fails immediately instead of in the run's first task.
-    request = rebuild_request(conf, load_read_models(settings.declaration_folders), settings.rebuild.grace_h)
-    wanted = RunToFollow(
-        f"rebuild of {read_model}",
-        REBUILD_DAG,
-        conf,
-        note=f"{read_model}: {reason}",
-        plan=_plan(settings, request),
-        until=["promote_lake"],
-    )
+    if topic:
+        if fold_revision is not None:
+            raise typer.BadParameter("--topic builds each read model with its newest fold revision.")
+        wanted = _of_topic(settings, topic, conf)
+    else:
+        wanted = _of_read_model(
+            settings, read_model, conf | {"read_model": read_model, "fold_revision": fold_revision}
+        )
     dag_run, succeeded = trigger_and_follow(console, settings, wanted, follow=follow)
     if not follow:
         return
     if succeeded:
-        console.print(f"[green]Promoted.[/green] `./foldlake rollback {read_model} --reason …` undoes it.")
+        undo = read_model or "<read model>"
+        console.print(
+            f"[green]Promoted.[/green] `./foldlake rollback {undo} --reason …` undoes it.", highlight=False
+        )
         return
     if dag_run.has_succeeded("promote"):
         console.print(
@@ -74,11 +78,46 @@ def run(
     raise typer.Exit(1)
 
 
-def _plan(settings: "Settings", request: "RebuildRequest") -> "tuple[PlannedStage, ...]":
-    """Return the rebuild's stages, based on the registry's current record."""
+def _of_read_model(settings: "Settings", read_model: str, conf: dict[str, Any]) -> "RunToFollow":
+    """Return the rebuild of a read model; its stages are based on the registry's current record."""
+    from cli.display.run_display import RunToFollow
+    from include.airflow.names import REBUILD_DAG
+    from include.declarations.read_model import load_read_models
     from include.rebuild.plan import rebuild_plan
+    from include.rebuild.request import rebuild_request
+    from include.versions.changes import record_of
     from include.versions.registry import VersionRegistry
-    from include.versions.transitions import record_of
 
+    # Also checked here, so that an invalid request fails immediately instead of in the run's first task.
+    request = rebuild_request(conf, load_read_models(settings.declaration_folders), settings.rebuild.grace_h)
     with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
-        return rebuild_plan(record_of(registry, request.read_model), request)
+        plan = rebuild_plan(record_of(registry, request.read_model), request)
+    return RunToFollow(
+        f"rebuild of {read_model}",
+        REBUILD_DAG,
+        conf,
+        note=f"{read_model}: {request.reason}",
+        plan=plan,
+        until=["promote_lake"],
+    )
+
+
+def _of_topic(settings: "Settings", topic: str, conf: dict[str, Any]) -> "RunToFollow":
+    """Return the rebuild of everything that folds a topic."""
+    from cli.display.run_display import RunToFollow
+    from include.airflow.names import topic_rebuild_dag
+    from include.declarations.catalog import load_catalog
+    from include.rebuild.stages.promote_lake import PROMOTE_LAKE
+    from include.rebuild.topic_versions.binding import task_id
+    from include.rebuild.topic_versions.plan import planned_stages
+    from include.rebuild.topic_versions.request import topic_request
+
+    request = topic_request(topic, conf, load_catalog(settings.declaration_folders), settings.rebuild.grace_h)
+    return RunToFollow(
+        f"rebuild of {', '.join(request.read_models)} from {request.new_topic}",
+        topic_rebuild_dag(topic),
+        conf,
+        note=f"{request.new_topic}: {request.reason}",
+        plan=planned_stages(request),
+        until=[task_id(name, PROMOTE_LAKE) for name in request.read_models],
+    )

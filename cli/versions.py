@@ -41,7 +41,9 @@ def run(
                 name,
                 str(version.number),
                 f"[{color}]{version.stage.value}[/{color}]",
-                str(version.fold_revision),
+                f"{version.fold_revision} of {version.source_topic}"
+                if version.source_topic
+                else str(version.fold_revision),
                 version.created_at[:19].replace("T", " "),
                 version.reason,
                 version.retire_after[:19].replace("T", " ") if version.stage.value == "previous" else "",

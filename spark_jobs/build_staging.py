@@ -18,8 +18,9 @@ from include.declarations.read_model import ReadModel, read_model
 from include.lake.tables import CommitTag, staging_path
 from include.settings import Settings
 from include.spark.lake_config import DECODE_ONCE
+from include.versions.changes import record_of
 from include.versions.registry import VersionRegistry
-from include.versions.transitions import UnknownVersionError, VersionAbandonedError, record_of
+from include.versions.transitions import UnknownVersionError, VersionAbandonedError
 from include.versions.version_record import UNFINISHED_STAGES, Stage, Version
 from include.work_progress import WorkProgress
 from spark_jobs.folding.fold_query import fold

@@ -16,8 +16,9 @@ from include.parent_death import die_with_parent
 from include.settings import Settings
 from include.spark.stream_config import stream_config
 from include.stream.phase import Phase
+from include.versions.changes import record_of
 from include.versions.registry import VersionRegistry
-from include.versions.transitions import record_of, require_not_ended
+from include.versions.transitions import require_not_ended
 from include.versions.version_record import Stage, Version
 from include.work_progress import WorkProgress
 from spark_jobs.runtime.job_logging import configure_logging

@@ -90,7 +90,8 @@ class RunDisplay:
         if task.task_id in self._plan and task.task_id not in self._described:
             self._described.add(task.task_id)
             _, planned = self._plan[task.task_id]
-            line += f"[dim]  v{planned.version}: {planned.stage.description}[/dim]"
+            version = "" if planned.version is None else f"v{planned.version}: "
+            line += f"[dim]  {version}{planned.stage.description}[/dim]"
         self._console.print(line, highlight=False, soft_wrap=True)
 
     def _number(self, task_id: str) -> str:

@@ -41,6 +41,11 @@ POOLS = {
 }
 
 
+def topic_rebuild_dag(topic: str) -> str:
+    """Return the id of the DAG that rebuilds everything that folds a topic, from a new version of it."""
+    return f"rebuild_topic.{topic}"
+
+
 def changelog_asset(model: str) -> str:
     """Return the name of the asset of a read model's changelog."""
     return f"changelog/{model}"

@@ -35,15 +35,16 @@ def lake_task(
     return _task(operator_class, task_id, job, arguments, binary, connection, config, operator)
 
 
-def announce_lake_change() -> dict[str, Any]:
-    """Return the operator arguments of a task that replaces `lake/<model>`, for the read model in the run's form.
+def announce_lake_change(read_model: str = "") -> dict[str, Any]:
+    """Return the operator arguments of a task that replaces `lake/<model>`; empty: for the read model in the run's form.
 
     The task emits an event of the table's asset, which triggers the quality check.
     """
     alias = AssetAlias(LAKE_ALIAS)
 
     def announce(context: Context, _result: object = None) -> None:
-        context["outlet_events"][alias].add(Asset(lake_asset(context["params"]["read_model"])))
+        changed = read_model or context["params"]["read_model"]
+        context["outlet_events"][alias].add(Asset(lake_asset(changed)))
 
     return {"outlets": [alias], "post_execute": announce}
 

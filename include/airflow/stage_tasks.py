@@ -56,7 +56,7 @@ def _spark_task(task_id: str, job: SparkJob, operator: dict[str, Any]) -> BaseOp
     if job.check_id:
         operator |= {"operator_class": VerifyVersion, "check": as_jinja(job.check_id)}
     if job.changes_lake:
-        operator |= announce_lake_change()
+        operator |= announce_lake_change(job.read_model)
     return make(task_id, job.job, [as_jinja(argument) for argument in job.arguments], **operator)
 
 

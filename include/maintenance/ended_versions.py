@@ -5,8 +5,8 @@ from functools import partial
 
 from include.rebuild.version_cleanup import find_leftovers
 from include.settings import Settings
+from include.versions.changes import change
 from include.versions.registry import VersionRegistry
-from include.versions.transitions import change
 from include.versions.version_history import ended_before_newest, forget
 from include.versions.version_lock import lock_path
 

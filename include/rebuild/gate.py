@@ -12,11 +12,11 @@ from include.position import Offsets
 from include.rebuild.coverage import LivePosition, Reports, lacking_nodes, live_position, within
 from include.rebuild.hydration import hydration, reports
 from include.rebuild.query_status import describe_query, query_status
-from include.rebuild.routed_events import RoutedEvents
+from include.rebuild.routed.events import RoutedEvents
 from include.settings import Settings
 from include.stream.phase import CONTINUOUS, Phase
+from include.versions.changes import record_of
 from include.versions.registry import VersionRegistry
-from include.versions.transitions import record_of
 from include.waiting import wait_for
 
 LOG = logging.getLogger(__name__)

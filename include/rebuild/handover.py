@@ -9,8 +9,9 @@ from include.rebuild.query_status import describe_query, query_status
 from include.settings import Settings
 from include.stream.phase import CONTINUOUS, Phase
 from include.stream.query_reports import QueryStatus
+from include.versions.changes import change, record_of
 from include.versions.registry import VersionRegistry
-from include.versions.transitions import change, hand_over, record_of, require_not_ended
+from include.versions.transitions import hand_over, require_not_ended
 from include.versions.version_lock import version_lock
 from include.versions.version_record import Stage
 from include.waiting import wait_for

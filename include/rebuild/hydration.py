@@ -16,8 +16,9 @@ from include.nodes.peers import HOP_ANY, Peer, PeerDownError
 from include.nodes.routing_table import routing_table
 from include.rebuild.errors import StageTimeoutError
 from include.settings import Settings
+from include.versions.changes import record_of
 from include.versions.registry import VersionRegistry
-from include.versions.transitions import record_of, require_not_ended
+from include.versions.transitions import require_not_ended
 from include.versions.version_record import Stage
 from include.waiting import wait_for
 from include.work_progress import WorkProgress

@@ -75,10 +75,10 @@ ROLLBACK = Plan("rollback", steps=((CHOOSE_VERSION,), (ROLL_BACK,), (PROMOTE_LAK
 
 @dataclass(frozen=True)
 class PlannedStage:
-    """A stage of one rebuild or rollback, and the number of the version that it works on."""
+    """A stage of one rebuild or rollback, and the number of the version that it works on; None for one of several read models."""
 
     stage: PlanStage
-    version: int
+    version: int | None
 
 
 def rebuild_plan(

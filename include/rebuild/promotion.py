@@ -17,16 +17,9 @@ from include.rebuild.gate import GateResult, look_at_gate, wait_at_gate
 from include.rebuild.grace_time import grace_left_s
 from include.rebuild.request import RollbackRequest
 from include.settings import Settings
+from include.versions.changes import change_live, record_of
 from include.versions.registry import VersionRegistry
-from include.versions.transitions import (
-    change_live,
-    promote,
-    record_of,
-    replaced_last,
-    require_not_ended,
-    roll_back,
-    rollback_target,
-)
+from include.versions.transitions import promote, replaced_last, require_not_ended, roll_back, rollback_target
 from include.versions.version_record import ReadModelVersions, Stage, Version
 
 LOG = logging.getLogger(__name__)
@@ -34,7 +27,9 @@ LOG = logging.getLogger(__name__)
 GATE_TIMEOUT_S = 60.0
 
 
-def recheck_candidate(settings: Settings, read_model: str, number: int) -> int | None:
+def recheck_candidate(
+    settings: Settings, read_model: str, number: int, timeout_s: float = GATE_TIMEOUT_S
+) -> int | None:
     """Check again the results of the preceding stages, as the approval may have taken days, and that no events would disappear.
 
     Returns the number of the live version that the candidate was compared with; None when it is not a candidate.
@@ -44,10 +39,10 @@ def recheck_candidate(settings: Settings, read_model: str, number: int) -> int |
     """
     if _stage(settings, read_model, number) is not Stage.CANDIDATE:
         return None
-    found = wait_at_gate(settings, read_model, number, GATE_TIMEOUT_S)
+    found = wait_at_gate(settings, read_model, number, timeout_s)
     if not found.missing:
         return found.live
-    message = f"v{number} of {read_model} was not promoted. After {GATE_TIMEOUT_S:.0f} s it lacks: {found}."
+    message = f"v{number} of {read_model} was not promoted. After {timeout_s:.0f} s it lacks: {found}."
     raise QueryRefusedError(message) if found.is_refused else GateClosedError(message)
 
 

@@ -9,8 +9,9 @@ from include.rebuild.errors import NoSlotsError
 from include.rebuild.request import RebuildRequest
 from include.settings import Settings, StreamSettings
 from include.stream.slot_planning import most_queries
+from include.versions.changes import change
 from include.versions.registry import VersionRegistry
-from include.versions.transitions import change, register
+from include.versions.transitions import register
 from include.versions.version_record import UNFINISHED_STAGES, ReadModelVersions, Stage, Version
 
 LOG = logging.getLogger(__name__)
@@ -44,9 +45,9 @@ def register_candidate(settings: Settings, request: RebuildRequest, run_id: str)
 
 
 def check_slots(
-    stream: StreamSettings, records: Iterable[ReadModelVersions], models: Collection[str]
+    stream: StreamSettings, records: Iterable[ReadModelVersions], models: Collection[str], new: int = 1
 ) -> None:
-    """Raise NoSlotsError unless the stream driver has task slots for another version.
+    """Raise NoSlotsError unless the stream driver has task slots for this number of new versions.
 
     models: the names of the declared read models. The registry may have versions of others, which are not folded.
     """
@@ -55,7 +56,7 @@ def check_slots(
         len([v for v in record.versions if v.is_active or v.stage in UNFINISHED_STAGES]) for record in records
     )
     slots = most_queries(stream, len(models))
-    if queries < slots:
+    if queries + new <= slots:
         return
     previous = [
         f"v{v.number} of {record.read_model}"
@@ -64,7 +65,7 @@ def check_slots(
         if v.stage is Stage.PREVIOUS
     ]
     raise NoSlotsError(
-        f"The stream driver has task slots for {slots} queries, and {queries} versions use them: no slot is left for another "
-        f"version. Retire a previous version ({', '.join(previous) or 'there is none'}) with ./foldlake retire, or raise "
+        f"The stream driver has task slots for {slots} queries, and {queries} versions use them: no slot is left for "
+        f"{'another version' if new == 1 else f'{new} others'}. Retire a previous version ({', '.join(previous) or 'there is none'}) with ./foldlake retire, or raise "
         "FOLDLAKE_STREAM_SPARE_QUERIES and run ./foldlake up."
     )

@@ -54,15 +54,15 @@ def rebuild_request(
             f"Read model {model.name} has no fold revision {revision}, allowed: {_list(model.folds)}. Add it to the read model's "
             "module, or leave fold_revision empty for the newest."
         )
-    approve = _flag(conf, "approve", default=True, meaning="wait for approval")
-    return RebuildRequest(model.name, _reason(conf), revision, approve, _grace_h(conf, default_grace_h))
+    approve = is_true(conf, "approve", default=True, meaning="wait for approval")
+    return RebuildRequest(model.name, reason_of(conf), revision, approve, grace_time_h(conf, default_grace_h))
 
 
 def rollback_request(conf: Mapping[str, Any], models: Mapping[str, ReadModel]) -> RollbackRequest:
     """Check the fields of a rollback's form; raises RequestError."""
     reject_unknown(conf, ("read_model", "version", "reason", "force"))
-    force = _flag(conf, "force", default=False, meaning="roll back whatever the version lacks")
-    return RollbackRequest(_model(conf, models).name, _number(conf, "version"), _reason(conf), force)
+    force = is_true(conf, "force", default=False, meaning="roll back whatever the version lacks")
+    return RollbackRequest(_model(conf, models).name, _number(conf, "version"), reason_of(conf), force)
 
 
 def reject_unknown(sent: Mapping[str, Any], allowed: Iterable[str]) -> None:
@@ -83,7 +83,8 @@ def _model(conf: Mapping[str, Any], models: Mapping[str, ReadModel]) -> ReadMode
     return models[name]
 
 
-def _reason(conf: Mapping[str, Any]) -> str:
+def reason_of(conf: Mapping[str, Any]) -> str:
+    """Return the field `reason` without superfluous spaces; raises RequestError."""
     reason = conf.get("reason")
     if not isinstance(reason, str) or not reason.strip():
         raise RequestError("reason is empty: give a reason; it is stored with the version.")
@@ -103,14 +104,16 @@ def _number(conf: Mapping[str, Any], name: str) -> int | None:
     return value
 
 
-def _flag(conf: Mapping[str, Any], name: str, *, default: bool, meaning: str) -> bool:
+def is_true(conf: Mapping[str, Any], name: str, *, default: bool, meaning: str) -> bool:
+    """Return a field that is true or false; raises RequestError. meaning: what true means."""
     value = conf.get(name, default)
     if not isinstance(value, bool):
         raise RequestError(f"{name} is {value!r}; allowed: true ({meaning}) or false.")
     return value
 
 
-def _grace_h(conf: Mapping[str, Any], default_h: float) -> float:
+def grace_time_h(conf: Mapping[str, Any], default_h: float) -> float:
+    """Return the field `grace_hours`, or the default if it is empty; raises RequestError."""
     value = conf.get("grace_hours")
     if value is None or value == "":
         return default_h

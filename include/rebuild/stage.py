@@ -92,6 +92,7 @@ class SparkJob:
 
     check_id: the id of the report, if the job is a quality check.
     changes_lake: whether the job replaces lake/<model>, so that a quality check must follow.
+    read_model: the read model, if it is not the one in the form.
     """
 
     job: str
@@ -99,6 +100,7 @@ class SparkJob:
     arguments: tuple[str, ...]
     check_id: str = ""
     changes_lake: bool = False
+    read_model: str = ""
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ A change is a compare-and-set on the record's revision. Kafka has no such operat
 transaction fences every other writer, so a writer that read the record earlier and has not appended yet can no longer append.
 """
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -79,17 +80,31 @@ class VersionRegistry:
         Raises RevisionConflictError when the record is at another revision, or another writer appended first;
         KafkaUnavailableError when the broker does not respond.
         """
-        appended = replace(record, revision=expected_revision + 1, updated_at=datetime.now(UTC).isoformat())
+        (appended,) = self.compare_and_set_all([(record, expected_revision)])
+        return appended
+
+    def compare_and_set_all(
+        self, changes: Sequence[tuple[ReadModelVersions, int]]
+    ) -> tuple[ReadModelVersions, ...]:
+        """Append records of several read models, each with its expected revision: all of them, or none.
+
+        Readers get them at once, in one transaction. Returns and raises as `compare_and_set`.
+        """
+        now = datetime.now(UTC).isoformat()
+        appended = tuple(
+            replace(record, revision=expected + 1, updated_at=now) for record, expected in changes
+        )
+        names = ", ".join(record.read_model for record in appended)
         try:
             if not self._append(appended) and not self._append(appended):
                 raise KafkaUnavailableError(
-                    f"Kafka did not say whether the change of {record.read_model} in the version registry was made: check "
+                    f"Kafka did not say whether the change of {names} in the version registry was made: check "
                     "that the broker is up, then read the record again."
                 )
         except KafkaException as error:
             if _is_fenced(error):
                 raise RevisionConflictError(
-                    f"Another writer changed the record of {record.read_model} in the version registry: read it again."
+                    f"Another writer changed the record of {names} in the version registry: read it again."
                 ) from error
             raise KafkaUnavailableError(
                 f"The version registry could not be written ({error}): check that the broker is up."
@@ -97,8 +112,8 @@ class VersionRegistry:
         self._wait_until_visible(appended)
         return appended
 
-    def _append(self, appended: ReadModelVersions) -> bool:
-        """Append the record if it is not there yet; False when the commit failed, and may have been made all the same."""
+    def _append(self, appended: Sequence[ReadModelVersions]) -> bool:
+        """Append the records if they are not there yet; False when the commit failed, and may have been made all the same."""
         producer = Producer(
             {
                 "bootstrap.servers": self._bootstrap_servers,
@@ -109,12 +124,14 @@ class VersionRegistry:
         )
         # From now on every earlier writer is fenced, and what it began to commit is in the log or never will be.
         producer.init_transactions(TRANSACTION_TIMEOUT_S)
-        current = self.read().get(appended.read_model)
-        if current == appended:
+        current = self.read()
+        if all(current.get(record.read_model) == record for record in appended):
             return True
-        _require_revision(appended.read_model, current, appended.revision - 1)
+        for record in appended:
+            _require_revision(record.read_model, current.get(record.read_model), record.revision - 1)
         producer.begin_transaction()
-        producer.produce(VERSION_REGISTRY_TOPIC, key=appended.read_model.encode(), value=appended.to_json())
+        for record in appended:
+            producer.produce(VERSION_REGISTRY_TOPIC, key=record.read_model.encode(), value=record.to_json())
         try:
             producer.commit_transaction(TRANSACTION_TIMEOUT_S)
         except KafkaException as error:
@@ -123,18 +140,21 @@ class VersionRegistry:
             return False
         return True
 
-    def _wait_until_visible(self, appended: ReadModelVersions) -> None:
+    def _wait_until_visible(self, appended: Sequence[ReadModelVersions]) -> None:
         # The broker acknowledges a commit before its marker is in the log, and consumers read only up to the marker.
         with suppress(KafkaUnavailableError):  # the record is appended, even if it cannot be read back now
             wait_for(
-                lambda: self._revision(appended.read_model) >= appended.revision,
+                lambda: self._has(appended),
                 timeout_s=VISIBLE_TIMEOUT_S,
                 poll_s=VISIBLE_POLL_S,
             )
 
-    def _revision(self, read_model: str) -> int:
-        record = self.read().get(read_model)
-        return 0 if record is None else record.revision
+    def _has(self, appended: Sequence[ReadModelVersions]) -> bool:
+        found = self.read()
+        return all(
+            record.read_model in found and found[record.read_model].revision >= record.revision
+            for record in appended
+        )
 
 
 def _require_revision(read_model: str, current: ReadModelVersions | None, expected_revision: int) -> None:

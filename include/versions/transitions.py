@@ -1,4 +1,4 @@
-r"""How a read model's versions may change: transitions as pure functions on the registry's record, and their application.
+r"""How a read model's versions may change: transitions as pure functions on the registry's record.
 
     BUILDING -> CANDIDATE -> LIVE <-> PREVIOUS -> RETIRED
         \----------\-> ABANDONED
@@ -10,13 +10,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from include.errors import FoldlakeError, RevisionConflictError
+from include.errors import FoldlakeError
 from include.kafka.topics import changelog_topic
-from include.versions.registry import VersionRegistry
 from include.versions.version_record import UNFINISHED_STAGES, ReadModelVersions, Stage, Version
-
-# Two writers resolve a conflict at the first retry; more than a few conflicts have another cause.
-ATTEMPTS = 10
 
 Transition = Callable[[ReadModelVersions], ReadModelVersions]
 
@@ -201,61 +197,6 @@ def abandon(record: ReadModelVersions, number: int) -> ReadModelVersions:
     return _with(record, replace(version, stage=Stage.ABANDONED))
 
 
-def record_of(registry: VersionRegistry, read_model: str) -> ReadModelVersions:
-    """Return the registry's record of a read model; raises UnknownVersionError when it has none."""
-    record = registry.read().get(read_model)
-    if record is None:
-        raise UnknownVersionError(
-            f"The version registry has no {read_model!r} yet: the stream driver registers version 1 at its first start."
-        )
-    return record
-
-
-def change(registry: VersionRegistry, read_model: str, transition: Transition) -> ReadModelVersions:
-    """Apply a transition by compare-and-set; after a conflict, read the record again and retry.
-
-    Raises the transition's errors, UnknownVersionError, or RevisionConflictError after ATTEMPTS conflicts.
-    """
-    for attempt in range(1, ATTEMPTS + 1):
-        try:
-            return _append(registry, record_of(registry, read_model), transition)
-        except RevisionConflictError:
-            if attempt == ATTEMPTS:
-                raise
-    raise AssertionError
-
-
-def change_live(
-    registry: VersionRegistry, read_model: str, transition: Transition, expected_live: int | None = None
-) -> ReadModelVersions:
-    """Apply a promotion or rollback by compare-and-set; of two concurrent ones, one fails.
-
-    expected_live: the number of the version that the caller expects to replace, 0 for none; None for the one that is live now.
-
-    Raises PromotionLostError when another version became live since; after any other concurrent change, the transition is
-    applied to the changed record.
-    """
-    before = _number(record_of(registry, read_model).live) if expected_live is None else expected_live
-
-    def decide(record: ReadModelVersions) -> ReadModelVersions:
-        changed = transition(record)
-        if changed is not record and _number(record.live) != before:
-            raise PromotionLostError(
-                f"Nothing was promoted: v{_number(record.live)} of {read_model} replaced v{before} "
-                "in the meantime. Check `./foldlake versions`, then decide again."
-            )
-        return changed
-
-    return change(registry, read_model, decide)
-
-
-def _append(
-    registry: VersionRegistry, record: ReadModelVersions, transition: Transition
-) -> ReadModelVersions:
-    changed = transition(record)
-    return record if changed is record else registry.compare_and_set(changed, record.revision)
-
-
 def _make_live(
     record: ReadModelVersions, version: Version, now: datetime, retire_live_after: datetime
 ) -> ReadModelVersions:
@@ -281,10 +222,6 @@ def _with(record: ReadModelVersions, version: Version) -> ReadModelVersions:
     return replace(
         record, versions=tuple(version if v.number == version.number else v for v in record.versions)
     )
-
-
-def _number(version: Version | None) -> int:
-    return 0 if version is None else version.number
 
 
 def _known(record: ReadModelVersions, number: int) -> Version:

@@ -20,8 +20,9 @@ from include.kafka.log_reading import end_offsets, log_consumer
 from include.kafka.wire_format import HEADER_BYTES
 from include.read_models.balance.events import FundsAdded
 from include.settings import Settings
+from include.versions.changes import change
 from include.versions.registry import VersionRegistry
-from include.versions.transitions import Transition, change, hand_over, register
+from include.versions.transitions import Transition, hand_over, register
 from tests.support.stream_process import EventSource, records_of
 from tests.support.waiting import wait_until
 

@@ -22,8 +22,9 @@ from include.quality.report import summary_path
 from include.read_models.balance.events import FundsAdded
 from include.settings import Settings
 from include.stream.status import read_stream_status
+from include.versions.changes import change_live
 from include.versions.registry import VersionRegistry
-from include.versions.transitions import change_live, promote
+from include.versions.transitions import promote
 from spark_jobs.quality_check import FAILED
 from tests.support.lake.stage_processes import StageProcesses
 from tests.support.stream_process import EventSource, make_topics, records_of, states

@@ -11,8 +11,9 @@ from include.declarations.read_model import read_model
 from include.read_models.balance.events import FundsAdded
 from include.rebuild.query_status import query_status
 from include.settings import Settings
+from include.versions.changes import change
 from include.versions.registry import VersionRegistry
-from include.versions.transitions import change, hand_over, register
+from include.versions.transitions import hand_over, register
 from tests.support.stream_process import EventSource, states
 from tests.support.unsupervised_driver import stream_driver
 from tests.support.waiting import wait_until

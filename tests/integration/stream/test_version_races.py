@@ -7,17 +7,9 @@ from functools import partial
 import pytest
 
 from include.settings import Settings
+from include.versions.changes import change, change_live
 from include.versions.registry import VersionRegistry
-from include.versions.transitions import (
-    PromotionLostError,
-    change,
-    change_live,
-    hand_over,
-    promote,
-    register,
-    retire,
-    roll_back,
-)
+from include.versions.transitions import PromotionLostError, hand_over, promote, register, retire, roll_back
 from include.versions.version_record import ReadModelVersions, first_version
 from tests.support.waiting import wait_until
 

@@ -47,7 +47,7 @@ EVERY_STAGE = [
 ]
 
 
-def as_data(plan: tuple[PlannedStage, ...]) -> list[tuple[str, int]]:
+def as_data(plan: tuple[PlannedStage, ...]) -> list[tuple[str, int | None]]:
     return [(planned.stage.name, planned.version) for planned in plan]
 
 

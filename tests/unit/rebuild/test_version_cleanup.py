@@ -26,5 +26,5 @@ def _write_snapshots(folder: Path) -> None:
         try:
             snapshot.parent.mkdir(parents=True, exist_ok=True)
             snapshot.touch()
-        except FileNotFoundError:
+        except (FileNotFoundError, FileExistsError):  # a folder was removed in between
             continue

@@ -1,0 +1,69 @@
+"""The DAGs that build everything that folds a new version of a topic, and promote it together: one for each topic with versions."""
+
+from airflow.sdk import DAG, Param
+
+from include.airflow.names import dag_arguments, topic_rebuild_dag
+from include.airflow.stage_tasks import plan_tasks
+from include.declarations.catalog import load_catalog
+from include.rebuild.plan import failure_table
+from include.rebuild.request import MAX_GRACE_H, MAX_REASON_CHARACTERS
+from include.rebuild.topic_versions.plan import topic_plan
+from include.rebuild.topic_versions.request import rebuilt_topics
+from include.settings import Settings
+
+DOCS = """
+### Builds everything that folds the topic {topic} from its new version, and promotes it together
+
+A route to `{topic}` has a new version, which writes `{new_topic}`. Press **Trigger** and state the reason. A new version of each of
+these read models folds `{new_topic}` from its first event, while the live ones keep answering lookups: {read_models}. They are promoted
+only if each is proved, all in one transaction. The replaced versions are kept for a rollback during the grace time.
+
+{table}
+
+If this run is killed at any point, readers get the old versions or the new ones, never a mix. See `docs/routes.md`.
+"""
+
+settings = Settings()
+CATALOG = load_catalog(settings.declaration_folders)
+FORM = {
+    "reason": Param(
+        type="string",
+        minLength=1,
+        maxLength=MAX_REASON_CHARACTERS,
+        title="Reason",
+        description="Stored with the versions and as this run's note.",
+    ),
+    "approve": Param(
+        True,  # noqa: FBT003 - the form's default
+        type="boolean",
+        title="Approve manually",
+        description="On: the verified candidates wait for approval (task approve, under Required Actions). Off: they are promoted.",
+    ),
+    "grace_hours": Param(
+        settings.rebuild.grace_h,
+        type="number",
+        minimum=0,
+        maximum=MAX_GRACE_H,
+        title="Grace time in hours",
+        description="How long the replaced versions are kept for a rollback.",
+    ),
+}
+
+for topic, read_models in rebuilt_topics(CATALOG).items():
+    plan = topic_plan(topic, read_models)
+    with DAG(
+        dag_id=topic_rebuild_dag(topic),
+        schedule=None,
+        description=f"Builds what folds {topic} from its new version, verifies it and promotes it together",
+        doc_md=DOCS.format(
+            topic=topic,
+            new_topic=CATALOG.newest_topic(topic),
+            read_models=", ".join(read_models),
+            table=failure_table(plan),
+        ),
+        params=FORM,
+        is_paused_upon_creation=False,
+        # The registry rejects a second rebuild of the same read model with a reason: it must not wait in Airflow's queue.
+        **dag_arguments("rebuild", "spark", max_active_runs=16),
+    ):
+        plan_tasks(plan)

@@ -1,0 +1,1 @@
+"""Which events a version of a topic that routes write, and what folds it, lack."""

@@ -1,0 +1,1 @@
+"""The rebuild of everything that folds a topic, from a new version of that topic: built side by side, promoted together."""
