@@ -7,6 +7,7 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from include.declarations.event_table import EventTable
     from include.quality.check import CheckRequest
     from include.settings import Settings
 
@@ -14,7 +15,7 @@ SHOWN_KEYS = 20
 
 
 def run(
-    read_model: Annotated[str, typer.Argument(help="The read model.")] = "balance",
+    read_model: Annotated[str, typer.Argument(help="The read model or event table.")] = "balance",
     sample: Annotated[
         bool, typer.Option("--sample/--full", help="Check a sample of the keys, or all keys.")
     ] = False,
@@ -38,7 +39,8 @@ def run(
     """Check a read model's stored records against a replay of the events in the log.
 
     Starts a run of Airflow's DAG `quality` and follows it. The exit code is 0 when the check passed, 1 when it failed,
-    75 when it could not be run, 69 when the read model cannot be checked. docs/quality.md describes the checks.
+    75 when it could not be run, 69 when the read model cannot be checked. docs/quality.md describes the checks. An event table is checked
+    at once, without Airflow; no option applies.
 
     Examples:
       ./foldlake quality
@@ -53,6 +55,7 @@ def run(
     """
     from rich.console import Console
 
+    from include.declarations.catalog import load_catalog
     from include.declarations.read_model import read_model as declared
     from include.quality.check import CheckRequest, Mode
     from include.settings import Settings
@@ -61,11 +64,28 @@ def run(
     if listing:
         _list(console, settings)
         return
+    table = load_catalog(settings.declaration_folders).event_tables.get(read_model)
+    if table is not None:
+        raise typer.Exit(_check_event_table(console, settings, table))
     declared(read_model, settings.declaration_folders)
     chosen = _mode(mode) if mode else Mode.SAMPLE if sample else Mode.FULL
     request = CheckRequest(read_model, _stores(stores), chosen, "", version or None)
     name = _now(settings, request) if now else _by_airflow(console, settings, request)
     raise typer.Exit(_show(console, settings, name))
+
+
+def _check_event_table(console: "Console", settings: "Settings", table: "EventTable") -> int:
+    """Check an event table, print the result, and return the exit code."""
+    from include.lake.event_table_check import EventTableMissingError, check_event_table
+
+    try:
+        found = check_event_table(settings.lake_root, table)
+    except EventTableMissingError as error:
+        console.print(str(error), style="yellow", highlight=False, markup=False, soft_wrap=True)
+        return 69
+    color = "green" if found.is_exact else "red"
+    console.print(f"lake/{table.name}: {found}", style=color, highlight=False, markup=False, soft_wrap=True)
+    return 0 if found.is_exact else 1
 
 
 def _stores(text: str) -> "tuple[Any, ...]":

@@ -4,10 +4,11 @@ from datetime import timedelta
 
 from airflow.sdk import DAG, Asset, AssetAny, AssetOrTimeSchedule, CronTriggerTimetable, Param
 
+from include.airflow.event_table_operators import CheckEventTable
 from include.airflow.names import QUALITY_DAG, QUALITY_POOL, dag_arguments, lake_asset, quality_asset
 from include.airflow.quality_operators import CheckStores
 from include.airflow.spark_tasks import lake_task
-from include.declarations.read_model import load_read_models
+from include.declarations.catalog import load_catalog
 from include.settings import Settings
 
 DOCS = """
@@ -23,6 +24,7 @@ It runs
   the read model declares no merge, on a sample of the keys (a different one each time); it counts all of them. After a compaction
   it is skipped if nothing is new, and within nine times the duration of the last check after a compaction;
 * **every day at 03:00 UTC**, on all keys;
+* of an event table **after each append, and every day**: the number of its rows, and that each event is in it once;
 * **manually**: press **Trigger** and choose what to check.
 
 | task | meaning | what to do |
@@ -34,10 +36,14 @@ It runs
 A failed check is posted to the webhook `FOLDLAKE_ALERT_WEBHOOK_URL`, if set.
 """
 
-MODELS = load_read_models(Settings().declaration_folders)
+CATALOG = load_catalog(Settings().declaration_folders)
+MODELS, EVENT_TABLES = CATALOG.models, CATALOG.event_tables
 FORM = {
     "read_model": Param(
-        next(iter(MODELS)), enum=list(MODELS), title="Read model", description="The read model to check."
+        next(iter(MODELS)),
+        enum=[*MODELS, *EVENT_TABLES],
+        title="Read model or event table",
+        description="What to check. Mode and stores concern read models only.",
     ),
     "mode": Param(
         "full",
@@ -61,7 +67,7 @@ with DAG(
     dag_id=QUALITY_DAG,
     schedule=AssetOrTimeSchedule(
         timetable=CronTriggerTimetable("0 3 * * *", timezone="UTC"),
-        assets=AssetAny(*(Asset(lake_asset(model)) for model in MODELS)),
+        assets=AssetAny(*(Asset(lake_asset(model)) for model in (*MODELS, *EVENT_TABLES))),
     ),
     description="Checks lake and query nodes against the events in the log",
     doc_md=DOCS,
@@ -82,4 +88,15 @@ with DAG(
             execution_timeout=timedelta(hours=6),
             outlets=[Asset(quality_asset(name))],
             doc_md=f"Checks the read model {name}. Skipped when the run is for another one.",
+        )
+    for name, table in EVENT_TABLES.items():
+        CheckEventTable(
+            task_id=f"check_{name}",
+            table=table,
+            pool=QUALITY_POOL,
+            retries=2,
+            retry_delay=timedelta(seconds=30),
+            execution_timeout=timedelta(hours=2),
+            outlets=[Asset(quality_asset(name))],
+            doc_md=f"Checks the event table {name}. Skipped when the run is for another one.",
         )

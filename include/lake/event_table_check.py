@@ -39,7 +39,24 @@ class EventTableCheck:
     @property
     def is_exact(self) -> bool:
         """Whether the table has each event once, and nothing else."""
-        return self.rows == self.expected_rows and not (self.doubled or self.out_of_bounds)
+        return not self.faults
+
+    @property
+    def faults(self) -> tuple[str, ...]:
+        """What differs, in words; empty if the table is exact."""
+        found = (
+            (self.rows != self.expected_rows, f"{self.rows:,} rows instead of {self.expected_rows:,}"),
+            (self.doubled, f"{self.doubled:,} rows with the partition and offset of another row"),
+            (self.out_of_bounds, f"{self.out_of_bounds:,} rows of offsets that were not read"),
+        )
+        return tuple(text for is_wrong, text in found if is_wrong)
+
+    def __str__(self) -> str:
+        """Return the result in one line."""
+        text = "; ".join(self.faults) or f"{self.rows:,} rows, each event once"
+        if self.doubled_ids:
+            text += f"; {self.doubled_ids:,} events are in the topic twice, by their ids"
+        return text
 
 
 def check_event_table(lake_root: str, declared: EventTable) -> EventTableCheck:

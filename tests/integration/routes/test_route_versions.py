@@ -31,7 +31,7 @@ from tests.support.temporary_stack import SHORT_COMMITS, sharing_servers
 from tests.support.unsupervised_driver import SharedDriver
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = pytest.mark.timeout(1800)
 
 NEW_VERSIONS = Path(__file__).parents[2] / "support" / "new_route_versions"
 TOPIC, NEW_TOPIC = "postings", "postings.v2"
@@ -39,7 +39,7 @@ MODELS = ("accounts", "largest-postings")
 EVENTS = 3_000
 START = datetime(2026, 1, 1, tzinfo=UTC)
 BANK = "bank"
-TIMEOUT_S = 240.0
+TIMEOUT_S = 400.0
 # Which deposits count: at least one whole unit for version 1 of the route, at least ten for version 2.
 SMALLEST = {1: Decimal(1), 2: Decimal(10)}
 Totals = dict[str, dict[str, Any]]
@@ -108,7 +108,7 @@ def declarations(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def home(servers: Settings, keep_home: Callable[[], bool], declarations: Path) -> Iterator[Settings]:
-    overrides = {**SHORT_COMMITS, "stream_spare_queries": 2, "quality_wait_s": 20.0}
+    overrides = {**SHORT_COMMITS, "stream_spare_queries": 2, "lake_niceness": 0, "quality_wait_s": 20.0}
     with sharing_servers(servers, keep_home, **overrides, read_models_dir=declarations) as settings:
         for topic in ("balance", "terminal-log"):
             make_topics(settings, topic)

@@ -214,7 +214,7 @@ def test_compaction_has_a_task_for_each_read_model_with_its_own_asset(loaded: di
     assert {name: task[name] for name in expected} == expected
 
 
-def test_compaction_has_a_task_for_each_event_table_which_no_quality_check_follows(tmp_path: Path) -> None:
+def test_an_event_table_has_a_task_that_appends_to_it_and_one_that_checks_it(tmp_path: Path) -> None:
     environment = airflow.environment(Settings.of(home=tmp_path, systems=("pos",)))
 
     found = load(environment)
@@ -224,7 +224,12 @@ def test_compaction_has_a_task_for_each_event_table_which_no_quality_check_follo
     assert (task["outlets"], task["pool"], task["retries"]) == (["lake/trend"], "lake", 3)
     assert task["arguments"][:2] == ["--event-table", "trend"]
     assert Path(task["application"]).is_file()
-    assert "check_trend" not in found["dags"]["quality"]["tasks"]
+    check = found["dags"]["quality"]["tasks"]["check_trend"]
+    assert (check["operator"], check["outlets"], check["pool"]) == (
+        "CheckEventTable",
+        ["quality/trend"],
+        "quality",
+    )
 
 
 def test_a_rebuild_is_verified_by_a_task_that_does_not_retry_a_failed_check(loaded: dict[str, Any]) -> None:
