@@ -102,6 +102,11 @@ class Check:
         self._settings = settings
         self._connection = oracle(first, rate)
 
+    @property
+    def connection(self) -> duckdb.DuckDBPyConnection:
+        """The database of the oracle, and of what was read."""
+        return self._connection
+
     def expected(self, branch: Branch) -> int:
         """Return the number of records that a branch must write."""
         table = "earned" if branch is NOTIFICATIONS else branch.name

@@ -75,7 +75,7 @@ class Tills:
             check.compare(LOYALTY)
             result = check.compare(NOTIFICATIONS)
             assert (result.missing, result.doubled, result.found) == (0, 0, result.expected), result
-            connection = check._connection
+            connection = check.connection
             right = connection.execute("select id from f except select id from wrong").fetchall()
             for (event_id,) in right:
                 found.setdefault(event_id, set()).add(rate)
