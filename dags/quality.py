@@ -4,9 +4,8 @@ from datetime import timedelta
 
 from airflow.sdk import DAG, Asset, AssetAny, AssetOrTimeSchedule, CronTriggerTimetable, Param
 
-from include.airflow.event_table_operators import CheckEventTable
 from include.airflow.names import QUALITY_DAG, QUALITY_POOL, dag_arguments, lake_asset, quality_asset
-from include.airflow.quality_operators import CheckStores
+from include.airflow.quality_operators import CheckEventTable, CheckStores
 from include.airflow.spark_tasks import lake_task
 from include.declarations.catalog import load_catalog
 from include.settings import Settings

@@ -1,4 +1,4 @@
-"""The Airflow operators that run a quality check's Spark job, link its report, and turn its verdict into the task's state."""
+"""The Airflow operators of quality checks: they run a check, link its report, and turn its verdict into the task's state."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -7,10 +7,11 @@ from typing import Any
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.providers.common.compat.sdk import AirflowException
-from airflow.sdk import BaseOperatorLink
+from airflow.sdk import BaseOperator, BaseOperatorLink
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from include.airflow.names import COMPACTION_DAG, lake_asset
+from include.declarations.event_table import EventTable
 from include.declarations.read_model import ReadModel, read_model
 from include.lake.tables import table_path
 from include.quality import verified_file
@@ -22,6 +23,7 @@ from include.quality.run_ids import check_id
 from include.quality.verdict import Outcome, Verdict, verdict_of
 from include.settings import Settings
 from include.versions.source_ends import source_ends_if_known
+from include.webhook import post_alert
 
 BOTH = (StoreName.LAKE, StoreName.NODES)
 # Airflow's names of the kinds of runs.
@@ -121,6 +123,42 @@ class VerifyVersion(SparkSubmitOperator):
                 f"The candidate cannot be verified and is not promoted: {error}"
             ) from error
         self.log.info("report: %s", link)
+
+
+class CheckEventTable(BaseOperator):
+    """Checks that an event table has each event once: daily, after each append to it, and as the form specifies.
+
+    A failed check fails the task without retry, and is posted to the webhook.
+    """
+
+    def __init__(self, *, table: EventTable, **operator: Any) -> None:  # noqa: ANN401 - Airflow's
+        super().__init__(**operator)
+        self._table = table
+
+    def execute(self, context: Any) -> None:  # noqa: ANN401 - Airflow's
+        """Check the table, if this run is for it."""
+        # Not when DAGs are parsed.
+        from include.lake.event_table_check import EventTableMissingError, check_event_table  # noqa: PLC0415
+
+        name, run_type = self._table.name, kind_of(context["dag_run"].run_type)
+        changed = [asset.name for asset in context.get("triggering_asset_events") or {}]
+        is_asked = (
+            context["params"]["read_model"] == name
+            if run_type == MANUAL
+            else run_type != ASSET_TRIGGERED or lake_asset(name) in changed
+        )
+        if not is_asked:
+            raise AirflowSkipException(f"This run is not for {name}.")
+        settings = Settings()
+        try:
+            found = check_event_table(settings.lake_root, self._table)
+        except EventTableMissingError as error:
+            raise AirflowSkipException(str(error)) from error
+        self.log.info("lake/%s: %s", name, found)
+        if not found.is_exact:
+            text = f"The check of event table {name} failed: {found}."
+            post_alert(settings.quality.alert_webhook_url, {"text": text, "event_table": name})
+            raise AirflowFailException(f"{text} docs/lake.md says how to build it again.")
 
 
 def run_check_job(home: Path, reports_base_url: str, name: str, job: Callable[[], object]) -> str:

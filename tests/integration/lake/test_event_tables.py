@@ -202,24 +202,6 @@ def test_a_new_optional_field_is_a_new_column_and_another_type_is_refused(
         append_new(lake_spark, settings, ledger.declared)
 
 
-def test_a_row_that_another_program_has_written_again_fails_the_check(
-    settings: Settings, lake_spark: SparkSession
-) -> None:
-    ledger = EventLedger(settings, "doubled")
-    ledger.sell(0, 20)
-    appended(ledger, lake_spark)
-    table = DeltaTable(ledger.path)
-    write_deltalake(table, table.to_pyarrow_table().slice(0, 1), mode="append")
-
-    found = check_event_table(settings.lake_root, ledger.declared)
-
-    assert not found.is_exact
-    assert found.faults == (
-        "21 rows instead of 20",
-        "1 rows with the partition and offset of another row",
-    )
-
-
 def test_a_recreated_topic_is_refused_until_the_table_is_removed(
     settings: Settings, lake_spark: SparkSession, tmp_path: Path
 ) -> None:
