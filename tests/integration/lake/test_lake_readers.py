@@ -1,4 +1,4 @@
-"""Analysts' tools can read `lake/<model>`: exact decimals in four engines, time travel, and every example of docs/lake.md."""
+"""Analysts' tools can read `lake/<model>`: exact decimals in four engines, time travel, and every example of docs/lake.md. What another program appends is found."""
 
 import os
 import re
@@ -11,14 +11,17 @@ import duckdb
 import duckdb_ext
 import polars as pl
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
 from cli.lake import to_lines
+from include.lake.event_table_check import check_event_table
 from include.lake.status import lake_status
 from include.settings import CHECKOUT, Settings
 from spark_jobs.compaction import compact
+from spark_jobs.event_tables import append_new
 from spark_jobs.lake.lake_table import LakeTable
+from tests.support.lake.event_ledger import EventLedger
 from tests.support.lake.lake_ledger import LakeLedger
 
 DOCUMENTED_PATH = ".foldlake/lake/balance"
@@ -125,3 +128,19 @@ def test_the_status_of_an_empty_table_is_complete(settings: Settings, lake_spark
     assert (status.version, status.complete_up_to) == (None, {})
     assert status.events_behind is not None
     assert "just-created: no version yet" in "\n".join(to_lines(status))
+
+
+def test_a_row_that_another_program_has_appended_again_fails_the_check_of_an_event_table(
+    settings: Settings, lake_spark: SparkSession
+) -> None:
+    ledger = EventLedger(settings, "doubled")
+    ledger.sell(0, 20)
+    append_new(lake_spark, settings, ledger.declared)
+    assert check_event_table(settings.lake_root, ledger.declared).is_exact
+    table = DeltaTable(ledger.path)
+    write_deltalake(table, table.to_pyarrow_table().slice(0, 1), mode="append")
+
+    assert str(check_event_table(settings.lake_root, ledger.declared)) == (
+        "21 rows instead of 20; 1 rows with the partition and offset of another row; "
+        "1 events are in the topic twice, by their ids"
+    )

@@ -9,15 +9,12 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import murmur2
-from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import DataFrame, SparkSession
 
-from include.lake.event_table_check import check_event_table
 from include.lake.tables import quality_path
 from include.position import Offsets
 from include.quality.check import CheckRequest, CheckResult, Mode, StoreName
 from include.settings import Settings
-from spark_jobs.event_tables import append_new
 from spark_jobs.quality import run
 from spark_jobs.quality.check_target import target_of
 from spark_jobs.quality.expectations.complete_to_cut import COMPLETE
@@ -33,7 +30,6 @@ from spark_jobs.quality.stores.base import Target
 from spark_jobs.quality.stores.changelog import ChangelogStore
 from spark_jobs.runtime.session import session_settings
 from tests.support.lake.checked_ledger import CheckedLedger, Record, failed, named
-from tests.support.lake.event_ledger import EventLedger
 
 KEY = "customer 7/é"
 CUSTOMERS, EVENTS_EACH = 40, 5
@@ -293,22 +289,3 @@ def test_a_repeated_run_replaces_its_results(
     assert (wrong.checked, wrong.failed) == (CUSTOMERS + 2, 1)
     assert json.loads(wrong.sample) == [{"place": "lake", "key": faulty.keys["key twice"]}]
     assert wrong.report == faulty.full.report
-
-
-def test_a_row_that_another_program_has_written_again_fails_the_check(
-    settings: Settings, lake_spark: SparkSession
-) -> None:
-    ledger = EventLedger(settings, "doubled")
-    ledger.sell(0, 20)
-    append_new(lake_spark, settings, ledger.declared)
-    assert check_event_table(settings.lake_root, ledger.declared).is_exact
-    table = DeltaTable(ledger.path)
-    write_deltalake(table, table.to_pyarrow_table().slice(0, 1), mode="append")
-
-    found = check_event_table(settings.lake_root, ledger.declared)
-
-    assert not found.is_exact
-    assert str(found) == (
-        "21 rows instead of 20; 1 rows with the partition and offset of another row; "
-        "1 events are in the topic twice, by their ids"
-    )
