@@ -27,6 +27,7 @@ GROUPS = {
         "compact": "Update the Delta tables now.",
     },
     "Development": {
+        "new": "Write a new read model, route or emission to start from, with its test.",
         "stream": "Run the stream driver alone, against any Kafka brokers.",
         "test": "Run the linter, the type checker and the tests.",
         "bench": "Run the benchmarks.",
