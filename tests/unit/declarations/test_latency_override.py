@@ -23,7 +23,8 @@ def settings(folder: Path, *in_batches: str) -> Settings:
 
 def latencies(folder: Path, *in_batches: str) -> dict[str, Latency]:
     catalog = stream_catalog(settings(folder, *in_batches))
-    return {name: one.latency for name, one in (*catalog.models.items(), *catalog.routes.items())}
+    of_models = {name: model.latency for name, model in catalog.models.items()}
+    return of_models | {name: route.latency for name, route in catalog.routes.items()}
 
 
 def in_real_time(folder: Path) -> None:
