@@ -273,7 +273,9 @@ def test_an_operator_makes_a_route_run_in_batches(
     deposits.append(100)
     wait_until(lambda: len(outputs(settings)) == len(deposits.expected), "the outputs", timeout_s=120)
 
-    require_each_once_in_order(settings, deposits)
+    assert Counter(str(decoded(message)["id"]) for message in outputs(settings)) == Counter(
+        deposits.expected.keys()
+    )
     status = read_stream_status(settings.changed(**overrides))
     assert {route.route: route.latency for route in status.routes} == {
         "payments": "milliseconds",
