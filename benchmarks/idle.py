@@ -14,7 +14,7 @@ import psutil
 
 from benchmarks.latency import wait_for_real_time
 from benchmarks.support.deposits import CHANGELOG, Deposits, folded
-from benchmarks.support.report import machine_busy_s, print_environment, resident_mb
+from benchmarks.support.report import machine_busy_s, print_environment, proportional_mb, resident_mb
 from include.settings import Settings
 from include.stream.driver_launch import read_report
 from include.stream.status import read_stream_status
@@ -26,14 +26,19 @@ from tests.support.waiting import wait_until
 
 CUSTOMERS = 1_000
 TIMEOUT_S = 300.0
+USAGE_HEADING = f"{'process':<28}{'CPU s/s':>10}{'PSS MB':>12}{'RSS MB':>12}"
 
 
 @dataclass(frozen=True)
 class Usage:
-    """Processor time in seconds, with that of children that have ended, and resident memory."""
+    """Processor time in seconds, with that of children that have ended, and memory.
+
+    memory_mb: the proportional set size, in which pages that processes share count once. resident_mb: each process counts all its pages.
+    """
 
     cpu_s: float
     memory_mb: float
+    resident_mb: float
 
 
 def main() -> None:
@@ -60,16 +65,21 @@ def main() -> None:
         after, busy_s = usage_by_process(settings), machine_busy_s() - busy_s
         assert folded(settings, CHANGELOG)[0] == deposits.expected(), "balances are not exact"
     shares = {name: (used.cpu_s - before[name].cpu_s) / elapsed_s for name, used in after.items()}
-    print(f"{'process':<28}{'CPU s/s':>10}{'memory MB':>12}")
+    print(USAGE_HEADING)
     for name, share in sorted(shares.items(), key=lambda item: -item[1]):
-        print(f"{name:<28}{share:>10.3f}{after[name].memory_mb:>12,.0f}")
+        print(usage_line(name, share, after[name]))
     share = busy_s / elapsed_s / (os.cpu_count() or 1)
     print(f"{'the whole machine':<28}{busy_s / elapsed_s:>10.3f}   {share:.1%} of its cores")
 
 
+def usage_line(name: str, share: float, used: Usage) -> str:
+    """Return a line below USAGE_HEADING; `share` is the processor time per second."""
+    return f"{name:<28}{share:>10.3f}{used.memory_mb:>12,.0f}{used.resident_mb:>12,.0f}"
+
+
 def usage_by_process(settings: Settings) -> dict[str, Usage]:
     """Return what each part of the stack, with its children, has used up to now."""
-    found: dict[str, Usage] = defaultdict(lambda: Usage(0.0, 0.0))
+    found: dict[str, Usage] = defaultdict(lambda: Usage(0.0, 0.0, 0.0))
     for name, process in _processes(settings):
         try:
             times = process.cpu_times()
@@ -77,7 +87,11 @@ def usage_by_process(settings: Settings) -> dict[str, Usage]:
             continue
         cpu_s = times.user + times.system + times.children_user + times.children_system
         used = found[name]
-        found[name] = Usage(used.cpu_s + cpu_s, used.memory_mb + resident_mb(process.pid))
+        found[name] = Usage(
+            used.cpu_s + cpu_s,
+            used.memory_mb + proportional_mb(process.pid),
+            used.resident_mb + resident_mb(process.pid),
+        )
     return found
 
 

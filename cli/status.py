@@ -135,13 +135,14 @@ def stream_table(stream: dict[str, Any]) -> "Table":
     for version in stream.get("versions", ()):
         label = f"{version['read_model']} v{version['version']}"
         progress = f"{version['stage']}, {version['events']} events, {version['events_behind']} behind"
+        progress += _in_batches(version)
         if version["still_s"] is not None:
             progress += f", [red]standing still for {duration(round(version['still_s']))}[/red]"
         table.add_row(label, progress)
     for route in stream.get("routes", ()):
         progress = (
             f"{route['records']} records on {route['output_topic']}, {route['events_behind']} events behind"
-        )
+        ) + _in_batches(route)
         table.add_row(f"route {route['route']}", progress)
     for emission in stream.get("emissions", ()):
         progress = f"{emission['records']} records on {emission['output_topic']}, {emission['events_behind']} events behind"
@@ -153,6 +154,12 @@ def stream_table(stream: dict[str, Any]) -> "Table":
     for query in stream.get("queries", ()):
         table.add_row(f"query {query['query']}", _query_state(query))
     return table
+
+
+def _in_batches(declared: dict[str, Any]) -> str:
+    from include.declarations.latency import Latency
+
+    return ", in batches" if declared["latency"] == Latency.SECOND else ""
 
 
 def launch_table(series: "LaunchSeries", now: datetime) -> "Table":

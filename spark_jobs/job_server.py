@@ -13,7 +13,7 @@ import socket
 import sys
 import threading
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -27,6 +27,7 @@ from include.spark.job_protocol import ACCEPTED, OUTPUTS, REFUSED, JobRequest, r
 from include.spark.lake_config import lake_config
 from spark_jobs.runtime import kept_session
 from spark_jobs.runtime.job_logging import configure_logging
+from spark_jobs.runtime.memory_release import release_memory
 from spark_jobs.runtime.session import spark_session
 
 LOG = logging.getLogger("foldlake.job-server")
@@ -56,7 +57,8 @@ def main() -> None:
             listener.bind(str(path))
             listener.listen()
             listener.settimeout(settings.lake.keep_session_s)
-            JobServer(listener, arguments.fingerprint, settings.lake.driver_memory_mb).serve()
+            memory_mb = settings.lake.driver_memory_mb
+            JobServer(listener, arguments.fingerprint, memory_mb, lambda: release_memory(spark)).serve()
             path.unlink(missing_ok=True)
         spark.stop()
 
@@ -64,11 +66,14 @@ def main() -> None:
 class JobServer:
     """Runs the jobs of one launcher after another, in the main thread."""
 
-    def __init__(self, listener: socket.socket, fingerprint: str, memory_mb: int) -> None:
-        """Serve the launchers that connect to `listener`, as long as this much memory is available after a job."""
+    def __init__(
+        self, listener: socket.socket, fingerprint: str, memory_mb: int, release: Callable[[], None]
+    ) -> None:
+        """Serve the launchers that connect to `listener`, as long as this much memory is available after a job and its `release`."""
         self._listener = listener
         self._fingerprint = fingerprint
         self._memory = memory_mb * 1024 * 1024
+        self._release = release
         # spark-submit runs an application's Python as a child of its JVM.
         self._jvm = os.getppid()
 
@@ -108,6 +113,8 @@ class JobServer:
             return False
         if status:
             return False
+        # The launcher has the status, and does not wait for this.
+        self._release()
         if psutil.virtual_memory().available < self._memory:
             LOG.info("memory is short: ending")
             return False

@@ -6,7 +6,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 from pyspark.sql import SparkSession
 
-from include.declarations.catalog import load_catalog
+from include.declarations.latency_override import stream_catalog
 from include.errors import FoldlakeError, KafkaUnavailableError, RegistryUnavailableError
 from include.parent_death import die_with_parent
 from include.settings import Settings
@@ -35,7 +35,7 @@ def main() -> int:
     configure_logging(settings.home / "logs" / "stream.log")
     # The JVM that launched this process writes to Kafka: neither process may outlive the other.
     die_with_parent()
-    catalog = load_catalog(settings.declaration_folders)
+    catalog = stream_catalog(settings)
     modules = spec_modules()
     slots = stream_task_slots(settings)
     session: Future[SparkSession] = Future()

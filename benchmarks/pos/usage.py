@@ -4,7 +4,7 @@ import os
 import time
 from collections.abc import Callable
 
-from benchmarks.idle import usage_by_process
+from benchmarks.idle import USAGE_HEADING, Usage, usage_by_process, usage_line
 from benchmarks.latency import wait_for_real_time
 from benchmarks.pos.exactness import require_exact
 from benchmarks.pos.till_load import TillLoad
@@ -50,10 +50,14 @@ def _measure(settings: Settings, name: str, seconds: int, during: Callable[[floa
     elapsed_s = time.monotonic() - began_s
     after, busy_s = usage_by_process(settings), machine_busy_s() - busy_s
     shares = {part: (used.cpu_s - before[part].cpu_s) / elapsed_s for part, used in after.items()}
-    print(f"{name:<28}{'CPU s/s':>10}{'memory MB':>12}")
+    print(f"{name}:\n{USAGE_HEADING}")
     for part, share in sorted(shares.items(), key=lambda item: -item[1]):
-        print(f"{part:<28}{share:>10.3f}{after[part].memory_mb:>12,.0f}")
-    total_mb = sum(used.memory_mb for used in after.values())
-    print(f"{'all of the stack':<28}{sum(shares.values()):>10.3f}{total_mb:>12,.0f}")
+        print(usage_line(part, share, after[part]))
+    total = Usage(
+        sum(used.cpu_s for used in after.values()),
+        sum(used.memory_mb for used in after.values()),
+        sum(used.resident_mb for used in after.values()),
+    )
+    print(usage_line("all of the stack", sum(shares.values()), total))
     share = busy_s / elapsed_s / (os.cpu_count() or 1)
     print(f"{'the whole machine':<28}{busy_s / elapsed_s:>10.3f}   {share:.1%} of its cores", flush=True)

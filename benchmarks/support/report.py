@@ -68,6 +68,19 @@ def resident_mb(pid: int) -> float:
         return 0.0
 
 
+def proportional_mb(pid: int) -> float:
+    """Return the proportional set size of a process in MB, 0 when it has ended.
+
+    A page that n processes share counts as an n-th of a page: the sum over processes is what they take together. Where the system does not
+    tell it, for example to another user, it is the resident memory, which counts such a page n times.
+    """
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return resident_mb(pid)
+    return sum(int(line.split()[1]) for line in lines if line.startswith("Pss:")) / 1024
+
+
 def _with_children(pid: int) -> list[psutil.Process]:
     root = psutil.Process(pid)
     return [root, *root.children(recursive=True)]

@@ -1,4 +1,4 @@
-"""How soon a query handles an event, as its declaration wants it."""
+"""How soon a query handles an event, as its declaration wants it; an operator can override it (latency_override.py)."""
 
 from enum import StrEnum
 

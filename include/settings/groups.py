@@ -79,6 +79,7 @@ class StreamSettings(SettingsGroup):
     batches_hold_s: how long a query that has fallen behind in real time stays in batches at least. batch_interval_ms: how often a
     batch starts.
     standby: whether a second driver waits to take over; auto: on this machine, if there is memory for it.
+    in_batches: names of routes and read models that run in batches, whatever latency they declare.
     """
 
     master: str = ""
@@ -94,6 +95,13 @@ class StreamSettings(SettingsGroup):
     batches_hold_s: float = Field(default=60.0, gt=0)
     batch_interval_ms: int = Field(default=1000, ge=100)
     standby: Literal["auto", "on", "off"] = "auto"
+    in_batches: tuple[str, ...] = ()
+
+    @field_validator("in_batches", mode="before")
+    @classmethod
+    def _split_names(cls, value: object) -> object:
+        """Accept the format of environment variables, `trend,loyalty`."""
+        return split_names(value)
 
 
 class LakeSettings(SettingsGroup):

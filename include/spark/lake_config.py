@@ -3,6 +3,10 @@
 from include.settings import LakeSettings
 from include.spark.stream_config import FORGET_SOON, JAVA_OPTIONS, LOOPBACK, PRIVATE_FILES
 
+# The job server collects its heap after every job (spark_jobs/runtime/memory_release.py). With these options the collector then returns
+# what is free beyond this share; without them it never returns what a job has once used.
+SHRINK_HEAP = "-XX:+UseAdaptiveSizePolicyWithSystemGC -XX:MinHeapFreeRatio=20 -XX:MaxHeapFreeRatio=40"
+
 LAKE_CONFIG: dict[str, str] = FORGET_SOON | {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
@@ -20,7 +24,7 @@ LAKE_CONFIG: dict[str, str] = FORGET_SOON | {
     # To find out how a cached column can be compressed took as long as to build it. A check's frames are cached for seconds.
     "spark.sql.inMemoryColumnarStorage.compressed": "false",
     "spark.sql.session.timeZone": "UTC",
-    "spark.driver.extraJavaOptions": JAVA_OPTIONS,
+    "spark.driver.extraJavaOptions": f"{JAVA_OPTIONS} {SHRINK_HEAP}",
     "spark.executor.extraJavaOptions": JAVA_OPTIONS,
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",

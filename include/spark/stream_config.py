@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from include.declarations.catalog import load_catalog
 from include.declarations.latency import Latency
+from include.declarations.latency_override import stream_catalog
 from include.declarations.read_model import load_read_models
 from include.settings import Settings, TopicSettings
 from include.stream.pace import PACES
@@ -74,7 +74,7 @@ def source_partitions(topics: TopicSettings, folders: tuple[Path, ...]) -> list[
 
 def stream_task_slots(settings: Settings) -> int:
     """Return the task slots that the stream driver needs."""
-    catalog = load_catalog(settings.declaration_folders)
+    catalog = stream_catalog(settings)
     topics = settings.topics
     models = [model for model in catalog.models.values() if model.latency is Latency.MILLISECONDS]
     routes = [route for route in catalog.routes.values() if route.latency is Latency.MILLISECONDS]

@@ -26,6 +26,7 @@ class RouteStatus:
     """The progress of one route.
 
     route: its name, with the version if it is a later one.
+    latency: as declared, or as FOLDLAKE_STREAM_IN_BATCHES overrides it.
     events_behind: source events that it has not read, as far as can be seen: an event without an output counts until the next commit.
     records: number of records on the output topic, of all routes that write to it.
     """

@@ -13,8 +13,8 @@ from itertools import chain
 from confluent_kafka import Consumer
 from confluent_kafka.admin import AdminClient
 
-from include.declarations.catalog import load_catalog
-from include.declarations.read_model import ReadModel, read_model
+from include.declarations.latency_override import reload_for_stream, stream_catalog
+from include.declarations.read_model import ReadModel
 from include.kafka.log_reading import end_offsets, log_consumer, read_tail, record_at
 from include.kafka.record_schema import RecordSchema
 from include.kafka.state_record import StateRecord, decode_state_record
@@ -44,6 +44,7 @@ class VersionStatus:
     events_behind: its lag: source events that are not in its changelog yet.
     newest_event_age_s: age of the newest folded event by its occurredOn; None before the first.
     newest_folded_age_s: age of the newest state record by its write time; None before the first.
+    latency: of its folds, as declared or as FOLDLAKE_STREAM_IN_BATCHES overrides it.
     still_s: for how long events have waited and none was folded; None while the folds keep up, and for a version that is not live.
     """
 
@@ -56,6 +57,7 @@ class VersionStatus:
     newest_event_age_s: float | None
     newest_folded_age_s: float | None
     dead_letters: int
+    latency: str
     still_s: float | None = None
 
 
@@ -99,7 +101,7 @@ def read_stream_status(settings: Settings) -> StreamStatus:
     admin = admin_client(settings.kafka.bootstrap_servers)
     try:
         queries = tuple(newest_reports(admin, consumer))
-        catalog = load_catalog(settings.declaration_folders)
+        catalog = stream_catalog(settings)
         with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
             records = registry.read()
         by_name = {query.query: query for query in queries}
@@ -161,7 +163,7 @@ def _versions(
             continue
         if any(version.fold_revision not in model.folds for version in record.active):
             # The revision was added after this process imported the module.
-            model = read_model(model.name, settings.declaration_folders, reload=True)
+            model = reload_for_stream(model.name, settings)
         for version in record.active:
             source_topic = model.reading(version.source_topic).source_topic
             partitions = partition_count(admin, source_topic) or 0
@@ -192,6 +194,7 @@ def _versions(
                 if folded.written_at_s is None
                 else time.time() - folded.written_at_s,
                 dead_letters=_dead_letters(admin, consumer, source_topic),
+                latency=model.latency.value,
                 still_s=waiting_s if is_still else None,
             )
 

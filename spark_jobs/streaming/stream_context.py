@@ -8,7 +8,8 @@ from pyspark.sql import SparkSession
 
 from include.declarations.catalog import Catalog
 from include.declarations.event_types.event_format import EventFormat
-from include.declarations.read_model import ReadModel, read_model
+from include.declarations.latency_override import reload_for_stream
+from include.declarations.read_model import ReadModel
 from include.declarations.route import Route
 from include.errors import KafkaUnavailableError, RegistryUnavailableError
 from include.kafka.log_reading import end_offsets, log_consumer
@@ -126,7 +127,7 @@ class StreamContext:
         Running queries keep the model that they started with. Raises RegistryUnavailableError.
         """
         try:
-            newest = read_model(name, self.settings.declaration_folders, reload=True)
+            newest = reload_for_stream(name, self.settings)
             self.register_event_types(newest)
             # A query must know the ids of all of its event types when it starts.
             for topic in self.catalog.topic_versions(newest.source_topic):

@@ -26,6 +26,7 @@ from include.kafka.topics import dead_letter_topic
 from include.kafka.wire_format import HEADER_BYTES
 from include.read_models.balance.events import FundsAdded
 from include.settings import Settings
+from include.stream.phase import Phase
 from include.stream.status import read_stream_status
 from tests.integration.routes.conftest import DECLARATIONS
 from tests.support.stream_process import EventSource, make_topics, records_of, states
@@ -261,3 +262,25 @@ def test_status_shows_a_route(settings: Settings, driver: SharedDriver, deposits
         return (route.events_behind, route.records) == (0, len(deposits.expected))
 
     wait_until(is_current, "the route has caught up", timeout_s=120)
+
+
+def test_an_operator_makes_a_route_run_in_batches(
+    settings: Settings, driver: SharedDriver, deposits: Deposits
+) -> None:
+    overrides = {"stream_in_batches": (ROUTE.name,)}
+    driver.stop()
+    driver.ensure_running(**overrides)
+    deposits.append(100)
+    wait_until(lambda: len(outputs(settings)) == len(deposits.expected), "the outputs", timeout_s=120)
+
+    assert Counter(str(decoded(message)["id"]) for message in outputs(settings)) == Counter(
+        deposits.expected.keys()
+    )
+    status = read_stream_status(settings.changed(**overrides))
+    assert {route.route: route.latency for route in status.routes} == {
+        "payments": "milliseconds",
+        "postings": "second",
+    }
+    queries = {query.query: query for query in status.queries}
+    assert (queries[ROUTE.query_name].phase, queries[ROUTE.query_name].task_slots) == (Phase.BATCHES, 0)
+    assert queries[PAYMENTS.query_name].task_slots > 0

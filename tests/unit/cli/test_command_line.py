@@ -125,10 +125,18 @@ def test_status_says_that_dead_letters_are_stuck() -> None:
 
 
 @pytest.mark.parametrize(
-    ("still_s", "text"), [(None, "7 behind"), (61.5, "7 behind, standing still for 1 min")]
+    ("still_s", "latency", "text"),
+    [
+        (None, "milliseconds", "7 behind"),
+        (None, "second", "7 behind, in batches"),
+        (61.5, "milliseconds", "7 behind, standing still for 1 min"),
+    ],
 )
-def test_status_says_that_folds_stand_still(still_s: float | None, text: str) -> None:
+def test_status_says_that_folds_stand_still_or_are_in_batches(
+    still_s: float | None, latency: str, text: str
+) -> None:
     version = {"read_model": "balance", "version": 1, "stage": "live", "events": 9, "events_behind": 7}
+    version |= {"latency": latency}
     console = Console(width=100)
 
     with console.capture() as capture:

@@ -6,7 +6,7 @@ from include.stream.query_reports import QueryStatus
 from include.stream.status import StreamStatus, StuckDeadLetters, VersionStatus
 from query_api.metrics.stream_metrics import stream_exposition
 
-VERSION = VersionStatus("balance", 1, "live", "balance", 1_000, 7, 2.5, 0.1, 3)
+VERSION = VersionStatus("balance", 1, "live", "balance", 1_000, 7, 2.5, 0.1, 3, "milliseconds")
 QUERY = QueryStatus(
     "balance/v1", "real time", 2, "", 4711, "local[28]", 0.5, {"state_rows": 42, "state_bytes": 99}
 )

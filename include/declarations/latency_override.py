@@ -1,0 +1,61 @@
+"""The operator's override of declared latencies: FOLDLAKE_STREAM_IN_BATCHES names what runs in batches, whatever it declares."""
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from include.declarations.catalog import Catalog, load_catalog
+from include.declarations.latency import Latency
+from include.declarations.read_model import ReadModel, read_model
+from include.declarations.route import Route
+from include.errors import ReadModelError
+from include.settings import Settings
+
+VARIABLE = "FOLDLAKE_STREAM_IN_BATCHES"
+
+
+def stream_catalog(settings: Settings) -> Catalog:
+    """Return all declarations with their effective latencies; raises ReadModelError for one that is not valid, or a name that is unknown."""
+    return _overridden(load_catalog(settings.declaration_folders), settings.stream.in_batches)
+
+
+def reload_for_stream(name: str, settings: Settings) -> ReadModel:
+    """Return one read model, imported again, with its effective latency; raises UnknownReadModelError when none has this name."""
+    model = read_model(name, settings.declaration_folders, reload=True)
+    return replace(model, latency=Latency.SECOND) if name in settings.stream.in_batches else model
+
+
+def _overridden(catalog: Catalog, in_batches: Collection[str]) -> Catalog:
+    _require_known(catalog, in_batches)
+    if not in_batches:
+        return catalog
+    models = {
+        name: replace(model, latency=Latency.SECOND) if name in in_batches else model
+        for name, model in catalog.models.items()
+    }
+    routes = {
+        name: replace(route, latency=Latency.SECOND) if _declared_name(route) in in_batches else route
+        for name, route in catalog.routes.items()
+    }
+    return replace(catalog, models=models, routes=routes)
+
+
+def _declared_name(route: Route) -> str:
+    """Return the name under which a route is declared: its own, of all its versions, or that of the read model that it is derived from."""
+    return route.of_read_model or route.name
+
+
+def _require_known(catalog: Catalog, names: Collection[str]) -> None:
+    known = {*catalog.models, *(_declared_name(route) for route in catalog.routes.values())}
+    derived = {name: route.of_read_model for name, route in catalog.routes.items() if route.of_read_model}
+    for name in sorted(set(names) - known):
+        if name in catalog.emissions:
+            raise ReadModelError(
+                f"{VARIABLE} names the emission {name!r}: emissions are always in real time. Remove it."
+            )
+        if name in derived:
+            raise ReadModelError(
+                f"{VARIABLE} names {name!r}, which is derived from read model {derived[name]} and follows it: name {derived[name]}."
+            )
+        raise ReadModelError(
+            f"{VARIABLE} names {name!r}, which is no route and no read model. Known ones: {', '.join(sorted(known))}."
+        )
