@@ -62,6 +62,7 @@ class ConsumersTopic:
         self._emission = emission
         self._partitions = emission.output_partitions(context.settings.topics)
         self._checkpoint = f"{context.settings.checkpoints}/{emission_query_name(emission.name, CONSUMERS)}"
+        self._refused: tuple[SourceChange, str] | None = None
 
     def writer(self, source_topic: str) -> Writer:
         """Return who writes to the topic; if nothing is written, a version that folds `source_topic`. Raises KafkaUnavailableError."""
@@ -109,14 +110,14 @@ class ConsumersTopic:
 
         Raises StartRefusedError if the source topics are not routed, KafkaUnavailableError.
         """
-        self.set_writer(Writer(change.before, change))
         own = self._emission.version_topic(change.version)
         tasks = self.written_tasks(own, change.after)
         if tasks is not None:
+            lacking = self._lacking(change)
             records = WrittenRecords(self._emission.name, change.after, tasks)
             outputs = self.outputs(records, Offsets)
             is_newer = newer_than(outputs.read())
-            lacking = self._lacking(change)
+            self.set_writer(Writer(change.before, change))
 
             def is_due(pair: Pair, origin: Origin) -> bool:
                 return (records.partition(pair.source), origin.offset) in lacking and is_newer(pair, origin)
@@ -137,6 +138,8 @@ class ConsumersTopic:
     def _lacking(self, change: SourceChange) -> set[tuple[int, int]]:
         """Return partition and offset of the events below `change.ends` of which consumers lack a record."""
         context, emission = self._context, self._emission
+        if self._refused is not None and self._refused[0] == change:
+            raise StartRefusedError(self._refused[1])
         before = WrittenRecords(emission.name, change.before)
         completed = self.outputs(before, Offsets).noted.committed
         partitions = partition_count(context.admin, change.before) or 0
@@ -147,10 +150,13 @@ class ConsumersTopic:
             events = consumed_events(context.consumer, change, partitions, completed, emitted)
             return lacking_offsets(context.consumer, change, events)
         except NotRoutedError as error:
-            raise StartRefusedError(
+            reason = (
                 f"{emission.output_topic} cannot be handed over to v{change.version}, which folds {change.after} instead of "
                 f"{change.before}: {error}. Roll back to a version that folds {change.before}"
-            ) from error
+            )
+            # What a topic has does not change: a refused query, which is tried again every few seconds, does not read it again.
+            self._refused = change, reason
+            raise StartRefusedError(reason) from error
 
     def _append(self, version: int, records: WrittenRecords, is_due: IsDue) -> None:
         own = self._emission.version_topic(version)
