@@ -50,7 +50,7 @@ def test_a_promotion_and_a_rollback_to_another_source_topic_are_exact(
     before = deposits.count
     deposits.append(EVENTS)
     by_second = set(range(before + 1, deposits.count + 1))
-    wait_for_all(settings, 2, range(1, deposits.count + 1))
+    wait_for_all(settings, 2, by_second)
     require_exact(settings, deposits.count)
 
     with Load(deposits):
