@@ -82,7 +82,7 @@ def read_text(spark: SparkSession, location: str) -> str | None:
 def write_text(spark: SparkSession, location: str, text: str) -> None:
     """Write a small file, replacing an existing one: atomically on a local disk, as object stores do."""
     path, file_system = _path(spark, location)
-    if file_system.getScheme() == "file":
+    if file_system.getUri().getScheme() == "file":
         file = Path(path.toUri().getPath())
         # Hadoop's checksum of the file's old content. Without one, it reads the file as it is.
         file.with_name(f".{file.name}.crc").unlink(missing_ok=True)

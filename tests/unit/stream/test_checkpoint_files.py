@@ -18,7 +18,7 @@ def test_a_local_file_is_replaced_without_hadoop(tmp_path: Path, monkeypatch: py
     checksum.write_text("of the old content")
     location, file_system = MagicMock(), MagicMock()
     location.toUri.return_value.getPath.return_value = str(file)
-    file_system.getScheme.return_value = "file"
+    file_system.getUri.return_value.getScheme.return_value = "file"
     monkeypatch.setattr(checkpoint, "_path", lambda _spark, _location: (location, file_system))
 
     checkpoint.write_text(NO_SESSION, str(file), "new")
