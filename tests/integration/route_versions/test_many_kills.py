@@ -15,6 +15,7 @@ from tests.integration.route_versions.region_receipts import (
     receipts,
     require_exact,
     start_candidate,
+    wait_for_rule,
 )
 from tests.support.unsupervised_driver import SharedDriver
 from tests.support.waiting import wait_until
@@ -40,10 +41,13 @@ def test_handovers_between_source_topics_are_exact_under_load(
     with Load(deposits):
         for kill in range(MANY_KILLS):
             driver.ensure_running()
-            time.sleep(SHORTEST_RUN_S + (LONGEST_RUN_S - SHORTEST_RUN_S) * kill / MANY_KILLS)
+            # Every third kill is while the version takes over, and another version becomes live before that is complete.
+            if kill % 3 == 1:
+                wait_for_rule(settings, 1 if live == 1 else 2)
+            else:
+                time.sleep(SHORTEST_RUN_S + (LONGEST_RUN_S - SHORTEST_RUN_S) * kill / MANY_KILLS)
             driver.kill()
-            # Every third kill is between two moments of the same handover.
-            if kill % 3 != 1:
+            if kill % 3 != 0:
                 live = 1 if live != 1 else number
                 change_versions(settings, moves(roll_back, live))
     driver.ensure_running()
