@@ -51,6 +51,28 @@ class Pair(NamedTuple):
     output: int
 
 
+class Original(NamedTuple):
+    """The source record of a routed record; output: index of the routed record among those that the route made of it.
+
+    It is the same in two versions of a topic, whose offsets cannot be compared.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    output: int
+
+    @classmethod
+    def of(cls, message: Message) -> "Original | None":
+        """Return the original of a routed record; None if no route wrote it."""
+        found = _headers(message)
+        try:
+            _, topic, partition, offset, index = (found[name] for name in HEADERS)
+            return cls(topic, parse_offset(partition), parse_offset(offset), parse_offset(index))
+        except (KeyError, ValueError):
+            return None
+
+
 @dataclass(frozen=True)
 class WrittenRecords:
     """Which records of an output topic a route or an emission wrote from a source topic.

@@ -39,9 +39,17 @@ def handover_path(checkpoint: str) -> str:
     return f"{checkpoint}.handover"
 
 
-def written_note_path(checkpoint: str) -> str:
-    """Return the file beside the checkpoint of a route or an emission that records which of its outputs are written."""
-    return f"{checkpoint}.written"
+def writer_path(checkpoint: str) -> str:
+    """Return the file beside the notes on an emission's consumers' topic that records which source topic its writer folds."""
+    return f"{checkpoint}.writer"
+
+
+def written_note_path(checkpoint: str, source_topic: str = "") -> str:
+    """Return the file beside the checkpoint of a route or an emission that records which of its outputs are written.
+
+    source_topic: if the output topic has records of several source topics, each of which has a note; empty for the first one.
+    """
+    return f"{checkpoint}.{source_topic}.written" if source_topic else f"{checkpoint}.written"
 
 
 def key_rule_path(checkpoint: str) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 
 from confluent_kafka import Consumer
 from confluent_kafka.admin import AdminClient
@@ -118,7 +119,14 @@ def emission_statuses(
             if source_partitions is None or partitions is None:
                 continue
             name = emission_query_name(emission.name, version.number)
-            read = read_offsets(admin, consumer, source, reports.get(f"{name}/live" if is_live else name))
+            # A version that has become live has its own query until it takes the consumers' topic over.
+            queries = [
+                reports[query]
+                for query in ((f"{name}/live", name) if is_live else (name,))
+                if query in reports
+            ]
+            newest = min(queries, key=attrgetter("reported_age_s"), default=None)
+            read = read_offsets(admin, consumer, source, newest)
             records = WrittenRecords(emission.name, source)
             read = read.merge(_newest_outputs(consumer, topic, partitions, records))
             ends = Offsets.of_ends(end_offsets(consumer, source, source_partitions))

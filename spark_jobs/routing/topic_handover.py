@@ -1,6 +1,6 @@
 """Appends to a topic the outputs that another topic has and it lacks."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
 
@@ -8,23 +8,35 @@ from include.errors import KafkaUnavailableError
 from include.kafka.log_reading import read_tail
 from include.kafka.origins import Origin, Pair, WrittenRecords
 
+# Whether a record of this pair and origin is to be appended.
+IsDue = Callable[[Pair, Origin], bool]
 FLUSH_TIMEOUT_S = 60.0
 DELIVERY_TIMEOUT_MS = 30_000
 
 
-def append_unwritten(
+def newer_than(written: Mapping[Pair, Origin]) -> IsDue:
+    """Return a condition for the records whose origins are newer than these of their pairs."""
+
+    def is_due(pair: Pair, origin: Origin) -> bool:
+        newest = written.get(pair)
+        return newest is None or origin > newest
+
+    return is_due
+
+
+def append_due(
     bootstrap_servers: str,
     consumer: Consumer,
     source: str,
     target: str,
     partitions: int,
     records: WrittenRecords,
-    written: Mapping[Pair, Origin],
+    is_due: IsDue,
 ) -> int:
-    """Append the records of `source` whose origins are newer than `written`, each to the partition that it is in; return their number.
+    """Append the records of `source` that are due, each to the partition that it is in; return their number.
 
-    It may be killed and repeated with what is written then, because each partition is written in order. Reads the whole of `source`.
-    partitions: of both topics. written: the newest origin of each pair in `target`.
+    It may be killed and repeated with a condition that excludes what is written then, because each partition is written in order. Reads
+    the whole of `source`. partitions: of both topics.
 
     Raises KafkaUnavailableError, OtherTasksError.
     """
@@ -46,7 +58,7 @@ def append_unwritten(
 
     appended = 0
     for partition in range(partitions):
-        for message in _unwritten(consumer, source, partition, records, written):
+        for message in _due(consumer, source, partition, records, is_due):
             if failures:
                 break
             _produce(producer, target, message, on_delivery)
@@ -64,20 +76,12 @@ def append_unwritten(
     return appended
 
 
-def _unwritten(
-    consumer: Consumer,
-    topic: str,
-    partition: int,
-    records: WrittenRecords,
-    written: Mapping[Pair, Origin],
+def _due(
+    consumer: Consumer, topic: str, partition: int, records: WrittenRecords, is_due: IsDue
 ) -> Iterator[Message]:
     for message in read_tail(consumer, topic, partition):
         found = records.origin(message)
-        if found is None:
-            continue
-        lane, origin = found
-        newest = written.get(Pair(lane, partition))
-        if newest is None or origin > newest:
+        if found is not None and is_due(Pair(found[0], partition), found[1]):
             yield message
 
 

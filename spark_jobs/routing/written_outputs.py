@@ -9,7 +9,7 @@ found at its start.
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from confluent_kafka import Consumer
 from pyspark.sql import SparkSession
@@ -72,10 +72,21 @@ class WrittenOutputs:
         self._ends: Offsets | None = None
         self._committed_before = Offsets()
 
+    @property
+    def noted(self) -> WrittenNote:
+        """The last note."""
+        text = read_text(self._session(), self._path)
+        return WrittenNote() if text is None else WrittenNote.from_json(text)
+
+    def complete_below(self, offsets: Offsets) -> None:
+        """Note that nothing below these source offsets is to be written any more."""
+        noted = self.noted
+        note = replace(noted, committed=noted.committed.merge(offsets))
+        write_text(self._session(), self._path, note.to_json())
+
     def read(self) -> dict[Pair, Origin]:
         """Return the newest origin of each pair; the query of the route must not be running."""
-        text = read_text(self._session(), self._path)
-        note = WrittenNote() if text is None else WrittenNote.from_json(text)
+        note = self.noted
         below = {
             Pair(lane, q): Origin(offset - 1, ALL_OUTPUTS)
             for p, offset in note.committed.items()

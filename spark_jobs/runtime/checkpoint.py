@@ -6,10 +6,12 @@ Spark writes `offsets/<batch>` when it plans a batch (third line: the end offset
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
 
+from include.files import PRIVATE_FILE, write_atomically
 from include.position import Offsets
 
 
@@ -65,21 +67,28 @@ def remove_uncommitted(spark: SparkSession, checkpoint: str) -> bool:
 
 
 def read_text(spark: SparkSession, location: str) -> str | None:
-    """Return the text of a small file, or None if it does not exist."""
+    """Return the text of a small file, or None if it does not exist, or is empty: an earlier release was killed while writing it."""
     path, file_system = _path(spark, location)
     if not file_system.exists(path):
         return None
     # Without a Spark job, whose first planning takes a second.
     source = file_system.open(path)
     try:
-        return str(spark._jvm.org.apache.commons.io.IOUtils.toString(source, "UTF-8"))  # type: ignore[union-attr]  # noqa: SLF001 - as in _path
+        text = str(spark._jvm.org.apache.commons.io.IOUtils.toString(source, "UTF-8"))  # type: ignore[union-attr]  # noqa: SLF001 - as in _path
     finally:
         source.close()
+    return text or None
 
 
 def write_text(spark: SparkSession, location: str, text: str) -> None:
-    """Write a small file, replacing an existing one."""
+    """Write a small file, replacing an existing one: atomically on a local disk, as object stores do."""
     path, file_system = _path(spark, location)
+    if file_system.getUri().getScheme() == "file":
+        file = Path(path.toUri().getPath())
+        # Hadoop's checksum of the file's old content. Without one, it reads the file as it is.
+        file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
+        write_atomically(file, text, PRIVATE_FILE)
+        return
     overwrite = True
     stream = file_system.create(path, overwrite)
     stream.write(bytearray(text.encode()))

@@ -10,34 +10,36 @@ from pyspark.sql import DataFrame
 from include.declarations.emission import Emission
 from include.declarations.read_model import ReadModel
 from include.errors import SchemaError
-from include.kafka.origins import WrittenRecords, written_tasks
-from include.kafka.topics import partition_count
+from include.kafka.origins import WrittenRecords
 from include.position import Offsets
-from include.stream.checkpoints import emission_query_name, handover_path, written_note_path
+from include.stream.checkpoints import handover_path, written_note_path
 from include.stream.pseudonym_key import pseudonym_key
 from include.versions.version_lock import emission_lock
-from include.versions.version_record import Stage, Version
+from include.versions.version_record import Version
 from spark_jobs.folding.decode import SchemaIds
 from spark_jobs.folding.fold_fingerprint import incompatibility, store_fingerprint
 from spark_jobs.routing.emission_query import EmissionQuery
-from spark_jobs.routing.topic_handover import append_unwritten
 from spark_jobs.routing.written_outputs import WrittenOutputs
 from spark_jobs.runtime.checkpoint import committed_offsets, read_text, write_text
+from spark_jobs.streaming.outputs.consumers_topic import CONSUMERS, ConsumersTopic, Writer
 from spark_jobs.streaming.outputs.sink_delivery import DELIVERED_AFTER_S
+from spark_jobs.streaming.outputs.source_coverage import SourceCoverage
 from spark_jobs.streaming.query_spec import QueryEndpoints, StartPostponedError, StartRefusedError
 from spark_jobs.streaming.stream_context import StreamContext
 
 LOG = logging.getLogger(__name__)
 
 LOCK_WAIT_S = 2.0
-# The number of the lock of the consumers' topic; versions are numbered from 1.
-CONSUMERS = 0
 # Consumers' topic -> when this process stopped writing to it, by the monotonic clock.
 _stopped_s: dict[str, float] = {}
 
 
 class EmissionRun:
-    """The computation of the query, and what it has written. default_tasks: number of shuffle tasks of an emission's first query."""
+    """The computation of the query, and what it has written.
+
+    default_tasks: number of shuffle tasks of an emission's first query. coverage: of the live version that emits to the consumers' topic;
+        None: the version emits to its own topic.
+    """
 
     def __init__(
         self,
@@ -47,6 +49,7 @@ class EmissionRun:
         version: Version,
         endpoints: QueryEndpoints,
         default_tasks: int,
+        coverage: SourceCoverage | None,
     ) -> None:
         self._context = context
         self._emission = emission
@@ -54,7 +57,8 @@ class EmissionRun:
         self._version = version
         self._endpoints = endpoints
         self._tasks = default_tasks
-        self._is_live = version.stage is Stage.LIVE
+        self._coverage = coverage
+        self._consumers = ConsumersTopic(context, emission)
         self._schema_id = 0
         self._written: WrittenOutputs | None = None
 
@@ -79,16 +83,14 @@ class EmissionRun:
                 self._schema_id = context.schema_registry.register(name, emission.output_schema)
         except SchemaError as error:
             raise StartRefusedError(str(error)) from error
-        # The lanes of what is in the consumers' topic are numbered by this, for as long as the topic exists.
-        tasks = written_tasks(
-            context.consumer,
-            emission.output_topic,
-            emission.output_partitions(topics),
-            emission.name,
-            self._model.source_topic,
-        )
-        self._tasks = tasks or self._tasks
-        self._written = self._outputs(self._endpoints.sink_topic)
+        # The lanes of what is in these topics are numbered by this, for as long as they exist.
+        source_topic, own_topic = self._model.source_topic, emission.version_topic(version.number)
+        for name in (emission.output_topic, own_topic):
+            tasks = self._consumers.written_tasks(name, source_topic)
+            if tasks is not None:
+                self._tasks = tasks
+                break
+        self._written = self._outputs()
 
     def records(self, source: DataFrame, schema_ids: SchemaIds) -> DataFrame:
         """Return the outputs that are not written yet."""
@@ -118,10 +120,10 @@ class EmissionRun:
         topic = self._endpoints.sink_topic
         with ExitStack() as locks:
             locks.enter_context(emission_lock(home, name, version.number, wait_s=LOCK_WAIT_S))
-            if self._is_live:
+            if self._coverage is not None:
                 locks.enter_context(emission_lock(home, name, CONSUMERS, wait_s=LOCK_WAIT_S))
                 _require_delivered(topic)
-                self._take_over()
+                self._take_over(self._coverage)
             store_fingerprint(
                 self._context.spark, self._endpoints.checkpoint, self._model, version.fold_revision
             )
@@ -130,31 +132,22 @@ class EmissionRun:
             finally:
                 _stopped_s[topic] = time.monotonic()
 
-    def _take_over(self) -> None:
+    def _take_over(self, coverage: SourceCoverage) -> None:
         """Append to the consumers' topic what the version emitted to its own, unless that was done when it became live."""
-        spark, version, emission = self._context.spark, self._version, self._emission
+        spark, version, consumers = self._context.spark, self._version, self._consumers
+        source_topic = self._model.source_topic
+        writer = consumers.writer(source_topic)
+        if writer.change is not None:
+            # The driver was killed meanwhile; another version may have become live since.
+            consumers.complete(writer.change)
+        if writer.next_source_topic != source_topic:
+            consumers.complete(coverage.change_from(writer.next_source_topic))
         done = handover_path(self._endpoints.checkpoint)
         if read_text(spark, done) == version.live_since:
             return
-        own = emission.version_topic(version.number)
-        if partition_count(self._context.admin, own) is not None:
-            appended = append_unwritten(
-                self._context.settings.kafka.bootstrap_servers,
-                self._context.consumer,
-                own,
-                emission.output_topic,
-                self._endpoints.sink_partitions,
-                self._records,
-                self._sink.read(),
-            )
-            LOG.info(
-                "v%d of %s emits to %s from now on: %d records of %s appended",
-                version.number,
-                self._model.name,
-                emission.output_topic,
-                appended,
-                own,
-            )
+        LOG.info("v%d of %s emits to consumers from now on", version.number, self._model.name)
+        consumers.append_newer(version.number, self._records)
+        consumers.set_writer(Writer(source_topic))
         write_text(spark, done, version.live_since)
 
     @property
@@ -167,16 +160,15 @@ class EmissionRun:
     def _records(self) -> WrittenRecords:
         return WrittenRecords(self._emission.name, self._model.source_topic, self._tasks)
 
-    def _outputs(self, topic: str) -> WrittenOutputs:
+    def _outputs(self) -> WrittenOutputs:
+        if self._coverage is not None:
+            return self._consumers.outputs(self._records, self._committed)
         context = self._context
-        # The note on the consumers' topic is shared by the versions that write to it in turn.
-        number = CONSUMERS if self._is_live else self._version.number
-        path = f"{context.settings.checkpoints}/{emission_query_name(self._emission.name, number)}"
         return WrittenOutputs(
             lambda: context.spark,
             context.consumer,
-            written_note_path(path),
-            topic,
+            written_note_path(self._endpoints.checkpoint),
+            self._endpoints.sink_topic,
             self._endpoints.sink_partitions,
             self._records,
             self._committed,

@@ -2,7 +2,8 @@
 
 The live version emits to the consumers' topic, any other version to a topic of its own. When a version becomes live, its query stops
 and starts again as another one, with the same checkpoint: the new one first appends to the consumers' topic what the version has emitted
-beyond the newest origins there.
+beyond the newest origins there. If the version that was live before folds another version of the source topic, the new one goes on with
+its own topic until it has emitted there what consumers have received.
 """
 
 from dataclasses import replace
@@ -14,6 +15,7 @@ from include.stream.slot_planning import query_slots, shuffle_partitions
 from include.versions.version_record import Stage, Version
 from spark_jobs.streaming.outputs.emission_run import EmissionRun
 from spark_jobs.streaming.outputs.sink_delivery import DELIVERED_AFTER_S, SINK
+from spark_jobs.streaming.outputs.source_coverage import source_coverage
 from spark_jobs.streaming.query_spec import QuerySpec
 from spark_jobs.streaming.specs.folds import SLOT_RANKS
 from spark_jobs.streaming.stream_context import StreamContext
@@ -37,7 +39,12 @@ def emission_spec(
     """Return the query of an emission for one version; the others continue when it fails."""
     model = model.reading(version.source_topic)
     topics = context.settings.topics
-    is_live = version.stage is Stage.LIVE
+    coverage = None
+    if version.stage is Stage.LIVE:
+        coverage = source_coverage(context, emission, version, model.source_topic)
+        if not coverage.is_complete():
+            coverage = None
+    is_live = coverage is not None
     name = emission_query_name(emission.name, version.number)
     sink = emission.output_topic if is_live else emission.version_topic(version.number)
     endpoints = replace(
@@ -45,7 +52,13 @@ def emission_spec(
     )
     partitions = model.partitions(topics)
     run = EmissionRun(
-        context, emission, model, version, endpoints, shuffle_partitions(context.settings.stream, partitions)
+        context,
+        emission,
+        model,
+        version,
+        endpoints,
+        shuffle_partitions(context.settings.stream, partitions),
+        coverage,
     )
     return QuerySpec(
         name=f"{name}/live" if is_live else name,

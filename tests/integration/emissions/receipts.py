@@ -48,6 +48,11 @@ class Receipt:
     totals: dict[int, Decimal]
 
 
+def amount_of(number: int) -> Decimal:
+    """Return the amount of the deposit with this number."""
+    return Decimal("0.50") if number % 10 == 0 else Decimal(number % 1_000 + 4) / 4
+
+
 @dataclass
 class Deposits:
     """Appends deposits to the source, and knows the receipt of each."""
@@ -64,10 +69,16 @@ class Deposits:
         with self._lock:
             self.source.append([self._next() for _ in range(count)])
 
+    @property
+    def count(self) -> int:
+        """The number of deposits so far, which are numbered from 1."""
+        with self._lock:
+            return self._number
+
     def _next(self) -> FundsAdded:
         self._number += 1
         number = self._number
-        amount = Decimal("0.50") if number % 10 == 0 else Decimal(number % 1_000 + 4) / 4
+        amount = amount_of(number)
         customer = f"customer-{number * 7919 % 1009}"
         event = FundsAdded(
             customerId=customer,

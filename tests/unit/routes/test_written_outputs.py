@@ -118,3 +118,13 @@ def test_a_restart_in_the_same_process_forgets_the_ends_of_the_run_before(topic:
     assert topic.reads[-1] == Offsets(), (
         "the ends of the run before must not be paired with a commit of this one"
     )
+
+
+def test_what_lies_below_a_handover_is_never_written(topic: Topic) -> None:
+    topic.write(0, 1, 9)
+    run = outputs(topic)
+    run.complete_below(Offsets({0: 5}))
+    assert run.noted.committed == Offsets({0: 5})
+    assert run.read() == {Pair(0, 0): Origin(9, 0), Pair(0, 1): Origin(4, ALL_OUTPUTS)}
+    run.complete_below(Offsets({0: 3}))
+    assert run.noted.committed == Offsets({0: 5}), "a repeated handover takes nothing back"
