@@ -14,11 +14,11 @@ from query_api.http.commands.command_routes import commands_blueprint
 from query_api.http.health_routes import health_blueprint
 from query_api.http.index_page import index_blueprint
 from query_api.http.limits.write_deadline import limit_unread_answers
+from query_api.http.listing.partition_listing import listing_blueprint
 from query_api.http.lookups.fast_path import FastPath
 from query_api.http.lookups.named_lookups import compile_lookups
 from query_api.http.lookups.router import LookupRouter
 from query_api.http.lookups.routes import lookup_blueprint
-from query_api.http.partition_listing import listing_blueprint
 from query_api.http.problems import ProblemError, http_problem, lookup_problem, problem_reply
 from query_api.http.reply import flask_response
 from query_api.http.report_routes import reports_blueprint
@@ -43,7 +43,7 @@ def create_app(
     app.url_map.merge_slashes = False
     app.before_request(lambda: check_request(request.environ, hosts))
     app.register_blueprint(lookup_blueprint(router, lookups.local))
-    app.register_blueprint(listing_blueprint(lookups.local))
+    app.register_blueprint(listing_blueprint(lookups))
     app.register_blueprint(commands_blueprint(settings, apis))
     app.register_blueprint(health_blueprint(settings, lookups))
     app.register_blueprint(reports_blueprint(settings.home / "reports" / "quality"))

@@ -100,11 +100,16 @@ class LocalLookup:
 
     def locate_partition(self, model_name: str, partition: int, version: int | None = None) -> KeyLocation:
         """Return the location of a partition that this node stores, without a key; raises LookupFailedError."""
+        place = self.place_of_partition(model_name, partition, version)
+        if place.stored is None:
+            where = f"partition {partition} of {model_name} v{place.version}"
+            raise LookupFailedError(FailureReason.NOT_OWNER, f"{self.node_name} does not store {where}.")
+        return place
+
+    def place_of_partition(self, model_name: str, partition: int, version: int | None = None) -> KeyLocation:
+        """Return the location of a partition, without a key, which this node need not store; raises LookupFailedError."""
         state, model, number = self._version(model_name, version)
         stored = model.versions[number].partitions.get(partition)
-        if stored is None:
-            where = f"partition {partition} of {model_name} v{number}"
-            raise LookupFailedError(FailureReason.NOT_OWNER, f"{self.node_name} does not store {where}.")
         return KeyLocation(state, model, number, b"", partition, stored)
 
     def _version(self, model_name: str, version: int | None) -> tuple[NodeState, ModelState, int]:

@@ -83,7 +83,7 @@ class Lookups:
         self, place: KeyLocation, target: str, bound: PositionBound | None
     ) -> LocalAnswer | PeerResponse | None:
         """Try the owner, its standbys, then the other nodes; this node only if it is not the owner (the caller tried that)."""
-        for url in _in_order(place):
+        for url in in_order(place):
             if url != place.state.url:
                 hop = HOP_OWNER if url == place.owner else HOP_ANY
                 response = self._ask(url, place, target, bound, hop)
@@ -104,7 +104,7 @@ class Lookups:
 
         Another node that is current comes first, then this node, then any other.
         """
-        for url in _in_order(place):
+        for url in in_order(place):
             asked = (url, place.model.name, place.partition)
             if url == place.state.url or time.monotonic() < self._outdated_until.get(asked, 0.0):
                 continue
@@ -152,7 +152,7 @@ def _no_answer(place: KeyLocation) -> LookupFailedError:
     return LookupFailedError(FailureReason.NOT_READY, f"{where} {owner}, and no node that stores it answers.")
 
 
-def _in_order(place: KeyLocation) -> Iterator[str]:
+def in_order(place: KeyLocation) -> Iterator[str]:
     """Yield the URLs of the nodes to try. The owner comes first without sorting the others: it nearly always answers."""
     if place.owner is not None:
         yield place.owner

@@ -8,6 +8,7 @@ import pytest
 
 from tests.support.node_stack import NodeStack
 from tests.support.waiting import wait_until
+from tests.support.whole_listing import list_all
 
 PATH = "/api/read-models/balance/records"
 
@@ -66,10 +67,25 @@ def test_samples_are_parts_of_the_partition(nodes: NodeStack) -> None:
     assert all(len(part) < len(whole) for part in parts)
 
 
+def test_the_whole_read_model_is_listed_from_all_nodes_on_any_node(nodes: NodeStack) -> None:
+    expected = {key: str(amount) for key, amount in nodes.expected.items()}
+
+    # Each page from another node: a cursor is valid on all of them.
+    for ports in (nodes.ports[:1], nodes.ports[1:], nodes.ports):
+        records = list_all(nodes, ports)
+        assert len(records) == len(expected), "no key twice, none left out"
+        assert {record["key"]: str(record["state"]["amount"]) for record in records} == expected
+
+
 @pytest.mark.parametrize(
     ("query", "status", "slug"),
     [
-        ("", 400, "invalid-partition"),
+        ("cursor=x", 400, "invalid-cursor"),
+        ("cursor=1.0.%25", 400, "invalid-cursor"),
+        ("cursor=99.0.", 404, "unknown-model"),
+        ("cursor=1.0.&after=x", 400, "unknown-parameter"),
+        ("limit=0", 400, "invalid-limit"),
+        ("version=99", 404, "unknown-model"),
         ("partition=x", 400, "invalid-partition"),
         ("partition=0&limit=0", 400, "invalid-limit"),
         ("partition=0&limit=1001", 400, "invalid-limit"),

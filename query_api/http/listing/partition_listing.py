@@ -1,7 +1,7 @@
 """Lists the records of a partition in this node's own store, page by page: for verification, not for lookups.
 
 `GET /api/read-models/<name>/records?partition=P` is never proxied to another node, so that each node's own store can
-be inspected, the owner's and the standby's.
+be inspected, the owner's and the standby's. Without a partition, the whole read model is listed (model_listing.py).
 """
 
 import re
@@ -11,14 +11,17 @@ from flask import Blueprint, Response, request
 
 from query_api.http.answer_headers import age_headers
 from query_api.http.json_text import dumps
+from query_api.http.listing.model_listing import ModelListing
 from query_api.http.lookups.record_json import record_fields
 from query_api.http.lookups.router import version_number
 from query_api.http.problems import ProblemError
 from query_api.http.query_string import parameters
 from query_api.lookup.local_lookup import LocalLookup, LocalPage
+from query_api.lookup.lookups import Lookups
 from query_api.store.base import Sample
 
-PARAMETERS = frozenset({"partition", "version", "after", "limit", "sample"})
+OF_PARTITION = frozenset({"partition", "version", "after", "limit", "sample"})
+OF_MODEL = frozenset({"version", "cursor", "limit"})
 DEFAULT_LIMIT = 100
 MAX_LIMIT = 1000
 MAX_DIGITS = 9
@@ -30,15 +33,20 @@ def listing_path(model: str) -> str:
     return f"/api/read-models/{quote(model, safe='')}/records"
 
 
-def listing_blueprint(local: LocalLookup) -> Blueprint:
-    """Return the listing as a Flask blueprint."""
+def listing_blueprint(lookups: Lookups) -> Blueprint:
+    """Return the listings as a Flask blueprint."""
     blueprint = Blueprint("listing", __name__)
+    local, models = lookups.local, ModelListing(lookups)
 
     @blueprint.get("/api/read-models/<name>/records")
     def list_records(name: str) -> Response:
-        given = parameters(request.query_string.decode("latin-1"), PARAMETERS)
-        partition = _number("partition", given.get("partition"), None, 0, 10**MAX_DIGITS)
+        query = request.query_string.decode("latin-1")
+        is_of_model = "partition" not in request.args
+        given = parameters(query, OF_MODEL if is_of_model else OF_PARTITION)
         limit = _number("limit", given.get("limit"), DEFAULT_LIMIT, 1, MAX_LIMIT)
+        if is_of_model:
+            return models.answer(name, given.get("cursor"), version_number(given.get("version")), limit)
+        partition = _number("partition", given.get("partition"), None, 0, 10**MAX_DIGITS)
         after = given.get("after", "").encode()
         if len(after) > local.max_key_bytes:
             raise ProblemError(
