@@ -8,7 +8,6 @@ import pytest
 
 from tests.support.node_stack import NodeStack
 from tests.support.waiting import wait_until
-from tests.support.whole_listing import list_all
 
 PATH = "/api/read-models/balance/records"
 
@@ -72,7 +71,7 @@ def test_the_whole_read_model_is_listed_from_all_nodes_on_any_node(nodes: NodeSt
 
     # Each page from another node: a cursor is valid on all of them.
     for ports in (nodes.ports[:1], nodes.ports[1:], nodes.ports):
-        records = list_all(nodes, ports)
+        records = nodes.all_records(ports)
         assert len(records) == len(expected), "no key twice, none left out"
         assert {record["key"]: str(record["state"]["amount"]) for record in records} == expected
 
