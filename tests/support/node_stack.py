@@ -1,6 +1,5 @@
 """Two query nodes over a changelog that the tests write themselves, for the tests of the query nodes."""
 
-import itertools
 import os
 import signal
 import subprocess
@@ -13,8 +12,7 @@ from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Self
-from urllib.parse import quote
+from typing import Self
 
 import httpx
 
@@ -95,23 +93,6 @@ class NodeStack:
             wait_until(self.is_exact, "all balances are exact on all nodes")
         except AssertionError as error:
             raise AssertionError(f"wrong answers: {self.wrong()[:5]}") from error
-
-    def all_records(self, ports: tuple[int, ...], limit: int = 7) -> list[dict[str, Any]]:
-        """Return every record, page by page, each page from the next of these nodes; fails if one refuses."""
-        found: list[dict[str, Any]] = []
-        cursor: str | None = ""
-        for port in itertools.cycle(ports):
-            query = f"limit={limit}{f'&cursor={quote(cursor)}' if cursor else ''}"
-            answer = self.get(port, f"/api/read-models/balance/records?{query}")
-            assert answer.status_code == 200, answer.text
-            page = answer.json(parse_float=Decimal)
-            assert (page["read_model"], page["version"]) == ("balance", 1)
-            assert len(page["records"]) == limit or page["next"] is None
-            found += page["records"]
-            cursor = page["next"]
-            if cursor is None:
-                break
-        return found
 
     def is_ready(self, port: int) -> bool:
         """Whether a node reports that it is ready."""

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.listing.whole_listing import list_all
 from tests.support.node_stack import NodeStack
 from tests.support.waiting import wait_until
 
@@ -71,7 +72,7 @@ def test_the_whole_read_model_is_listed_from_all_nodes_on_any_node(nodes: NodeSt
 
     # Each page from another node: a cursor is valid on all of them.
     for ports in (nodes.ports[:1], nodes.ports[1:], nodes.ports):
-        records = nodes.all_records(ports)
+        records = list_all(nodes, ports)
         assert len(records) == len(expected), "no key twice, none left out"
         assert {record["key"]: str(record["state"]["amount"]) for record in records} == expected
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from include.settings import CHECKOUT
+from tests.support.listing.whole_listing import list_all
 from tests.support.node_stack import ExtraNode, NodeStack
 from tests.support.repetition import repeated
 from tests.support.temporary_stack import free_ports
@@ -40,7 +41,7 @@ def test_every_listing_of_the_whole_read_model_is_complete_while_partitions_move
     listings: list[list[str]] = []
 
     def list_keys() -> None:
-        listings.append(sorted(record["key"] for record in nodes.all_records(nodes.ports, limit=20)))
+        listings.append(sorted(record["key"] for record in list_all(nodes, nodes.ports, limit=20)))
 
     with repeated(list_keys), joined(nodes, "node-5") as node:
         wait_until(lambda: len(listings) > 2, "some listings are complete")

@@ -1,0 +1,1 @@
+"""Listings of records over HTTP."""
