@@ -86,7 +86,7 @@ class RunDisplay:
         state = STATES.get(task.state or "")
         if state is None or (task.task_id, task.state) == NOT_SHOWN:
             return
-        line = f"{self._number(task.task_id)}{task.task_id:<20}{state}"
+        line = f"{self._number(task.task_id)}{task.task_id:<19} {state}"
         if task.task_id in self._plan and task.task_id not in self._described:
             self._described.add(task.task_id)
             _, planned = self._plan[task.task_id]
