@@ -52,7 +52,7 @@ def wait_at_gate(settings: Settings, read_model: str, number: int, timeout_s: fl
     has seen before that time disappear. If it folds another version of the source topic than the live one, it must instead contain what
     its routes make of all events that their sources had then.
 
-    Raises KafkaUnavailableError, UnknownVersionError.
+    Raises KafkaUnavailableError, UnknownVersionError, and NoRouteError if nothing writes the topic that the version folds.
     """
     gate = _Gate(settings, read_model, number)
     result = GateResult(None)
@@ -65,7 +65,10 @@ def wait_at_gate(settings: Settings, read_model: str, number: int, timeout_s: fl
     def log(waited_s: float) -> None:
         LOG.info("progress: gate of %s v%d: %.0f s, missing: %s", read_model, number, waited_s, result)
 
-    wait_for(is_open, timeout_s=timeout_s, poll_s=POLL_INTERVAL_S, while_waiting=log)
+    try:
+        wait_for(is_open, timeout_s=timeout_s, poll_s=POLL_INTERVAL_S, while_waiting=log)
+    finally:
+        gate.close()
     return result
 
 
@@ -93,12 +96,17 @@ class _Gate:
             record = record_of(registry, read_model)
         live, version = record.live, record.version(number)
         self._source_topic = model.reading("" if live is None else live.source_topic).source_topic
-        self._routed: RoutedEvents | None = None
-        if version is not None and model.reading(version.source_topic).source_topic != self._source_topic:
-            topic = model.reading(version.source_topic).source_topic
-            self._routed = RoutedEvents(settings, read_model, version, topic)
         self._live = 0 if live is None else live.number
         self._live_ends = Offsets() if live is None else self._end_offsets(live.changelog_topic)
+        self._routed: RoutedEvents | None = None
+        topic = self._source_topic if version is None else model.reading(version.source_topic).source_topic
+        if version is not None and topic != self._source_topic:
+            self._routed = RoutedEvents(settings, read_model, version, topic)
+
+    def close(self) -> None:
+        """Close the connections."""
+        if self._routed is not None:
+            self._routed.close()
 
     def evaluate(self) -> GateResult:
         """Return what the version lacks now."""

@@ -7,7 +7,8 @@ whatever its routes make of all events that their sources had at one moment.
 from collections.abc import Mapping
 from typing import Self
 
-from include.declarations.catalog import Catalog, load_catalog
+from include.declarations.catalog import load_catalog
+from include.errors import FoldlakeError
 from include.kafka.log_reading import end_offsets, log_consumer
 from include.kafka.topics import admin_client, partition_count
 from include.nodes.partition_report import PartitionReport
@@ -21,17 +22,26 @@ from include.stream.standstill import read_offsets
 from include.versions.version_record import Version
 
 
+class NoRouteError(FoldlakeError):
+    """No route writes the topic that a version folds."""
+
+
 class RoutedTopic:
     """A version of a topic, compared with what its routes' sources contain when this is created. A context manager."""
 
     def __init__(self, settings: Settings, topic: str) -> None:
-        """Read the ends of the sources; raises KafkaUnavailableError."""
+        """Read the ends of the sources; raises KafkaUnavailableError, and NoRouteError if nothing writes the topic any more."""
         self._bootstrap_servers = settings.kafka.bootstrap_servers
         self._admin = admin_client(self._bootstrap_servers)
         self._consumer = log_consumer(self._bootstrap_servers)
         self._catalog = load_catalog(settings.declaration_folders)
         self.topic = topic
         self._routes = self._catalog.routes_to(topic)
+        if not self._routes:
+            self._consumer.close()
+            raise NoRouteError(
+                f"No route writes {topic}, so that it does not get new events: put the declaration of the route back, and run ./foldlake up."
+            )
         self._source_ends = {route.source_topic: self.ends_of(route.source_topic) for route in self._routes}
 
     def __enter__(self) -> Self:
@@ -40,12 +50,11 @@ class RoutedTopic:
 
     def __exit__(self, *_error: object) -> None:
         """Close the connections."""
-        self._consumer.close()
+        self.close()
 
-    @property
-    def catalog(self) -> Catalog:
-        """The declarations."""
-        return self._catalog
+    def close(self) -> None:
+        """Close the connections."""
+        self._consumer.close()
 
     @property
     def total(self) -> int:
@@ -82,12 +91,15 @@ class RoutedEvents:
     """The events that a version must contain on every node. Each step is fixed once the one before is done, so that it ends under load."""
 
     def __init__(self, settings: Settings, read_model: str, version: Version, topic: str) -> None:
-        self._settings = settings
         self._read_model = read_model
         self._version = version
         self._topic = RoutedTopic(settings, topic)
         self._topic_ends: Offsets | None = None
         self._changelog_ends: Offsets | None = None
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._topic.close()
 
     def lacking(self, nodes: Mapping[str, list[PartitionReport] | None]) -> tuple[str, ...]:
         """Return a line for each route, fold and node that lacks some of the events."""
