@@ -73,7 +73,7 @@ class ReadModel:
     rekey: the key is not the key of the events: a derived route writes them under it to a topic of its own, which the read model folds.
     schema_folders: the folders of additional declarations, which are also searched for event schemas; set on loading.
     rekeyed_from: the topic of the events, if `source_topic` is what a derived route writes; set on loading.
-    declared_topic: the source topic as declared, of which `source_topic` may be a later version (`reading`); set by `reading`.
+    first_topic: the declared source topic, of which `source_topic` is then a later version; empty otherwise; set by `reading`.
 
     An event's columns, for key and fold: `event_type` (the record's name), every field that all event types share,
     and `<EventType>.<field>` for each type's own (null where the event is of another type).
@@ -92,7 +92,7 @@ class ReadModel:
     latency: Latency = Latency.MILLISECONDS
     schema_folders: tuple[Path, ...] = field(default=(), repr=False, compare=False)
     rekeyed_from: EventsTopic | None = field(default=None, repr=False, compare=False)
-    declared_topic: str = field(default="", repr=False, compare=False)
+    first_topic: str = field(default="", repr=False, compare=False)
 
     def __post_init__(self) -> None:  # noqa: D105 - validates the fields
         if not NAME_PATTERN.fullmatch(self.name):
@@ -125,10 +125,16 @@ class ReadModel:
         """The topic to which events are produced: the source topic, unless that is what a derived route writes."""
         return self.source_topic if self.rekeyed_from is None else self.rekeyed_from.name
 
+    @property
+    def declared_topic(self) -> str:
+        """The source topic as declared, whichever version of it is read. The nodes' group assigns its partitions."""
+        return self.first_topic or self.source_topic
+
     def reading(self, source_topic: str) -> Self:
         """Return the read model as a version of it reads it: from this version of its source topic; empty: from the declared topic."""
-        declared = self.declared_topic or self.source_topic
-        return replace(self, source_topic=source_topic or declared, declared_topic=declared)
+        return replace(
+            self, source_topic=source_topic or self.declared_topic, first_topic=self.declared_topic
+        )
 
     def partitions(self, settings: TopicSettings) -> int:
         """Return the number of partitions of the source topic and of each changelog."""

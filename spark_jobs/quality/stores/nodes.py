@@ -48,7 +48,7 @@ class NodesStore:
             PeerRule.of_client(settings.node),
             model.name,
             target.version.number,
-            model.declared_topic or model.source_topic,
+            model.declared_topic,
         )
         self._replicas = self._client.replicas(settings.quality.wait_s)
         if not self._replicas.ready:

@@ -175,5 +175,4 @@ class ConsumersTopic:
 
     @property
     def _declared_topic(self) -> str:
-        model = self._context.models[self._emission.read_model]
-        return model.declared_topic or model.source_topic
+        return self._context.models[self._emission.read_model].declared_topic
