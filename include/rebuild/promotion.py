@@ -131,11 +131,7 @@ def _make_live(
             partial(transition, number=number, now=now, retire_live_after=after),
             expected_live=expected_live,
         )
-    replaced = replaced_last(record)
-    if replaced is not None:
-        # Begins to count. If it cannot now, the first sweep of the DAG `retirement` does.
-        with suppress(OSError, FileLockedError):
-            grace_left_s(settings.home, read_model, replaced)
+    replaced = replaced_by(settings, record)
     LOG.info(
         "v%d of %s is live since revision %d of its record%s",
         number,
@@ -143,6 +139,16 @@ def _make_live(
         record.revision,
         f"; v{replaced.number} is kept for a rollback until {replaced.retire_after}" if replaced else "",
     )
+    return replaced
+
+
+def replaced_by(settings: Settings, record: ReadModelVersions) -> Version | None:
+    """Return the version that the live one has replaced, if any, whose grace time begins to count."""
+    replaced = replaced_last(record)
+    if replaced is not None:
+        # If it cannot now, the first sweep of the DAG `retirement` begins.
+        with suppress(OSError, FileLockedError):
+            grace_left_s(settings.home, record.read_model, replaced)
     return replaced
 
 

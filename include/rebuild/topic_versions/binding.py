@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from include.rebuild.stage import READ_MODEL, VERSION, Action, PlanStage, SparkJob, StageRun
+from include.rebuild.stages.register_candidate import REGISTER_CANDIDATE
 
 # The stage that registers the versions of all read models, and the items of its result.
 REGISTER = "register_versions"
@@ -56,7 +57,7 @@ class _Results(Mapping[str, Any]):
     read_model: str
 
     def __getitem__(self, stage: str) -> Any:  # noqa: ANN401 - any JSON
-        if stage == "register_candidate":
+        if stage == REGISTER_CANDIDATE.name:
             return self.results[REGISTER][VERSIONS][self.read_model]
         return self.results[f"{self.read_model}.{stage}"]
 

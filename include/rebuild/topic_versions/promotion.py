@@ -2,17 +2,14 @@
 
 import logging
 from collections.abc import Mapping
-from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
-from include.files import FileLockedError
-from include.rebuild.grace_time import grace_left_s
-from include.rebuild.promotion import recheck_candidate
+from include.rebuild.promotion import recheck_candidate, replaced_by
 from include.settings import Settings
 from include.versions.changes import change_together, unless_replaced
 from include.versions.registry import VersionRegistry
-from include.versions.transitions import promote, replaced_last
+from include.versions.transitions import promote
 
 LOG = logging.getLogger(__name__)
 # A fold of what its routes write last may appear in a commit only.
@@ -39,10 +36,6 @@ def promote_together(settings: Settings, versions: Mapping[str, int], grace_h: f
         )
     with VersionRegistry(settings.kafka.bootstrap_servers, settings.topics.replication_factor) as registry:
         records = change_together(registry, transitions)
-    replaced = {name: old for name, record in records.items() if (old := replaced_last(record))}
-    for name, old in replaced.items():
-        # Begins to count. If it cannot now, the first sweep of the DAG `retirement` does.
-        with suppress(OSError, FileLockedError):
-            grace_left_s(settings.home, name, old)
+    replaced = {name: old for name, record in records.items() if (old := replaced_by(settings, record))}
     LOG.info("live at once: %s", ", ".join(f"v{number} of {name}" for name, number in versions.items()))
     return {name: old.number for name, old in replaced.items()}
