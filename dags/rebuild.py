@@ -3,10 +3,9 @@
 from airflow.sdk import DAG, Param
 
 from include.airflow.names import REBUILD_DAG, dag_arguments
-from include.airflow.stage_tasks import plan_tasks
+from include.airflow.stage_tasks import plan_tasks, promotion_fields, reason_field
 from include.declarations.read_model import load_read_models
 from include.rebuild.plan import REBUILD, failure_table
-from include.rebuild.request import MAX_GRACE_H, MAX_REASON_CHARACTERS
 from include.settings import Settings
 
 DOCS = f"""
@@ -26,13 +25,7 @@ FORM = {
     "read_model": Param(
         next(iter(MODELS)), enum=list(MODELS), title="Read model", description="The read model to rebuild."
     ),
-    "reason": Param(
-        type="string",
-        minLength=1,
-        maxLength=MAX_REASON_CHARACTERS,
-        title="Reason",
-        description="Stored with the version and as this run's note.",
-    ),
+    "reason": reason_field("Stored with the version and as this run's note."),
     "fold_revision": Param(
         None,
         type=["null", "integer"],
@@ -40,20 +33,7 @@ FORM = {
         title="Fold revision",
         description="A revision in the read model's module. Empty: the newest.",
     ),
-    "approve": Param(
-        True,  # noqa: FBT003 - the form's default
-        type="boolean",
-        title="Approve manually",
-        description="On: the verified candidate waits for approval (task approve, under Required Actions). Off: it is promoted.",
-    ),
-    "grace_hours": Param(
-        Settings().rebuild.grace_h,
-        type="number",
-        minimum=0,
-        maximum=MAX_GRACE_H,
-        title="Grace time in hours",
-        description="How long the replaced version is kept for a rollback.",
-    ),
+    **promotion_fields(Settings().rebuild.grace_h),
 }
 
 with DAG(

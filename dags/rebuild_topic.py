@@ -1,12 +1,11 @@
 """The DAGs that build everything that folds a new version of a topic, and promote it together: one for each topic with versions."""
 
-from airflow.sdk import DAG, Param
+from airflow.sdk import DAG
 
 from include.airflow.names import dag_arguments, topic_rebuild_dag
-from include.airflow.stage_tasks import plan_tasks
+from include.airflow.stage_tasks import plan_tasks, promotion_fields, reason_field
 from include.declarations.catalog import load_catalog
 from include.rebuild.plan import failure_table
-from include.rebuild.request import MAX_GRACE_H, MAX_REASON_CHARACTERS
 from include.rebuild.topic_versions.plan import topic_plan
 from include.rebuild.topic_versions.request import rebuilt_topics
 from include.settings import Settings
@@ -26,27 +25,8 @@ If this run is killed at any point, readers get the old versions or the new ones
 settings = Settings()
 CATALOG = load_catalog(settings.declaration_folders)
 FORM = {
-    "reason": Param(
-        type="string",
-        minLength=1,
-        maxLength=MAX_REASON_CHARACTERS,
-        title="Reason",
-        description="Stored with the versions and as this run's note.",
-    ),
-    "approve": Param(
-        True,  # noqa: FBT003 - the form's default
-        type="boolean",
-        title="Approve manually",
-        description="On: the verified candidates wait for approval (task approve, under Required Actions). Off: they are promoted.",
-    ),
-    "grace_hours": Param(
-        settings.rebuild.grace_h,
-        type="number",
-        minimum=0,
-        maximum=MAX_GRACE_H,
-        title="Grace time in hours",
-        description="How long the replaced versions are kept for a rollback.",
-    ),
+    "reason": reason_field("Stored with the versions and as this run's note."),
+    **promotion_fields(settings.rebuild.grace_h),
 }
 
 for topic, read_models in rebuilt_topics(CATALOG).items():

@@ -3,10 +3,9 @@
 from airflow.sdk import DAG, Param
 
 from include.airflow.names import ROLLBACK_DAG, dag_arguments
-from include.airflow.stage_tasks import plan_tasks
+from include.airflow.stage_tasks import plan_tasks, reason_field
 from include.declarations.read_model import load_read_models
 from include.rebuild.plan import ROLLBACK, failure_table
-from include.rebuild.request import MAX_REASON_CHARACTERS
 from include.settings import Settings
 
 DOCS = f"""
@@ -39,13 +38,7 @@ FORM = {
         title="Version",
         description="The version to make live. Empty: the one that was live before.",
     ),
-    "reason": Param(
-        type="string",
-        minLength=1,
-        maxLength=MAX_REASON_CHARACTERS,
-        title="Reason",
-        description="Stored as this run's note.",
-    ),
+    "reason": reason_field("Stored as this run's note."),
     "force": Param(
         False,  # noqa: FBT003 - the form's default
         type="boolean",

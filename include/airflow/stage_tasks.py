@@ -1,15 +1,47 @@
-"""Turns a plan into Airflow tasks: one for each stage, in the plan's order."""
+"""Turns a plan into Airflow tasks, one for each stage, in the plan's order, and has the fields that the forms of rebuilds share."""
 
 from itertools import pairwise
 from typing import Any
 
-from airflow.sdk import BaseOperator
+from airflow.sdk import BaseOperator, Param
 
 from include.airflow.quality_operators import VerifyVersion
 from include.airflow.rebuild_operators import ActionOperator, DelayedActionOperator, OptionalApproval
 from include.airflow.spark_tasks import announce_lake_change, lake_task, stream_task
 from include.rebuild.plan import Plan
+from include.rebuild.request import MAX_GRACE_H, MAX_REASON_CHARACTERS
 from include.rebuild.stage import Action, Approval, DelayedAction, Engine, PlanStage, SparkJob
+
+
+def reason_field(description: str) -> Param:
+    """Return the field for the reason of a request, which is required."""
+    return Param(
+        type="string",
+        minLength=1,
+        maxLength=MAX_REASON_CHARACTERS,
+        title="Reason",
+        description=description,
+    )
+
+
+def promotion_fields(default_grace_h: float) -> dict[str, Param]:
+    """Return the fields of a rebuild's form that concern its promotion."""
+    return {
+        "approve": Param(
+            True,  # noqa: FBT003 - the form's default
+            type="boolean",
+            title="Approve manually",
+            description="On: what is verified waits for approval (task approve, under Required Actions). Off: it is promoted.",
+        ),
+        "grace_hours": Param(
+            default_grace_h,
+            type="number",
+            minimum=0,
+            maximum=MAX_GRACE_H,
+            title="Grace time in hours",
+            description="How long a replaced version is kept for a rollback.",
+        ),
+    }
 
 
 def plan_tasks(plan: Plan) -> dict[str, BaseOperator]:
