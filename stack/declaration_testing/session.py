@@ -1,10 +1,11 @@
-"""A Spark session in the process of a test."""
+"""A Spark session of the lake in the process of a test."""
 
 import os
 import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
@@ -17,27 +18,38 @@ from stack.tools import Tools
 
 @contextmanager
 def declaration_session() -> Iterator[SparkSession]:
-    """Yield a session with the prepared Java and Spark, which ends with the block. It takes about ten seconds to start."""
-    settings = Settings()
+    """Yield a session for the events of a test, which ends with the block. It takes about ten seconds to start."""
+    with tempfile.TemporaryDirectory() as scratch, lake_session(Settings(), Path(scratch), cores=1) as spark:
+        yield spark
+
+
+@contextmanager
+def lake_session(settings: Settings, scratch: Path, cores: int) -> Iterator[SparkSession]:
+    """Yield a session with the lake's configuration and the prepared Java and Spark, for small data; its JVM ends with the block.
+
+    scratch: for Spark's temporary files.
+    """
     tools = Tools(settings.tools)
     before = dict(os.environ)
-    with tempfile.TemporaryDirectory() as scratch:
-        os.environ |= {
-            "JAVA_HOME": str(tools.java_home),
-            "PYSPARK_PYTHON": sys.executable,
-            "SPARK_LOCAL_DIRS": scratch,
-            "SPARK_LOCAL_IP": "127.0.0.1",
-        }
-        os.environ.pop("SPARK_HOME", None)
-        try:
-            config = lake_config(settings.lake) | SMALL_DATA
-            spark = spark_session("foldlake-declaration", config, master="local[1]", jars=tools.jars("lake"))
-            yield spark
-            spark.stop()
-            _end_jvm()
-        finally:
-            os.environ.clear()
-            os.environ.update(before)
+    os.environ |= {
+        "JAVA_HOME": str(tools.java_home),
+        # As the launcher of the jobs does: staging decodes in Python workers.
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_LOCAL_DIRS": str(scratch),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
+    # Another installation on the machine, and options for JVMs that end soon.
+    for other in ("SPARK_HOME", "JDK_JAVA_OPTIONS"):
+        os.environ.pop(other, None)
+    try:
+        config = lake_config(settings.lake) | SMALL_DATA
+        spark = spark_session("foldlake-tests", config, master=f"local[{cores}]", jars=tools.jars("lake"))
+        yield spark
+        spark.stop()
+        _end_jvm()
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
 
 
 def _end_jvm() -> None:

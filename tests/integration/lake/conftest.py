@@ -1,16 +1,12 @@
 """A home for tests that declare their own read models, and a Spark session for the functions of the lake jobs."""
 
-import sys
 from collections.abc import Callable, Iterator
 
 import pytest
-from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from include.settings import Settings
-from include.spark.lake_config import lake_config
-from spark_jobs.runtime.session import SMALL_DATA, spark_session
-from stack.tools import Tools
+from stack.declaration_testing.session import lake_session
 from tests.support.temporary_stack import sharing_servers
 
 
@@ -25,30 +21,5 @@ def settings(servers: Settings, keep_home: Callable[[], bool]) -> Iterator[Setti
 @pytest.fixture(scope="package")
 def lake_spark(settings: Settings) -> Iterator[SparkSession]:
     """A Spark session of the lake in the test process, with which the tests call the jobs' functions."""
-    tools = Tools(settings.tools)
-    with pytest.MonkeyPatch.context() as environment:
-        # Use the prepared Java and Spark, not another installation on the machine.
-        environment.setenv("JAVA_HOME", str(tools.java_home))
-        environment.delenv("SPARK_HOME", raising=False)
-        # As the launcher of the jobs does: staging decodes in Python workers.
-        environment.setenv("PYSPARK_PYTHON", sys.executable)
-        environment.setenv("SPARK_LOCAL_DIRS", str(settings.home / "spark"))
-        environment.setenv("SPARK_LOCAL_IP", "127.0.0.1")
-        # This JVM runs long enough to benefit from the C2 compiler.
-        environment.delenv("JDK_JAVA_OPTIONS")
-        # The tables are tiny.
-        config = lake_config(settings.lake) | SMALL_DATA
-        spark = spark_session("foldlake-tests", config, master="local[2]", jars=tools.jars("lake"))
+    with lake_session(settings, settings.home / "spark", cores=2) as spark:
         yield spark
-        spark.stop()
-        end_jvm()
-
-
-def end_jvm() -> None:
-    """Stop the JVM: after `stop`, a session leaves it running until this process ends."""
-    gateway = SparkContext._gateway
-    assert gateway is not None
-    SparkContext._gateway = SparkContext._jvm = None
-    gateway.shutdown()
-    gateway.proc.stdin.close()
-    gateway.proc.wait(30)
