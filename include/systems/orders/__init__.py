@@ -1,1 +1,0 @@
-"""The system `orders`: where the orders are that couriers are delivering, of which each lives for about half an hour."""
