@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -11,7 +12,7 @@ from pkgutil import ModuleInfo
 from typing import TYPE_CHECKING, Any, Self
 
 from include.declarations.event_types.event_schemas import event_schema
-from include.declarations.latency import Latency, require_latency
+from include.declarations.latency import Latency, require_emit_interval, require_latency
 from include.declarations.modules import all_modules, import_model, read_model_modules
 from include.declarations.rekeying import EventsTopic, rekeyed
 from include.declarations.route import Route, load_routes, output_options
@@ -70,6 +71,7 @@ class ReadModel:
         those of a state record; a fold of no value may have left a field null. A revision without a merge is checked as a whole.
     topic: how the source topic is created, where it differs from the settings.
     latency: of its folds: in real time, or in batches, which need no task slots of their own. Its emissions are always in real time.
+    emit_every: at most one record for each key and interval, in batches of this interval; None: as often as `latency` says.
     rekey: the key is not the key of the events: a derived route writes them under it to a topic of its own, which the read model folds.
     schema_folders: the folders of additional declarations, which are also searched for event schemas; set on loading.
     rekeyed_from: the topic of the events, if `source_topic` is what a derived route writes; set on loading.
@@ -90,6 +92,7 @@ class ReadModel:
     topic: TopicOptions = field(default_factory=TopicOptions)
     rekey: bool = False
     latency: Latency = Latency.MILLISECONDS
+    emit_every: timedelta | None = None
     schema_folders: tuple[Path, ...] = field(default=(), repr=False, compare=False)
     rekeyed_from: EventsTopic | None = field(default=None, repr=False, compare=False)
     first_topic: str = field(default="", repr=False, compare=False)
@@ -101,6 +104,7 @@ class ReadModel:
             )
             raise ReadModelError(message)
         require_latency(f"read model {self.name}", self.latency)
+        require_emit_interval(self.name, self.emit_every)
         if not self.folds or min(self.folds) < 1:
             message = f"Read model {self.name} has no fold: give `folds={{1: fold}}`."
             raise ReadModelError(message)
@@ -119,6 +123,11 @@ class ReadModel:
     def newest_fold_revision(self) -> int:
         """The revision of the fold that a new version is built with."""
         return max(self.folds)
+
+    @property
+    def is_in_batches(self) -> bool:
+        """Whether its folds run in batches, whatever their interval, rather than in real time."""
+        return self.latency is Latency.SECOND or self.emit_every is not None
 
     @property
     def events_topic(self) -> str:

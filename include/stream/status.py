@@ -44,7 +44,7 @@ class VersionStatus:
     events_behind: its lag: source events that are not in its changelog yet.
     newest_event_age_s: age of the newest folded event by its occurredOn; None before the first.
     newest_folded_age_s: age of the newest state record by its write time; None before the first.
-    latency: of its folds, as declared or as FOLDLAKE_STREAM_IN_BATCHES overrides it.
+    latency: of its folds, as declared or as FOLDLAKE_STREAM_IN_BATCHES overrides it. emit_every_s: its interval, likewise; None if it has none.
     still_s: for how long events have waited and none was folded; None while the folds keep up, and for a version that is not live.
     """
 
@@ -59,6 +59,7 @@ class VersionStatus:
     dead_letters: int
     latency: str
     still_s: float | None = None
+    emit_every_s: float | None = None
 
 
 @dataclass(frozen=True)
@@ -196,6 +197,7 @@ def _versions(
                 dead_letters=_dead_letters(admin, consumer, source_topic),
                 latency=model.latency.value,
                 still_s=waiting_s if is_still else None,
+                emit_every_s=None if model.emit_every is None else model.emit_every.total_seconds(),
             )
 
 
