@@ -112,8 +112,8 @@ def literal(value: object) -> str:
         case Decimal():
             return f"Decimal({json.dumps(str(value))})"
         case Mapping():
-            items = (f"{literal(name)}: {literal(item)}" for name, item in value.items())
-            return "{" + ", ".join(items) + "}"
+            pairs = (f"{literal(name)}: {literal(item)}" for name, item in value.items())
+            return "{" + ", ".join(pairs) + "}"
         case list():
             return "[" + ", ".join(map(literal, value)) + "]"
         case tuple():

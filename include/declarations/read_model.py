@@ -20,7 +20,7 @@ from include.declarations.topic_options import TopicOptions, merge_options
 from include.errors import ReadModelError, UnknownReadModelError
 from include.kafka.record_schema import RecordSchema
 from include.kafka.topics import Topic, changelog, source_topics
-from include.position import POSITION_RECORD_FIELDS
+from include.position import POSITION_RECORD_FIELDS, Offsets
 from include.settings import TopicSettings
 
 if TYPE_CHECKING:
@@ -75,6 +75,7 @@ class ReadModel:
     rekey: the key is not the key of the events: a derived route writes them under it to a topic of its own, which the read model folds.
     schema_folders: the folders of additional declarations, which are also searched for event schemas; set on loading.
     rekeyed_from: the topic of the events, if `source_topic` is what a derived route writes; set on loading.
+    starts: the offsets of the first events that a version of it folds; empty for the whole log; set by `reading`.
     first_topic: the declared source topic, of which `source_topic` is then a later version; empty otherwise; set by `reading`.
 
     An event's columns, for key and fold: `event_type` (the record's name), every field that all event types share,
@@ -96,6 +97,7 @@ class ReadModel:
     schema_folders: tuple[Path, ...] = field(default=(), repr=False, compare=False)
     rekeyed_from: EventsTopic | None = field(default=None, repr=False, compare=False)
     first_topic: str = field(default="", repr=False, compare=False)
+    starts: Offsets = field(default_factory=Offsets, repr=False, compare=False)
 
     def __post_init__(self) -> None:  # noqa: D105 - validates the fields
         if not NAME_PATTERN.fullmatch(self.name):
@@ -139,10 +141,16 @@ class ReadModel:
         """The source topic as declared, whichever version of it is read. The nodes' group assigns its partitions."""
         return self.first_topic or self.source_topic
 
-    def reading(self, source_topic: str) -> Self:
-        """Return the read model as a version of it reads it: from this version of its source topic; empty: from the declared topic."""
+    def reading(self, source_topic: str, starts: Offsets | None = None) -> Self:
+        """Return the read model as a version of it reads it.
+
+        source_topic: the version of its source topic; empty: the declared topic. starts: as in ReadModel; None: the whole log.
+        """
         return replace(
-            self, source_topic=source_topic or self.declared_topic, first_topic=self.declared_topic
+            self,
+            source_topic=source_topic or self.declared_topic,
+            first_topic=self.declared_topic,
+            starts=starts or Offsets(),
         )
 
     def partitions(self, settings: TopicSettings) -> int:

@@ -172,7 +172,7 @@ def _versions(
             folded = _Folded(model.state_schema_of(version.fold_revision))
             # Dead letters and records of other types are not folded: the changelog does not include their offsets.
             query = query_of.get(query_name(model.name, version.number))
-            folded.offsets = read_offsets(admin, consumer, source_topic, query)
+            folded.offsets = read_offsets(admin, consumer, source_topic, query).merge(version.starts)
             changelog_partitions = partition_count(admin, version.changelog_topic) or 0
             folded.add_changelog(consumer, version.changelog_topic, changelog_partitions, TAIL_RECORDS)
             if not folded.offsets.covers(ends) and folded.is_quiet():
@@ -188,7 +188,7 @@ def _versions(
                 version=version.number,
                 stage=version.stage.value,
                 source_topic=source_topic,
-                events=sum(ends.values()),
+                events=version.starts.events_until(ends),
                 events_behind=folded.offsets.events_until(ends),
                 newest_event_age_s=None if folded.occurred_on is None else _age_s(folded.occurred_on),
                 newest_folded_age_s=None

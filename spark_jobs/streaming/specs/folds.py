@@ -42,7 +42,7 @@ def query_specs(context: StreamContext) -> list[QuerySpec]:
 
 def fold_spec(context: StreamContext, model: ReadModel, version: Version) -> QuerySpec:
     """Return the fold of a version. Only the fold of a live version is essential."""
-    model = model.reading(version.source_topic)
+    model = model.reading(version.source_topic, version.starts)
     name = query_name(model.name, version.number)
     stream, partitions = context.settings.stream, model.partitions(context.settings.topics)
     fold = VersionFold(context, model, version)
@@ -52,6 +52,7 @@ def fold_spec(context: StreamContext, model: ReadModel, version: Version) -> Que
         schemas=context.schemas(model.source_topic),
         records=fold.records,
         triggers=_triggers(context.triggers, model),
+        starts=model.starts,
         is_essential=version.stage is Stage.LIVE,
         prepare=fold.prepare,
         guard=fold.guard,
@@ -132,14 +133,14 @@ class VersionFold:
         return checkpoint_path(self._context.settings.checkpoints, self._model.name, self._version.number)
 
     def _compatible_model(self) -> ReadModel:
-        source_topic = self._version.source_topic
-        model = self._context.models[self._model.name].reading(source_topic)
+        version = self._version
+        model = self._context.models[self._model.name].reading(version.source_topic, version.starts)
         if self._incompatibility(model) is None:
             return model
-        model = self._context.reload_model(model.name).reading(source_topic)
+        model = self._context.reload_model(model.name).reading(version.source_topic, version.starts)
         reason = self._incompatibility(model)
         if reason is not None:
-            raise StartRefusedError(f"version {self._version.number} of {model.name}: {reason}")
+            raise StartRefusedError(f"version {version.number} of {model.name}: {reason}")
         return model
 
     def _incompatibility(self, model: ReadModel) -> str | None:
