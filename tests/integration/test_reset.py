@@ -107,3 +107,25 @@ def test_a_version_from_a_time_on_holds_exactly_the_later_events(home: Settings,
         run(stages.lake_job, "quality_check", *check, "--mode", "incremental", "--run-id", "more")
     verdict = json.loads(summary_path(home.home, "more").read_text())
     assert verdict["passed"]
+
+
+@pytest.mark.timeout(600)
+def test_a_version_from_the_end_of_the_log_on_is_empty_until_the_next_event(home: Settings) -> None:
+    source = EventSource(home, MODEL.source_topic)
+    source.append(events(range(20), 1_000))
+    log_path = home.home / "logs" / "stages.log"
+    log_path.parent.mkdir(exist_ok=True)
+    with log_path.open("ab") as log:
+        stages = StageProcesses(home, MODEL.name, log)
+        version, start = ("--version", "2"), ("--start", "shift-by 1000")
+        run(stages.action, "register_candidate", "--run-id", "reset", *start, "--fold-revision", "1")
+        run(stages.stream_job, "catch_up", *version)
+        run(stages.lake_job, "build_staging", *version)
+        assert folded(home) == {}
+        check = (*version, "--stores", "changelog,staging")
+        run(stages.lake_job, "quality_check", *check, "--run-id", "empty")
+
+        next_events = events(range(3), 10)
+        source.append(next_events)
+        run(stages.stream_job, "catch_up", *version)
+    assert folded(home) == balances(next_events)
