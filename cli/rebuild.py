@@ -39,14 +39,11 @@ def run(
 
       ./foldlake rebuild --topic loyalty-invoices --reason "staff cards earn no points"
     """
-    from rich.console import Console
-
-    from cli.display.run_display import trigger_and_follow
     from include.settings import Settings
 
     if bool(read_model) == bool(topic):
         raise typer.BadParameter("Give a read model, or --topic.")
-    settings, console = Settings(), Console()
+    settings = Settings()
     conf: dict[str, Any] = {
         "reason": reason,
         "approve": approve,
@@ -57,14 +54,23 @@ def run(
             raise typer.BadParameter("--topic builds each read model with its newest fold revision.")
         wanted = _of_topic(settings, topic, conf)
     else:
-        wanted = _of_read_model(
+        wanted = of_read_model(
             settings, read_model, conf | {"read_model": read_model, "fold_revision": fold_revision}
         )
+    follow_promotion(settings, wanted, read_model or "<read model>", follow=follow)
+
+
+def follow_promotion(settings: "Settings", wanted: "RunToFollow", undo: str, *, follow: bool) -> None:
+    """Start the run of a rebuild, show its stages if wanted, and say what came of it. undo: the read model of the advice to roll back."""
+    from rich.console import Console
+
+    from cli.display.run_display import trigger_and_follow
+
+    console = Console()
     dag_run, succeeded = trigger_and_follow(console, settings, wanted, follow=follow)
     if not follow:
         return
     if succeeded:
-        undo = read_model or "<read model>"
         console.print(
             f"[green]Promoted.[/green] `./foldlake rollback {undo} --reason …` undoes it.", highlight=False
         )
@@ -78,7 +84,7 @@ def run(
     raise typer.Exit(1)
 
 
-def _of_read_model(settings: "Settings", read_model: str, conf: dict[str, Any]) -> "RunToFollow":
+def of_read_model(settings: "Settings", read_model: str, conf: dict[str, Any]) -> "RunToFollow":
     """Return the rebuild of a read model; its stages are based on the registry's current record."""
     from cli.display.run_display import RunToFollow
     from include.airflow.names import REBUILD_DAG

@@ -159,6 +159,9 @@ def stream_table(stream: dict[str, Any]) -> "Table":
 def _in_batches(declared: dict[str, Any]) -> str:
     from include.declarations.latency import Latency
 
+    emit_every_s = declared.get("emit_every_s")
+    if emit_every_s is not None:
+        return f", a record per key every {emit_every_s:g} s"
     return ", in batches" if declared["latency"] == Latency.SECOND else ""
 
 

@@ -1,8 +1,11 @@
 """`./foldlake versions`: every version of every read model, and its stage."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from include.versions.version_record import Version
 
 COLORS = {"live": "green", "candidate": "cyan", "building": "cyan", "previous": "yellow"}
 
@@ -41,11 +44,16 @@ def run(
                 name,
                 str(version.number),
                 f"[{color}]{version.stage.value}[/{color}]",
-                f"{version.fold_revision} of {version.source_topic}"
-                if version.source_topic
-                else str(version.fold_revision),
+                _fold(version),
                 version.created_at[:19].replace("T", " "),
                 version.reason,
                 version.retire_after[:19].replace("T", " ") if version.stage.value == "previous" else "",
             )
     Console().print(table)
+
+
+def _fold(version: "Version") -> str:
+    """Return the version's fold revision, and what it folds if that is not the whole topic that the read model declares."""
+    source = f" of {version.source_topic}" if version.source_topic else ""
+    starts = f" from {','.join(map(str, version.start_offsets))}" if version.start_offsets else ""
+    return f"{version.fold_revision}{source}{starts}"

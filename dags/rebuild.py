@@ -7,6 +7,7 @@ from include.airflow.stage_tasks import plan_tasks, promotion_fields, reason_fie
 from include.declarations.read_model import load_read_models
 from include.rebuild.plan import REBUILD, failure_table
 from include.settings import Settings
+from include.versions.start_rule import ALLOWED
 
 DOCS = f"""
 ### Builds a new version of a read model and promotes it
@@ -32,6 +33,12 @@ FORM = {
         minimum=1,
         title="Fold revision",
         description="A revision in the read model's module. Empty: the newest.",
+    ),
+    "start": Param(
+        "",
+        type="string",
+        title="Start",
+        description=f"Where the new version starts to count: {ALLOWED}. Empty: where the live version does.",
     ),
     **promotion_fields(Settings().rebuild.grace_h),
 }

@@ -57,14 +57,14 @@ def build_staging(spark: SparkSession, settings: Settings, model: ReadModel, num
     if version.stage not in UNFINISHED_STAGES:
         LOG.info("v%d of %s is %s: no staging table needed", number, model.name, version.stage)
         return
-    model = model.reading(version.source_topic)
+    model = model.reading(version.source_topic, version.starts)
     until = source_ends(settings.kafka.bootstrap_servers, model.source_topic)
     table = LakeTable(
         spark, model, staging_path(settings.lake_root, model.name, number), settings.lake.retention_h
     )
     table.ensure()
     tag = CommitTag(model.name, number, version.fold_revision, OPERATION, complete_up_to=until)
-    progress = WorkProgress(f"staging of {model.name} v{number}", "events", sum(until.values()))
+    progress = WorkProgress(f"staging of {model.name} v{number}", "events", model.starts.events_until(until))
     started_s = time.monotonic()
 
     def write(ids_of: IdsOf) -> None:

@@ -61,7 +61,7 @@ def catch_up(settings: Settings, name: str, number: int) -> None:
     if version.stage is not Stage.BUILDING:
         LOG.info("v%d of %s is %s: the stream driver folds it; nothing to do", number, name, version.stage)
         return
-    model = read_model(name, settings.declaration_folders).reading(version.source_topic)
+    model = read_model(name, settings.declaration_folders).reading(version.source_topic, version.starts)
     spark = spark_session(f"foldlake-catch-up-{name}-v{number}", stream_config(settings))
     try:
         with StreamContext(
@@ -79,28 +79,29 @@ def catch_up(settings: Settings, name: str, number: int) -> None:
 def _run(context: StreamContext, query: SupervisedQuery, version: Version, name: str) -> None:
     listener = add_progress_listener(context.spark)
     lag = query.events_behind()
-    already_folded = sum(query.committed_offsets.values())
+    skipped = sum(version.starts.values())
+    already_folded = sum(query.committed_offsets.values()) - skipped
     progress = WorkProgress(f"catch up of {name} v{version.number}", "events", already_folded + lag)
     progress.reached(already_folded)
     next_check_s = 0.0
     try:
         while query.phase is not Phase.STOPPED:
             query.poll()
-            progress.reached(_folded_events(listener, query.name, already_folded))
+            progress.reached(_folded_events(listener, query.name, already_folded, skipped))
             if time.monotonic() >= next_check_s:
                 next_check_s = time.monotonic() + STAGE_CHECK_INTERVAL_S
                 require_not_ended(record_of(context.versions, name), version.number)
             time.sleep(POLL_INTERVAL_S)
     finally:
         query.stop()
-    total = sum(query.committed_offsets.values())
+    total = sum(query.committed_offsets.values()) - skipped
     progress.total = max(total, progress.total)
     progress.reached(total)
 
 
-def _folded_events(listener: ProgressListener, query_name: str, already_folded: int) -> int:
+def _folded_events(listener: ProgressListener, query_name: str, already_folded: int, skipped: int) -> int:
     batch = listener.by_query.get(query_name)
-    return max(already_folded, sum(batch.end_offsets.values()) if batch else 0)
+    return max(already_folded, sum(batch.end_offsets.values()) - skipped if batch else 0)
 
 
 if __name__ == "__main__":

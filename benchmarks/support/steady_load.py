@@ -13,8 +13,9 @@ TICK_S = 0.005
 class SteadyLoad:
     """Produces at a constant rate, in ticks, at little cost."""
 
-    def __init__(self, settings: Settings) -> None:
-        self.deposits = Deposits(settings, CUSTOMERS)
+    def __init__(self, settings: Settings, customers: int = CUSTOMERS) -> None:
+        self._customers = customers
+        self.deposits = Deposits(settings, customers)
         self._random = random.Random(1)
         self._producer = low_latency_producer(settings.kafka.bootstrap_servers)
 
@@ -24,7 +25,7 @@ class SteadyLoad:
         sent = 0
         while (elapsed_s := time.monotonic() - began_s) < seconds:
             due = int(elapsed_s * events_per_s)
-            for number in self._random.choices(range(CUSTOMERS), k=due - sent):
+            for number in self._random.choices(range(self._customers), k=due - sent):
                 self._producer.produce(
                     BALANCE.source_topic, key=self.deposits.keys[number], value=self.deposits.values[number]
                 )

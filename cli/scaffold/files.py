@@ -6,7 +6,7 @@ from importlib.resources import files
 from pathlib import Path
 from string import Template
 
-from cli.scaffold.schemas import emitted_fields, emitted_schema, example, routed_schema
+from cli.scaffold.schemas import emitted_fields, emitted_schema, example, literal, routed_schema
 from include.declarations.catalog import Catalog
 from include.declarations.event_types.event_schemas import event_schema
 from include.declarations.modules import READ_MODELS
@@ -68,8 +68,8 @@ class Scaffold:
             "source_topic": source_topic,
             "source_type": source_type,
             "output_type": output_type,
-            "fields": repr(source.fields),
-            "example": repr(example(source)),
+            "fields": literal(source.fields),
+            "example": literal(example(source)),
         }
         return self._declaration(
             name,
@@ -100,8 +100,8 @@ class Scaffold:
             "read_model": read_model,
             "output_type": output_type,
             "key": key,
-            "fields": repr(tuple(found.name for found in emitted_fields(model, key))),
-            "example": repr({"event_type": source.name, **example(source)}),
+            "fields": literal(tuple(found.name for found in emitted_fields(model, key))),
+            "example": literal({"event_type": source.name, **example(source)}),
         }
         return self._declaration(
             name,

@@ -102,3 +102,22 @@ def _record(name: str, doc: str, key: str, fields: list[dict[str, Any]]) -> str:
     lines = json.dumps(record, indent=2)[:-2]
     listed = ",\n".join(f"    {json.dumps(field)}" for field in fields)
     return f'{lines},\n  "fields": [\n{listed}\n  ]\n}}\n'
+
+
+def literal(value: object) -> str:
+    """Return a value as Python source, formatted as the rest of the checkout: as `repr`, with double quotes."""
+    match value:
+        case str():
+            return json.dumps(value, ensure_ascii=False)
+        case Decimal():
+            return f"Decimal({json.dumps(str(value))})"
+        case Mapping():
+            pairs = (f"{literal(name)}: {literal(item)}" for name, item in value.items())
+            return "{" + ", ".join(pairs) + "}"
+        case list():
+            return "[" + ", ".join(map(literal, value)) + "]"
+        case tuple():
+            items = ", ".join(map(literal, value))
+            return f"({items},)" if len(value) == 1 else f"({items})"
+        case _:
+            return repr(value)

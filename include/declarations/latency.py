@@ -1,5 +1,6 @@
 """How soon a query handles an event, as its declaration wants it; an operator can override it (latency_override.py)."""
 
+from datetime import timedelta
 from enum import StrEnum
 
 from include.errors import ReadModelError
@@ -19,3 +20,18 @@ def require_latency(declaration: str, latency: object) -> None:
     """Raise ReadModelError unless it is a latency; `declaration` names what has it, such as `route trend`."""
     if latency not in set(Latency):
         raise ReadModelError(f"latency of {declaration} is {latency!r}: allowed: {', '.join(Latency)}.")
+
+
+# Shorter ones save no records; with a longer one, events that wait for the next batch would count as a standstill.
+SHORTEST_EMIT_INTERVAL, LONGEST_EMIT_INTERVAL = timedelta(milliseconds=100), timedelta(seconds=30)
+
+
+def require_emit_interval(read_model: str, emit_every: timedelta | None) -> None:
+    """Raise ReadModelError unless it is None, or an interval within the allowed bounds."""
+    if emit_every is None:
+        return
+    if isinstance(emit_every, timedelta) and SHORTEST_EMIT_INTERVAL <= emit_every <= LONGEST_EMIT_INTERVAL:
+        return
+    raise ReadModelError(
+        f"emit_every of read model {read_model} is {emit_every!r}: allowed: None, or a timedelta from 0.1 s to 30 s."
+    )

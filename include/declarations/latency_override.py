@@ -1,7 +1,11 @@
-"""The operator's override of declared latencies: FOLDLAKE_STREAM_IN_BATCHES names what runs in batches, whatever it declares."""
+"""The operator's override of declared latencies: FOLDLAKE_STREAM_IN_BATCHES names what runs in batches, whatever it declares.
 
-from collections.abc import Collection
+An entry is the name of a route or a read model, or, of a read model, `<name>:<interval in ms>`, which replaces its `emit_every`.
+"""
+
+from collections.abc import Collection, Mapping
 from dataclasses import replace
+from datetime import timedelta
 
 from include.declarations.catalog import Catalog, load_catalog
 from include.declarations.latency import Latency
@@ -21,17 +25,38 @@ def stream_catalog(settings: Settings) -> Catalog:
 def reload_for_stream(name: str, settings: Settings) -> ReadModel:
     """Return one read model, imported again, with its effective latency; raises UnknownReadModelError when none has this name."""
     model = read_model(name, settings.declaration_folders, reload=True)
-    return replace(model, latency=Latency.SECOND) if name in settings.stream.in_batches else model
+    return _model_in_batches(model, _intervals(settings.stream.in_batches))
 
 
-def _overridden(catalog: Catalog, in_batches: Collection[str]) -> Catalog:
+def _intervals(entries: Collection[str]) -> dict[str, timedelta | None]:
+    """Return name -> interval of its batches; None for the interval of all batches."""
+    found: dict[str, timedelta | None] = {}
+    for entry in entries:
+        name, _, interval_ms = entry.partition(":")
+        if interval_ms and not interval_ms.isdecimal():
+            raise ReadModelError(
+                f"{VARIABLE} has {entry!r}: after the colon, give the interval in milliseconds."
+            )
+        found[name] = timedelta(milliseconds=int(interval_ms)) if interval_ms else None
+    return found
+
+
+def _model_in_batches(model: ReadModel, intervals: Mapping[str, timedelta | None]) -> ReadModel:
+    if model.name not in intervals:
+        return model
+    return replace(model, latency=Latency.SECOND, emit_every=intervals[model.name] or model.emit_every)
+
+
+def _overridden(catalog: Catalog, entries: Collection[str]) -> Catalog:
+    in_batches = _intervals(entries)
     _require_known(catalog, in_batches)
     if not in_batches:
         return catalog
-    models = {
-        name: replace(model, latency=Latency.SECOND) if name in in_batches else model
-        for name, model in catalog.models.items()
-    }
+    for name in sorted(
+        name for name, interval in in_batches.items() if interval and name not in catalog.models
+    ):
+        raise ReadModelError(f"{VARIABLE} gives {name!r} an interval: only a read model has one. Remove it.")
+    models = {name: _model_in_batches(model, in_batches) for name, model in catalog.models.items()}
     routes = {
         name: replace(route, latency=Latency.SECOND) if _declared_name(route) in in_batches else route
         for name, route in catalog.routes.items()

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -11,7 +12,7 @@ from pkgutil import ModuleInfo
 from typing import TYPE_CHECKING, Any, Self
 
 from include.declarations.event_types.event_schemas import event_schema
-from include.declarations.latency import Latency, require_latency
+from include.declarations.latency import Latency, require_emit_interval, require_latency
 from include.declarations.modules import all_modules, import_model, read_model_modules
 from include.declarations.rekeying import EventsTopic, rekeyed
 from include.declarations.route import Route, load_routes, output_options
@@ -19,7 +20,7 @@ from include.declarations.topic_options import TopicOptions, merge_options
 from include.errors import ReadModelError, UnknownReadModelError
 from include.kafka.record_schema import RecordSchema
 from include.kafka.topics import Topic, changelog, source_topics
-from include.position import POSITION_RECORD_FIELDS
+from include.position import POSITION_RECORD_FIELDS, Offsets
 from include.settings import TopicSettings
 
 if TYPE_CHECKING:
@@ -70,9 +71,11 @@ class ReadModel:
         those of a state record; a fold of no value may have left a field null. A revision without a merge is checked as a whole.
     topic: how the source topic is created, where it differs from the settings.
     latency: of its folds: in real time, or in batches, which need no task slots of their own. Its emissions are always in real time.
+    emit_every: at most one record for each key and interval, in batches of this interval; None: as often as `latency` says.
     rekey: the key is not the key of the events: a derived route writes them under it to a topic of its own, which the read model folds.
     schema_folders: the folders of additional declarations, which are also searched for event schemas; set on loading.
     rekeyed_from: the topic of the events, if `source_topic` is what a derived route writes; set on loading.
+    starts: the offsets of the first events that a version of it folds; empty for the whole log; set by `reading`.
     first_topic: the declared source topic, of which `source_topic` is then a later version; empty otherwise; set by `reading`.
 
     An event's columns, for key and fold: `event_type` (the record's name), every field that all event types share,
@@ -90,9 +93,11 @@ class ReadModel:
     topic: TopicOptions = field(default_factory=TopicOptions)
     rekey: bool = False
     latency: Latency = Latency.MILLISECONDS
+    emit_every: timedelta | None = None
     schema_folders: tuple[Path, ...] = field(default=(), repr=False, compare=False)
     rekeyed_from: EventsTopic | None = field(default=None, repr=False, compare=False)
     first_topic: str = field(default="", repr=False, compare=False)
+    starts: Offsets = field(default_factory=Offsets, repr=False, compare=False)
 
     def __post_init__(self) -> None:  # noqa: D105 - validates the fields
         if not NAME_PATTERN.fullmatch(self.name):
@@ -101,6 +106,7 @@ class ReadModel:
             )
             raise ReadModelError(message)
         require_latency(f"read model {self.name}", self.latency)
+        require_emit_interval(self.name, self.emit_every)
         if not self.folds or min(self.folds) < 1:
             message = f"Read model {self.name} has no fold: give `folds={{1: fold}}`."
             raise ReadModelError(message)
@@ -121,6 +127,11 @@ class ReadModel:
         return max(self.folds)
 
     @property
+    def is_in_batches(self) -> bool:
+        """Whether its folds run in batches, whatever their interval, rather than in real time."""
+        return self.latency is Latency.SECOND or self.emit_every is not None
+
+    @property
     def events_topic(self) -> str:
         """The topic to which events are produced: the source topic, unless that is what a derived route writes."""
         return self.source_topic if self.rekeyed_from is None else self.rekeyed_from.name
@@ -130,10 +141,16 @@ class ReadModel:
         """The source topic as declared, whichever version of it is read. The nodes' group assigns its partitions."""
         return self.first_topic or self.source_topic
 
-    def reading(self, source_topic: str) -> Self:
-        """Return the read model as a version of it reads it: from this version of its source topic; empty: from the declared topic."""
+    def reading(self, source_topic: str, starts: Offsets | None = None) -> Self:
+        """Return the read model as a version of it reads it.
+
+        source_topic: the version of its source topic; empty: the declared topic. starts: as in ReadModel; None: the whole log.
+        """
         return replace(
-            self, source_topic=source_topic or self.declared_topic, first_topic=self.declared_topic
+            self,
+            source_topic=source_topic or self.declared_topic,
+            first_topic=self.declared_topic,
+            starts=starts or Offsets(),
         )
 
     def partitions(self, settings: TopicSettings) -> int:

@@ -31,6 +31,15 @@ def within(live: LivePosition, source_ends: Offsets) -> LivePosition:
     return replace(live, by_partition=by_partition)
 
 
+def beyond(live: LivePosition, starts: Offsets) -> LivePosition:
+    """Return the position without the source partitions of which it reaches only events before these: another version skips them."""
+    by_partition = {
+        partition: Offsets({p: offset for p, offset in offsets.items() if offset > starts.of(p)})
+        for partition, offsets in live.by_partition.items()
+    }
+    return replace(live, by_partition=by_partition)
+
+
 def live_position(
     nodes: Reports, read_model: str, version: int, changelog_ends: Mapping[int, int]
 ) -> LivePosition:

@@ -9,7 +9,7 @@ from include.kafka.log_reading import end_offsets, log_consumer
 from include.kafka.topics import admin_client
 from include.nodes.node_url import PeerRule
 from include.position import Offsets
-from include.rebuild.coverage import LivePosition, Reports, lacking_nodes, live_position, within
+from include.rebuild.coverage import LivePosition, Reports, beyond, lacking_nodes, live_position, within
 from include.rebuild.hydration import hydration, reports
 from include.rebuild.query_status import describe_query, query_status
 from include.rebuild.routed.events import RoutedEvents
@@ -96,6 +96,7 @@ class _Gate:
             record = record_of(registry, read_model)
         live, version = record.live, record.version(number)
         self._source_topic = model.reading("" if live is None else live.source_topic).source_topic
+        self._starts = Offsets() if version is None else version.starts
         self._live = 0 if live is None else live.number
         self._live_ends = Offsets() if live is None else self._end_offsets(live.changelog_topic)
         self._routed: RoutedEvents | None = None
@@ -135,7 +136,8 @@ class _Gate:
                     self._source_topic,
                     self._live,
                 )
-        return lacking_nodes(nodes, self._read_model, self._number, self._live_position)
+        needed = beyond(self._live_position, self._starts)
+        return lacking_nodes(nodes, self._read_model, self._number, needed)
 
     def _end_offsets(self, topic: str) -> Offsets:
         consumer = log_consumer(self._bootstrap_servers)

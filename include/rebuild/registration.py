@@ -4,13 +4,15 @@ import logging
 from collections.abc import Collection, Iterable
 from datetime import UTC, datetime
 
-from include.declarations.read_model import load_read_models
+from include.declarations.read_model import load_read_models, read_model
+from include.position import Offsets
 from include.rebuild.errors import NoSlotsError
 from include.rebuild.request import RebuildRequest
 from include.settings import Settings, StreamSettings
 from include.stream.slot_planning import most_queries
 from include.versions.changes import change
 from include.versions.registry import VersionRegistry
+from include.versions.start_rule import start_offsets
 from include.versions.transitions import register
 from include.versions.version_record import UNFINISHED_STAGES, ReadModelVersions, Stage, Version
 
@@ -31,6 +33,7 @@ def register_candidate(settings: Settings, request: RebuildRequest, run_id: str)
                 reason=request.reason,
                 fold_revision=request.fold_revision,
                 now=datetime.now(UTC),
+                starts=_starts(settings, request, record),
             )
             if changed is not record:
                 models = load_read_models(settings.declaration_folders)
@@ -42,6 +45,16 @@ def register_candidate(settings: Settings, request: RebuildRequest, run_id: str)
     version = next(v for v in record.versions if v.run_id == run_id)
     LOG.info("registered v%d of %s for run %s", version.number, request.read_model, run_id)
     return version
+
+
+def _starts(settings: Settings, request: RebuildRequest, record: ReadModelVersions) -> Offsets | None:
+    """Return the first events that count, of the source topic of the live version; None: those of the live version."""
+    if request.start is None:
+        return None
+    live, model = record.live, read_model(request.read_model, settings.declaration_folders)
+    topic = model.reading("" if live is None else live.source_topic).source_topic
+    starts = Offsets() if live is None else live.starts
+    return start_offsets(settings.kafka.bootstrap_servers, topic, request.start, starts)
 
 
 def check_slots(

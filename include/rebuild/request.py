@@ -7,6 +7,7 @@ from typing import Any
 
 from include.declarations.read_model import ReadModel
 from include.rebuild.errors import RequestError
+from include.versions.start_rule import StartRule, StartRuleError
 
 MAX_REASON_CHARACTERS = 500
 MAX_GRACE_H = 24.0 * 365
@@ -18,6 +19,7 @@ class RebuildRequest:
 
     fold_revision: of the new version. approve: whether the promotion needs approval.
     grace_h: how long the replaced version is kept for a rollback.
+    start: where the new version starts to count; None: where the live one does.
     """
 
     read_model: str
@@ -25,6 +27,7 @@ class RebuildRequest:
     fold_revision: int
     approve: bool
     grace_h: float
+    start: StartRule | None = None
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,7 @@ def rebuild_request(
     conf: Mapping[str, Any], models: Mapping[str, ReadModel], default_grace_h: float
 ) -> RebuildRequest:
     """Check the fields of a rebuild's form; raises RequestError, which names the field and its allowed values."""
-    reject_unknown(conf, ("read_model", "reason", "fold_revision", "approve", "grace_hours"))
+    reject_unknown(conf, ("read_model", "reason", "fold_revision", "approve", "grace_hours", "start"))
     model = _model(conf, models)
     revision = _number(conf, "fold_revision")
     if revision is None:
@@ -55,7 +58,19 @@ def rebuild_request(
             "module, or leave fold_revision empty for the newest."
         )
     approve = is_true(conf, "approve", default=True, meaning="wait for approval")
-    return RebuildRequest(model.name, reason_of(conf), revision, approve, grace_time_h(conf, default_grace_h))
+    grace_h = grace_time_h(conf, default_grace_h)
+    return RebuildRequest(model.name, reason_of(conf), revision, approve, grace_h, _start(conf))
+
+
+def _start(conf: Mapping[str, Any]) -> StartRule | None:
+    """Return the field `start`, or None if it is empty; raises RequestError."""
+    value = conf.get("start")
+    if value is None or value == "":
+        return None
+    try:
+        return StartRule.parse(str(value))
+    except StartRuleError as error:
+        raise RequestError(str(error)) from error
 
 
 def rollback_request(conf: Mapping[str, Any], models: Mapping[str, ReadModel]) -> RollbackRequest:

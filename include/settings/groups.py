@@ -79,7 +79,8 @@ class StreamSettings(SettingsGroup):
     batches_hold_s: how long a query that has fallen behind in real time stays in batches at least. batch_interval_ms: how often a
     batch starts.
     standby: whether a second driver waits to take over; auto: on this machine, if there is memory for it.
-    in_batches: names of routes and read models that run in batches, whatever latency they declare.
+    in_batches: names of routes and read models that run in batches, whatever latency they declare; of a read model
+        also `<name>:<interval in ms>`.
     """
 
     master: str = ""

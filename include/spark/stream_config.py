@@ -76,7 +76,7 @@ def stream_task_slots(settings: Settings) -> int:
     """Return the task slots that the stream driver needs."""
     catalog = stream_catalog(settings)
     topics = settings.topics
-    models = [model for model in catalog.models.values() if model.latency is Latency.MILLISECONDS]
+    models = [model for model in catalog.models.values() if not model.is_in_batches]
     routes = [route for route in catalog.routes.values() if route.latency is Latency.MILLISECONDS]
     shared = BATCH_SLOTS if len(models) + len(routes) < len(catalog.models) + len(catalog.routes) else 0
     emissions = [

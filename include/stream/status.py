@@ -44,7 +44,7 @@ class VersionStatus:
     events_behind: its lag: source events that are not in its changelog yet.
     newest_event_age_s: age of the newest folded event by its occurredOn; None before the first.
     newest_folded_age_s: age of the newest state record by its write time; None before the first.
-    latency: of its folds, as declared or as FOLDLAKE_STREAM_IN_BATCHES overrides it.
+    latency: of its folds, as declared or as FOLDLAKE_STREAM_IN_BATCHES overrides it. emit_every_s: its interval, likewise; None if it has none.
     still_s: for how long events have waited and none was folded; None while the folds keep up, and for a version that is not live.
     """
 
@@ -59,6 +59,7 @@ class VersionStatus:
     dead_letters: int
     latency: str
     still_s: float | None = None
+    emit_every_s: float | None = None
 
 
 @dataclass(frozen=True)
@@ -171,7 +172,7 @@ def _versions(
             folded = _Folded(model.state_schema_of(version.fold_revision))
             # Dead letters and records of other types are not folded: the changelog does not include their offsets.
             query = query_of.get(query_name(model.name, version.number))
-            folded.offsets = read_offsets(admin, consumer, source_topic, query)
+            folded.offsets = read_offsets(admin, consumer, source_topic, query).merge(version.starts)
             changelog_partitions = partition_count(admin, version.changelog_topic) or 0
             folded.add_changelog(consumer, version.changelog_topic, changelog_partitions, TAIL_RECORDS)
             if not folded.offsets.covers(ends) and folded.is_quiet():
@@ -187,7 +188,7 @@ def _versions(
                 version=version.number,
                 stage=version.stage.value,
                 source_topic=source_topic,
-                events=sum(ends.values()),
+                events=version.starts.events_until(ends),
                 events_behind=folded.offsets.events_until(ends),
                 newest_event_age_s=None if folded.occurred_on is None else _age_s(folded.occurred_on),
                 newest_folded_age_s=None
@@ -196,6 +197,7 @@ def _versions(
                 dead_letters=_dead_letters(admin, consumer, source_topic),
                 latency=model.latency.value,
                 still_s=waiting_s if is_still else None,
+                emit_every_s=None if model.emit_every is None else model.emit_every.total_seconds(),
             )
 
 

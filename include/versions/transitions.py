@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 
 from include.errors import FoldlakeError
 from include.kafka.topics import changelog_topic
+from include.position import Offsets
 from include.versions.version_record import UNFINISHED_STAGES, ReadModelVersions, Stage, Version
 
 Transition = Callable[[ReadModelVersions], ReadModelVersions]
@@ -61,10 +62,12 @@ def register(
     fold_revision: int,
     now: datetime,
     source_topic: str | None = None,
+    starts: Offsets | None = None,
 ) -> ReadModelVersions:
     """Add the next version, BUILDING, for the rebuild `run_id`. Numbers are never reused.
 
-    source_topic: as in Version; None: that of the live version.
+    source_topic: as in Version; None: that of the live version. starts: the offset of the first event of each partition that counts; None:
+        that of the live version, if it folds the same topic.
 
     Raises VersionAbandonedError when this rebuild's version was abandoned, RebuildRunningError when another rebuild is running.
     """
@@ -84,6 +87,9 @@ def register(
     number = max(v.number for v in record.versions) + 1
     if source_topic is None:
         source_topic = "" if record.live is None else record.live.source_topic
+    if starts is None:
+        is_same = record.live is not None and record.live.source_topic == source_topic
+        starts = record.live.starts if record.live is not None and is_same else Offsets()
     version = Version(
         number=number,
         stage=Stage.BUILDING,
@@ -93,6 +99,7 @@ def register(
         created_at=now.isoformat(),
         run_id=run_id,
         source_topic=source_topic,
+        start_offsets=tuple(starts.of(partition) for partition in sorted(starts)),
     )
     return replace(record, versions=(*record.versions, version))
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from include.kafka.topics import changelog_topic
 from include.known_fields import known_fields
+from include.position import Offsets
 
 
 class Stage(StrEnum):
@@ -35,6 +36,7 @@ class Version:
     retire_after: ISO time after which a previous version is retired, if no clock is set; empty for others.
     grace_s: for how long a previous version is kept; None for others, and if an earlier release has replaced it.
     source_topic: the version of the read model's source topic that it folds; empty for the declared topic.
+    start_offsets: of its source, by partition: the first event that it folds; empty for the first event of the log.
     replaced_in: revision of the record that replaced a previous version; 0 for others.
     """
 
@@ -50,6 +52,12 @@ class Version:
     replaced_in: int = 0
     grace_s: float | None = None
     source_topic: str = ""
+    start_offsets: tuple[int, ...] = ()
+
+    @property
+    def starts(self) -> Offsets:
+        """The offset of the first event that it folds, of each partition; empty for the first event of the log."""
+        return Offsets.of_ends(self.start_offsets)
 
     @property
     def is_active(self) -> bool:
@@ -109,10 +117,14 @@ class ReadModelVersions:
     def from_json(cls, value: bytes) -> "ReadModelVersions":
         """Parse a message's value; raises ValueError, KeyError or TypeError when it is not a record."""
         fields: dict[str, Any] = json.loads(value)
-        versions = tuple(
-            Version(**{**known_fields(Version, v), "stage": Stage(v["stage"])}) for v in fields["versions"]
-        )
+        versions = tuple(_version(v) for v in fields["versions"])
         return cls(**{**known_fields(cls, fields), "versions": versions})
+
+
+def _version(fields: dict[str, Any]) -> Version:
+    starts = tuple(fields.get("start_offsets", ()))
+    known = known_fields(Version, fields)
+    return Version(**{**known, "stage": Stage(fields["stage"]), "start_offsets": starts})
 
 
 def first_version(read_model: str, fold_revision: int, source_topic: str = "") -> ReadModelVersions:

@@ -77,7 +77,8 @@ class VersionState:
     still_since_boot_s: the same by the boot clock; None in the state of an earlier release too.
     write_error: why nothing can be written to the store; empty while it can be written.
     opening: what is done before the store can be used; empty once it is open.
-    source_topic: what it folds. source_ends: end offset of each partition of it.
+    source_topic: what it folds. source_ends: end offset of each partition of it. source_starts: the first offset that it folds,
+        likewise; empty for the whole log.
     """
 
     number: int
@@ -92,6 +93,7 @@ class VersionState:
     still_since_boot_s: float | None = None
     source_topic: str = ""
     source_ends: dict[int, int] = field(default_factory=dict)
+    source_starts: dict[int, int] = field(default_factory=dict)
 
     def still_s(self) -> float:
         """Return for how many seconds events have waited and none was folded; 0 while the folds keep up."""

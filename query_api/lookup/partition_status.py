@@ -47,7 +47,8 @@ def _report(
         return report
     # The end offset is fetched less often than the position advances.
     end = max(held.end_offset, position.next_offset)
-    source_end = None if report.source_end is None else max(report.source_end, position.folded.of(partition))
+    read = position.folded.merge(version.source_starts)
+    source_end = None if report.source_end is None else max(report.source_end, read.of(partition))
     return replace(
         report,
         position=position.next_offset,
@@ -55,7 +56,7 @@ def _report(
         lag_records=end - position.next_offset,
         folded=position.folded,
         source_end=source_end,
-        events_behind=None if source_end is None else position.folded.events_until({partition: source_end}),
+        events_behind=None if source_end is None else read.events_until({partition: source_end}),
     )
 
 

@@ -116,6 +116,7 @@ def _model_state(
                 _version_state(previous, record, v.number, versions),
                 source_topic=v.source_topic or source_topic,
                 source_ends=view.ends_of(v.source_topic or source_topic),
+                source_starts=v.starts,
             )
             for v in record.active
         },

@@ -72,19 +72,20 @@ def replayed_events(
     *,
     ids_of: IdsOf,
 ) -> DataFrame:
-    """Return the events that a read model folds, from the first one or from `since`, up to these end offsets.
+    """Return the events that a read model folds, from the first one that counts or from `since`, up to these end offsets.
 
     The columns are those of the stream: key, partition, offset, event_type, each event type's struct, and their shared fields.
 
     Args:
         spark: the session.
         settings: of Kafka and the registry.
-        model: the read model.
+        model: the read model, with the start of the version (`ReadModel.reading`).
         until: the end offset of each partition of its source.
         since: the offsets to start at; the first ones by default.
         ids_of: which schema ids are known. A record with another one that is not rejected fails the job that reads the events (see
             with_needed_schema_ids).
     """
+    since = _since(model, since)
     return good_events(decoded_records(spark, settings, _events_of(model), until, since, ids_of=ids_of))
 
 
@@ -92,8 +93,17 @@ def events_for_staging(
     spark: SparkSession, settings: Settings, model: ReadModel, until: Offsets, *, ids_of: IdsOf
 ) -> DataFrame:
     """Return the events up to these end offsets as `replayed_events` does, but decoded by another library."""
-    records, decoder = _records_and_decoder(spark, settings, _events_of(model), until, None, ids_of)
+    records, decoder = _records_and_decoder(
+        spark, settings, _events_of(model), until, _since(model, None), ids_of
+    )
     return independently_decoded(records, decoder)
+
+
+def _since(model: ReadModel, since: Offsets | None) -> Offsets | None:
+    """Return the offsets at which a replay starts: none below those at which the version starts."""
+    if not model.starts:
+        return since
+    return model.starts if since is None else model.starts.merge(since)
 
 
 def _events_of(model: ReadModel) -> TopicEvents:

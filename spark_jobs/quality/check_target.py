@@ -24,7 +24,7 @@ def target_of(spark: SparkSession, settings: Settings, request: CheckRequest) ->
     """
     model = read_model(request.read_model, settings.declaration_folders)
     version = _version(settings.kafka.bootstrap_servers, request)
-    model = model.reading(version.source_topic)
+    model = model.reading(version.source_topic, version.starts)
     record = record_type(spark, model, version.fold_revision)
     # Before the cut: an event below it may be newer than this.
     cut_at_s = time.time()
@@ -42,10 +42,11 @@ def target_of(spark: SparkSession, settings: Settings, request: CheckRequest) ->
 
 
 def lost_events(target: Target) -> dict[int, int]:
-    """Return source partition -> first offset still in the log, for partitions that have lost their first events."""
+    """Return source partition -> first offset still in the log, for partitions that have lost the first events that the version folds."""
     consumer = log_consumer(target.settings.kafka.bootstrap_servers)
     try:
-        return lost_partitions(consumer, target.model.source_topic, len(target.cut))
+        lost = lost_partitions(consumer, target.model.source_topic, len(target.cut))
+        return {p: first for p, first in lost.items() if first > target.model.starts.of(p)}
     finally:
         consumer.close()
 

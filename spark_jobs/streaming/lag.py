@@ -33,7 +33,7 @@ class LagWatch:
         self._spec = spec
         self._written = written
         self._committed = committed
-        self._processed = Offsets()
+        self._processed = spec.starts
         self._due_s = 0.0
 
     def measure(self) -> int | None:

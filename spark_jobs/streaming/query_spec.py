@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from zlib import crc32
 
 from pyspark.sql import DataFrame
@@ -96,6 +96,7 @@ class QuerySpec:
     records: maps the source's records to the sink's. Its input has the columns of Spark's Kafka source, its output those of
         the Kafka sink: `value` and optionally `key`, `partition`, `headers`. Called at each start with the schema ids known
         at that time. It must use native columns only, because real-time mode runs no Python functions.
+    starts: where a query without a checkpoint starts to read, by source partition; empty: at the first record.
     is_essential: whether the driver exits after repeated failures of this query. Any other query is retried for as long as
         the driver runs.
     prepare: called before the first start until it succeeds, and every few seconds while the query is refused. Creates
@@ -121,6 +122,7 @@ class QuerySpec:
     schemas: KnownSchemas
     records: Callable[[DataFrame, SchemaIds], DataFrame]
     triggers: TriggerSettings
+    starts: Offsets = field(default_factory=Offsets)
     is_essential: bool = True
     prepare: Callable[[], None] = _nothing_to_do
     guard: Callable[[], AbstractContextManager[None]] = nullcontext

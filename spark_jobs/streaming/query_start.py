@@ -56,7 +56,9 @@ def _writer(
     if spec.shuffle_partitions:
         # A query reads this setting when it starts; afterwards its checkpoint fixes the number.
         spark.conf.set("spark.sql.shuffle.partitions", str(spec.shuffle_partitions))
-    source = KafkaSource(endpoints.bootstrap_servers, endpoints.source_topic, tuple(source_options.items()))
+    topic = endpoints.source_topic
+    starts = {"startingOffsets": spec.starts.for_spark(topic)} if spec.starts else {}
+    source = KafkaSource(endpoints.bootstrap_servers, topic, tuple((starts | source_options).items()))
     return (
         spec.records(source.read(spark), schema_ids)
         .writeStream.format("kafka")

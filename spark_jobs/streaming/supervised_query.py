@@ -162,7 +162,7 @@ class SupervisedQuery:
         """Return the lag: the number of events between the checkpoint and the end of the source topic."""
         endpoints = self.spec.endpoints
         ends = Offsets.of_ends(end_offsets(self._consumer, endpoints.source_topic, endpoints.partitions))
-        self.committed_offsets = self._committed()
+        self.committed_offsets = self._committed().merge(self.spec.starts)
         return self.committed_offsets.events_until(ends)
 
     def _try_start(self) -> None:

@@ -17,6 +17,7 @@ GROUPS = {
     "Read models": {
         "versions": "List the versions of every read model.",
         "rebuild": "Build a new version of a read model, verify it, and promote it.",
+        "reset": "Build a new version that starts at another event, verify it, and promote it.",
         "rollback": "Make the previous version of a read model live again.",
         "retire": "Delete a previous version before its grace time ends.",
         "systems": "List the systems that Foldlake comes with, and enable them.",

@@ -31,6 +31,9 @@ def main() -> int:
     parser.add_argument("--run-id", default="manual", help="for register_candidate")
     parser.add_argument("--reason", default="a test", help="why")
     parser.add_argument("--fold-revision", type=int, help="for register_candidate; default: the newest")
+    parser.add_argument(
+        "--start", default="", help="for register_candidate; default: that of the live version"
+    )
     parser.add_argument("--grace-hours", type=float, help="for promote")
     parser.add_argument("--force", action="store_true", help="for roll_back")
     arguments = parser.parse_args()
@@ -51,7 +54,12 @@ def main() -> int:
 def _stage_run(settings: Settings, arguments: argparse.Namespace) -> StageRun:
     grace_h = settings.rebuild.grace_h if arguments.grace_hours is None else arguments.grace_hours
     # The two DAGs have different forms, and refuse each other's fields.
-    of_rebuild = {"fold_revision": arguments.fold_revision, "approve": False, "grace_hours": grace_h}
+    of_rebuild = {
+        "fold_revision": arguments.fold_revision,
+        "approve": False,
+        "grace_hours": grace_h,
+        "start": arguments.start,
+    }
     of_dag = of_rebuild if ACTIONS[arguments.stage] in REBUILD.all_stages else {"force": arguments.force}
     form: Mapping[str, Any] = {
         "read_model": arguments.read_model,

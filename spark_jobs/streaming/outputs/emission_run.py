@@ -74,7 +74,7 @@ class EmissionRun:
         if reason is not None:
             # The query of the version's fold reloads the module.
             raise StartRefusedError(f"version {version.number} of {self._model.name}: {reason}")
-        self._model = context.models[self._model.name].reading(version.source_topic)
+        self._model = context.models[self._model.name].reading(version.source_topic, version.starts)
         topics = context.settings.topics
         names = dict.fromkeys((emission.output_topic, self._endpoints.sink_topic))
         context.ensure_topics([emission.topic_named(name, topics) for name in names])

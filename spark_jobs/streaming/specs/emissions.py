@@ -37,7 +37,7 @@ def emission_spec(
     context: StreamContext, emission: Emission, model: ReadModel, version: Version
 ) -> QuerySpec:
     """Return the query of an emission for one version; the others continue when it fails."""
-    model = model.reading(version.source_topic)
+    model = model.reading(version.source_topic, version.starts)
     topics = context.settings.topics
     coverage = None
     if version.stage is Stage.LIVE:
@@ -66,6 +66,7 @@ def emission_spec(
         schemas=context.schemas(model.source_topic),
         records=run.records,
         triggers=replace(context.triggers, real_time_only=True),
+        starts=model.starts,
         is_essential=False,
         prepare=run.prepare,
         guard=run.guard,

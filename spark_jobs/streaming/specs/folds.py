@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from pyspark.sql import DataFrame
 
-from include.declarations.latency import Latency
 from include.declarations.read_model import ReadModel
 from include.errors import SchemaError
 from include.position import Offsets
@@ -18,7 +17,7 @@ from include.versions.version_record import Stage, Version
 from spark_jobs.folding.decode import SchemaIds
 from spark_jobs.folding.fold_fingerprint import incompatibility, store_fingerprint
 from spark_jobs.folding.fold_query import changelog_stream
-from spark_jobs.streaming.query_spec import QuerySpec, StartRefusedError
+from spark_jobs.streaming.query_spec import QuerySpec, StartRefusedError, TriggerSettings
 from spark_jobs.streaming.stream_context import StreamContext
 
 # The previous writer of a version exits within seconds of its handover; a query that cannot get the lock is retried.
@@ -43,7 +42,7 @@ def query_specs(context: StreamContext) -> list[QuerySpec]:
 
 def fold_spec(context: StreamContext, model: ReadModel, version: Version) -> QuerySpec:
     """Return the fold of a version. Only the fold of a live version is essential."""
-    model = model.reading(version.source_topic)
+    model = model.reading(version.source_topic, version.starts)
     name = query_name(model.name, version.number)
     stream, partitions = context.settings.stream, model.partitions(context.settings.topics)
     fold = VersionFold(context, model, version)
@@ -52,7 +51,8 @@ def fold_spec(context: StreamContext, model: ReadModel, version: Version) -> Que
         endpoints=context.endpoints(model.source_topic, version.changelog_topic, name),
         schemas=context.schemas(model.source_topic),
         records=fold.records,
-        triggers=replace(context.triggers, batches_only=model.latency is Latency.SECOND),
+        triggers=_triggers(context.triggers, model),
+        starts=model.starts,
         is_essential=version.stage is Stage.LIVE,
         prepare=fold.prepare,
         guard=fold.guard,
@@ -62,6 +62,14 @@ def fold_spec(context: StreamContext, model: ReadModel, version: Version) -> Que
         # Of several previous versions, the most recently replaced one comes first.
         slot_rank=(SLOT_RANKS.get(version.stage, SlotRank.CANDIDATE), -version.replaced_in),
     )
+
+
+def _triggers(triggers: TriggerSettings, model: ReadModel) -> TriggerSettings:
+    """Return the triggers of a read model's folds: a batch has one record for each key that changed in it."""
+    if model.emit_every is None:
+        return replace(triggers, batches_only=model.is_in_batches)
+    interval_ms = round(model.emit_every.total_seconds() * 1000)
+    return replace(triggers, batches_only=True, batch_interval_ms=interval_ms)
 
 
 def catch_up_spec(context: StreamContext, model: ReadModel, version: Version, batch_events: int) -> QuerySpec:
@@ -125,14 +133,14 @@ class VersionFold:
         return checkpoint_path(self._context.settings.checkpoints, self._model.name, self._version.number)
 
     def _compatible_model(self) -> ReadModel:
-        source_topic = self._version.source_topic
-        model = self._context.models[self._model.name].reading(source_topic)
+        version = self._version
+        model = self._context.models[self._model.name].reading(version.source_topic, version.starts)
         if self._incompatibility(model) is None:
             return model
-        model = self._context.reload_model(model.name).reading(source_topic)
+        model = self._context.reload_model(model.name).reading(version.source_topic, version.starts)
         reason = self._incompatibility(model)
         if reason is not None:
-            raise StartRefusedError(f"version {self._version.number} of {model.name}: {reason}")
+            raise StartRefusedError(f"version {version.number} of {model.name}: {reason}")
         return model
 
     def _incompatibility(self, model: ReadModel) -> str | None:

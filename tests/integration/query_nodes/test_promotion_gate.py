@@ -11,6 +11,7 @@ from decimal import Decimal
 import pytest
 from confluent_kafka import Producer
 
+from include.kafka.log_reading import end_offsets, log_consumer
 from include.kafka.topics import PROGRESS_TOPIC, admin_client, changelog, ensure_topics
 from include.nodes.node_url import PeerRule
 from include.rebuild import promotion
@@ -179,3 +180,56 @@ def test_a_rollback_to_a_version_that_lacks_something_changes_nothing_unless_it_
         assert run(nodes, ROLL_BACK, 1) == [], "v1 lacks nothing, so it needs no force"
         assert live(nodes) == 1
         nodes.wait_until_exact()
+
+
+@pytest.mark.usefixtures("customer")
+def test_a_version_that_starts_later_lacks_nothing_that_it_skips(nodes: NodeStack) -> None:
+    """A reset to the end of the log: the version is not asked for the events before its start, and is not behind by them."""
+    with starting_at(nodes, 10, skipped=0):
+        report_phase(nodes.settings, "balance/v10", "real time")
+        with pytest.raises(GateClosedError, match="events of v1"):
+            run(nodes, PROMOTE, 10)
+
+    ends = source_ends(nodes)
+    with starting_at(nodes, 11, skipped=min(ends)):
+        report_phase(nodes.settings, "balance/v11", "real time")
+        found = reports(
+            admin_client(nodes.settings.kafka.bootstrap_servers), PeerRule.of_client(nodes.settings.node)
+        )
+        held = [r for own in found.values() for r in own or () if r.version == 11 and r.is_held]
+        assert {r.events_behind for r in held} == {ends[r.partition] - min(ends) for r in held}
+        run(nodes, PROMOTE, 11)
+        assert live(nodes) == 11
+
+
+def source_ends(nodes: NodeStack) -> tuple[int, ...]:
+    consumer = log_consumer(nodes.settings.kafka.bootstrap_servers)
+    try:
+        return end_offsets(consumer, MODEL, nodes.settings.topics.partitions)
+    finally:
+        consumer.close()
+
+
+@contextmanager
+def starting_at(nodes: NodeStack, number: int, skipped: int) -> Iterator[None]:
+    """Add a candidate that skips so many events of each partition, with records of first events; make version 1 live at the end."""
+    writer = ChangelogWriter(nodes.settings, version=number)
+    writer.make_topics()
+    for name, amount in nodes.expected.items():
+        writer.write(name, amount, 1, source_offset=0)
+    writer.flush()
+    starts = (skipped,) * nodes.settings.topics.partitions if skipped else ()
+    append(nodes, Version(number, Stage.CANDIDATE, 1, writer.topic, "test", "now", start_offsets=starts))
+    admin = admin_client(nodes.settings.kafka.bootstrap_servers)
+    peers = PeerRule.of_client(nodes.settings.node)
+
+    def is_loaded() -> bool:
+        found = reports(admin, peers)
+        held = [r for own in found.values() for r in own or () if r.version == number and r.is_held]
+        return bool(held) and all(r.is_ready for r in held)
+
+    try:
+        wait_until(is_loaded, "the nodes have loaded the version")
+        yield
+    finally:
+        set_stages(nodes, {1: Stage.LIVE, number: Stage.RETIRED})

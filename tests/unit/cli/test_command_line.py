@@ -146,6 +146,18 @@ def test_status_says_that_folds_stand_still_or_are_in_batches(
     assert line.rstrip().endswith(text)
 
 
+def test_status_shows_the_emit_interval() -> None:
+    version = {"read_model": "balance", "version": 1, "stage": "live", "events": 9, "events_behind": 7}
+    version |= {"latency": "milliseconds", "emit_every_s": 2.5, "still_s": None}
+    console = Console(width=100)
+
+    with console.capture() as capture:
+        console.print(stream_table({"state": "running", "versions": (version,)}))
+
+    *_, line = capture.get().splitlines()
+    assert line.rstrip().endswith("7 behind, a record per key every 2.5 s")
+
+
 @pytest.mark.parametrize(
     ("launched_at", "then"),
     [("", "next launch in 2 min"), ("2026-05-01T12:12:07+00:00", "launched again 20 s ago")],

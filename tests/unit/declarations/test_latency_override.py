@@ -1,6 +1,7 @@
 """FOLDLAKE_STREAM_IN_BATCHES makes routes and read models run in batches that declare real time; a name that it cannot apply to is an error."""
 
 import shutil
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -104,3 +105,30 @@ def test_an_emission_is_always_in_real_time() -> None:
 def test_the_names_are_read_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FOLDLAKE_STREAM_IN_BATCHES", " trend, loyalty,")
     assert Settings.of().stream.in_batches == ("trend", "loyalty")
+
+
+def test_an_entry_with_an_interval_replaces_the_declared_one() -> None:
+    found = stream_catalog(settings(ROUTES, "accounts:250")).models["accounts"]
+
+    assert found.emit_every == timedelta(milliseconds=250)
+    assert found.is_in_batches
+    assert reload_for_stream("accounts", settings(ROUTES, "accounts:250")).emit_every == found.emit_every
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ("accounts:soon", "give the interval in milliseconds"),
+        ("accounts:1", "allowed: None, or a timedelta from 0.1 s to 30 s"),
+        ("postings:500", "only a read model has one"),
+    ],
+)
+def test_an_interval_that_cannot_be_is_refused(entry: str, message: str) -> None:
+    with pytest.raises(ReadModelError, match=message):
+        stream_catalog(settings(ROUTES, entry))
+
+
+def test_a_read_model_with_an_interval_needs_no_slots_of_its_own() -> None:
+    assert stream_task_slots(settings(ROUTES, "accounts:500")) == stream_task_slots(
+        settings(ROUTES, "accounts")
+    )

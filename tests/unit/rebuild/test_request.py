@@ -7,6 +7,7 @@ import pytest
 from include.declarations.read_model import load_read_models
 from include.rebuild.errors import RequestError
 from include.rebuild.request import RebuildRequest, RollbackRequest, rebuild_request, rollback_request
+from include.versions.start_rule import StartRule
 
 MODELS = load_read_models()
 GOOD: dict[str, Any] = {"read_model": "balance", "reason": "why"}
@@ -41,12 +42,19 @@ def test_given_fields_are_kept() -> None:
         ({"grace_hours": -1}, "grace_hours is -1"),
         ({"grace_hours": float("nan")}, "grace_hours is nan"),
         ({"grace_hours": "long"}, "grace_hours is 'long'"),
+        ({"start": "yesterday"}, "start is 'yesterday'; allowed: `earliest`, a time"),
+        ({"start": "shift-by few"}, "start is 'shift-by few'"),
         ({"aprove": False}, "Unknown field: aprove"),
     ],
 )
 def test_invalid_request_is_rejected(changed: dict[str, Any], message: str) -> None:
     with pytest.raises(RequestError, match=message):
         rebuild_request(GOOD | changed, MODELS, 24.0)
+
+
+def test_the_start_of_a_version_is_a_rule() -> None:
+    assert rebuild_request(GOOD | {"start": ""}, MODELS, 24.0).start is None
+    assert rebuild_request(GOOD | {"start": "shift-by -100"}, MODELS, 24.0).start == StartRule(shift_by=-100)
 
 
 def test_rollback_request_is_validated_too() -> None:

@@ -1,11 +1,13 @@
 """How versions may change: each transition returns the exact next record, is idempotent, and rejects other changes with its own error."""
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from include.position import Offsets
 from include.versions.transitions import (
     NotHandedOverError,
     NothingToRollBackToError,
@@ -23,7 +25,7 @@ from include.versions.transitions import (
     roll_back,
     rollback_target,
 )
-from include.versions.version_record import ReadModelVersions, Stage, first_version
+from include.versions.version_record import ReadModelVersions, Stage, Version, first_version
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 LATER = NOW + timedelta(hours=24)
@@ -190,3 +192,32 @@ def test_a_rebuild_folds_the_topic_of_the_live_version_unless_it_names_another()
     live = replace(FIRST, versions=tuple(replace(v, source_topic="payments.v2") for v in FIRST.versions))
     again = register(live, run_id="other", reason="r", fold_revision=1, now=NOW)
     assert again.versions[-1].source_topic == "payments.v2"
+
+
+def test_a_version_starts_where_the_live_one_does_unless_it_is_told_otherwise() -> None:
+    starts = Offsets({0: 5, 1: 7})
+    moved = register(FIRST, run_id="run-a", reason="", fold_revision=1, now=NOW, starts=starts)
+    live = promote(hand_over(moved, 2), 2, now=NOW, retire_live_after=LATER)
+
+    def third(source_topic: str | None = None, starts: Offsets | None = None) -> Version:
+        changed = register(
+            live, run_id="b", reason="", fold_revision=1, now=NOW, source_topic=source_topic, starts=starts
+        )
+        return changed.versions[-1]
+
+    assert moved.versions[-1].starts == starts
+    assert third().starts == starts
+    assert third(starts=Offsets()).starts == Offsets()
+    # The offsets of another topic are others.
+    assert third(source_topic="balance.v2").starts == Offsets()
+
+
+def test_starts_are_in_the_record_and_older_records_have_none() -> None:
+    record = register(FIRST, run_id="a", reason="", fold_revision=1, now=NOW, starts=Offsets({0: 5, 1: 7}))
+    assert ReadModelVersions.from_json(record.to_json()) == record
+
+    older = json.loads(record.to_json())
+    for version in older["versions"]:
+        del version["start_offsets"]
+    read = ReadModelVersions.from_json(json.dumps(older).encode())
+    assert [version.starts for version in read.versions] == [Offsets(), Offsets()]

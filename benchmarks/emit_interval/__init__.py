@@ -1,0 +1,1 @@
+"""What an emit interval saves and costs: records written, and latency."""

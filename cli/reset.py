@@ -1,0 +1,140 @@
+"""`./foldlake reset`: build a new version of a read model that starts at another event."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from include.settings import Settings
+    from include.versions.reset_preview import FieldChange, ResetPreview
+    from include.versions.start_rule import StartRule
+
+
+def run(
+    read_model: Annotated[str, typer.Argument(help="The read model.")],
+    to: Annotated[
+        str,
+        typer.Option(help="Start at the first event (`earliest`), or at a time, such as 2026-11-01T00:00Z."),
+    ] = "",
+    shift_by: Annotated[
+        int | None,
+        typer.Option(
+            help="Start this many events after the live version's start, in each partition; negative: before it."
+        ),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")] = False,
+    reason: Annotated[
+        str, typer.Option(help="The reason, stored with the version. Default: the reset.")
+    ] = "",
+    approve: Annotated[
+        bool,
+        typer.Option("--approve/--when-proved", help="Wait for approval, or promote once verified."),
+    ] = True,
+    follow: Annotated[bool, typer.Option(help="Show the stages until the version is live.")] = True,
+) -> None:
+    """Build a new version of a read model that counts events from another start on; verify it, and promote it.
+
+    It has the fold of the live version, which keeps answering and is kept for a rollback. A time is that of the records in Kafka, in UTC
+    unless it says otherwise. Runs Airflow's DAG `rebuild`; the exit code is that of `./foldlake rebuild`.
+
+    Examples:
+      ./foldlake reset balance --to 2026-11-01T00:00Z --dry-run
+
+      ./foldlake reset balance --to 2026-11-01T00:00Z --reason "opening balances are in another system"
+
+      ./foldlake reset balance --shift-by -100
+
+      ./foldlake reset balance --to earliest
+    """
+    from include.declarations.read_model import read_model as declared
+    from include.settings import Settings
+    from include.versions.start_rule import StartRule
+
+    if bool(to) == (shift_by is not None):
+        raise typer.BadParameter("Give --to or --shift-by, one of them.")
+    rule = StartRule.parse(to) if to else StartRule(shift_by=shift_by)
+    if to and rule.shift_by is not None:
+        raise typer.BadParameter("Give --shift-by as an option of its own.")
+    settings = Settings()
+    declared(read_model, settings.declaration_folders)
+    if dry_run:
+        _dry_run(settings, read_model, rule)
+        return
+    conf = {"reason": reason or f"reset: {rule}", "approve": approve}
+    _reset(settings, read_model, rule, conf, follow=follow)
+
+
+def _reset(
+    settings: "Settings", read_model: str, rule: "StartRule", conf: dict[str, Any], *, follow: bool
+) -> None:
+    from cli.rebuild import follow_promotion, of_read_model
+    from include.versions.changes import record_of
+    from include.versions.registry import VersionRegistry
+
+    with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
+        live = record_of(registry, read_model).live
+    conf |= {
+        "grace_hours": settings.rebuild.grace_h,
+        "read_model": read_model,
+        "fold_revision": None if live is None else live.fold_revision,
+        "start": str(rule),
+    }
+    follow_promotion(settings, of_read_model(settings, read_model, conf), read_model, follow=follow)
+
+
+def _dry_run(settings: "Settings", read_model: str, rule: "StartRule") -> None:
+    import tempfile
+    from pathlib import Path
+
+    from include.versions.reset_preview import ResetPreview
+    from stack.launchers.direct_submit import run as run_job
+
+    with tempfile.TemporaryDirectory() as folder:
+        result = Path(folder) / "preview.json"
+        arguments = ("--read-model", read_model, "--start", str(rule), "--result", str(result))
+        if run_job(settings, "reset_preview", arguments) != 0:
+            raise typer.Exit(1)
+        print_preview(ResetPreview.from_json(result.read_text(encoding="utf-8")))
+
+
+def print_preview(preview: "ResetPreview") -> None:
+    """Print what a reset would change: counts, totals, and the largest changes by key."""
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(highlight=False)
+    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
+    for column in (preview.read_model, f"live v{preview.live}", "after the reset"):
+        table.add_column(column, justify="left" if column == preview.read_model else "right")
+    table.add_row("starts at", *(_starts(starts) for starts in preview.starts))
+    table.add_row("events folded", *(f"{number:,}" for number in preview.events))
+    table.add_row("keys", *(f"{number:,}" for number in preview.keys))
+    for name, total in preview.totals.items():
+        table.add_row(f"sum of {name}", *_sides(total))
+    console.print(table)
+    console.print(f"{preview.changed:,} keys change, {preview.added:,} are new, {preview.gone:,} are gone.")
+    if preview.largest:
+        changes = Table(
+            box=None, header_style="bold", padding=(0, 2, 0, 0), title="largest changes", title_justify="left"
+        )
+        for column in ("key", "events", *preview.largest[0].fields):
+            changes.add_column(column, overflow="fold")
+        for change in preview.largest:
+            changes.add_row(
+                change.key, *(_arrow(field) for field in (change.events, *change.fields.values()))
+            )
+        console.print(changes)
+    console.print("Nothing was changed.")
+
+
+def _starts(starts: dict[str, int]) -> str:
+    return ", ".join(f"{partition}:{offset:,}" for partition, offset in starts.items()) or "the first event"
+
+
+def _sides(change: "FieldChange") -> tuple[str, str]:
+    return change.before or "-", change.after or "-"
+
+
+def _arrow(change: "FieldChange") -> str:
+    before, after = _sides(change)
+    return before if before == after else f"{before} -> {after}"
