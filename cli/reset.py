@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from include.versions.start_rule import StartRule
 
 
-def run(
+def run(  # noqa: PLR0913, PLR0917 - the options of the command
     read_model: Annotated[str, typer.Argument(help="The read model.")],
     to: Annotated[
         str,
@@ -30,6 +30,9 @@ def run(
         bool,
         typer.Option("--approve/--when-proved", help="Wait for approval, or promote once verified."),
     ] = True,
+    grace_hours: Annotated[
+        float | None, typer.Option(help="Hours to keep the replaced version for a rollback.")
+    ] = None,
     follow: Annotated[bool, typer.Option(help="Show the stages until the version is live.")] = True,
 ) -> None:
     """Build a new version of a read model that counts events from another start on; verify it, and promote it.
@@ -60,7 +63,11 @@ def run(
     if dry_run:
         _dry_run(settings, read_model, rule)
         return
-    conf = {"reason": reason or f"reset: {rule}", "approve": approve}
+    conf = {
+        "reason": reason or f"reset: {rule}",
+        "approve": approve,
+        "grace_hours": settings.rebuild.grace_h if grace_hours is None else grace_hours,
+    }
     _reset(settings, read_model, rule, conf, follow=follow)
 
 
@@ -74,7 +81,6 @@ def _reset(
     with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
         live = record_of(registry, read_model).live
     conf |= {
-        "grace_hours": settings.rebuild.grace_h,
         "read_model": read_model,
         "fold_revision": None if live is None else live.fold_revision,
         "start": str(rule),

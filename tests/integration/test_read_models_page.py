@@ -1,9 +1,6 @@
 """docs/read-models.md and the tutorial, followed to the letter: what they tell a newcomer to write works as it is written."""
 
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -19,11 +16,11 @@ from include.read_models.balance import model as balance
 from include.settings import CHECKOUT
 from stack.declaration_testing.results import folded
 from stack.declaration_testing.session import declaration_session
+from tests.support.run_module import run_module
 
 DOCS = CHECKOUT / "docs"
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 MODULE = CHECKOUT / "tests" / "support" / "read_models" / "deposits_per_day.py"
-TIMEOUT_S = 500.0
 
 
 def blocks(page: str) -> list[str]:
@@ -127,19 +124,3 @@ def test_what_new_writes_is_clean(tmp_path: Path) -> None:
         run_module(tmp_path, "ruff", "check", "--ignore", "INP001", *named, "-", text=text)
         assert run_module(tmp_path, "ruff", "format", *named, "-", text=text) == text
     run_module(tmp_path, "mypy", "--cache-dir", str(tmp_path / "mypy"), *map(str, written))
-
-
-def run_module(folder: Path, *arguments: str, text: str = "") -> str:
-    """Run a module with a folder of additional declarations; return its output."""
-    done = subprocess.run(
-        [sys.executable, "-m", *arguments],
-        cwd=CHECKOUT,
-        env={**os.environ, "FOLDLAKE_READ_MODELS_DIR": str(folder)},
-        input=text,
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout

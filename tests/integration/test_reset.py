@@ -4,6 +4,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -16,9 +17,10 @@ from include.lake.tables import staging_path
 from include.quality.report import summary_path
 from include.read_models.balance.events import FundsAdded
 from include.settings import Settings
+from include.versions.changes import change
 from include.versions.registry import VersionRegistry
 from include.versions.reset_preview import ResetPreview
-from include.versions.version_record import first_version
+from include.versions.version_record import ReadModelVersions, first_version
 from tests.support.lake.stage_processes import StageProcesses
 from tests.support.stream_process import EventSource, make_topics, records_of, states
 from tests.support.temporary_stack import sharing_servers
@@ -128,4 +130,27 @@ def test_a_version_from_the_end_of_the_log_on_is_empty_until_the_next_event(home
         next_events = events(range(3), 10)
         source.append(next_events)
         run(stages.stream_job, "catch_up", *version)
-    assert folded(home) == balances(next_events)
+        assert folded(home) == balances(next_events)
+
+        # Planted: from here on, one event of each partition counts that the stores lack.
+        start_one_earlier(home, 2)
+        faulty = stages.lake_job("quality_check", *version, "--stores", "changelog", "--run-id", "faulty")
+        assert faulty.wait(STAGE_TIMEOUT_S) == 1
+    verdict = json.loads(summary_path(home.home, "faulty").read_text())
+    assert not verdict["passed"]
+
+
+def start_one_earlier(settings: Settings, number: int) -> None:
+    """Change the start of a version in the registry, which no release does: its stores then have another one."""
+
+    def moved(record: ReadModelVersions) -> ReadModelVersions:
+        versions = tuple(
+            replace(v, start_offsets=tuple(max(0, start - 1) for start in v.start_offsets))
+            if v.number == number
+            else v
+            for v in record.versions
+        )
+        return replace(record, versions=versions)
+
+    with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
+        change(registry, MODEL.name, moved)
