@@ -12,7 +12,7 @@ from include.versions.start_rule import ALLOWED
 DOCS = f"""
 ### Builds a new version of a read model and promotes it
 
-Press **Trigger**, then choose the read model and state the reason. The new version is folded from the first event while the
+Press **Trigger**, then choose the read model and state the reason. The new version is folded from the first event that counts while the
 live version keeps answering lookups. It is promoted only if every key's state, in the changelog and in a second, independent
 fold, equals what the log yields. The replaced version is kept for a rollback during the grace time.
 
@@ -35,10 +35,10 @@ FORM = {
         description="A revision in the read model's module. Empty: the newest.",
     ),
     "start": Param(
-        "",
-        type="string",
+        None,
+        type=["null", "string"],
         title="Start",
-        description=f"Where the new version starts to count: {ALLOWED}. Empty: where the live version does.",
+        description_md=f"Where the new version starts to count: {ALLOWED}. Empty: where the live version does.",
     ),
     **promotion_fields(Settings().rebuild.grace_h),
 }

@@ -7,7 +7,7 @@ from include.rebuild.stage import VERSION_ARGUMENTS, Engine, PlanStage, Slot, Sp
 CATCH_UP = PlanStage(
     "catch_up",
     SparkJob("catch_up", Engine.STREAM, VERSION_ARGUMENTS),
-    description="folds N+1 from the first event, with the stream's own query in large batches",
+    description="folds N+1 from its first event, with the stream's own query in large batches",
     on_failure="the task's log names the cause; a retry continues from the checkpoint",
     leaves="a checkpoint, some changelog records",
     next_try="continues from the last committed batch; records that repeat have the same content",
