@@ -38,7 +38,9 @@ FORM = {
         None,
         type=["null", "string"],
         title="Start",
-        description_md=f"Where the new version starts to count: {ALLOWED}. Empty: where the live version does.",
+        description="Where the new version starts to count: "
+        + ALLOWED.replace("`", "")
+        + ". Empty: where the live version does.",
     ),
     **promotion_fields(Settings().rebuild.grace_h),
 }
