@@ -18,7 +18,7 @@ from tests.support.stream_process import EventSource, states
 from tests.support.unsupervised_driver import stream_driver
 from tests.support.waiting import wait_until
 
-MODEL = "savings"
+MODEL = "allowances"
 MODULE = """
 from include.declarations.read_model import ReadModel, StateField, decimal_type
 
@@ -38,7 +38,7 @@ def with_bonus():
     return {"amount": F.sum(F.round(amount * F.lit("1.01").cast("decimal(3,2)"), 2)), "gifts": F.sum(gifts)}
 
 READ_MODEL = ReadModel(
-    name="savings", source_topic="savings", event_types=("FundsAdded",), key=customer,
+    name="allowances", source_topic="allowances", event_types=("FundsAdded",), key=customer,
     state=STATE, folds=FOLDS,
 )
 """
@@ -51,7 +51,7 @@ def write_module(folder: Path, *, bonus: bool, plain: str = 'F.col("amount")') -
         (f"({AMOUNT}, {GIFTS})", "{1: plain, 2: with_bonus}") if bonus else (f"({AMOUNT},)", "{1: plain}")
     )
     text = MODULE.replace("STATE", state).replace("FOLDS", folds).replace("PLAIN", plain)
-    (folder / "savings.py").write_text(text, encoding="utf-8")
+    (folder / "allowances.py").write_text(text, encoding="utf-8")
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ def test_new_revision_needs_no_restart_and_an_edited_one_is_refused(
         wait_until(lambda: phase(settings, 2) == "refused", "the module has no revision 2 yet")
         status = query_status(settings.kafka.bootstrap_servers, MODEL, 2)
         assert status is not None
-        assert "fold revision 2 of savings, and the module has only [1]: put it back" in status.last_error
+        assert "fold revision 2 of allowances, and the module has only [1]: put it back" in status.last_error
         write_module(tmp_path, bonus=True)
         wait_until(lambda: phase(settings, 2) == "real time", "revision 2 is loaded")
         append(1)
