@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.http.commands import ADD
+from tests.support.commands import ADD
 from tests.support.http.http_server import HttpServer, http_server
 from tests.support.http.raw_http import RawResponse, connections, receive, request_head
 

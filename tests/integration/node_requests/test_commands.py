@@ -7,7 +7,7 @@ import pytest
 from confluent_kafka import TopicPartition, murmur2
 
 from include.kafka.log_reading import log_consumer
-from tests.support.http.commands import (
+from tests.support.commands import (
     ADD,
     WITHDRAW,
     event_fields,

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.support.http.commands import ADD, JSON, post, slug, written
+from tests.support.commands import ADD, JSON, post, slug, written
 from tests.support.http.local_http import HTTP
 from tests.support.http.raw_http import exchange, request_head
 from tests.support.node_stack import NodeStack

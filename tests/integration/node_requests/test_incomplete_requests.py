@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tests.support.http.commands import ADD, post, written
+from tests.support.commands import ADD, post, written
 from tests.support.http.raw_http import RawResponse, exchange, request_head, send_and_close
 from tests.support.node_stack import NodeStack
 from tests.support.waiting import wait_until

@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tests.support.http.commands import ADD, post, post_together, slug, written_ids
+from tests.support.commands import ADD, post, post_together, slug, written_ids
 from tests.support.node_stack import NodeStack
 from tests.support.waiting import wait_until
 

@@ -26,7 +26,7 @@ from include.versions.registry import VersionRegistry
 from include.versions.transitions import hand_over, register
 from stack.components.kafka import data_directory
 from stack.lifecycle import start, stop
-from tests.support.http.commands import event_fields
+from tests.support.commands import event_fields
 from tests.support.stream_events import BALANCE
 from tests.support.stream_process import EventSource, records_of, states
 from tests.support.temporary_stack import temporary_stack

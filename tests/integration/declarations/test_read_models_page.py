@@ -16,7 +16,7 @@ from include.read_models.balance import model as balance
 from include.settings import CHECKOUT
 from stack.declaration_testing.results import folded
 from stack.declaration_testing.session import declaration_session
-from tests.support.run_module import run_module
+from tests.integration.declarations.run_module import run_module
 
 DOCS = CHECKOUT / "docs"
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from include.declarations.catalog import load_catalog
-from tests.support.run_module import run_module
+from tests.integration.declarations.run_module import run_module
 
 
 @pytest.mark.timeout(600)

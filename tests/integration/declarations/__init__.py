@@ -1,0 +1,1 @@
+"""What `./foldlake new` and docs/read-models.md have a user write, tried as it is."""
