@@ -76,16 +76,14 @@ class Position:
         )
 
     @classmethod
-    def of_removal(cls, headers: Iterable[tuple[str, bytes | str | None]] | None) -> Self | None:
+    def of_removal(
+        cls, headers: Mapping[str, bytes | str | None] | Iterable[tuple[str, bytes | str | None]] | None
+    ) -> Self | None:
         """Return the position in the headers of a removal; None for a record without such headers."""
-        texts = {
-            name: value for name, value in headers or () if name in REMOVAL_HEADERS and value is not None
-        }
-        if len(texts) < len(REMOVAL_HEADERS):
-            return None
+        texts = dict(headers or {})
         try:
-            event_count, partition, offset = (int(texts[name]) for name in REMOVAL_HEADERS)
-        except ValueError:
+            event_count, partition, offset = (int(texts[name] or "") for name in REMOVAL_HEADERS)
+        except (KeyError, ValueError):
             return None
         return cls(partition, offset, event_count)
 
