@@ -4,7 +4,7 @@ import heapq
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cached_property
 from random import Random
 from typing import Any, NamedTuple
@@ -88,6 +88,11 @@ class Shift:
     minutes: float = 30.0
     update_every_s: float = 15.0
     seed: int = 1
+
+    @classmethod
+    def lasting(cls, began: datetime, duration: timedelta, active: int) -> "Shift":
+        """Return a shift in which orders are placed for this long."""
+        return cls(began, math.ceil(duration / timedelta(minutes=cls.minutes) * active), active)
 
     @cached_property
     def began_ms(self) -> int:

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from demo.log_tables import messages
 from demo.orders.couriers import MS_PER_MINUTE, Shift, Update
 from demo.orders.loading import TOPIC, load
+from demo.orders.lookups import list_active
 from demo.orders.oracle import Location, Oracle
 from include.declarations.read_model import ReadModel, read_model
 from include.kafka.topics import dead_letter_topic
@@ -115,24 +116,8 @@ def test_updates_after_the_lifetime_are_counted_as_dead_letters(settings: Settin
 def test_no_node_has_an_order_that_has_ended(settings: Settings, oracle: Oracle) -> None:
     expected = oracle.active()
 
-    def listed(port: int) -> dict[str, Location]:
-        found: dict[str, Location] = {}
-        cursor = ""
-        while True:
-            url = f"http://127.0.0.1:{port}/api/read-models/order-location/records"
-            page = HTTP.get(url, params={"limit": "50"} | ({"cursor": cursor} if cursor else {}))
-            if page.status_code != 200:
-                return {}
-            for record in page.json()["records"]:
-                state = record["state"]
-                times = {name: datetime.fromisoformat(state[name]) for name in ("placed_on", "located_on")}
-                found[record["key"]] = location(state | times)
-            cursor = page.json()["next"]
-            if cursor is None:
-                return found
-
     def is_listed(port: int) -> bool:
-        return listed(port) == expected
+        return list_active(f"http://127.0.0.1:{port}", page=7) == expected
 
     for port in settings.query_ports:
         wait_until(partial(is_listed, port), "a node's orders", timeout_s=TIMEOUT_S)
