@@ -16,6 +16,7 @@ from include.settings.groups import (
     StreamSettings,
     TopicSettings,
 )
+from include.settings.placement import Placement
 from include.settings.settings import CHECKOUT, VARIABLES, Settings
 from include.settings.variables import PREFIX
 
@@ -27,6 +28,7 @@ __all__ = [
     "KafkaSettings",
     "LakeSettings",
     "NodeSettings",
+    "Placement",
     "QualitySettings",
     "RebuildSettings",
     "RegistrySettings",

@@ -14,6 +14,7 @@ from include.boot_clock import Moment
 from include.declarations.read_model import load_read_models
 from include.errors import KafkaUnavailableError
 from include.nodes.node_url import PeerRule
+from include.nodes.placements import placements
 from include.settings import Settings
 from query_api.cluster import node_state
 from query_api.cluster.cluster_observer import ClusterObserver, ClusterView
@@ -49,6 +50,7 @@ class Materializer:
         # Before joining the group: raises for a URL that no node can reach.
         peers = PeerRule.of_node(settings.node)
         models = load_read_models(settings.declaration_folders)
+        self._placements = placements(settings)
         self._source_topics = {name: model.source_topic for name, model in models.items()}
         self._directory = StoreDirectory(settings.store_dir, load_backend(settings.node))
         self._directory.lock()
@@ -175,6 +177,7 @@ class Materializer:
             self._owned(),
             self._versions.running,
             self._settings.node.standby_replicas,
+            self._placements,
         )
         state = with_standstill(state, self._still_since)
         for (model, number), follower in self._versions.running.items():

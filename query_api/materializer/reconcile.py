@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Protocol
 
 from include.boot_clock import Moment
+from include.settings import Placement
 from include.versions.version_record import ReadModelVersions
 from query_api.cluster.cluster_observer import ClusterView
 from query_api.cluster.node_state import ModelState, NodeState, PartitionState, VersionState
@@ -68,16 +70,27 @@ def build_state(
     owned: frozenset[tuple[str, int]] | None,
     versions: Mapping[tuple[str, int], FollowerStatus],
     standby_replicas: int,
+    placements: Mapping[str, Placement] = MappingProxyType({}),
 ) -> NodeState:
     """Return the state to publish to the HTTP workers.
 
     previous: the state that the previous process published; used until newer data is available.
     owned: this node's own assignment; None before the first one, when the routing table decides.
+    placements: of each read model that is not partitioned, at least.
     """
     if view is None:
         return previous
     models = {
-        name: _model_state(previous, view, record, source_topics[name], owned, versions, standby_replicas)
+        name: _model_state(
+            previous,
+            view,
+            record,
+            source_topics[name],
+            owned,
+            versions,
+            standby_replicas,
+            placements.get(name, Placement.PARTITIONED),
+        )
         for name, record in view.versions.items()
     }
     return replace(previous, nodes=dict(view.routing.nodes), models=models)
@@ -91,6 +104,7 @@ def _model_state(
     owned: frozenset[tuple[str, int]] | None,
     versions: Mapping[tuple[str, int], FollowerStatus],
     standby_replicas: int,
+    placement: Placement,
 ) -> ModelState:
     owners = {p: url for (topic, p), url in view.routing.owners.items() if topic == source_topic}
     if owned is None:
@@ -105,6 +119,7 @@ def _model_state(
     facts = view.topics.get(topic or source_topic) or view.topics.get(source_topic)
     partition_count = facts.partitions if facts else 0
     nodes = {*view.routing.nodes, previous.url}
+    replicas = len(nodes) if placement.is_everywhere else standby_replicas
     return ModelState(
         name=record.read_model,
         source_topic=source_topic,
@@ -122,7 +137,8 @@ def _model_state(
         },
         owned=mine,
         owners=owners,
-        standbys=standby_table(source_topic, partition_count, owners, nodes, standby_replicas),
+        standbys=standby_table(source_topic, partition_count, owners, nodes, replicas),
+        placement=placement,
     )
 
 
@@ -164,9 +180,17 @@ def _standing_still(version: VersionState, since: Moment | None) -> VersionState
 
 
 def target_partitions(state: NodeState, model: str, number: int) -> frozenset[int]:
-    """Return the partitions of a version that this node should follow: those that it owns or is a standby for."""
+    """Return the partitions of a version that this node should follow: those that it owns or is a standby for.
+
+    In Redis, only the owner writes a partition. Of a replicated read model, a node follows those too that have no owner yet.
+    """
     known = state.models.get(model)
     if known is None or number not in known.versions:
         return frozenset()
+    match known.placement:
+        case Placement.REPLICATED:
+            return frozenset(range(known.partition_count))
+        case Placement.REDIS:
+            return known.owned
     standby = {p for p, urls in known.standbys.items() if state.url in urls}
     return frozenset(known.owned | standby)
