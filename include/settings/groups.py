@@ -123,6 +123,26 @@ class LakeSettings(SettingsGroup):
     )
 
 
+class RedisSettings(SettingsGroup):
+    """The Redis or Valkey of the read models that are placed in it. external_url: of your own, with its password; empty: the embedded one.
+
+    embedded: auto: it runs if a read model is placed in it. prefix: what the names of all keys begin with. memory_mb: of the embedded
+    server; when it is full, no more records are written. timeout_s: how long a node waits for an answer.
+    """
+
+    external_url: str = Field(default="", json_schema_extra=named_variable("redis_url"))
+    port: int = 6379
+    embedded: Literal["auto", "on"] = "auto"
+    prefix: str = Field(default="foldlake", min_length=1)
+    memory_mb: int = Field(default=512, ge=16)
+    timeout_s: float = Field(default=1.0, gt=0)
+
+    @property
+    def url(self) -> str:
+        """URL of the server; may contain a password."""
+        return self.external_url or f"redis://{LOOPBACK}:{self.port}/0"
+
+
 class QualitySettings(SettingsGroup):
     """The quality check.
 

@@ -33,7 +33,7 @@ from query_api.materializer.reconcile import (
 from query_api.materializer.served_reset import forget_lost, read_all_served
 from query_api.materializer.version_follower import VersionFollower, VersionReference
 from query_api.materializer.version_followers import Key, VersionFollowers
-from query_api.store.backends import load_backend
+from query_api.store.backends import load_backend, load_shared_backends
 from query_api.store.directory import StoreDirectory
 
 OBSERVE_INTERVAL_S = 1.0
@@ -52,7 +52,11 @@ class Materializer:
         models = load_read_models(settings.declaration_folders)
         self._placements = placements(settings)
         self._source_topics = {name: model.source_topic for name, model in models.items()}
-        self._directory = StoreDirectory(settings.store_dir, load_backend(settings.node))
+        self._directory = StoreDirectory(
+            settings.store_dir,
+            load_backend(settings),
+            load_shared_backends(settings, self._placements),
+        )
         self._directory.lock()
         self._is_stop_requested = False
         self._clock_watch = ClockWatch()

@@ -80,19 +80,13 @@ def build_state(
     """
     if view is None:
         return previous
-    models = {
-        name: _model_state(
-            previous,
-            view,
-            record,
-            source_topics[name],
-            owned,
-            versions,
-            standby_replicas,
-            placements.get(name, Placement.PARTITIONED),
-        )
-        for name, record in view.versions.items()
-    }
+    models = {}
+    for name, record in view.versions.items():
+        placement = placements.get(name, Placement.PARTITIONED)
+        # Every other node is a standby of a read model that is everywhere.
+        replicas = len(view.routing.nodes) + 1 if placement.is_everywhere else standby_replicas
+        model = _model_state(previous, view, record, source_topics[name], owned, versions, replicas)
+        models[name] = replace(model, placement=placement)
     return replace(previous, nodes=dict(view.routing.nodes), models=models)
 
 
@@ -104,7 +98,6 @@ def _model_state(
     owned: frozenset[tuple[str, int]] | None,
     versions: Mapping[tuple[str, int], FollowerStatus],
     standby_replicas: int,
-    placement: Placement,
 ) -> ModelState:
     owners = {p: url for (topic, p), url in view.routing.owners.items() if topic == source_topic}
     if owned is None:
@@ -119,7 +112,6 @@ def _model_state(
     facts = view.topics.get(topic or source_topic) or view.topics.get(source_topic)
     partition_count = facts.partitions if facts else 0
     nodes = {*view.routing.nodes, previous.url}
-    replicas = len(nodes) if placement.is_everywhere else standby_replicas
     return ModelState(
         name=record.read_model,
         source_topic=source_topic,
@@ -137,8 +129,7 @@ def _model_state(
         },
         owned=mine,
         owners=owners,
-        standbys=standby_table(source_topic, partition_count, owners, nodes, replicas),
-        placement=placement,
+        standbys=standby_table(source_topic, partition_count, owners, nodes, standby_replicas),
     )
 
 
