@@ -8,6 +8,7 @@ from pathlib import Path
 from valkey import Valkey
 
 from include.settings import Settings
+from query_api.store.redis.server import Client
 from stack.components import redis
 from tests.support.temporary_stack import free_ports
 from tests.support.waiting import wait_until
@@ -21,7 +22,7 @@ class RedisProcess:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.url = settings.redis.url
-        self.client = Valkey(port=settings.redis.port)
+        self.client: Client = Valkey(port=settings.redis.port)
         redis.prepare(settings)
         (self._definition,) = redis.processes(settings)
         self._process = self._start()
