@@ -54,7 +54,7 @@ def main() -> None:
 def measure_hydration(settings: Settings, customers: int) -> None:
     """Read the whole changelog into an empty store, like a node that has lost its store."""
     with tempfile.TemporaryDirectory(dir=settings.home) as directory:
-        store = load_backend(settings.node).open_writer(Path(directory), settings.topics.partitions)
+        store = load_backend(settings).open_writer(Path(directory), settings.topics.partitions)
         consumer = changelog_consumer(settings.kafka.bootstrap_servers, "benchmark")
         follower = ChangelogFollower(
             f"{READ_MODEL.name}.v1.changelog",

@@ -1,5 +1,6 @@
 """The errors of a query node; each message ends with the node's reaction or the operator's next step."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from include.errors import FoldlakeError
@@ -27,6 +28,18 @@ class StoreMissingError(QueryNodeError):
         """Return the error for a store whose process does not answer."""
         return cls(
             f"The process that serves the store at {path} did not answer within {timeout_s:g} s: try again."
+        )
+
+    @classmethod
+    def without_server(cls, server: str, reason: object) -> "StoreMissingError":
+        """Return the error for a shared store whose server does not answer."""
+        return cls(f"{server} does not answer ({reason}): try again.")
+
+    @classmethod
+    def incomplete(cls, server: str, store: str, partition: int) -> "StoreMissingError":
+        """Return the error for a partition of a shared store that the server does not have, or not up to what was read from it before."""
+        return cls(
+            f"{server} does not have partition {partition} of {store}, or has lost its newest records: wait until they are written again."
         )
 
 
@@ -71,6 +84,36 @@ class StoreFullError(StoreWriteError):
     def at(cls, path: Path, reason: object) -> "StoreFullError":
         """Return the error for the store at `path`."""
         return cls(f"The store at {path} cannot grow ({reason}): free space on its disk.")
+
+
+class ServerWriteError(StoreWriteError):
+    """The server of a shared store cannot be written now. Parts of the last commit may be stored."""
+
+    @classmethod
+    def unanswered(cls, server: str, reason: object) -> "ServerWriteError":
+        """Return the error for a server that does not answer."""
+        return cls(
+            f"{server} does not answer ({reason}): its records are written once it does. Check that it runs."
+        )
+
+    @classmethod
+    def refused(cls, server: str, reason: object) -> "ServerWriteError":
+        """Return the error for a server that rejects a request, for example because it has no memory left."""
+        return cls(
+            f"{server} rejects what a node writes ({reason}): it is tried again. Check the server's memory, and the user's permissions."
+        )
+
+
+class StoreFencedError(StoreWriteError):
+    """A partition of a shared store is not as this writer left it: another writer has continued it, or the server lost it."""
+
+    @classmethod
+    def of(cls, store: str, partitions: Iterable[int]) -> "StoreFencedError":
+        """Return the error for partitions of a store."""
+        listed = ", ".join(map(str, sorted(partitions)))
+        return cls(
+            f"{store}: another writer has continued partitions {listed}, or the server has lost them: reading their positions again."
+        )
 
 
 class FollowingStoppedError(QueryNodeError):

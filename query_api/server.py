@@ -13,11 +13,12 @@ from granian.constants import HTTPModes, Interfaces
 from granian.http import HTTP1Settings
 
 from include.errors import FoldlakeError
+from include.nodes.placements import placements
 from include.settings import Settings
 from query_api.http.allowed_hosts import AllowedHosts
 from query_api.http.limits.open_files import allowed_connections
 from query_api.http.limits.worker_watchdog import Worker, WorkerWatchdog
-from query_api.store.backends import load_backend
+from query_api.store.backends import load_backend, load_shared_backends
 
 METRICS_DIRECTORY = "metrics"
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - the directory has a private mode
@@ -39,7 +40,8 @@ def main() -> int:
     node = settings.node
     try:
         # Fail here, once: a failing worker would be restarted endlessly.
-        load_backend(node)
+        load_backend(settings)
+        load_shared_backends(settings, placements(settings))
         AllowedHosts(node)
     except FoldlakeError as error:
         sys.stderr.write(f"{error}\n")

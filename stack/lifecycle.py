@@ -26,6 +26,7 @@ from stack.supervision.supervisor import Supervisor, remove_run_files
 COMPONENTS = {
     "kafka": "kafka_bootstrap",
     "registry": "schema_registry_url",
+    "redis": "redis_url",
     "query_nodes": "",
     "airflow": "airflow_url",
     "stream": "airflow_url",

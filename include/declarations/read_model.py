@@ -21,7 +21,7 @@ from include.errors import ReadModelError, UnknownReadModelError
 from include.kafka.record_schema import LIFETIME_PROPERTY, ItemLifetime, RecordSchema
 from include.kafka.topics import Topic, changelog, source_topics
 from include.position import POSITION_RECORD_FIELDS, Offsets
-from include.settings import TopicSettings
+from include.settings import Placement, TopicSettings
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -75,6 +75,7 @@ class ReadModel:
     topic: how the source topic is created, where it differs from the settings.
     latency: of its folds: in real time, or in batches, which need no task slots of their own. Its emissions are always in real time.
     emit_every: at most one record for each key and interval, in batches of this interval; None: as often as `latency` says.
+    placement: where its records are served from; FOLDLAKE_PLACEMENTS overrides it.
     rekey: the key is not the key of the events: a derived route writes them under it to a topic of its own, which the read model folds.
     schema_folders: the folders of additional declarations, which are also searched for event schemas; set on loading.
     rekeyed_from: the topic of the events, if `source_topic` is what a derived route writes; set on loading.
@@ -98,6 +99,7 @@ class ReadModel:
     rekey: bool = False
     latency: Latency = Latency.MILLISECONDS
     emit_every: timedelta | None = None
+    placement: Placement = Placement.PARTITIONED
     schema_folders: tuple[Path, ...] = field(default=(), repr=False, compare=False)
     rekeyed_from: EventsTopic | None = field(default=None, repr=False, compare=False)
     first_topic: str = field(default="", repr=False, compare=False)
@@ -111,6 +113,11 @@ class ReadModel:
             raise ReadModelError(message)
         require_latency(f"read model {self.name}", self.latency)
         require_emit_interval(self.name, self.emit_every)
+        if self.placement not in set(Placement):
+            message = (
+                f"placement of read model {self.name} is {self.placement!r}: allowed: {', '.join(Placement)}."
+            )
+            raise ReadModelError(message)
         if not self.folds or min(self.folds) < 1:
             message = f"Read model {self.name} has no fold: give `folds={{1: fold}}`."
             raise ReadModelError(message)

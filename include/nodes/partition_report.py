@@ -5,6 +5,7 @@ from typing import Any
 
 from include.known_fields import known_fields
 from include.position import Offsets
+from include.settings import Placement
 
 PARTITIONS_PATH = "/api/partitions"
 
@@ -17,6 +18,7 @@ class PartitionReport:
     position, end: changelog offsets of the next record to read and of the next to be appended; lag_records: their difference.
     folded: source partition -> the offset after the newest event folded in. source_end: the source's end; events_behind: the
         difference.
+    placement: where the read model's records are served from, as the reporting node has it.
     `position` and the fields after it are None (folded: empty) if the node does not follow the partition.
     """
 
@@ -37,6 +39,7 @@ class PartitionReport:
     folded: Offsets = field(default_factory=Offsets)
     source_end: int | None = None
     events_behind: int | None = None
+    placement: Placement = Placement.PARTITIONED
 
     @property
     def is_stored(self) -> bool:
@@ -52,4 +55,6 @@ class PartitionReport:
         """Read the report of another node; raises TypeError, KeyError or ValueError."""
         report = cls(**known_fields(cls, fields))
         folded = Offsets.from_newest_json(fields.get("folded", {}))
-        return replace(report, standbys=tuple(report.standbys), folded=folded)
+        return replace(
+            report, standbys=tuple(report.standbys), folded=folded, placement=Placement(report.placement)
+        )

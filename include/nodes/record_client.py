@@ -17,6 +17,7 @@ from include.nodes.node_url import PeerRule
 from include.nodes.partition_report import PARTITIONS_PATH, PartitionReport
 from include.nodes.peers import HOP_ANY, HOP_HEADER, REASON_HEADER
 from include.nodes.routing_table import RoutingTable, routing_table
+from include.settings import Placement
 from include.waiting import wait_for
 
 # 500 small records are 70 kB and occupy a node's worker for about 15 ms, which hardly delays a lookup.
@@ -172,6 +173,11 @@ class NodeClient:
             and report.version == self._version
             and report.is_held
             and report.is_ready
+            # All nodes read the same records in Redis: those are read once.
+            and (
+                report.placement is not Placement.REDIS
+                or routing.owners.get((self._source_topic, report.partition)) == url
+            )
         ]
 
     def _role(self, url: str, partition: int, routing: RoutingTable) -> str:

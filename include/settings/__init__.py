@@ -11,11 +11,13 @@ from include.settings.groups import (
     NodeSettings,
     QualitySettings,
     RebuildSettings,
+    RedisSettings,
     RegistrySettings,
     RetentionSettings,
     StreamSettings,
     TopicSettings,
 )
+from include.settings.placement import Placement
 from include.settings.settings import CHECKOUT, VARIABLES, Settings
 from include.settings.variables import PREFIX
 
@@ -27,8 +29,10 @@ __all__ = [
     "KafkaSettings",
     "LakeSettings",
     "NodeSettings",
+    "Placement",
     "QualitySettings",
     "RebuildSettings",
+    "RedisSettings",
     "RegistrySettings",
     "RetentionSettings",
     "Settings",

@@ -123,6 +123,26 @@ class LakeSettings(SettingsGroup):
     )
 
 
+class RedisSettings(SettingsGroup):
+    """The Redis or Valkey of the read models that are placed in it. external_url: of your own, with its password; empty: the embedded one.
+
+    embedded: auto: it runs if a read model is placed in it. prefix: what the names of all keys begin with. memory_mb: of the embedded
+    server; when it is full, no more records are written. timeout_s: how long a node waits for an answer.
+    """
+
+    external_url: str = Field(default="", json_schema_extra=named_variable("redis_url"))
+    port: int = 6379
+    embedded: Literal["auto", "on"] = "auto"
+    prefix: str = Field(default="foldlake", min_length=1)
+    memory_mb: int = Field(default=512, ge=16)
+    timeout_s: float = Field(default=1.0, gt=0)
+
+    @property
+    def url(self) -> str:
+        """URL of the server; may contain a password."""
+        return self.external_url or f"redis://{LOOPBACK}:{self.port}/0"
+
+
 class QualitySettings(SettingsGroup):
     """The quality check.
 
@@ -162,7 +182,8 @@ class NodeSettings(SettingsGroup):
 
     store: name of a folder in query_api/store. max_age_s: a node is not ready while its answers can be older than this.
     allowed_hosts: hosts at which clients may address the node, besides loopback and its URL. peer_hosts: hosts of the nodes that
-    this one asks; empty: loopback if it is on loopback itself, else any.
+    this one asks; empty: loopback if it is on loopback itself, else any. placements: entries `<read model>=<placement>`, which
+    replace what the read models declare (include/nodes/placements.py).
 
     http_*: of the HTTP server; the limits hold for each worker process. http_idle_timeout_s: a connection without progress for this
     long is closed. http_body_timeout_s: for a command's whole body. http_worker_timeout_s: a worker that answers nothing for this
@@ -185,6 +206,7 @@ class NodeSettings(SettingsGroup):
     http_waiting_lookups: int = Field(default=64, ge=1, le=64)
     http_commands: int = Field(default=64, ge=1, le=64)
     http_client_share: float = Field(default=0.75, gt=0, le=1)
+    placements: tuple[str, ...] = Field(default=(), json_schema_extra=named_variable("placements"))
     standby_replicas: int = Field(default=1, ge=0)
     session_timeout_s: int = Field(default=6, ge=6)
     max_age_s: float = Field(default=60.0, gt=0)
@@ -198,9 +220,9 @@ class NodeSettings(SettingsGroup):
         host = f"[{self.bind}]" if ":" in self.bind else self.bind
         return self.url or f"http://{host}:{self.port}"
 
-    @field_validator("allowed_hosts", "peer_hosts", mode="before")
+    @field_validator("allowed_hosts", "peer_hosts", "placements", mode="before")
     @classmethod
-    def _split_hosts(cls, value: object) -> object:
+    def _split(cls, value: object) -> object:
         """Accept the format of environment variables, `a.example,b.example`."""
         return split_names(value)
 

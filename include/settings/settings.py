@@ -18,6 +18,7 @@ from include.settings.groups import (
     NodeSettings,
     QualitySettings,
     RebuildSettings,
+    RedisSettings,
     RegistrySettings,
     RetentionSettings,
     StreamSettings,
@@ -60,6 +61,7 @@ class Settings(BaseSettings):
     rebuild: RebuildSettings = RebuildSettings()
     retention: RetentionSettings = RetentionSettings()
     node: NodeSettings = NodeSettings()
+    redis: RedisSettings = RedisSettings()
 
     @classmethod
     def of(cls, **values: object) -> Self:

@@ -16,6 +16,7 @@ from pydantic import TypeAdapter
 
 from include.boot_clock import Moment, age_s, boot_id
 from include.files import write_without_space
+from include.settings import Placement
 
 FILE_NAME = "node-state"
 # The file grows in steps of this size, so that a state that is a little longer needs no space on a full disk.
@@ -107,6 +108,7 @@ class ModelState:
     owned: partitions that the consumer group has assigned to this node.
     owners, standbys: partition -> URL of its owner, URLs of its standbys, in the latest routing table.
     source_topic: the topic that the read model declares, whose partitions the consumer group assigns.
+    placement: where its records are served from. In redis, `partitions` of its versions are those that this node can read there.
     """
 
     name: str
@@ -118,6 +120,7 @@ class ModelState:
     owned: frozenset[int] = frozenset()
     owners: dict[int, str] = field(default_factory=dict)
     standbys: dict[int, tuple[str, ...]] = field(default_factory=dict)
+    placement: Placement = Placement.PARTITIONED
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from werkzeug.exceptions import HTTPException
 
 from include.declarations.api import ReadModelApi, load_apis
 from include.nodes.peers import Peers
+from include.nodes.placements import placements
 from include.settings import Settings
 from query_api.http.allowed_hosts import AllowedHosts
 from query_api.http.commands.command_routes import commands_blueprint
@@ -82,7 +83,7 @@ def create_wsgi(settings: Settings) -> FastPath:
     """
     hosts = AllowedHosts(settings.node)
     apis = load_apis(settings.declaration_folders)
-    local = LocalLookup(settings.store_dir, settings.node)
+    local = LocalLookup(settings, placements(settings))
     local.watch()
     limit_unread_answers(settings.node.http_idle_timeout_s)
     lookups = Lookups(local, Peers())

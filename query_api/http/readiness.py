@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from include.settings import NodeSettings
+from include.settings import NodeSettings, Placement
 from query_api.cluster.node_state import ModelState, NodeState
 
 
@@ -44,6 +44,9 @@ def _unserved(model: ModelState) -> Iterator[str]:
     if not model.owners:
         yield f"No partition of {model.source_topic} has an owner yet."
     live = model.versions[model.live]
+    if model.placement is Placement.REDIS and live.write_error:
+        # Without the server, a node has no records of the read model at all.
+        yield live.write_error
     stored = live.partitions
     waiting = sorted(p for p in model.owned if p not in stored or not stored[p].is_ready)
     if waiting:

@@ -39,6 +39,11 @@ class KeyLocation(NamedTuple):
         return self.partition in self.model.owned
 
     @property
+    def is_answered_here(self) -> bool:
+        """Whether this node answers by itself, before it asks another one."""
+        return self.is_owned_here or (self.model.placement.is_everywhere and self.stored is not None)
+
+    @property
     def role(self) -> Role:
         """The role in which this node answers."""
         return Role.OWNER if self.is_owned_here else Role.STANDBY

@@ -2,16 +2,16 @@
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from include.kafka.record_schema import RecordSchema
 from include.kafka.state_record import StateRecord, decode_state_record
 from include.position import SOURCE_OFFSET
-from include.settings import NodeSettings
+from include.settings import Placement, Settings
 from query_api.cluster.node_state import ModelState, NodeState, NodeStateWatch, PartitionState
 from query_api.errors import StoreDamagedError, StoreMissingError
 from query_api.lookup.client_slots import ClientSlots, NoFreeSlotError
@@ -22,7 +22,7 @@ from query_api.lookup.open_stores import OpenStore, OpenStores
 from query_api.lookup.position_bound import MAX_WAIT_S, PositionBound
 from query_api.lookup.routing import partition_of
 from query_api.lookup.served_offsets import ServedOffsets
-from query_api.store.backends import load_backend
+from query_api.store.backends import load_backend, load_shared_backends
 from query_api.store.base import ChangelogPosition, Page, Sample, StoredRecord, StoreReader
 from query_api.store.directory import StoreDirectory
 
@@ -53,14 +53,22 @@ class LocalPage:
 
 
 class LocalLookup:
-    """Looks keys up in this node's stores. One per HTTP worker process; thread-safe."""
+    """Looks keys up in this node's stores. One per HTTP worker process; thread-safe.
 
-    def __init__(self, store_dir: Path, node: NodeSettings) -> None:
+    placements: of each read model that is not in local stores, at least.
+    """
+
+    def __init__(
+        self, settings: Settings, placements: Mapping[str, Placement] = MappingProxyType({})
+    ) -> None:
+        store_dir, node = settings.store_dir, settings.node
         self.node_name = node.name
         self._watch = NodeStateWatch(store_dir)
         # After this time without a heartbeat or without Kafka, the group assigns the node's partitions to others.
         self.current_s = float(node.session_timeout_s)
-        directory = StoreDirectory(store_dir, load_backend(node))
+        directory = StoreDirectory(
+            store_dir, load_backend(settings), load_shared_backends(settings, placements)
+        )
         self.max_key_bytes = directory.max_key_bytes
         self._directory = directory
         self._stores = OpenStores(directory)

@@ -1,4 +1,4 @@
-"""Answers lookups on any node: from its own store if it owns the key's partition, else by proxying to the owner.
+"""Answers lookups on any node: from its own store if it owns the key's partition or has all partitions, else by proxying to the owner.
 
 A node that has lost its connection to Kafka asks the other nodes first (docs/decisions/0029).
 """
@@ -52,8 +52,7 @@ class Lookups:
         hop: if the request is from another node. Such a request is never proxied again, which prevents loops.
         Raises LookupFailedError.
         """
-        is_owned_here = place.is_owned_here
-        if hop is not None and hop.rule == HOP_OWNER and not is_owned_here:
+        if hop is not None and hop.rule == HOP_OWNER and not place.is_owned_here:
             detail = f"{self.local.node_name} does not own partition {place.partition} of {place.model.name}."
             raise LookupFailedError(FailureReason.NOT_OWNER, detail)
         if hop is None and not self.local.is_current(place):
@@ -66,7 +65,7 @@ class Lookups:
             is_same = hop.served is not None and hop.served.version == place.version
             return self.local.find(place, bound, hop.served.offset if hop.served and is_same else 0)
         failure: LookupFailedError | None = None
-        if is_owned_here:
+        if place.is_answered_here:
             try:
                 return self.local.find(place, bound)
             except LookupFailedError as error:
@@ -82,14 +81,14 @@ class Lookups:
     def _first_answer(
         self, place: KeyLocation, target: str, bound: PositionBound | None
     ) -> LocalAnswer | PeerResponse | None:
-        """Try the owner, its standbys, then the other nodes; this node only if it is not the owner (the caller tried that)."""
+        """Try the owner, its standbys, then the other nodes; this node only if the caller has not tried that."""
         for url in in_order(place):
             if url != place.state.url:
                 hop = HOP_OWNER if url == place.owner else HOP_ANY
                 response = self._ask(url, place, target, bound, hop)
                 if response is not None:
                     return response
-            elif not place.is_owned_here:
+            elif not place.is_answered_here:
                 try:
                     return self.local.find(place, bound)
                 except LookupFailedError as error:
@@ -153,10 +152,15 @@ def _no_answer(place: KeyLocation) -> LookupFailedError:
 
 
 def in_order(place: KeyLocation) -> Iterator[str]:
-    """Yield the URLs of the nodes to try. The owner comes first without sorting the others: it nearly always answers."""
-    if place.owner is not None:
-        yield place.owner
-    nodes = {*place.state.nodes, place.state.url}
+    """Yield the URLs of the nodes to try. The owner comes first without sorting the others: it nearly always answers.
+
+    A node that has all partitions comes before the owner.
+    """
+    here = place.state.url
+    first = here if place.is_answered_here else place.owner
+    if first is not None:
+        yield first
+    nodes = {*place.state.nodes, here}
     for url in candidates(place.owner, place.model.standbys.get(place.partition, ()), nodes):
-        if url != place.owner:
+        if url != first:
             yield url

@@ -42,6 +42,7 @@ def _report(
         changelog_topic=version.changelog_topic,
         source_topic=version.source_topic,
         source_end=version.source_ends.get(partition),
+        placement=model.placement,
     )
     if held is None or position is None:
         return report

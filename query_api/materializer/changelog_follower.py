@@ -72,13 +72,14 @@ class ChangelogFollower:
         self.bad_records = 0
         self.write_error = ""  # why the last write failed; empty after a write that succeeded
         now = Moment.now()
+        # Of a shared store, other nodes write the other partitions: a node begins with none, and adopts its own.
         self._followed = {
             p: FollowedPartition(
                 position, is_ready=p in previously_ready, confirmed_at=previously_ready.get(p, now)
             )
-            for p, position in store.positions().items()
+            for p, position in ({} if store.is_shared else store.positions()).items()
         }
-        self._forget_outdated()
+        self._forget_outdated(self._followed)
         self._assign()
 
     def set_target(self, partitions: frozenset[int]) -> None:
@@ -129,8 +130,9 @@ class ChangelogFollower:
 
     # Partitions
 
-    def _forget_outdated(self) -> None:
-        for partition, followed in list(self._followed.items()):
+    def _forget_outdated(self, partitions: Iterable[int]) -> None:
+        for partition in list(partitions):
+            followed = self._followed[partition]
             if not -CLOCK_TOLERANCE_S <= followed.position.age_s() <= RESUME_LIMIT_S:
                 log.warning(
                     "%s/%s was last read more than %d h ago, or the clock was set back: reading it from the beginning",
@@ -158,8 +160,11 @@ class ChangelogFollower:
         if not new and not expired:
             return
         for partition in expired:
-            self._forget(partition)
-        self._followed |= {p: FollowedPartition.from_beginning() for p in new}
+            self._store.release(partition)
+        stored = self._store.adopt(new)
+        kept = {p: followed for p, followed in self._followed.items() if p not in expired}
+        self._followed = kept | {p: FollowedPartition.at(stored.get(p)) for p in new}
+        self._forget_outdated(new)
         self._assign()
         self._on_change()
 
@@ -275,10 +280,12 @@ class ChangelogFollower:
 
     def _update_ready(self, at_end: set[int]) -> None:
         ready = [
-            followed.became_ready(self._end_offset(p), is_at_end=p in at_end)
+            p
             for p, followed in self._followed.items()
+            if followed.became_ready(self._end_offset(p), is_at_end=p in at_end)
         ]
-        if any(ready):
+        if ready:
+            self._store.mark_complete(ready)
             self._on_change()
 
     def _refresh_idle_positions(self) -> None:

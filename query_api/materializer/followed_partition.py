@@ -25,6 +25,11 @@ class FollowedPartition:
     _awaited: tuple[int, Moment] | None = None
 
     @classmethod
+    def at(cls, stored: ChangelogPosition | None) -> "FollowedPartition":
+        """Return a partition that was read up to a stored position; None: of which nothing has been read."""
+        return cls.from_beginning() if stored is None else cls(stored)
+
+    @classmethod
     def from_beginning(cls) -> "FollowedPartition":
         """Return a partition of which nothing has been read."""
         return cls(ChangelogPosition.at(0, Moment.now()))

@@ -14,6 +14,7 @@ from include.boot_clock import Moment
 from include.declarations.read_model import load_read_models
 from include.errors import KafkaUnavailableError
 from include.nodes.node_url import PeerRule
+from include.nodes.placements import placements
 from include.settings import Settings
 from query_api.cluster import node_state
 from query_api.cluster.cluster_observer import ClusterObserver, ClusterView
@@ -32,7 +33,7 @@ from query_api.materializer.reconcile import (
 from query_api.materializer.served_reset import forget_lost, read_all_served
 from query_api.materializer.version_follower import VersionFollower, VersionReference
 from query_api.materializer.version_followers import Key, VersionFollowers
-from query_api.store.backends import load_backend
+from query_api.store.backends import load_backend, load_shared_backends
 from query_api.store.directory import StoreDirectory
 
 OBSERVE_INTERVAL_S = 1.0
@@ -49,8 +50,13 @@ class Materializer:
         # Before joining the group: raises for a URL that no node can reach.
         peers = PeerRule.of_node(settings.node)
         models = load_read_models(settings.declaration_folders)
+        self._placements = placements(settings)
         self._source_topics = {name: model.source_topic for name, model in models.items()}
-        self._directory = StoreDirectory(settings.store_dir, load_backend(settings.node))
+        self._directory = StoreDirectory(
+            settings.store_dir,
+            load_backend(settings),
+            load_shared_backends(settings, self._placements),
+        )
         self._directory.lock()
         self._is_stop_requested = False
         self._clock_watch = ClockWatch()
@@ -175,6 +181,7 @@ class Materializer:
             self._owned(),
             self._versions.running,
             self._settings.node.standby_replicas,
+            self._placements,
         )
         state = with_standstill(state, self._still_since)
         for (model, number), follower in self._versions.running.items():

@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Protocol
 
 from include.boot_clock import Moment
+from include.settings import Placement
 from include.versions.version_record import ReadModelVersions
 from query_api.cluster.cluster_observer import ClusterView
 from query_api.cluster.node_state import ModelState, NodeState, PartitionState, VersionState
@@ -68,18 +70,23 @@ def build_state(
     owned: frozenset[tuple[str, int]] | None,
     versions: Mapping[tuple[str, int], FollowerStatus],
     standby_replicas: int,
+    placements: Mapping[str, Placement] = MappingProxyType({}),
 ) -> NodeState:
     """Return the state to publish to the HTTP workers.
 
     previous: the state that the previous process published; used until newer data is available.
     owned: this node's own assignment; None before the first one, when the routing table decides.
+    placements: of each read model that is not partitioned, at least.
     """
     if view is None:
         return previous
-    models = {
-        name: _model_state(previous, view, record, source_topics[name], owned, versions, standby_replicas)
-        for name, record in view.versions.items()
-    }
+    models = {}
+    for name, record in view.versions.items():
+        placement = placements.get(name, Placement.PARTITIONED)
+        # Every other node is a standby of a read model that is everywhere.
+        replicas = len(view.routing.nodes) + 1 if placement.is_everywhere else standby_replicas
+        model = _model_state(previous, view, record, source_topics[name], owned, versions, replicas)
+        models[name] = replace(model, placement=placement)
     return replace(previous, nodes=dict(view.routing.nodes), models=models)
 
 
@@ -164,9 +171,17 @@ def _standing_still(version: VersionState, since: Moment | None) -> VersionState
 
 
 def target_partitions(state: NodeState, model: str, number: int) -> frozenset[int]:
-    """Return the partitions of a version that this node should follow: those that it owns or is a standby for."""
+    """Return the partitions of a version that this node should follow: those that it owns or is a standby for.
+
+    In Redis, only the owner writes a partition. Of a replicated read model, a node follows those too that have no owner yet.
+    """
     known = state.models.get(model)
     if known is None or number not in known.versions:
         return frozenset()
+    match known.placement:
+        case Placement.REPLICATED:
+            return frozenset(range(known.partition_count))
+        case Placement.REDIS:
+            return known.owned
     standby = {p for p, urls in known.standbys.items() if state.url in urls}
     return frozenset(known.owned | standby)

@@ -11,11 +11,19 @@ from include.boot_clock import Moment
 from include.kafka.schema_registry import SchemaRegistry
 from include.settings import Settings
 from query_api.cluster.node_state import PartitionState
-from query_api.errors import FollowingStoppedError, StoreFullError, StoreUnusableError, StoreWriteError
+from query_api.errors import (
+    FollowingStoppedError,
+    StoreFencedError,
+    StoreFullError,
+    StoreUnusableError,
+    StoreWriteError,
+)
 from query_api.materializer.changelog_consumer import changelog_consumer
 from query_api.materializer.changelog_follower import ChangelogFollower
+from query_api.materializer.shared_partitions import REFRESH_INTERVAL_S, SharedPartitions
 from query_api.store.background_check import BackgroundCheck
 from query_api.store.base import Binding, StoreWriter
+from query_api.store.commit_signal import announce_commit
 from query_api.store.directory import StoreDirectory
 
 HOUSEKEEPING_INTERVAL_S = 1.0
@@ -25,6 +33,8 @@ STABLE_S = 10.0
 OPENING_LOG_INTERVAL_S = 10.0
 # How often a write is tried again that failed because the disk is full.
 WRITE_RETRY_S = 2.0
+# How soon the positions of a shared store are read again that another writer has continued.
+FENCED_RETRY_S = 0.1
 
 log = logging.getLogger(__name__)
 
@@ -58,6 +68,9 @@ class VersionFollower(threading.Thread):
         self._settings = settings
         self._directory = directory
         self._previously_ready = dict(previously_ready)
+        is_shared = directory.is_shared(reference.model)
+        self._shared = SharedPartitions(previously_ready) if is_shared else None
+        self._next_refresh_s = 0.0
         self._on_change = on_change
         self._stopping = threading.Event()
         self._is_discarded = False
@@ -78,12 +91,19 @@ class VersionFollower(threading.Thread):
             follower.set_target(partitions)
 
     def partitions(self) -> dict[int, PartitionState] | None:
-        """Return the followed partitions (after the end, the last ones); None while the store is being opened."""
+        """Return the followed partitions (after the end, the last ones); None while the store is being opened.
+
+        Of a shared store, the partitions that this node can read, whoever writes them.
+        """
+        if self._shared is not None:
+            return self._shared.states()
         with self._follower_lock:
             return self._last_partitions if self._follower is None else self._follower.partitions()
 
     def observe_ends(self, ends: Mapping[int, int], read_at: Moment) -> None:
         """Note the changelog's end offsets as they were when asked for at `read_at`."""
+        if self._shared is not None:
+            self._shared.observe_ends(ends, read_at)
         with self._follower_lock:
             if self._follower is not None:
                 self._follower.observe_ends(ends, read_at)
@@ -127,6 +147,9 @@ class VersionFollower(threading.Thread):
             try:
                 with suppress(FollowingStoppedError):
                     self._follow_once()
+            except StoreFencedError as error:
+                log.info("%s", error)
+                self._stopping.wait(FENCED_RETRY_S)
             except StoreWriteError as error:
                 self._open_error = str(error)
                 log.warning("%s", error)
@@ -178,7 +201,8 @@ class VersionFollower(threading.Thread):
                 store,
                 consumer,
                 SchemaRegistry(self._settings.registry.url),
-                release_grace_s=self._settings.node.release_grace_s,
+                # A shared store has the partitions for all nodes, whoever writes them.
+                release_grace_s=0 if store.is_shared else self._settings.node.release_grace_s,
                 previously_ready=self._previously_ready if store.positions() else {},
                 on_change=self._on_change,
             )
@@ -188,13 +212,15 @@ class VersionFollower(threading.Thread):
             began = next_housekeeping = time.monotonic()
             while not self._stopping.is_set():
                 self._run_once(follower)
+                self._observe_store(store)
                 if time.monotonic() >= next_housekeeping:
                     next_housekeeping = time.monotonic() + HOUSEKEEPING_INTERVAL_S
                     store.housekeep()
                     self.records = store.record_count()
                     if time.monotonic() >= began + STABLE_S:
                         self._directory.reset_attempts(reference.model, reference.number)
-                    check.step()
+                    if self._shared is None:
+                        check.step()
         finally:
             check.stop()
             self._detach()
@@ -208,6 +234,14 @@ class VersionFollower(threading.Thread):
             log.warning("%s", error)
             self._on_change()
             self._stopping.wait(WRITE_RETRY_S)
+
+    def _observe_store(self, store: StoreWriter) -> None:
+        """Note what the writers of a shared store have written, and wake the lookups of this node that wait for it."""
+        if self._shared is None or time.monotonic() < self._next_refresh_s:
+            return
+        self._next_refresh_s = time.monotonic() + REFRESH_INTERVAL_S
+        if self._shared.refresh(store.readable_positions()):
+            announce_commit(self._directory.path(self.reference.model, self.reference.number))
 
     def _detach(self) -> None:
         """Prevent other threads from querying the follower, whose consumer is about to be closed."""

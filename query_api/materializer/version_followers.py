@@ -4,7 +4,7 @@ HTTP workers use a store while the node's state lists its partitions. A store is
 state without its partitions was published, the workers have read that state, and the store's follower has ended.
 An intact store is never removed because of another error: only a store that is damaged, one whose version has ended, and, when
 the disk is full, one of a version that is not live and has not been loaded completely.
-Nothing here blocks: the calling thread also publishes the node's heartbeat.
+Nothing here blocks, or only for the timeout of a shared store's server: the calling thread also publishes the node's heartbeat.
 """
 
 import logging
@@ -16,7 +16,7 @@ from typing import Protocol
 from include.boot_clock import Moment
 from include.versions.version_record import ENDED_STAGES, Stage
 from query_api.cluster.cluster_observer import ClusterView
-from query_api.errors import StoreUnusableError
+from query_api.errors import StoreUnusableError, StoreWriteError
 from query_api.materializer.reconcile import FollowerStatus, versions_to_follow
 from query_api.materializer.version_follower import VersionReference
 from query_api.store.directory import StoreDirectory
@@ -26,6 +26,7 @@ STATE_PROPAGATION_S = 0.2
 # A failed version that is not live is restarted after this time, in which an operator can free disk space.
 PAUSE_S = 60.0
 STOP_TIMEOUT_S = 15.0
+REMOVAL_RETRY_S = 10.0
 
 log = logging.getLogger(__name__)
 
@@ -90,6 +91,7 @@ class VersionFollowers:
         self._forget = forget
         self._ending: dict[Key, _Ending] = {}
         self._paused_until: dict[Key, float] = {}
+        self._next_removal_s = 0.0
         self.running: dict[Key, FollowerThread] = {}
 
     def step(self, view: ClusterView) -> None:
@@ -130,12 +132,12 @@ class VersionFollowers:
                 self._pause(key, follower.write_error, "removing its store, which is incomplete")
                 self._end(key, discard=True)
 
-    @staticmethod
-    def _may_be_dropped(key: Key, follower: FollowerThread, view: ClusterView) -> bool:
-        """Whether a store may be removed to free space: it is not live, and has not been loaded completely yet."""
+    def _may_be_dropped(self, key: Key, follower: FollowerThread, view: ClusterView) -> bool:
+        """Whether a store may be removed to free space: it is this node's, not live, and not loaded completely yet."""
         partitions = follower.partitions()
         return (
             _stage(view, key) is not Stage.LIVE
+            and not self._directory.is_shared(key[0])
             and partitions is not None
             and not all(partition.is_ready for partition in partitions.values())
         )
@@ -168,15 +170,25 @@ class VersionFollowers:
 
     def _remove_stores(self, view: ClusterView) -> None:
         for key, ending in list(self._ending.items()):
-            if ending.is_over():
+            if ending.is_over() and (not ending.is_discarded or self._is_removed(key)):
                 del self._ending[key]
-                if ending.is_discarded:
-                    self._directory.discard(*key)
         for key in self._directory.stored_versions():
             stage = _stage(view, key)
             if stage in ENDED_STAGES and key not in self.running and key not in self._ending:
                 log.info("removing the store of %s v%d, which is %s", *key, stage)
-                self._directory.discard(*key)
+                self._is_removed(key)
+
+    def _is_removed(self, key: Key) -> bool:
+        """Remove a store; return whether it is gone. The server of a shared store may be down: it is then tried again later."""
+        if time.monotonic() < self._next_removal_s:
+            return False
+        try:
+            self._directory.discard(*key)
+        except StoreWriteError as error:
+            log.warning("cannot remove the store of %s v%d: %s", *key, error)
+            self._next_removal_s = time.monotonic() + REMOVAL_RETRY_S
+            return False
+        return True
 
     def _start_followers(self, view: ClusterView) -> None:
         for reference in versions_to_follow(view):

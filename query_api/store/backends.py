@@ -1,15 +1,18 @@
-"""Finds a store's backend by its name: the folder `query_api/store/<name>`, which defines `BACKEND`."""
+"""Finds a store's backend by its name: the folder `query_api/store/<name>`, which defines `BACKEND`.
+
+A backend with the name of a placement is shared by all nodes: the placement of a read model names it. The other ones are local.
+"""
 
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import import_module
 
 from include.errors import SettingsError
-from include.settings import NodeSettings
+from include.settings import Placement, Settings
 from query_api import store
 from query_api.store.base import StoreBackend
 
-BackendFactory = Callable[[NodeSettings], StoreBackend]
+BackendFactory = Callable[[Settings], StoreBackend]
 
 
 def backend_names() -> list[str]:
@@ -17,11 +20,22 @@ def backend_names() -> list[str]:
     return sorted(module.name for module in pkgutil.iter_modules(store.__path__) if module.ispkg)
 
 
-def load_backend(settings: NodeSettings) -> StoreBackend:
-    """Return the backend that FOLDLAKE_NODE_STORE names; raises SettingsError."""
-    if settings.store not in backend_names():
-        raise SettingsError(
-            f"FOLDLAKE_NODE_STORE is {settings.store!r}. Set it to one of: {', '.join(backend_names())}."
-        )
-    factory: BackendFactory = import_module(f"query_api.store.{settings.store}").BACKEND
+def load_backend(settings: Settings) -> StoreBackend:
+    """Return the backend of local stores, which FOLDLAKE_NODE_STORE names; raises SettingsError."""
+    name = settings.node.store
+    local = [one for one in backend_names() if one not in set(Placement)]
+    if name not in local:
+        raise SettingsError(f"FOLDLAKE_NODE_STORE is {name!r}. Set it to one of: {', '.join(local)}.")
+    return _load(name, settings)
+
+
+def load_shared_backends(settings: Settings, placements: Mapping[str, Placement]) -> dict[str, StoreBackend]:
+    """Return the backend of each read model that is not in local stores, by name; raises SettingsError for one that cannot be used."""
+    names = set(backend_names())
+    of_placement = {p: _load(p, settings) for p in sorted(set(placements.values()) & names)}
+    return {model: of_placement[p] for model, p in placements.items() if p in of_placement}
+
+
+def _load(name: str, settings: Settings) -> StoreBackend:
+    factory: BackendFactory = import_module(f"query_api.store.{name}").BACKEND
     return factory(settings)

@@ -5,7 +5,7 @@ import time
 from contextlib import suppress
 
 from query_api.errors import StoreDamagedError, StoreMissingError, StoreWriteError
-from query_api.store.base import StoreCheck
+from query_api.store.checks import StoreCheck
 from query_api.store.directory import StoreDirectory
 
 # When a check that could not be carried out is tried again.

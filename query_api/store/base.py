@@ -7,12 +7,12 @@ positions and schemas visible together. Keys are ordered as bytes. A backend is 
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from include.boot_clock import Moment, age_s, boot_id
 from include.position import Offsets
+from query_api.store.checks import CheckExtent, StoreCheck
 
 
 class Change(NamedTuple):
@@ -167,7 +167,13 @@ class StoreReader(Protocol):
 
 
 class StoreWriter(Protocol):
-    """The only writer of a store. Not thread-safe. Any method may raise StoreDamagedError."""
+    """The only writer of a store, or of some partitions of a shared one. Not thread-safe.
+
+    Any method may raise StoreDamagedError, and StoreWriteError; that of a shared store StoreFencedError.
+    is_shared: whether the writers and readers of all nodes have the same store.
+    """
+
+    is_shared: bool
 
     @property
     def max_key_bytes(self) -> int:
@@ -202,6 +208,18 @@ class StoreWriter(Protocol):
     def forget(self, partition: int) -> None:
         """Remove a partition's records and position."""
 
+    def adopt(self, partitions: Iterable[int]) -> dict[int, ChangelogPosition]:
+        """Begin to write partitions, and return the positions of those that the store has records of."""
+
+    def release(self, partition: int) -> None:
+        """Write a partition no longer; a store of this node alone also forgets it."""
+
+    def mark_complete(self, partitions: Iterable[int]) -> None:
+        """Note that partitions were read up to their end: from then on, readers of a shared store may answer from them."""
+
+    def readable_positions(self) -> dict[int, ChangelogPosition]:
+        """Return the position of every partition that readers may answer from."""
+
     def record_count(self) -> int:
         """Return the number of records over all partitions."""
 
@@ -212,60 +230,13 @@ class StoreWriter(Protocol):
         """Close the store; with `sync`, all of its data on disk is complete afterwards."""
 
 
-class CheckExtent(StrEnum):
-    """How much of a store a check reads.
+class StoreBackend(Protocol):
+    """One kind of store. `path` is a store's directory; the backend creates the files in it, the caller removes it.
 
-    OPENING: a bounded part, without which the store cannot be opened; takes a moment, whatever the store's size.
-    EVERYTHING: every record of a store that no process writes.
-    IN_USE: every record while a process writes the store; at low priority.
+    is_shared: as in StoreWriter. The directory of a shared store then only says that this node uses it.
     """
 
-    OPENING = "opening"
-    EVERYTHING = "everything"
-    IN_USE = "in-use"
-
-
-class StoreCheck(Protocol):
-    """A check of a store that has begun, and goes on beside the caller until it is over or stopped."""
-
-    @property
-    def progress(self) -> str:
-        """How many records were read; empty before the first ones."""
-
-    def wait(self, timeout_s: float) -> bool:
-        """Wait until the check is over, and return whether it is."""
-
-    def finding(self) -> str | None:
-        """Return why the store cannot be used, or None, after waiting until the check is over.
-
-        Raises StoreWriteError when the store could not be checked, which says nothing about its content.
-        """
-
-    def stop(self) -> None:
-        """End the check without a result; does nothing when it is over."""
-
-
-@dataclass(frozen=True)
-class Unusable:
-    """A StoreCheck that was over at once, with this reason."""
-
-    reason: str
-    progress: str = ""
-
-    def wait(self, timeout_s: float) -> bool:  # noqa: ARG002 - there is nothing to wait for
-        """Return that the check is over."""
-        return True
-
-    def finding(self) -> str:
-        """Return the reason."""
-        return self.reason
-
-    def stop(self) -> None:
-        """Do nothing."""
-
-
-class StoreBackend(Protocol):
-    """One kind of store. `path` is a store's directory; the backend creates the files in it, the caller removes it."""
+    is_shared: bool
 
     @property
     def max_key_bytes(self) -> int:
@@ -285,3 +256,6 @@ class StoreBackend(Protocol):
 
     def open_reader(self, path: Path, partitions: int) -> StoreReader:
         """Open the store for reading; raises StoreMissingError or StoreDamagedError."""
+
+    def remove(self, path: Path) -> None:
+        """Remove what the store has outside of its directory, if this node uses it; raises StoreWriteError."""

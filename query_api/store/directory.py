@@ -1,15 +1,16 @@
 """The stores of one node: one directory per version, opened only if it is complete and undamaged.
 
 <store_dir>/writer.lock          held by the materializer while it runs
-<store_dir>/<model>.v<N>/        the backend's files
+<store_dir>/<model>.v<N>/        the backend's files; of a store that all nodes share, only that this node uses it
     incarnation                  marker.py: the boot id of the writer's machine, and whether the writer has closed the store
     damaged                      written by a reader that found damage: the materializer replaces the store
 """
 
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from include.files import NO_SPACE, FileLock, holder_of, write_atomically
 from query_api.errors import (
@@ -19,7 +20,8 @@ from query_api.errors import (
     StoreUnusableError,
     StoreWriteError,
 )
-from query_api.store.base import Binding, CheckExtent, StoreBackend, StoreCheck, StoreReader, StoreWriter
+from query_api.store.base import Binding, StoreBackend, StoreReader, StoreWriter
+from query_api.store.checks import CheckExtent, StoreCheck
 from query_api.store.marker import StoreMarker, read_marker, write_error, write_marker
 
 LOCK_FILE = "writer.lock"
@@ -33,17 +35,30 @@ CHECK_POLL_S = 0.5
 
 
 class StoreDirectory:
-    """Opens and removes the stores below `root`."""
+    """Opens and removes the stores below `root`.
 
-    def __init__(self, root: Path, backend: StoreBackend) -> None:
+    backend: of all read models but those in `shared`, whose stores all nodes share.
+    """
+
+    def __init__(
+        self, root: Path, backend: StoreBackend, shared: Mapping[str, StoreBackend] = MappingProxyType({})
+    ) -> None:
         self._root = root
         self._backend = backend
+        self._shared = shared
         self._lock = FileLock(root / LOCK_FILE)
 
     @property
     def max_key_bytes(self) -> int:
         """The maximum length of a key in a store."""
-        return self._backend.max_key_bytes
+        return max(backend.max_key_bytes for backend in (self._backend, *self._shared.values()))
+
+    def is_shared(self, model: str) -> bool:
+        """Whether all nodes share the stores of a read model."""
+        return model in self._shared
+
+    def _backend_of(self, model: str) -> StoreBackend:
+        return self._shared.get(model, self._backend)
 
     def lock(self) -> None:
         """Take the lock of this node's only writer; raises StoreLockedError when another process has it."""
@@ -92,14 +107,13 @@ class StoreDirectory:
         discards it once no worker uses it. Raises StoreWriteError when it cannot be opened now, for example because the disk
         is full: the caller tries again.
         """
-        path = self.path(model, version)
+        path, backend = self.path(model, version), self._backend_of(model)
         before, is_checked = read_marker(path), True
         if _is_store(path):
             extent = _extent(before)
             is_checked = extent is CheckExtent.EVERYTHING
-            finding = _finding(path, before) or _finding_of(
-                self._backend.begin_check(path, extent), while_checking
-            )
+            reason = _reported_damage(path) if backend.is_shared else _finding(path, before)
+            finding = reason or _finding_of(backend.begin_check(path, extent), while_checking)
         else:
             finding = None if may_create else "it does not exist"
         if finding:
@@ -107,7 +121,7 @@ class StoreDirectory:
         try:
             path.mkdir(parents=True, exist_ok=True)
             write_marker(path, before.opened(is_checked=is_checked))
-            store = self._backend.open_writer(path, partitions)
+            store = backend.open_writer(path, partitions)
         except OSError as error:
             raise write_error(path, error) from error
         except StoreWriteError:
@@ -156,7 +170,7 @@ class StoreDirectory:
         path = self.path(model, version)
         if not read_marker(path).unchecked:
             return None
-        return self._backend.begin_check(path, CheckExtent.IN_USE)
+        return self._backend_of(model).begin_check(path, CheckExtent.IN_USE)
 
     def note_checked(self, model: str, version: int) -> None:
         """Record that all records of a store were checked since it was opened; raises StoreWriteError."""
@@ -174,10 +188,14 @@ class StoreDirectory:
         write_marker(path, StoreMarker().closed())
 
     def discard(self, model: str, version: int) -> None:
-        """Remove a version's store. A reader that has it open may return old records until it detects the removal."""
+        """Remove a version's store. A reader that has it open may return old records until it detects the removal.
+
+        Raises StoreWriteError when it is shared, and its server does not answer.
+        """
         path = self.path(model, version)
         if not path.exists():
             return
+        self._backend_of(model).remove(path)
         discarded = path.with_name(f"{path.name}.discarded-{time.time_ns()}")
         path.rename(discarded)
         shutil.rmtree(discarded, ignore_errors=True)
@@ -185,7 +203,7 @@ class StoreDirectory:
     def is_reported_damaged(self, model: str, version: int) -> bool:
         """Whether a reader has reported damage, or the store's files are missing."""
         path = self.path(model, version)
-        return (path / DAMAGED_FILE).exists() or not self._backend.exists(path)
+        return (path / DAMAGED_FILE).exists() or not self._backend_of(model).exists(path)
 
     def report_damage(self, model: str, version: int, error: StoreDamagedError) -> None:
         """Record damage for the materializer, which replaces the store."""
@@ -205,7 +223,7 @@ class StoreDirectory:
 
     def open_reader(self, model: str, version: int, partitions: int) -> StoreReader:
         """Open a version's store for reading; raises StoreMissingError or StoreDamagedError."""
-        return self._backend.open_reader(self.path(model, version), partitions)
+        return self._backend_of(model).open_reader(self.path(model, version), partitions)
 
 
 def _is_store(path: Path) -> bool:
@@ -213,10 +231,16 @@ def _is_store(path: Path) -> bool:
     return path.is_dir() and any(path.iterdir())
 
 
-def _finding(path: Path, marker: StoreMarker) -> str | None:
-    """Return why the store at `path` must not be used, whatever its content; or None."""
+def _reported_damage(path: Path) -> str | None:
     if (path / DAMAGED_FILE).exists():
         return f"a reader found damage: {(path / DAMAGED_FILE).read_text()}"
+    return None
+
+
+def _finding(path: Path, marker: StoreMarker) -> str | None:
+    """Return why the store at `path` must not be used, whatever its content; or None."""
+    if reported := _reported_damage(path):
+        return reported
     if marker.attempts >= MAX_ATTEMPTS:
         return f"its writer died {MAX_ATTEMPTS} times in a row"
     if not marker.survived:

@@ -5,6 +5,7 @@ from http import HTTPStatus
 import httpx
 
 from include.nodes.node_url import NodeUrl, PeerRule
+from include.nodes.placements import placements
 from include.settings import CHECKOUT, Settings
 from query_api.cluster import node_state
 from query_api.http.allowed_hosts import AllowedHosts
@@ -19,7 +20,8 @@ MATERIALIZER_AGE_S = 5.0
 
 
 def check(settings: Settings) -> None:
-    """Raise SettingsError for a URL at which no other node can reach a node, and for an entry of a list that is no host."""
+    """Raise SettingsError for a URL at which no other node can reach a node, and for an entry of a list that is not valid."""
+    placements(settings)
     for node in node_settings(settings):
         AllowedHosts(node.node)
         PeerRule.of_node(node.node)
@@ -27,7 +29,7 @@ def check(settings: Settings) -> None:
 
 def prepare(settings: Settings) -> None:
     """Create the directory of each node's store."""
-    load_backend(settings.node)  # raises for an unknown backend
+    load_backend(settings)  # raises for an unknown backend
     for node in node_settings(settings):
         node.store_dir.mkdir(parents=True, exist_ok=True)
 

@@ -13,7 +13,13 @@ from include.files import PRIVATE_FILE, write_atomically
 from include.settings import Settings
 
 # Each of these may be, or contain, a password.
-SECRET_SETTINGS = ("airflow_password", "airflow_database_url", "alert_webhook_url", "pseudonym_key")
+SECRET_SETTINGS = (
+    "airflow_password",
+    "airflow_database_url",
+    "alert_webhook_url",
+    "pseudonym_key",
+    "redis_url",
+)
 DIGEST_CHARACTERS = 12
 
 

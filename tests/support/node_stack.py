@@ -193,7 +193,7 @@ def node_stack(
         overrides: settings by variable, for example `node_store`.
     """
     with sharing_servers(servers, keep_home, **overrides) as home:
-        start(home, ("query_nodes",))
+        start(home, ("redis", "query_nodes"))
         nodes = NodeStack(home, ChangelogWriter(home), servers=servers)
         nodes.writer.make_topics()
         nodes.writer.register_live()

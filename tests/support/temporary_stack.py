@@ -34,13 +34,14 @@ def free_ports(count: int) -> list[int]:
 
 def temporary_settings(home: Path, **overrides: object) -> Settings:
     """Return settings with free ports and this home, ignoring any `.env` file."""
-    kafka, controller, registry, airflow, first_node, second_node = free_ports(6)
+    kafka, controller, registry, airflow, redis, first_node, second_node = free_ports(7)
     values: dict[str, object] = {
         "home": home,
         "kafka_port": kafka,
         "kafka_controller_port": controller,
         "registry_port": registry,
         "airflow_port": airflow,
+        "redis_port": redis,
         "query_ports": (first_node, second_node),
         # A second JVM for each stack would take processor time from the tests.
         "stream_standby": "off",

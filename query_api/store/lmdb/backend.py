@@ -3,28 +3,29 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from query_api.store.base import CheckExtent, StoreCheck, Unusable
+from query_api.store.checks import CheckExtent, StoreCheck, Unusable
 from query_api.store.lmdb import layout
 from query_api.store.lmdb.integrity import ReadCheck
 from query_api.store.lmdb.reader import LmdbReader
 from query_api.store.lmdb.writer import LmdbWriter
 
 if TYPE_CHECKING:
-    from include.settings import NodeSettings
+    from include.settings import Settings
 
 
 class LmdbBackend:
     """Opens LMDB stores whose map starts at `map_size_bytes` and grows on demand; see StoreBackend."""
 
+    is_shared = False
     max_key_bytes = layout.MAX_KEY_BYTES
 
     def __init__(self, map_size_bytes: int) -> None:
         self._map_size_bytes = map_size_bytes
 
     @classmethod
-    def from_settings(cls, settings: "NodeSettings") -> "LmdbBackend":
+    def from_settings(cls, settings: "Settings") -> "LmdbBackend":
         """Return the backend with a node's map size."""
-        return cls(settings.store_map_size_mb * 1024 * 1024)
+        return cls(settings.node.store_map_size_mb * 1024 * 1024)
 
     def exists(self, path: Path) -> bool:
         """Whether the data file exists."""
@@ -41,3 +42,6 @@ class LmdbBackend:
     def open_reader(self, path: Path, partitions: int) -> LmdbReader:
         """Open the store for reading; raises StoreMissingError or StoreDamagedError."""
         return LmdbReader(path, map_size_bytes=self._map_size_bytes, partitions=partitions)
+
+    def remove(self, path: Path) -> None:
+        """Do nothing: the store is in its directory."""

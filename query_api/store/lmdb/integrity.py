@@ -8,7 +8,7 @@ import threading
 from pathlib import Path
 
 from query_api.errors import StoreWriteError
-from query_api.store.base import CheckExtent
+from query_api.store.checks import CheckExtent
 
 # The exit status of read_check.py for a damaged store.
 DAMAGED = 3

@@ -6,16 +6,11 @@ schemas    schema id -> Avro schema as JSON
 binding    "binding" -> cluster id, topic and topic id as JSON
 """
 
-import json
 import os
 from collections.abc import Collection
 from pathlib import Path
 
 import lmdb
-
-from include.known_fields import known_fields
-from include.position import Offsets
-from query_api.store.base import Binding, ChangelogPosition
 
 DATA_FILE = "data.mdb"
 LOCK_FILE = "lock.mdb"
@@ -85,38 +80,6 @@ def partition_database(partition: int) -> bytes:
 def number_key(number: int) -> bytes:
     """Return the key of a partition or schema id."""
     return b"%d" % number
-
-
-def dump_position(position: ChangelogPosition) -> bytes:
-    """Serialize a position."""
-    fields = {
-        "next_offset": position.next_offset,
-        "as_of": position.as_of,
-        "folded": position.folded.newest(),
-    }
-    boot = {"boot_id": position.boot_id, "as_of_boot_s": position.as_of_boot_s} if position.boot_id else {}
-    return json.dumps(fields | boot).encode()
-
-
-def load_position(stored: bytes) -> ChangelogPosition:
-    """Deserialize a position; raises ValueError for invalid bytes."""
-    fields = json.loads(stored)
-    folded = Offsets.from_newest_json(fields["folded"])
-    # The fields of the boot clock are not in a store of an earlier release.
-    boot = (fields.get("boot_id", ""), fields.get("as_of_boot_s", 0.0))
-    return ChangelogPosition(fields["next_offset"], fields["as_of"], folded, *boot)
-
-
-def dump_binding(binding: Binding) -> bytes:
-    """Serialize a binding."""
-    return json.dumps(
-        {"cluster_id": binding.cluster_id, "topic": binding.topic, "topic_id": binding.topic_id}
-    ).encode()
-
-
-def load_binding(stored: bytes) -> Binding:
-    """Deserialize a binding; raises ValueError, KeyError or TypeError for invalid bytes."""
-    return Binding(**known_fields(Binding, json.loads(stored)))
 
 
 def has_cause(error: lmdb.Error | OSError, causes: Collection[int]) -> bool:

@@ -8,6 +8,7 @@ from zlib import crc32
 import lmdb
 
 from query_api.errors import StoreDamagedError, StoreMissingError
+from query_api.store import json_form
 from query_api.store.base import (
     ALL_KEYS,
     ALL_RECORDS,
@@ -18,7 +19,7 @@ from query_api.store.base import (
     StoredRecord,
 )
 from query_api.store.lmdb import layout
-from query_api.store.lmdb.record_format import BadRecordError, unpack
+from query_api.store.record_format import BadRecordError, unpack
 from query_api.store.replacement import ReplacementCheck
 
 # A page of a small sample reads at most this many keys, which takes about 20 ms.
@@ -140,7 +141,7 @@ class LmdbReader:
         """Return the position of every partition that the store has records of."""
         try:
             with self._environment.begin(db=self._positions) as transaction:
-                return {int(k): layout.load_position(v) for k, v in transaction.cursor()}
+                return {int(k): json_form.load_position(v) for k, v in transaction.cursor()}
         except ValueError as error:
             raise StoreDamagedError.at(self._path, str(error)) from error
         except lmdb.Error as error:

@@ -10,11 +10,12 @@ import lmdb
 
 from include.files import NO_SPACE
 from query_api.errors import StoreDamagedError, StoreFullError, StoreWriteError
+from query_api.store import json_form
 from query_api.store.base import Binding, Change, ChangelogPosition
 from query_api.store.changes import newest_changes
 from query_api.store.commit_signal import announce_commit
 from query_api.store.lmdb import layout
-from query_api.store.lmdb.record_format import event_count_of, pack
+from query_api.store.record_format import event_count_of, pack
 
 MIN_FREE_BYTES = 64 * 1024 * 1024
 
@@ -26,6 +27,7 @@ class LmdbWriter:
     when LMDB fails otherwise: the store must then be opened again.
     """
 
+    is_shared = False
     max_key_bytes = layout.MAX_KEY_BYTES
 
     def __init__(self, path: Path, *, map_size_bytes: int, partitions: int) -> None:
@@ -82,7 +84,7 @@ class LmdbWriter:
                 self._apply(transaction, partition, partition_changes)
             for partition, position in positions.items():
                 key = layout.number_key(partition)
-                transaction.put(key, layout.dump_position(position), db=self._positions)
+                transaction.put(key, json_form.dump_position(position), db=self._positions)
             for schema_id, text in schemas.items():
                 transaction.put(layout.number_key(schema_id), text.encode(), db=self._schemas)
 
@@ -130,7 +132,7 @@ class LmdbWriter:
 
     def positions(self) -> dict[int, ChangelogPosition]:
         """Return the position of every partition that the store has records of."""
-        return {int(k): layout.load_position(v) for k, v in self._items(self._positions)}
+        return {int(k): json_form.load_position(v) for k, v in self._items(self._positions)}
 
     def _items(self, database: "lmdb._Database") -> list[tuple[bytes, bytes]]:
         with self._errors(), self._environment.begin(db=database) as transaction:
@@ -142,13 +144,15 @@ class LmdbWriter:
         if stored is None:
             return None
         try:
-            return layout.load_binding(stored)
+            return json_form.load_binding(stored)
         except (json.JSONDecodeError, TypeError) as error:
             raise StoreDamagedError.at(self._path, f"binding {stored!r}") from error
 
     def bind(self, binding: Binding) -> None:
         """Record the changelog incarnation that the store is filled from."""
-        self._write(lambda t: _ignore(t.put(layout.BINDING, layout.dump_binding(binding), db=self._binding)))
+        self._write(
+            lambda t: _ignore(t.put(layout.BINDING, json_form.dump_binding(binding), db=self._binding))
+        )
 
     def forget(self, partition: int) -> None:
         """Remove a partition's records and position."""
@@ -158,6 +162,22 @@ class LmdbWriter:
             transaction.delete(layout.number_key(partition), db=self._positions)
 
         self._write(write)
+
+    def adopt(self, partitions: Iterable[int]) -> dict[int, ChangelogPosition]:
+        """Return the positions of those partitions that the store has records of."""
+        wanted = set(partitions)
+        return {p: position for p, position in self.positions().items() if p in wanted}
+
+    def release(self, partition: int) -> None:
+        """Remove a partition's records and position."""
+        self.forget(partition)
+
+    def mark_complete(self, partitions: Iterable[int]) -> None:
+        """Do nothing: only this node reads the store, and it knows its follower's state."""
+
+    def readable_positions(self) -> dict[int, ChangelogPosition]:
+        """Return the position of every partition."""
+        return self.positions()
 
     def record_count(self) -> int:
         """Return the number of records over all partitions."""

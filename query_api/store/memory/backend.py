@@ -3,23 +3,24 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from query_api.store.base import CheckExtent, StoreCheck, Unusable
+from query_api.store.checks import CheckExtent, StoreCheck, Unusable
 from query_api.store.memory.reader import MemoryReader
 from query_api.store.memory.records import MAX_KEY_BYTES, Records
 from query_api.store.memory.server import SOCKET_FILE, RecordServer
 from query_api.store.memory.writer import MemoryWriter
 
 if TYPE_CHECKING:
-    from include.settings import NodeSettings
+    from include.settings import Settings
 
 
 class MemoryBackend:
     """Opens stores in this process's memory, and readers of stores in other processes; see StoreBackend."""
 
+    is_shared = False
     max_key_bytes = MAX_KEY_BYTES
 
     @classmethod
-    def from_settings(cls, settings: "NodeSettings") -> "MemoryBackend":  # noqa: ARG003 - it has no settings
+    def from_settings(cls, settings: "Settings") -> "MemoryBackend":  # noqa: ARG003 - it has no settings
         """Return the backend."""
         return cls()
 
@@ -40,3 +41,6 @@ class MemoryBackend:
     def open_reader(self, path: Path, partitions: int) -> MemoryReader:  # noqa: ARG002 - only the writer's process needs it
         """Connect to the store; raises StoreMissingError."""
         return MemoryReader(path)
+
+    def remove(self, path: Path) -> None:
+        """Do nothing: the store is in its directory."""

@@ -43,7 +43,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpServer]:
 @contextmanager
 def store_writer(settings: Settings) -> Iterator[StoreWriter]:
     """Open the node's store for writing."""
-    directory = StoreDirectory(settings.store_dir, load_backend(settings.node))
+    directory = StoreDirectory(settings.store_dir, load_backend(settings))
     writer = directory.open_writer("balance", 1, 1, Binding("cluster", "balance.v1.changelog", "topic id"))
     try:
         yield writer

@@ -17,6 +17,7 @@ SECRETS = {
     "airflow_password": "correct horse",
     "airflow_database_url": "postgresql+psycopg2://airflow:battery@db.example/airflow",
     "alert_webhook_url": "http://chat.example/hook/staple",
+    "redis_url": "rediss://:clip@cache.example:6379/0",
 }
 
 

@@ -113,7 +113,7 @@ class Node:
         state = ModelState("parcels", "parcels", 1, 1, 1, held, frozenset({0}), owners={0: url})
         node = NodeState(settings.node.name, url, models={"parcels": state})
         node_state.write(settings.store_dir, replace(node, written_at=time.time()))
-        lookups = Lookups(LocalLookup(settings.store_dir, settings.node), Peers())
+        lookups = Lookups(LocalLookup(settings), Peers())
         router = LookupRouter(lookups, compile_lookups(apis), dict(rekeyed))
         hosts = AllowedHosts(settings.node)
         app = create_app(settings, hosts, lookups, router, apis)

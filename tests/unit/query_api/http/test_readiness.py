@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from include.settings import NodeSettings
+from include.settings import NodeSettings, Placement
 from query_api.cluster.node_state import ModelState, NodeState, PartitionState, VersionState
 from query_api.http.readiness import Readiness, readiness
 
@@ -73,3 +73,12 @@ def test_node_is_degraded_and_ready(found: Callable[[], NodeState], reason: str)
 
     assert verdict.not_ready == ()
     assert reason in " ".join(verdict.degraded)
+
+
+def test_node_without_the_redis_of_a_read_model_is_not_ready() -> None:
+    found = state(write_error="Redis at cache.example:6379 does not answer")
+    assert readiness(found, NODE).not_ready == ()
+
+    in_redis = replace(found, models={"m": replace(found.models["m"], placement=Placement.REDIS)})
+
+    assert readiness(in_redis, NODE).not_ready == ("Redis at cache.example:6379 does not answer",)

@@ -9,7 +9,7 @@ from threading import Thread
 
 from include.nodes.peers import HOP_HEADER, SERVED_HEADER
 from include.read_models.balance.model import READ_MODEL
-from include.settings import Settings
+from include.settings import Placement, Settings
 from query_api.cluster import node_state
 from query_api.cluster.node_state import ModelState, NodeState, PartitionState, VersionState
 from query_api.store.base import Binding, Change, ChangelogPosition
@@ -59,6 +59,7 @@ class NodeFiles:
         is_owner: bool = True,
         owner: str | None = None,
         partitions: int = 1,
+        placement: Placement = Placement.PARTITIONED,
     ) -> None:
         """Write the node's state: it has every partition of these versions, the first of which is live.
 
@@ -82,6 +83,7 @@ class NodeFiles:
             frozenset(stored if is_owner else ()),
             owners={p: found for p, found in owners.items() if found is not None},
             standbys=dict.fromkeys(stored, (url,)),
+            placement=placement,
         )
         nodes = {} if standby is None else {standby: "standby"}
         state = NodeState(self._settings.node.name, url, nodes=nodes, models={"balance": model})

@@ -27,7 +27,7 @@ def node(settings: Settings) -> NodeFiles:
 
 def answer(settings: Settings, rule: str | None = None) -> LocalAnswer | PeerResponse:
     """Look the key up."""
-    local = LocalLookup(settings.store_dir, settings.node)
+    local = LocalLookup(settings)
     return Lookups(local, Peers()).answer(
         local.place("balance", KEY), TARGET, None if rule is None else Hop(rule)
     )
@@ -104,7 +104,7 @@ def test_outdated_owner_answers_when_no_other_node_does(settings: Settings, node
 def test_node_that_is_outdated_too_is_not_asked_for_each_lookup(settings: Settings, node: NodeFiles) -> None:
     with other_node(503, {REASON_HEADER: FailureReason.NOT_READY.slug}) as other:
         node.publish(1, confirmed_s_ago=OUTDATED_S, standby=other.url)
-        local = LocalLookup(settings.store_dir, settings.node)
+        local = LocalLookup(settings)
         lookups = Lookups(local, Peers())
 
         for _ in range(10):
@@ -118,7 +118,7 @@ def test_node_without_one_partition_is_asked_for_another(settings: Settings, nod
     node.create_store(2, [], partitions=2)
     with other_node(HTTPStatus.MISDIRECTED_REQUEST, {REASON_HEADER: FailureReason.NOT_OWNER.slug}) as other:
         node.publish(2, confirmed_s_ago=OUTDATED_S, standby=other.url, partitions=2)
-        local = LocalLookup(settings.store_dir, settings.node)
+        local = LocalLookup(settings)
         lookups = Lookups(local, Peers())
         with pytest.raises(LookupFailedError, match="no record"):
             lookups.answer(local.place("balance", first.encode()), TARGET, None)

@@ -34,7 +34,7 @@ def node(settings: Settings) -> NodeFiles:
 @pytest.fixture
 def local(settings: Settings, node: NodeFiles) -> LocalLookup:
     assert node is not None
-    return LocalLookup(settings.store_dir, settings.node)
+    return LocalLookup(settings)
 
 
 @pytest.fixture

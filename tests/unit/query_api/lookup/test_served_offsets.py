@@ -33,7 +33,7 @@ def node(settings: Settings) -> NodeFiles:
 
 def lookups_of(settings: Settings) -> Lookups:
     """Return the lookups of one HTTP worker."""
-    return Lookups(LocalLookup(settings.store_dir, settings.node), Peers())
+    return Lookups(LocalLookup(settings), Peers())
 
 
 def answer(lookups: Lookups, hop: Hop | None = None) -> LocalAnswer | PeerResponse:

@@ -118,7 +118,7 @@ def state_of_partition(settings: Settings) -> PartitionState | None:
 def test_restarted_node_has_nothing_ready_and_never_reports_a_key_as_unknown(settings: Settings) -> None:
     with previous_process(settings, balance_value()) as process:
         publish_ready(settings)
-        local = LocalLookup(settings.store_dir, settings.node)
+        local = LocalLookup(settings)
         place = local.place("balance", KEY)
         assert local.find(place).raw["source_offset"] == 42
         listed = local.page(place, b"", 10, ALL_RECORDS)

@@ -6,6 +6,7 @@ from typing import Any
 
 from include.boot_clock import Moment
 from include.nodes.routing_table import RoutingTable
+from include.settings import Placement
 from include.versions.version_record import Stage, Version, first_version
 from query_api.cluster.cluster_observer import ClusterView, TopicFacts
 from query_api.cluster.node_state import ModelState, NodeState, PartitionState, VersionState
@@ -87,6 +88,25 @@ def test_node_follows_owned_and_standby_partitions() -> None:
     assert target_partitions(state_of(), "balance", 2) == frozenset()
     alone = build_state(BEFORE, VIEW, {"balance": "balance"}, None, {}, 0)
     assert target_partitions(alone, "balance", 1) == {0, 1}
+
+
+def placed(placement: Placement) -> NodeState:
+    own = frozenset({("balance", 0)})
+    return build_state(BEFORE, VIEW, {"balance": "balance"}, own, {}, 0, {"balance": placement})
+
+
+def test_every_node_is_a_standby_of_a_read_model_that_is_everywhere_and_follows_what_it_writes() -> None:
+    replicated, in_redis = placed(Placement.REPLICATED), placed(Placement.REDIS)
+
+    assert target_partitions(replicated, "balance", 1) == {0, 1, 2, 3}
+    assert target_partitions(in_redis, "balance", 1) == {0}
+    for state in (replicated, in_redis):
+        assert {p: set(urls) for p, urls in state.models["balance"].standbys.items()} == {
+            0: {OTHER},
+            1: {ME, OTHER},
+            2: {ME},
+            3: {ME},
+        }
 
 
 def test_followed_partitions_are_in_the_state() -> None:

@@ -11,7 +11,7 @@ from include.boot_clock import Moment
 from include.versions.version_record import Stage, Version, first_version
 from query_api.cluster.cluster_observer import ClusterView, TopicFacts
 from query_api.cluster.node_state import PartitionState
-from query_api.errors import StoreDamagedError, StoreFullError
+from query_api.errors import ServerWriteError, StoreDamagedError, StoreFullError
 from query_api.materializer import version_followers
 from query_api.materializer.version_follower import VersionReference
 from query_api.materializer.version_followers import Key, VersionFollowers
@@ -128,6 +128,41 @@ def test_abandoned_version_is_ended_without_waiting(node: Node) -> None:
     candidate.is_running = False
     node.step(view_of(Stage.ABANDONED))
 
+    assert node.directory.stored_versions() == [LIVE]
+
+
+class DownBackend(LmdbBackend):
+    """A backend of shared stores whose server does not answer while `is_down`."""
+
+    is_shared = True
+    is_down = True
+
+    def remove(self, path: Path) -> None:
+        """Remove nothing, or raise."""
+        if self.is_down:
+            raise ServerWriteError.unanswered("Redis", path.name)
+
+
+def test_shared_store_is_removed_once_its_server_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(version_followers, "STATE_PROPAGATION_S", 0.0)
+    monkeypatch.setattr(version_followers, "REMOVAL_RETRY_S", 0.0)
+    backend = DownBackend(1024 * 1024)
+    node = Node(StoreDirectory(tmp_path, LmdbBackend(1024 * 1024), {"balance": backend}))
+    node.step(BESIDE)
+    candidate = node.started_of(CANDIDATE)[0]
+    candidate.is_ready, candidate.write_error = False, "Redis does not answer"
+    node.step(BESIDE)
+    assert CANDIDATE in node.versions.running, "removing it would free nothing of this node"
+
+    candidate.is_running = False
+    for _ in range(3):
+        node.step(view_of(Stage.ABANDONED))
+    assert node.directory.stored_versions() == [LIVE, CANDIDATE]
+
+    backend.is_down = False
+    node.step(view_of(Stage.ABANDONED))
     assert node.directory.stored_versions() == [LIVE]
 
 

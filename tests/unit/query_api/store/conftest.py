@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from query_api.store.backends import backend_names, load_backend
+from include.settings import Placement
+from query_api.store.backends import backend_names, load_backend, load_shared_backends
 from query_api.store.base import StoreBackend, StoreReader, StoreWriter
+from tests.support.redis.redis_process import RedisProcess, redis_process
 from tests.unit.query_api.store.store_process import (
     PARTITIONS,
     node_settings,
@@ -28,9 +30,26 @@ def backend_name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+@pytest.fixture(scope="session")
+def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisProcess]:
+    """A real server."""
+    with redis_process(tmp_path_factory.mktemp("home")) as server:
+        yield server
+
+
 @pytest.fixture
-def backend(backend_name: str) -> StoreBackend:
+def redis_backend(redis: RedisProcess) -> StoreBackend:
+    """The backend of stores in the server, which is empty."""
+    redis.client.flushall()
+    return load_shared_backends(node_settings("lmdb", redis.url), {"balance": Placement.REDIS})["balance"]
+
+
+@pytest.fixture
+def backend(backend_name: str, request: pytest.FixtureRequest) -> StoreBackend:
     """Each of the backends."""
+    if backend_name == Placement.REDIS:
+        found: StoreBackend = request.getfixturevalue("redis_backend")
+        return found
     return load_backend(node_settings(backend_name))
 
 
@@ -42,14 +61,17 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def writer(backend: StoreBackend, path: Path) -> Iterator[StoreWriter]:
-    """The writer of a new store."""
+    """The writer of a new store, all of whose changelog was read: it is empty so far."""
     writer = backend.open_writer(path, PARTITIONS)
+    writer.mark_complete(range(PARTITIONS))
     yield writer
     writer.close()
 
 
 @pytest.fixture
-def reader(backend_name: str, writer: StoreWriter, path: Path, process: ProcessPoolExecutor) -> StoreReader:
+def reader(
+    backend: StoreBackend, writer: StoreWriter, path: Path, process: ProcessPoolExecutor
+) -> StoreReader:
     """A reader of the same store in another process."""
     assert writer.positions() == {}
-    return remote_reader(backend_name, path, process)
+    return remote_reader(backend, path, process)

@@ -8,17 +8,17 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, cast
 
-from include.settings import NodeSettings
-from query_api.store.backends import load_backend
-from query_api.store.base import StoreReader
+from include.settings import Settings
+from query_api.errors import StoreMissingError
+from query_api.store.base import StoreBackend, StoreReader
 
 PARTITIONS = 2
 MAP_SIZE_MB = 64
 
 
-def node_settings(backend: str) -> NodeSettings:
-    """Return a node's settings with a backend."""
-    return NodeSettings(store=backend, store_map_size_mb=MAP_SIZE_MB)
+def node_settings(backend: str, redis_url: str = "") -> Settings:
+    """Return settings with a backend of local stores, and the Redis of the others."""
+    return Settings.of(node_store=backend, node_store_map_size_mb=MAP_SIZE_MB, redis_url=redis_url)
 
 
 @contextmanager
@@ -31,7 +31,7 @@ def reader_process() -> Iterator[ProcessPoolExecutor]:
 class _RemoteReader:
     """Calls every method of a reader in another process."""
 
-    def __init__(self, backend: str, path: Path, process: ProcessPoolExecutor) -> None:
+    def __init__(self, backend: StoreBackend, path: Path, process: ProcessPoolExecutor) -> None:
         self._reader = (backend, path)
         self._process = process
 
@@ -42,7 +42,7 @@ class _RemoteReader:
         return call
 
 
-def remote_reader(backend: str, path: Path, process: ProcessPoolExecutor) -> StoreReader:
+def remote_reader(backend: StoreBackend, path: Path, process: ProcessPoolExecutor) -> StoreReader:
     """Return a reader that was opened in another process."""
     reader = cast("StoreReader", _RemoteReader(backend, path, process))
     reader.positions()  # opens it
@@ -50,7 +50,7 @@ def remote_reader(backend: str, path: Path, process: ProcessPoolExecutor) -> Sto
 
 
 def torn_reads(
-    backend: str, path: Path, keys: Sequence[bytes], seconds: float
+    backend: StoreBackend, path: Path, keys: Sequence[bytes], seconds: float
 ) -> tuple[int, list[list[int]]]:
     """Repeatedly read keys that every commit changes together; return the number of reads, and the inconsistent ones."""
     reads, torn = 0, []
@@ -66,13 +66,19 @@ def torn_reads(
 _open_here: dict[Path, StoreReader] = {}
 
 
-def _reader(backend: str, path: Path) -> StoreReader:
+def _reader(backend: StoreBackend, path: Path) -> StoreReader:
     if path not in _open_here:
-        _open_here[path] = load_backend(node_settings(backend)).open_reader(path, PARTITIONS)
+        _open_here[path] = backend.open_reader(path, PARTITIONS)
     return _open_here[path]
 
 
 def _call(
-    backend: str, path: Path, method: str, arguments: tuple[object, ...], named: dict[str, object]
+    backend: StoreBackend, path: Path, method: str, arguments: tuple[object, ...], named: dict[str, object]
 ) -> object:
+    try:
+        return getattr(_reader(backend, path), method)(*arguments, **named)
+    except StoreMissingError:
+        if not _open_here[path].is_replaced():
+            raise
+        del _open_here[path]  # as an HTTP worker does (open_stores.py)
     return getattr(_reader(backend, path), method)(*arguments, **named)

@@ -1,4 +1,4 @@
-"""A backend is found by its folder's name; adding one requires only the folder."""
+"""A backend is found by its folder's name; adding one requires only the folder. That of a placement is for shared stores only."""
 
 import shutil
 from pathlib import Path
@@ -18,7 +18,7 @@ def test_unknown_backend_is_rejected_with_the_available_names() -> None:
         load_backend(node_settings("rocksdb"))
 
 
-@pytest.mark.parametrize("name", ["base", "directory", "", "../lmdb", "lmdb.reader"])
+@pytest.mark.parametrize("name", ["base", "directory", "", "../lmdb", "lmdb.reader", "redis"])
 def test_name_that_is_not_a_folder_is_rejected(name: str) -> None:
     with pytest.raises(SettingsError):
         load_backend(node_settings(name))
@@ -31,7 +31,7 @@ def test_new_folder_is_a_new_backend(tmp_path: Path, monkeypatch: pytest.MonkeyP
         module.write_text(module.read_text().replace("query_api.store.memory", "query_api.store.third"))
     monkeypatch.setattr(store, "__path__", [*store.__path__, str(tmp_path)])
 
-    assert backend_names() == ["lmdb", "memory", "third"]
+    assert backend_names() == ["lmdb", "memory", "redis", "third"]
     backend = load_backend(node_settings("third"))
 
     writer = backend.open_writer(tmp_path / "balance.v1", 1)

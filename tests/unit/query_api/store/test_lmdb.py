@@ -11,7 +11,8 @@ import pytest
 
 from include.position import Offsets
 from query_api.errors import StoreDamagedError
-from query_api.store.base import Binding, Change, ChangelogPosition, CheckExtent, StoredRecord
+from query_api.store.base import Binding, Change, ChangelogPosition, StoredRecord
+from query_api.store.checks import CheckExtent
 from query_api.store.lmdb.backend import LmdbBackend
 from query_api.store.lmdb.read_check import StoreChecker
 from query_api.store.lmdb.writer import LmdbWriter
@@ -83,7 +84,7 @@ def test_store_is_written_in_the_documented_format(writer: LmdbWriter, path: Pat
 def test_map_grows_when_it_is_full_and_readers_follow(
     writer: LmdbWriter, path: Path, process: ProcessPoolExecutor
 ) -> None:
-    reader = remote_reader("lmdb", path, process)
+    reader = remote_reader(LmdbBackend(64 * 1024 * 1024), path, process)
     for number in range(8):
         # In total also more than the 64 MB of the reader's map.
         writer.commit({0: [Change(b"key %d" % number, 1, number, bytes(12 * MAP_SIZE_BYTES))]}, {0: AT}, {})

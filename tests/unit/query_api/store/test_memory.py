@@ -14,7 +14,8 @@ import pytest
 
 from query_api.errors import StoreMissingError, StoreUnusableError
 from query_api.store import replacement
-from query_api.store.base import Binding, Change, ChangelogPosition, CheckExtent, StoredRecord, StoreReader
+from query_api.store.base import Binding, Change, ChangelogPosition, StoredRecord, StoreReader
+from query_api.store.checks import CheckExtent
 from query_api.store.directory import StoreDirectory
 from query_api.store.memory import reader as memory_reader
 from query_api.store.memory.backend import MemoryBackend

@@ -14,7 +14,6 @@ from query_api.store.base import (
     Binding,
     Change,
     ChangelogPosition,
-    CheckExtent,
     KeyRange,
     Sample,
     StoreBackend,
@@ -22,6 +21,7 @@ from query_api.store.base import (
     StoreReader,
     StoreWriter,
 )
+from query_api.store.checks import CheckExtent
 from tests.unit.query_api.store.store_process import PARTITIONS, torn_reads
 
 AT = ChangelogPosition(next_offset=5, as_of=1.0, folded=Offsets({0: 8, 1: 3}))
@@ -214,6 +214,7 @@ def test_forgotten_partition_is_empty_and_can_be_filled_again(
     writer.commit({0: [change], 1: [change]}, {0: AT, 1: AT}, {})
 
     writer.forget(0)
+    writer.mark_complete([0])
 
     assert (reader.get(0, b"k"), reader.count(0), reader.count(1)) == (None, 0, 1)
     assert set(reader.positions()) == {1}
@@ -240,10 +241,10 @@ def test_binding_is_stored(writer: StoreWriter) -> None:
 
 
 def test_commit_is_seen_whole_or_not_at_all(
-    backend_name: str, writer: StoreWriter, reader: StoreReader, path: Path, process: ProcessPoolExecutor
+    backend: StoreBackend, writer: StoreWriter, reader: StoreReader, path: Path, process: ProcessPoolExecutor
 ) -> None:
     assert reader.positions() == {}
-    watched = process.submit(torn_reads, backend_name, path, (b"left", b"right"), 0.5)
+    watched = process.submit(torn_reads, backend, path, (b"left", b"right"), 0.5)
     number = 0
     while not watched.done():
         number += 1

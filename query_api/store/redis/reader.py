@@ -1,0 +1,197 @@
+"""The reader of a store in Redis, on any node."""
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+from valkey.exceptions import ValkeyError
+
+from query_api.errors import StoreDamagedError, StoreMissingError
+from query_api.store.base import (
+    ALL_KEYS,
+    ALL_RECORDS,
+    ChangelogPosition,
+    KeyRange,
+    Page,
+    Sample,
+    StoredRecord,
+)
+from query_api.store.record_format import BadRecordError, unpack
+from query_api.store.redis.heads import read_heads
+from query_api.store.redis.layout import HEAD, Head, StoreKeys
+from query_api.store.redis.scripts import SCAN
+from query_api.store.redis.server import Client, RedisServer, Unanswered
+
+# Keys that a page of a small sample reads at most: about a third of a megabyte.
+MAX_SCANNED_KEYS = 20_000
+# Records of each partition whose size the server adds up, from which it estimates the others'.
+SIZE_SAMPLES = 100
+
+_SeenHead = tuple[bytes, Head]
+
+
+class RedisReader:
+    """Reads from the server; see StoreReader.
+
+    A server can lose everything, or its newest records: when it is emptied, or starts again from an older copy. Each call therefore
+    reads the partition's head too, and raises StoreMissingError when it is not the one that was seen before, or has gone back.
+    Of a page of a sample, the records may be of a later commit than the keys.
+    """
+
+    def __init__(self, path: Path, server: RedisServer, keys: StoreKeys, partitions: int) -> None:
+        self._path = path
+        self._server = server
+        self._keys = keys
+        self._partitions = range(partitions)
+        self._is_replaced = False
+        # The newest head of each partition, with its bytes: most calls find the same ones again.
+        self._heads: dict[int, _SeenHead] = {}
+
+    def is_replaced(self) -> bool:
+        """Whether a partition was filled again from the beginning."""
+        return self._is_replaced
+
+    def get(self, partition: int, key: bytes) -> StoredRecord | None:
+        """Return the record of a key, or None; raises StoreDamagedError when its checksum does not match."""
+        if key == HEAD:
+            return None
+        name, before = self._keys.records(partition), self._heads.get(partition)
+        head, record = self._call(lambda client: client.hmget(name, [HEAD, key]))
+        self._check(partition, head, before)
+        return None if record is None else self._unpacked(key, record)
+
+    def get_many(self, partition: int, keys: Sequence[bytes]) -> dict[bytes, StoredRecord]:
+        """Return the records of the keys that exist, all from the same commit."""
+        return self._records(partition, sorted({key for key in keys if key != HEAD}))
+
+    def _records(self, partition: int, keys: Sequence[bytes]) -> dict[bytes, StoredRecord]:
+        name, before = self._keys.records(partition), self._heads.get(partition)
+        head, *records = self._call(lambda client: client.hmget(name, [HEAD, *keys]))
+        self._check(partition, head, before)
+        return self._all_unpacked(zip(keys, records, strict=True))
+
+    def scan(
+        self,
+        partition: int,
+        keys: KeyRange = ALL_KEYS,
+        *,
+        after: bytes = b"",
+        limit: int,
+        sample: Sample = ALL_RECORDS,
+    ) -> Page:
+        """Return at most `limit` records of a range of keys; see StoreReader.scan."""
+        first, upper = max(keys.first, after), keys.upper
+        low = b"-" if not first else (b"(" if first == after else b"[") + first
+        high = b"+" if upper is None else b"(" + upper
+        if upper is not None and first >= upper:
+            low, high = b"+", b"-"  # an empty range
+        if sample.buckets > 1:
+            return self._scan_sample(partition, (low, high), limit, sample)
+        names = [self._keys.records(partition), self._keys.order(partition)]
+        before = self._heads.get(partition)
+        total, found, (head, *records) = self._call(
+            lambda _: self._server.run(SCAN, names, (low, high, limit + 1))
+        )
+        self._check(partition, head, before)
+        page = self._all_unpacked(zip(found[:limit], records, strict=False))
+        return Page(list(page.items()), found[limit - 1] if len(found) > limit else None, total)
+
+    def _scan_sample(self, partition: int, bounds: tuple[bytes, bytes], limit: int, sample: Sample) -> Page:
+        order = self._keys.order(partition)
+
+        def read(client: Client) -> tuple[list[bytes], int]:
+            low, high = bounds
+            keys = client.zrange(order, low, high, bylex=True, offset=0, num=MAX_SCANNED_KEYS + 1)
+            return keys, client.zcard(order)
+
+        keys, total = self._call(read)
+        wanted: list[bytes] = []
+        scanned = 0
+        for key in keys[:MAX_SCANNED_KEYS]:
+            if len(wanted) == limit:
+                break
+            scanned += 1
+            if crc32(key) % sample.buckets == sample.bucket:
+                wanted.append(key)
+        records = self._records(partition, wanted)
+        return Page(list(records.items()), keys[scanned - 1] if scanned < len(keys) else None, total)
+
+    def count(self, partition: int) -> int:
+        """Return the number of records in a partition."""
+        before = self._heads.get(partition)
+        head, size = self._call(
+            lambda client: (
+                client.pipeline()
+                .hget(self._keys.records(partition), HEAD.decode())
+                .zcard(self._keys.order(partition))
+                .execute()
+            )
+        )
+        self._check(partition, head, before)
+        return int(size)
+
+    def size_bytes(self) -> int:
+        """Return the approximate memory that the store uses in the server."""
+
+        def read(client: Client) -> Any:  # noqa: ANN401 - as of `_call`
+            pipeline = client.pipeline(transaction=False)
+            for name in self._keys.of_partitions(len(self._partitions)):
+                pipeline.memory_usage(name, samples=SIZE_SAMPLES)
+            return pipeline.execute()
+
+        return sum(size or 0 for size in self._call(read))
+
+    def schema_text(self, schema_id: int) -> str | None:
+        """Return the Avro schema that records with this id were written with."""
+        stored = self._call(lambda client: client.hget(self._keys.schemas, str(schema_id)))
+        return None if stored is None else stored.decode()
+
+    def positions(self) -> dict[int, ChangelogPosition]:
+        """Return the position of every partition that the store has records of."""
+        before = dict(self._heads)
+        heads = self._call(lambda client: read_heads(client, self._keys, self._partitions))
+        found = {
+            partition: self._check(partition, stored, before.get(partition)).position
+            for partition, stored in heads.items()
+        }
+        return {partition: position for partition, position in found.items() if position is not None}
+
+    def _call(self, request: Callable[[Client], Any]) -> Any:  # noqa: ANN401 - the server's answer
+        try:
+            return self._server.call(request)
+        except (Unanswered, ValkeyError) as error:
+            raise StoreMissingError.without_server(self._server.label, error) from error
+
+    def _check(self, partition: int, stored: bytes | None, before: _SeenHead | None) -> Head:
+        """Return the head of a partition whose records may be used; raises StoreMissingError.
+
+        before: the head as it was seen before the request: other threads may have seen a newer one since.
+        """
+        if before is not None and before[0] == stored:
+            return before[1]
+        head = None if stored is None else self._parsed(stored)
+        if before is not None and (head is None or head.incarnation != before[1].incarnation):
+            self._is_replaced = True
+        has_gone_back = before is not None and head is not None and head.next_offset < before[1].next_offset
+        if stored is None or head is None or not head.is_complete or self._is_replaced or has_gone_back:
+            raise StoreMissingError.incomplete(self._server.label, self._keys.name, partition)
+        newest = self._heads.get(partition)
+        if newest is None or newest[1].next_offset <= head.next_offset:
+            self._heads[partition] = (stored, head)
+        return head
+
+    def _parsed(self, stored: bytes) -> Head:
+        try:
+            return Head.load(stored)
+        except (ValueError, KeyError, TypeError) as error:
+            raise StoreDamagedError.at(self._path, f"head {stored[:200]!r}") from error
+
+    def _unpacked(self, key: bytes, record: bytes) -> StoredRecord:
+        try:
+            return unpack(key, record)
+        except BadRecordError as error:
+            raise StoreDamagedError.at(self._path, str(error)) from error
+
+    def _all_unpacked(self, records: Iterable[tuple[bytes, bytes | None]]) -> dict[bytes, StoredRecord]:
+        return {key: self._unpacked(key, record) for key, record in records if record is not None}

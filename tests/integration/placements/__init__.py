@@ -1,0 +1,1 @@
+"""Tests of the placements of a read model, with two real nodes."""
