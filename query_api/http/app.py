@@ -14,6 +14,7 @@ from query_api.http.commands.command_routes import commands_blueprint
 from query_api.http.health_routes import health_blueprint
 from query_api.http.index_page import index_blueprint
 from query_api.http.limits.write_deadline import limit_unread_answers
+from query_api.http.listing.areas import Areas
 from query_api.http.listing.partition_listing import listing_blueprint
 from query_api.http.lookups.fast_path import FastPath
 from query_api.http.lookups.named_lookups import compile_lookups
@@ -43,7 +44,7 @@ def create_app(
     app.url_map.merge_slashes = False
     app.before_request(lambda: check_request(request.environ, hosts))
     app.register_blueprint(lookup_blueprint(router, lookups.local))
-    app.register_blueprint(listing_blueprint(lookups))
+    app.register_blueprint(listing_blueprint(lookups, Areas(apis)))
     app.register_blueprint(commands_blueprint(settings, apis))
     app.register_blueprint(health_blueprint(settings, lookups))
     app.register_blueprint(reports_blueprint(settings.home / "reports" / "quality"))

@@ -44,12 +44,13 @@ class LocalAnswer(NamedTuple):
 
 @dataclass(frozen=True)
 class LocalPage:
-    """Some records of a partition, and the store they were read from."""
+    """Some records of a partition, and the store they were read from, which had read the changelog up to `next_offset`."""
 
     place: KeyLocation
     partition: PartitionState
     page: Page
     store: StoreReader
+    next_offset: int
 
 
 class LocalLookup:
@@ -197,8 +198,10 @@ class LocalLookup:
         partition = self._ready_partition(place)
         try:
             store = self._store(place).reader
+            # Before the scan: a commit in between brings records from after the position, never the reverse.
+            position = store.positions().get(place.partition)
             page = store.scan(place.partition, after=after, limit=limit, sample=sample)
-            return LocalPage(place, partition, page, store)
+            return LocalPage(place, partition, page, store, position.next_offset if position else 0)
         except (StoreDamagedError, StoreMissingError) as error:
             raise self._not_readable(place, error) from error
 
