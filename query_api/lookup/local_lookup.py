@@ -23,7 +23,15 @@ from query_api.lookup.position_bound import MAX_WAIT_S, PositionBound
 from query_api.lookup.routing import partition_of
 from query_api.lookup.served_offsets import ServedOffsets
 from query_api.store.backends import load_backend
-from query_api.store.base import ChangelogPosition, Page, Sample, StoredRecord, StoreReader
+from query_api.store.base import (
+    ALL_KEYS,
+    ChangelogPosition,
+    KeyRange,
+    Page,
+    Sample,
+    StoredRecord,
+    StoreReader,
+)
 from query_api.store.directory import StoreDirectory
 
 SOURCE_OFFSET_NAME = SOURCE_OFFSET.name
@@ -193,14 +201,16 @@ class LocalLookup:
             raise LookupFailedError(FailureReason.NOT_UP_TO_BOUND, _bound_not_met(bound, answer), partition)
         return answer
 
-    def page(self, place: KeyLocation, after: bytes, limit: int, sample: Sample) -> LocalPage:
+    def page(
+        self, place: KeyLocation, after: bytes, limit: int, sample: Sample, keys: KeyRange = ALL_KEYS
+    ) -> LocalPage:
         """Return some of the partition's records from this node's store; raises LookupFailedError."""
         partition = self._ready_partition(place)
         try:
             store = self._store(place).reader
             # Before the scan: a commit in between brings records from after the position, never the reverse.
             position = store.positions().get(place.partition)
-            page = store.scan(place.partition, after=after, limit=limit, sample=sample)
+            page = store.scan(place.partition, keys, after=after, limit=limit, sample=sample)
             return LocalPage(place, partition, page, store, position.next_offset if position else 0)
         except (StoreDamagedError, StoreMissingError) as error:
             raise self._not_readable(place, error) from error

@@ -8,7 +8,7 @@ import base64
 import json
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from http import HTTPStatus
 from typing import Any, NamedTuple
@@ -87,8 +87,17 @@ class Part(NamedTuple):
     position: int
 
 
-# Reads up to `limit` records of a partition after a key from this node's store, in an area if one is given; raises LookupFailedError.
-ReadPart = Callable[[LocalLookup, KeyLocation, bytes, int, Area | None], Part]
+@dataclass(frozen=True)
+class PartQuery:
+    """Which records to read: up to `limit`, in an area if one is given, with keys that begin with `prefix`."""
+
+    limit: int
+    area: Area | None = None
+    prefix: bytes = b""
+
+
+# Reads records of a partition after a key from this node's store; raises LookupFailedError.
+ReadPart = Callable[[LocalLookup, KeyLocation, bytes, PartQuery], Part]
 
 
 class ModelPages:
@@ -103,10 +112,9 @@ class ModelPages:
         read_model: str,
         cursor: Cursor | None,
         version: int | None,
-        limit: int,
-        area: Area | None = None,
+        query: PartQuery,
     ) -> ModelPage:
-        """Return up to `limit` records, in an area if one is given. version: of the first page; None for the live one.
+        """Return the first records from a cursor on. version: of the first page; None for the live one.
 
         Raises LookupFailedError, also if no node has the next partition.
         """
@@ -116,8 +124,8 @@ class ModelPages:
         at: Cursor | None = cursor or Cursor(start.version)
         records: list[dict[str, Any]] = []
         lag_ms = 0
-        while at is not None and len(records) < limit:
-            part = self.part(read_model, at, limit - len(records), area)
+        while at is not None and len(records) < query.limit:
+            part = self.part(read_model, at, replace(query, limit=query.limit - len(records)))
             records += part.records
             lag_ms = max(lag_ms, part.lag_ms)
             if part.next is not None:
@@ -126,19 +134,19 @@ class ModelPages:
                 at = Cursor(at.version, at.partition + 1)
             else:
                 at = None
-            if area is not None and time.monotonic() > deadline_s:
+            if query.area is not None and time.monotonic() > deadline_s:
                 break
         return ModelPage(read_model, start.version, tuple(records), at, lag_ms)
 
-    def part(self, read_model: str, at: Cursor, limit: int, area: Area | None = None) -> Part:
-        """Return up to `limit` records of the cursor's partition; raises LookupFailedError if no node has it."""
+    def part(self, read_model: str, at: Cursor, query: PartQuery) -> Part:
+        """Return the next records of the cursor's partition; raises LookupFailedError if no node has it."""
         local = self._lookups.local
         place = local.place_of_partition(read_model, at.partition, at.version)
         for url in in_order(place):
             if url == place.state.url:
-                part = self._here(place, at, limit, area)
+                part = self._here(place, at, query)
             else:
-                part = self._there(url, place, at, limit, area)
+                part = self._there(url, place, at, query)
             if part is not None:
                 return part
         raise LookupFailedError(
@@ -146,24 +154,26 @@ class ModelPages:
             f"No node that stores partition {at.partition} of {read_model} v{at.version} answers.",
         )
 
-    def _here(self, place: KeyLocation, at: Cursor, limit: int, area: Area | None) -> Part | None:
+    def _here(self, place: KeyLocation, at: Cursor, query: PartQuery) -> Part | None:
         local = self._lookups.local
         if place.stored is None or not local.is_current(place):
             return None
         try:
-            return self._read_part(local, place, at.after, limit, area)
+            return self._read_part(local, place, at.after, query)
         except LookupFailedError:
             return None
 
-    def _there(self, url: str, place: KeyLocation, at: Cursor, limit: int, area: Area | None) -> Part | None:
+    def _there(self, url: str, place: KeyLocation, at: Cursor, query: PartQuery) -> Part | None:
         peer = self._lookups.peers.at(url)
         if peer.is_down:
             return None
-        target = f"/api/read-models/{quote(place.model.name, safe='')}/records?partition={at.partition}&version={at.version}&limit={limit}"
+        target = f"/api/read-models/{quote(place.model.name, safe='')}/records?partition={at.partition}&version={at.version}&limit={query.limit}"
         if at.after:
             target += f"&after={quote(at.after)}"
-        if area is not None:
-            target += f"&within={area.box.text}"
+        if query.area is not None:
+            target += f"&within={query.area.box.text}"
+        if query.prefix:
+            target += f"&prefix={quote(query.prefix)}"
         try:
             answer = peer.get(target, HOP_OWNER if url == place.owner else HOP_ANY, PAGE_TIMEOUT_S)
         except PeerDownError:

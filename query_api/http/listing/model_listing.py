@@ -6,9 +6,8 @@ from include.nodes.peers import LAG_HEADER
 from query_api.http.json_text import dumps
 from query_api.http.listing.page_records import page_part
 from query_api.http.problems import ProblemError
-from query_api.lookup.bounding_box import Area
 from query_api.lookup.lookups import Lookups
-from query_api.lookup.model_pages import Cursor, InvalidCursorError, ModelPages
+from query_api.lookup.model_pages import Cursor, InvalidCursorError, ModelPages, PartQuery
 
 
 class ModelListing:
@@ -16,13 +15,11 @@ class ModelListing:
 
     def __init__(self, lookups: Lookups) -> None:
         self._node = lookups.local.node_name
-        self._pages = ModelPages(lookups, page_part)
+        self.pages = ModelPages(lookups, page_part)
 
-    def answer(
-        self, read_model: str, cursor: str | None, version: int | None, limit: int, area: Area | None
-    ) -> Response:
+    def answer(self, read_model: str, cursor: str | None, version: int | None, query: PartQuery) -> Response:
         """Return a page as JSON; raises ProblemError, LookupFailedError."""
-        page = self._pages.page(read_model, _cursor(cursor), version, limit, area)
+        page = self.pages.page(read_model, _cursor(cursor), version, query)
         body = dumps(
             {
                 "read_model": page.read_model,

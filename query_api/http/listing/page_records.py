@@ -6,8 +6,8 @@ from query_api.http.lookups.record_json import record_fields
 from query_api.lookup.bounding_box import Area
 from query_api.lookup.key_location import KeyLocation
 from query_api.lookup.local_lookup import LocalLookup, LocalPage
-from query_api.lookup.model_pages import Part
-from query_api.store.base import Sample
+from query_api.lookup.model_pages import Part, PartQuery
+from query_api.store.base import KeyRange, Sample
 
 # Read for one page of a box, whose records may be few: decoding them occupies a worker for about 0.1 s.
 READ_RECORDS = 5000
@@ -40,8 +40,9 @@ def read_limit(area: Area | None, limit: int) -> int:
     return limit if area is None else max(limit, READ_RECORDS)
 
 
-def page_part(local: LocalLookup, place: KeyLocation, after: bytes, limit: int, area: Area | None) -> Part:
-    """Return at most `limit` records of a partition of this node's store, in an area if one is given; raises LookupFailedError."""
-    found = local.page(place, after, read_limit(area, limit), Sample())
-    records, following = page_records(local, found, area, limit)
+def page_part(local: LocalLookup, place: KeyLocation, after: bytes, query: PartQuery) -> Part:
+    """Return records of a partition of this node's store; raises LookupFailedError."""
+    limit = read_limit(query.area, query.limit)
+    found = local.page(place, after, limit, Sample(), KeyRange(query.prefix))
+    records, following = page_records(local, found, query.area, query.limit)
     return Part(records, following, found.partition.lag_ms(), found.next_offset)

@@ -19,10 +19,11 @@ from query_api.http.problems import ProblemError
 from query_api.http.query_string import parameters
 from query_api.lookup.local_lookup import LocalPage
 from query_api.lookup.lookups import Lookups
-from query_api.store.base import Sample
+from query_api.lookup.model_pages import PartQuery
+from query_api.store.base import KeyRange, Sample
 
-OF_PARTITION = frozenset({"partition", "version", "after", "limit", "sample", "within"})
-OF_MODEL = frozenset({"version", "cursor", "limit", "within"})
+OF_PARTITION = frozenset({"partition", "version", "after", "limit", "sample", "within", "prefix"})
+OF_MODEL = frozenset({"version", "cursor", "limit", "within", "prefix"})
 DEFAULT_LIMIT = 100
 MAX_LIMIT = 1000
 MAX_DIGITS = 9
@@ -34,10 +35,10 @@ def listing_path(model: str) -> str:
     return f"/api/read-models/{quote(model, safe='')}/records"
 
 
-def listing_blueprint(lookups: Lookups, areas: Areas) -> Blueprint:
+def listing_blueprint(lookups: Lookups, models: ModelListing, areas: Areas) -> Blueprint:
     """Return the listings as a Flask blueprint."""
     blueprint = Blueprint("listing", __name__)
-    local, models = lookups.local, ModelListing(lookups)
+    local = lookups.local
 
     @blueprint.get("/api/read-models/<name>/records")
     def list_records(name: str) -> Response:
@@ -46,9 +47,10 @@ def listing_blueprint(lookups: Lookups, areas: Areas) -> Blueprint:
         given = parameters(query, OF_MODEL if is_of_model else OF_PARTITION)
         limit = _number("limit", given.get("limit"), DEFAULT_LIMIT, 1, MAX_LIMIT)
         area = areas.parse(name, given.get("within"))
+        prefix = given.get("prefix", "").encode()
         version = version_number(given.get("version"))
         if is_of_model:
-            return models.answer(name, given.get("cursor"), version, limit, area)
+            return models.answer(name, given.get("cursor"), version, PartQuery(limit, area, prefix))
         partition = _number("partition", given.get("partition"), None, 0, 10**MAX_DIGITS)
         after = given.get("after", "").encode()
         if len(after) > local.max_key_bytes:
@@ -57,7 +59,7 @@ def listing_blueprint(lookups: Lookups, areas: Areas) -> Blueprint:
             )
         sample = _sample(given.get("sample"))
         place = local.locate_partition(name, partition, version)
-        found = local.page(place, after, read_limit(area, limit), sample)
+        found = local.page(place, after, read_limit(area, limit), sample, KeyRange(prefix))
         headers = {
             "Cache-Control": "no-store",
             "Foldlake-Node": place.state.node,
