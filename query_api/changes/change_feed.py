@@ -21,6 +21,8 @@ READ_BEFORE_END = 500
 RETRY_S = 1.0
 # Changes within this time wake the streams once.
 WAKE_INTERVAL_S = 0.01
+# Of the values of a batch, which ends with the record that exceeds it.
+BATCH_BYTES = 64 * 1024
 
 log = logging.getLogger(__name__)
 
@@ -124,6 +126,7 @@ class ChangeFeed:
                 recent.wake()
 
     def _append(self, reading: ChangelogReading, decoder: ChangelogDecoder, recent: RecentChanges) -> None:
+        """Append what has arrived, in batches of a limited size, and wake the streams once."""
         changes: list[KeyChange] = []
         ids: list[bytes] = []
         value_bytes = 0
@@ -134,9 +137,13 @@ class ChangeFeed:
                 changes.append(change)
                 ids.append(position_text(self.source.version, at_s, reading.offsets).encode())
                 value_bytes += len(message)
+            if value_bytes >= BATCH_BYTES:
+                recent.append(tuple(changes), tuple(ids), tuple(reading.offsets), value_bytes)
+                changes, ids, value_bytes = [], [], 0
         after = tuple(reading.offsets)
-        if changes or after != recent.end()[1]:
+        if after != recent.end()[1]:
             recent.append(tuple(changes), tuple(ids), after, value_bytes)
+            recent.wake()
             self._stopping.wait(WAKE_INTERVAL_S)
 
     def _observe(self) -> bool:

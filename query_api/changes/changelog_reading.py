@@ -9,7 +9,8 @@ from include.kafka.log_reading import offset_bounds
 from query_api.materializer.changelog_consumer import changelog_consumer
 
 POLL_S = 0.25
-BATCH_RECORDS = 1000
+# A stream sends the changes of a batch as one part, and a client that does not read leaves some such parts in memory.
+BATCH_RECORDS = 200
 CLIENT_ID = "foldlake-changes"
 # After these errors the topic is not the one that was read before, or no longer has the offset.
 LOST = {"_AUTO_OFFSET_RESET", "OFFSET_OUT_OF_RANGE", "UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_PARTITION"}

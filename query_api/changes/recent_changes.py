@@ -6,12 +6,16 @@ So the memory does not depend on the number of streams. A stream that is slower 
 import threading
 from collections import deque
 from dataclasses import dataclass
+from itertools import islice
 
 from query_api.changes.key_change import KeyChange
 
 MAX_CHANGES = 20_000
 # Of the records' values as they are on the changelog; decoded and rendered, they take some ten times as much.
 MAX_BYTES = 4 * 1024 * 1024
+# What a stream reads and sends at a time. A client that does not read leaves some such parts in memory, besides the shared changes.
+READ_CHANGES = 200
+READ_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True)
@@ -49,7 +53,7 @@ class RecentChanges:
     def append(
         self, changes: tuple[KeyChange, ...], ids: tuple[bytes, ...], after: tuple[int, ...], value_bytes: int
     ) -> None:
-        """Append a batch, and wake the streams; remove the oldest batches if there are too many changes."""
+        """Append a batch, and remove the oldest ones if there are too many changes; `wake` shows it to the streams that wait."""
         with self._changed:
             self._batches.append(ChangeBatch(self._next_number, changes, ids, self._end, after, value_bytes))
             self._next_number += 1
@@ -61,10 +65,9 @@ class RecentChanges:
                 self._changes -= max(1, len(oldest.changes))
                 self._bytes -= oldest.value_bytes
                 self._start = oldest.after
-            self._changed.notify_all()
 
     def wake(self) -> None:
-        """Wake the streams without a change."""
+        """Wake the streams that wait."""
         with self._changed:
             self._changed.notify_all()
 
@@ -95,9 +98,9 @@ class RecentChanges:
             return self._next_number
 
     def read(self, number: int, timeout_s: float) -> list[ChangeBatch]:
-        """Return the batches from this number on; waits for the next one. Empty after the timeout, or when woken for another reason.
+        """Return the next batches from this number on, with some READ_CHANGES changes; waits for the first one.
 
-        Raises StreamTooSlowError if the batch is no longer in memory.
+        Empty after the timeout, or when woken for another reason. Raises StreamTooSlowError if the batch is no longer in memory.
         """
         with self._changed:
             if number >= self._next_number and not self.is_closed:
@@ -107,7 +110,15 @@ class RecentChanges:
             oldest = self._batches[0].number
             if number < oldest:
                 raise StreamTooSlowError
-            return [self._batches[index] for index in range(number - oldest, len(self._batches))]
+            found: list[ChangeBatch] = []
+            changes = value_bytes = 0
+            for batch in islice(self._batches, number - oldest, None):
+                if found and (changes >= READ_CHANGES or value_bytes >= READ_BYTES):
+                    break
+                found.append(batch)
+                changes += len(batch.changes)
+                value_bytes += batch.value_bytes
+            return found
 
 
 def _covers(position: tuple[int, ...], other: tuple[int, ...]) -> bool:

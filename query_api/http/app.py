@@ -24,6 +24,7 @@ from query_api.http.lookups.fast_path import FastPath
 from query_api.http.lookups.named_lookups import compile_lookups
 from query_api.http.lookups.router import LookupRouter
 from query_api.http.lookups.routes import lookup_blueprint
+from query_api.http.map.map_routes import map_blueprint
 from query_api.http.problems import ProblemError, http_problem, lookup_problem, problem_reply
 from query_api.http.reply import flask_response
 from query_api.http.report_routes import reports_blueprint
@@ -55,6 +56,7 @@ def create_app(
     slots = ClientSlots(settings.node.http_streams, settings.node.http_client_share)
     streams = ChangeStreams(lookups.local, listing.pages, feeds, areas, slots)
     app.register_blueprint(changes_blueprint(streams, lambda: feeds.is_stopped))
+    app.register_blueprint(map_blueprint(settings.node.name, areas))
     app.register_blueprint(commands_blueprint(settings, apis))
     app.register_blueprint(health_blueprint(settings, lookups))
     app.register_blueprint(reports_blueprint(settings.home / "reports" / "quality"))

@@ -14,11 +14,16 @@ from tests.support.node_stack import NodeStack
 from tests.support.temporary_stack import sharing_servers
 from tests.support.waiting import wait_until
 
+WORKERS = 2
+STREAMS = 16
+# One address gets three quarters.
+STREAMS_OF_CLIENT = 12
+
 
 @pytest.fixture(scope="package")
 def running(servers: Settings, keep_home: Callable[[], bool]) -> Iterator[tuple[NodeStack, Buoys]]:
     """Two nodes, which serve the buoys, and a balance without records."""
-    with sharing_servers(servers, keep_home, read_models_dir=FOLDER) as home:
+    with sharing_servers(servers, keep_home, read_models_dir=FOLDER, node_http_streams=STREAMS) as home:
         nodes = NodeStack(home, ChangelogWriter(home), servers=servers)
         nodes.writer.make_topics()
         buoys = Buoys(home)
