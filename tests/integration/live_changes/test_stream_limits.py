@@ -3,17 +3,18 @@
 import os
 import signal
 import socket
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 
+from query_api.lookup.routing import partition_of
 from tests.integration.live_changes.buoys import CHANGES, RECORDS, Buoys
 from tests.integration.live_changes.conftest import STREAMS_OF_CLIENT, WORKERS
-from tests.integration.live_changes.event_stream import event_stream
+from tests.integration.live_changes.event_stream import EventStream, event_stream
 from tests.support.node_stack import NodeStack
 from tests.support.waiting import wait_until
 
 # More than what is kept in memory and what the sockets of both sides take.
-MANY_CHANGES = 60_000
+MANY_CHANGES = 45_000
 
 
 def test_streams_beyond_the_limit_are_refused_and_lookups_are_answered(
@@ -53,10 +54,26 @@ def has_no_streams(nodes: NodeStack) -> bool:
     )
 
 
+def open_streams(opened: ExitStack, port: int, path: str, count: int) -> list[EventStream]:
+    """Open live streams until there are `count`; a worker that has no room for one refuses it."""
+    streams: list[EventStream] = []
+    while len(streams) < count:
+        with suppress(AssertionError):
+            streams.append(opened.enter_context(event_stream(port, path)).wait_until_live())
+    return streams
+
+
 def test_a_client_that_does_not_read_is_told_and_continues_where_it_was(
     nodes: NodeStack, buoys: Buoys
 ) -> None:
     target = f"{CHANGES}?prefix=slow"
+    partitions = nodes.settings.topics.partitions
+    # In the same partition: who has received its change has passed all changes of the slow one.
+    fast = next(
+        name
+        for name in map("fast-{}".format, range(100))
+        if partition_of(name.encode(), partitions) == partition_of(b"slow", partitions)
+    )
     with socket.socket() as slow:
         slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8192)
         slow.settimeout(60)
@@ -68,11 +85,13 @@ def test_a_client_that_does_not_read_is_told_and_continues_where_it_was(
         for _ in range(MANY_CHANGES):
             buoys.put("slow", 1, 1, label="a label that makes the record longer")
         buoys.flush()
-        with event_stream(nodes.ports[1], f"{CHANGES}?prefix=fast") as fast:
-            fast.wait_until_live()
-            buoys.put("fast", 1, 1)
+        with ExitStack() as opened:
+            # So many that at least one is of the same worker as the slow one.
+            streams = open_streams(opened, nodes.ports[1], f"{CHANGES}?key={fast}", STREAMS_OF_CLIENT + 1)
+            buoys.put(fast, 1, 1)
             buoys.flush()
-            fast.wait_for(lambda s: bool(s.named("changed")), "another client is not affected")
+            for stream in streams:
+                stream.wait_for(lambda s: bool(s.named("changed")), "other clients are not affected")
         while more := slow.recv(1_000_000):
             received += more
             if received.endswith(b"\r\n0\r\n\r\n") or b": heartbeat" in received[-500:]:
