@@ -60,6 +60,11 @@ def tree_resident_mb(pid: int) -> float:
     return sum(resident_mb(process.pid) for process in _with_children(pid))
 
 
+def tree_pids(pid: int) -> list[int]:
+    """Return the ids of a process and its children."""
+    return [process.pid for process in _with_children(pid)]
+
+
 def resident_mb(pid: int) -> float:
     """Return the resident memory of a process in MB, 0 when it has ended."""
     try:

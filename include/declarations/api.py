@@ -1,6 +1,7 @@
-"""The HTTP API of a read model: its named lookups and commands, declared as data.
+"""The HTTP API of a read model: its named lookups and commands, and where its items are, declared as data.
 
-Every module of a read model's package, or its single file, may assign tuples of them to `LOOKUPS` and `COMMANDS`.
+Every module of a read model's package, or its single file, may assign tuples of them to `LOOKUPS` and `COMMANDS`, and one of them a
+Location to `LOCATION`.
 """
 
 import re
@@ -13,6 +14,7 @@ from typing import TypeVar
 
 from include.declarations.command_fields import CommandField, TextField
 from include.declarations.event_types.event_schemas import event_schema
+from include.declarations.location import Location, check_location
 from include.declarations.modules import all_modules, import_model, read_model_modules
 from include.declarations.read_model import POSITION_FIELDS, ReadModel, load_read_models
 from include.errors import ReadModelError
@@ -90,12 +92,16 @@ def _check_path(path: str) -> None:
 
 @dataclass(frozen=True)
 class ReadModelApi:
-    """A read model with its named lookups and commands; `schemas` has the schema of each command's event type by path."""
+    """A read model with its named lookups and commands; `schemas` has the schema of each command's event type by path.
+
+    location: where its items are; None if it does not say.
+    """
 
     model: ReadModel
     lookups: tuple[NamedLookup, ...]
     commands: tuple[Command, ...]
     schemas: Mapping[str, RecordSchema] = field(hash=False)
+    location: Location | None = None
 
     @property
     def paths(self) -> list[str]:
@@ -128,9 +134,11 @@ def load_apis(folders: tuple[Path, ...] = ()) -> list[ReadModelApi]:
 def _api_of(model: ReadModel, modules: Iterable[ModuleType], folders: tuple[Path, ...]) -> ReadModelApi:
     lookups: list[NamedLookup] = []
     commands: list[Command] = []
+    locations: set[Location] = set()
     for module in modules:
         lookups += _declared(module, "LOOKUPS", NamedLookup, lookups)
         commands += _declared(module, "COMMANDS", Command, commands)
+        locations |= _location(module)
     for lookup in lookups:
         unknown = sorted(set(lookup.fields) - {state.name for state in (*model.state, *POSITION_FIELDS)})
         if unknown:
@@ -140,7 +148,18 @@ def _api_of(model: ReadModel, modules: Iterable[ModuleType], folders: tuple[Path
     schemas = {command.path: event_schema(command.event_type, folders) for command in commands}
     for command in commands:
         _check_command(command, schemas[command.path])
-    return ReadModelApi(model, tuple(lookups), tuple(commands), schemas)
+    if len(locations) > 1:
+        raise ReadModelError(f"{model.name} declares two locations: keep one LOCATION.")
+    for location in locations:
+        check_location(location, model)
+    return ReadModelApi(model, tuple(lookups), tuple(commands), schemas, next(iter(locations), None))
+
+
+def _location(module: ModuleType) -> set[Location]:
+    found = getattr(module, "LOCATION", None)
+    if found is not None and not isinstance(found, Location):
+        raise ReadModelError(f"LOCATION of {module.__name__} must be a Location.")
+    return set() if found is None else {found}
 
 
 def _declared(module: ModuleType, name: str, kind: type[T], known: Iterable[T]) -> list[T]:

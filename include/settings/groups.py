@@ -187,7 +187,8 @@ class NodeSettings(SettingsGroup):
 
     http_*: of the HTTP server; the limits hold for each worker process. http_idle_timeout_s: a connection without progress for this
     long is closed. http_body_timeout_s: for a command's whole body. http_worker_timeout_s: a worker that answers nothing for this
-    long is replaced. http_client_share: what requests from one address may take of the waiting lookups, and of the commands.
+    long is replaced. http_streams: open streams of changes. http_client_share: what requests from one address may take of the waiting
+    lookups, of the commands, and of the streams.
     """
 
     name: str = "node-1"
@@ -205,6 +206,7 @@ class NodeSettings(SettingsGroup):
     http_worker_timeout_s: int = Field(default=5, ge=2)
     http_waiting_lookups: int = Field(default=64, ge=1, le=64)
     http_commands: int = Field(default=64, ge=1, le=64)
+    http_streams: int = Field(default=768, ge=1, le=10_000)
     http_client_share: float = Field(default=0.75, gt=0, le=1)
     placements: tuple[str, ...] = Field(default=(), json_schema_extra=named_variable("placements"))
     standby_replicas: int = Field(default=1, ge=0)

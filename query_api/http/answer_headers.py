@@ -4,7 +4,7 @@ from include.nodes.peers import LAG_HEADER, SERVED_HEADER, ServedOffset
 from include.position import position_text
 from query_api.cluster.node_state import PartitionState
 from query_api.lookup.key_location import Role
-from query_api.lookup.local_lookup import LocalAnswer
+from query_api.lookup.local_results import LocalAnswer
 
 CONTENT_TYPE = ("Content-Type", "application/json")
 CACHE_CONTROL = ("Cache-Control", "no-store")

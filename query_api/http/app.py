@@ -10,20 +10,27 @@ from include.declarations.api import ReadModelApi, load_apis
 from include.nodes.peers import Peers
 from include.nodes.placements import placements
 from include.settings import Settings
+from query_api.changes.change_feeds import ChangeFeeds
 from query_api.http.allowed_hosts import AllowedHosts
+from query_api.http.changes.change_routes import ChangeStreams, changes_blueprint
+from query_api.http.changes.stop_signal import on_stop_signal
 from query_api.http.commands.command_routes import commands_blueprint
 from query_api.http.health_routes import health_blueprint
 from query_api.http.index_page import index_blueprint
 from query_api.http.limits.write_deadline import limit_unread_answers
+from query_api.http.listing.areas import Areas
+from query_api.http.listing.model_listing import ModelListing
 from query_api.http.listing.partition_listing import listing_blueprint
 from query_api.http.lookups.fast_path import FastPath
 from query_api.http.lookups.named_lookups import compile_lookups
 from query_api.http.lookups.router import LookupRouter
 from query_api.http.lookups.routes import lookup_blueprint
+from query_api.http.map.map_routes import map_blueprint
 from query_api.http.problems import ProblemError, http_problem, lookup_problem, problem_reply
 from query_api.http.reply import flask_response
 from query_api.http.report_routes import reports_blueprint
 from query_api.http.request_checks import check_request
+from query_api.lookup.client_slots import ClientSlots
 from query_api.lookup.local_lookup import LocalLookup
 from query_api.lookup.lookup_failures import LookupFailedError
 from query_api.lookup.lookups import Lookups
@@ -37,6 +44,7 @@ def create_app(
     lookups: Lookups,
     router: LookupRouter,
     apis: Sequence[ReadModelApi],
+    feeds: ChangeFeeds,
 ) -> Flask:
     """Return the Flask application: every endpoint, and every error as problem details."""
     app = Flask("foldlake", static_folder=None)
@@ -44,7 +52,12 @@ def create_app(
     app.url_map.merge_slashes = False
     app.before_request(lambda: check_request(request.environ, hosts))
     app.register_blueprint(lookup_blueprint(router, lookups.local))
-    app.register_blueprint(listing_blueprint(lookups))
+    areas, listing = Areas(apis), ModelListing(lookups)
+    app.register_blueprint(listing_blueprint(lookups, listing, areas))
+    slots = ClientSlots(settings.node.http_streams, settings.node.http_client_share)
+    streams = ChangeStreams(lookups.local, listing.pages, feeds, areas, slots)
+    app.register_blueprint(changes_blueprint(streams, lambda: feeds.is_stopped))
+    app.register_blueprint(map_blueprint(settings.node.name, areas))
     app.register_blueprint(commands_blueprint(settings, apis))
     app.register_blueprint(health_blueprint(settings, lookups))
     app.register_blueprint(reports_blueprint(settings.home / "reports" / "quality"))
@@ -87,6 +100,8 @@ def create_wsgi(settings: Settings) -> FastPath:
     local.watch()
     limit_unread_answers(settings.node.http_idle_timeout_s)
     lookups = Lookups(local, Peers())
+    feeds = ChangeFeeds(settings, local.state)
+    on_stop_signal(feeds.stop)
     rekeyed = {api.model.name: api.model.events_topic for api in apis if api.model.rekeyed_from is not None}
     router = LookupRouter(lookups, compile_lookups(apis), rekeyed)
-    return FastPath(router, hosts, create_app(settings, hosts, lookups, router, apis))
+    return FastPath(router, hosts, create_app(settings, hosts, lookups, router, apis, feeds))

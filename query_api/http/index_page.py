@@ -21,6 +21,10 @@ PAGE = """<!doctype html><meta charset="utf-8"><title>Foldlake query node {{ nod
 <li>{{ link("/api/read-models/" ~ api.model.name ~ "/records/" ~ api.lookups[0].example | urlencode) }}
 {% endif %}
 <li>{{ link("/api/read-models/" ~ api.model.name ~ "/records?partition=0") }}
+<li>{{ link("/api/read-models/" ~ api.model.name ~ "/changes") }}
+{% if api.location %}
+<li>{{ link("/map/" ~ api.model.name) }}
+{% endif %}
 {% for command in api.commands %}
 <li><code>POST</code> {{ command.path }}{% if command.example %} <code>{{ to_json(command.example) }}</code>{% endif %}
 

@@ -3,10 +3,8 @@
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
-from typing import Any, NamedTuple
 
 from include.kafka.record_schema import RecordSchema
 from include.kafka.state_record import StateRecord, decode_state_record
@@ -16,40 +14,26 @@ from query_api.cluster.node_state import ModelState, NodeState, NodeStateWatch, 
 from query_api.errors import StoreDamagedError, StoreMissingError
 from query_api.lookup.client_slots import ClientSlots, NoFreeSlotError
 from query_api.lookup.commit_wait import CommitWait
-from query_api.lookup.key_location import KeyLocation, Role
+from query_api.lookup.key_location import KeyLocation
+from query_api.lookup.local_results import LocalAnswer, LocalPage
 from query_api.lookup.lookup_failures import FailureReason, LookupFailedError
 from query_api.lookup.open_stores import OpenStore, OpenStores
 from query_api.lookup.position_bound import MAX_WAIT_S, PositionBound
 from query_api.lookup.routing import partition_of
 from query_api.lookup.served_offsets import ServedOffsets
 from query_api.store.backends import load_backend, load_shared_backends
-from query_api.store.base import ChangelogPosition, Page, Sample, StoredRecord, StoreReader
+from query_api.store.base import (
+    ALL_KEYS,
+    ChangelogPosition,
+    KeyRange,
+    Sample,
+    StoredRecord,
+)
 from query_api.store.directory import StoreDirectory
 
 SOURCE_OFFSET_NAME = SOURCE_OFFSET.name
 # Every worker frees the disk space of a removed store within this time.
 WATCH_INTERVAL_S = 5.0
-
-
-class LocalAnswer(NamedTuple):
-    """A record from this node: the stored value, its fields without logical types, and the store it was read from."""
-
-    place: KeyLocation
-    partition: PartitionState
-    role: Role
-    record: StoredRecord
-    raw: dict[str, Any]
-    store: StoreReader
-
-
-@dataclass(frozen=True)
-class LocalPage:
-    """Some records of a partition, and the store they were read from."""
-
-    place: KeyLocation
-    partition: PartitionState
-    page: Page
-    store: StoreReader
 
 
 class LocalLookup:
@@ -200,13 +184,17 @@ class LocalLookup:
             raise LookupFailedError(FailureReason.NOT_UP_TO_BOUND, _bound_not_met(bound, answer), partition)
         return answer
 
-    def page(self, place: KeyLocation, after: bytes, limit: int, sample: Sample) -> LocalPage:
+    def page(
+        self, place: KeyLocation, after: bytes, limit: int, sample: Sample, keys: KeyRange = ALL_KEYS
+    ) -> LocalPage:
         """Return some of the partition's records from this node's store; raises LookupFailedError."""
         partition = self._ready_partition(place)
         try:
             store = self._store(place).reader
-            page = store.scan(place.partition, after=after, limit=limit, sample=sample)
-            return LocalPage(place, partition, page, store)
+            # Before the scan: a commit in between brings records from after the position, never the reverse.
+            position = store.positions().get(place.partition)
+            page = store.scan(place.partition, keys, after=after, limit=limit, sample=sample)
+            return LocalPage(place, partition, page, store, position.next_offset if position else 0)
         except (StoreDamagedError, StoreMissingError) as error:
             raise self._not_readable(place, error) from error
 

@@ -21,7 +21,8 @@ from include.nodes.peers import (
     ServedOffset,
 )
 from query_api.lookup.key_location import KeyLocation
-from query_api.lookup.local_lookup import LocalAnswer, LocalLookup
+from query_api.lookup.local_lookup import LocalLookup
+from query_api.lookup.local_results import LocalAnswer
 from query_api.lookup.lookup_failures import FailureReason, LookupFailedError
 from query_api.lookup.position_bound import MAX_WAIT_S, PositionBound
 from query_api.lookup.routing import candidates

@@ -6,22 +6,25 @@ continues after the same key: each key that exists throughout is returned once, 
 
 import base64
 import json
+import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from http import HTTPStatus
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from include.nodes.peers import HOP_ANY, HOP_OWNER, LAG_HEADER, PeerDownError
+from query_api.lookup.bounding_box import Area
 from query_api.lookup.key_location import KeyLocation
-from query_api.lookup.local_lookup import LocalLookup, LocalPage
+from query_api.lookup.local_lookup import LocalLookup
 from query_api.lookup.lookup_failures import FailureReason, LookupFailedError
 from query_api.lookup.lookups import Lookups, in_order
-from query_api.store.base import Sample
 
 # A page of a thousand records can be a megabyte.
 PAGE_TIMEOUT_S = 5.0
+# A page of a box in which there are few of the records ends after this time, with the records found so far.
+AREA_PAGE_S = 0.5
 
 
 class InvalidCursorError(ValueError):
@@ -72,39 +75,57 @@ class ModelPage:
     lag_ms: int
 
 
-@dataclass(frozen=True)
-class _Part:
-    """Records of one partition. next: the key to continue after; None at the end of the partition."""
+class Part(NamedTuple):
+    """Records of one partition. next: the key to continue after; None at the end of the partition.
+
+    position: the changelog offset up to which the store that they were read from had read at least.
+    """
 
     records: list[dict[str, Any]]
     next: bytes | None
     lag_ms: int
+    position: int
+
+
+@dataclass(frozen=True)
+class PartQuery:
+    """Which records to read: up to `limit`, in an area if one is given, with keys that begin with `prefix`."""
+
+    limit: int
+    area: Area | None = None
+    prefix: bytes = b""
+
+
+# Reads records of a partition after a key from this node's store; raises LookupFailedError.
+ReadPart = Callable[[LocalLookup, KeyLocation, bytes, PartQuery], Part]
 
 
 class ModelPages:
-    """Reads pages of read models. One per HTTP worker process; thread-safe.
+    """Reads pages of read models. One per HTTP worker process; thread-safe."""
 
-    fields_of: returns the records of a local page as dictionaries.
-    """
-
-    def __init__(
-        self, lookups: Lookups, fields_of: Callable[[LocalLookup, LocalPage], list[dict[str, Any]]]
-    ) -> None:
+    def __init__(self, lookups: Lookups, read_part: ReadPart) -> None:
         self._lookups = lookups
-        self._fields_of = fields_of
+        self._read_part = read_part
 
-    def page(self, read_model: str, cursor: Cursor | None, version: int | None, limit: int) -> ModelPage:
-        """Return up to `limit` records. version: of the first page; None for the live one.
+    def page(
+        self,
+        read_model: str,
+        cursor: Cursor | None,
+        version: int | None,
+        query: PartQuery,
+    ) -> ModelPage:
+        """Return the first records from a cursor on. version: of the first page; None for the live one.
 
         Raises LookupFailedError, also if no node has the next partition.
         """
+        deadline_s = time.monotonic() + AREA_PAGE_S
         local = self._lookups.local
         start = local.place(read_model, b"", cursor.version if cursor else version)
         at: Cursor | None = cursor or Cursor(start.version)
         records: list[dict[str, Any]] = []
         lag_ms = 0
-        while at is not None and len(records) < limit:
-            part = self._part(read_model, at, limit - len(records))
+        while at is not None and len(records) < query.limit:
+            part = self.part(read_model, at, replace(query, limit=query.limit - len(records)))
             records += part.records
             lag_ms = max(lag_ms, part.lag_ms)
             if part.next is not None:
@@ -113,15 +134,19 @@ class ModelPages:
                 at = Cursor(at.version, at.partition + 1)
             else:
                 at = None
+            if query.area is not None and time.monotonic() > deadline_s:
+                break
         return ModelPage(read_model, start.version, tuple(records), at, lag_ms)
 
-    def _part(self, read_model: str, at: Cursor, limit: int) -> _Part:
+    def part(self, read_model: str, at: Cursor, query: PartQuery) -> Part:
+        """Return the next records of the cursor's partition; raises LookupFailedError if no node has it."""
         local = self._lookups.local
         place = local.place_of_partition(read_model, at.partition, at.version)
         for url in in_order(place):
-            part = (
-                self._here(place, at, limit) if url == place.state.url else self._there(url, place, at, limit)
-            )
+            if url == place.state.url:
+                part = self._here(place, at, query)
+            else:
+                part = self._there(url, place, at, query)
             if part is not None:
                 return part
         raise LookupFailedError(
@@ -129,23 +154,26 @@ class ModelPages:
             f"No node that stores partition {at.partition} of {read_model} v{at.version} answers.",
         )
 
-    def _here(self, place: KeyLocation, at: Cursor, limit: int) -> _Part | None:
+    def _here(self, place: KeyLocation, at: Cursor, query: PartQuery) -> Part | None:
         local = self._lookups.local
         if place.stored is None or not local.is_current(place):
             return None
         try:
-            found = local.page(place, at.after, limit, Sample())
+            return self._read_part(local, place, at.after, query)
         except LookupFailedError:
             return None
-        return _Part(self._fields_of(local, found), found.page.next, found.partition.lag_ms())
 
-    def _there(self, url: str, place: KeyLocation, at: Cursor, limit: int) -> _Part | None:
+    def _there(self, url: str, place: KeyLocation, at: Cursor, query: PartQuery) -> Part | None:
         peer = self._lookups.peers.at(url)
         if peer.is_down:
             return None
-        target = f"/api/read-models/{quote(place.model.name, safe='')}/records?partition={at.partition}&version={at.version}&limit={limit}"
+        target = f"/api/read-models/{quote(place.model.name, safe='')}/records?partition={at.partition}&version={at.version}&limit={query.limit}"
         if at.after:
             target += f"&after={quote(at.after)}"
+        if query.area is not None:
+            target += f"&within={query.area.box.text}"
+        if query.prefix:
+            target += f"&prefix={quote(query.prefix)}"
         try:
             answer = peer.get(target, HOP_OWNER if url == place.owner else HOP_ANY, PAGE_TIMEOUT_S)
         except PeerDownError:
@@ -154,8 +182,10 @@ class ModelPages:
             return None
         page = json.loads(answer.body, parse_float=Decimal)
         after = page["next"]
-        return _Part(
+        return Part(
             page["records"],
             None if after is None else after.encode(),
             int(answer.headers.get(LAG_HEADER.lower(), 0)),
+            # A node of an earlier release does not say: nothing before the start is known to be in its store.
+            page.get("position", 0),
         )

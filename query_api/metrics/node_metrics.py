@@ -3,9 +3,12 @@
 PROMETHEUS_MULTIPROC_DIR, a directory that the workers share, must be set before this module is imported (server.py sets it).
 """
 
+import os
 from collections.abc import Iterable
+from pathlib import Path
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest, multiprocess
+import psutil
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest, multiprocess
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
@@ -18,6 +21,9 @@ LOOKUPS = Counter(
     "foldlake_lookups", "Lookups by outcome, answered locally or by a peer.", ["outcome", "served_by"]
 )
 COMMANDS = Counter("foldlake_commands", "Commands by outcome.", ["command", "outcome"])
+CHANGE_STREAMS = Gauge(
+    "foldlake_change_streams", "Open streams of changes.", ["read_model"], multiprocess_mode="livesum"
+)
 LOOKUP_SECONDS = Histogram(
     "foldlake_lookup_seconds",
     "Server-side duration of a named lookup.",
@@ -102,8 +108,17 @@ def exposition(
     state: NodeState | None, reports: Iterable[PartitionReport], verified: Iterable[VerifiedStores]
 ) -> bytes:
     """Return all metrics of the node in Prometheus' text format, with those of what quality checks have verified."""
+    _forget_dead_workers()
     registry = CollectorRegistry()
     multiprocess.MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
     registry.register(_NodeCollector(state, reports))
     registry.register(VerifiedCollector(verified))
     return generate_latest(registry)
+
+
+def _forget_dead_workers() -> None:
+    """Remove the gauges of workers that have ended; their counters remain."""
+    for path in Path(os.environ["PROMETHEUS_MULTIPROC_DIR"]).glob("gauge_live*.db"):
+        pid = path.stem.rpartition("_")[2]
+        if pid.isdigit() and not psutil.pid_exists(int(pid)):
+            multiprocess.mark_process_dead(int(pid))  # type: ignore[no-untyped-call]

@@ -1,16 +1,13 @@
 """Lists the records of a whole read model, from all nodes: `GET /api/read-models/<name>/records` without a partition."""
 
-from typing import Any
-
 from flask import Response
 
 from include.nodes.peers import LAG_HEADER
 from query_api.http.json_text import dumps
-from query_api.http.lookups.record_json import record_fields
+from query_api.http.listing.page_records import page_part
 from query_api.http.problems import ProblemError
-from query_api.lookup.local_lookup import LocalLookup, LocalPage
 from query_api.lookup.lookups import Lookups
-from query_api.lookup.model_pages import Cursor, InvalidCursorError, ModelPages
+from query_api.lookup.model_pages import Cursor, InvalidCursorError, ModelPages, PartQuery
 
 
 class ModelListing:
@@ -18,11 +15,11 @@ class ModelListing:
 
     def __init__(self, lookups: Lookups) -> None:
         self._node = lookups.local.node_name
-        self._pages = ModelPages(lookups, _fields)
+        self.pages = ModelPages(lookups, page_part)
 
-    def answer(self, read_model: str, cursor: str | None, version: int | None, limit: int) -> Response:
+    def answer(self, read_model: str, cursor: str | None, version: int | None, query: PartQuery) -> Response:
         """Return a page as JSON; raises ProblemError, LookupFailedError."""
-        page = self._pages.page(read_model, _cursor(cursor), version, limit)
+        page = self.pages.page(read_model, _cursor(cursor), version, query)
         body = dumps(
             {
                 "read_model": page.read_model,
@@ -33,11 +30,6 @@ class ModelListing:
         )
         headers = {"Cache-Control": "no-store", "Foldlake-Node": self._node, LAG_HEADER: str(page.lag_ms)}
         return Response(body, content_type="application/json", headers=headers)
-
-
-def _fields(local: LocalLookup, found: LocalPage) -> list[dict[str, Any]]:
-    decode = local.decoder(found)
-    return [record_fields(key, decode(record)) for key, record in found.page.records]
 
 
 def _cursor(text: str | None) -> Cursor | None:

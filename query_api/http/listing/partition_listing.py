@@ -11,17 +11,19 @@ from flask import Blueprint, Response, request
 
 from query_api.http.answer_headers import age_headers
 from query_api.http.json_text import dumps
+from query_api.http.listing.areas import Areas
 from query_api.http.listing.model_listing import ModelListing
-from query_api.http.lookups.record_json import record_fields
+from query_api.http.listing.page_records import PageRecords, page_records, read_limit
 from query_api.http.lookups.router import version_number
 from query_api.http.problems import ProblemError
 from query_api.http.query_string import parameters
-from query_api.lookup.local_lookup import LocalLookup, LocalPage
+from query_api.lookup.local_results import LocalPage
 from query_api.lookup.lookups import Lookups
-from query_api.store.base import Sample
+from query_api.lookup.model_pages import PartQuery
+from query_api.store.base import KeyRange, Sample
 
-OF_PARTITION = frozenset({"partition", "version", "after", "limit", "sample"})
-OF_MODEL = frozenset({"version", "cursor", "limit"})
+OF_PARTITION = frozenset({"partition", "version", "after", "limit", "sample", "within", "prefix"})
+OF_MODEL = frozenset({"version", "cursor", "limit", "within", "prefix"})
 DEFAULT_LIMIT = 100
 MAX_LIMIT = 1000
 MAX_DIGITS = 9
@@ -33,10 +35,10 @@ def listing_path(model: str) -> str:
     return f"/api/read-models/{quote(model, safe='')}/records"
 
 
-def listing_blueprint(lookups: Lookups) -> Blueprint:
+def listing_blueprint(lookups: Lookups, models: ModelListing, areas: Areas) -> Blueprint:
     """Return the listings as a Flask blueprint."""
     blueprint = Blueprint("listing", __name__)
-    local, models = lookups.local, ModelListing(lookups)
+    local = lookups.local
 
     @blueprint.get("/api/read-models/<name>/records")
     def list_records(name: str) -> Response:
@@ -44,8 +46,11 @@ def listing_blueprint(lookups: Lookups) -> Blueprint:
         is_of_model = "partition" not in request.args
         given = parameters(query, OF_MODEL if is_of_model else OF_PARTITION)
         limit = _number("limit", given.get("limit"), DEFAULT_LIMIT, 1, MAX_LIMIT)
+        area = areas.parse(name, given.get("within"))
+        prefix = given.get("prefix", "").encode()
+        version = version_number(given.get("version"))
         if is_of_model:
-            return models.answer(name, given.get("cursor"), version_number(given.get("version")), limit)
+            return models.answer(name, given.get("cursor"), version, PartQuery(limit, area, prefix))
         partition = _number("partition", given.get("partition"), None, 0, 10**MAX_DIGITS)
         after = given.get("after", "").encode()
         if len(after) > local.max_key_bytes:
@@ -53,22 +58,22 @@ def listing_blueprint(lookups: Lookups) -> Blueprint:
                 400, "invalid-after", f"after has {len(after)} bytes; the limit is {local.max_key_bytes}."
             )
         sample = _sample(given.get("sample"))
-        place = local.locate_partition(name, partition, version_number(given.get("version")))
-        found = local.page(place, after, limit, sample)
+        place = local.locate_partition(name, partition, version)
+        found = local.page(place, after, read_limit(area, limit), sample, KeyRange(prefix))
         headers = {
             "Cache-Control": "no-store",
             "Foldlake-Node": place.state.node,
             "Foldlake-Role": place.role.value,
             **dict(age_headers(found.partition)),
         }
-        return Response(_json(local, found), content_type="application/json", headers=headers)
+        body = _json(found, page_records(local, found, area, limit))
+        return Response(body, content_type="application/json", headers=headers)
 
     return blueprint
 
 
-def _json(local: LocalLookup, found: LocalPage) -> str:
-    place, page = found.place, found.page
-    decode = local.decoder(found)
+def _json(found: LocalPage, page: PageRecords) -> str:
+    place = found.place
     return dumps(
         {
             "read_model": place.model.name,
@@ -76,8 +81,9 @@ def _json(local: LocalLookup, found: LocalPage) -> str:
             "partition": place.partition,
             "node": place.state.node,
             "role": place.role.value,
-            "total": page.total,
-            "records": [record_fields(key, decode(record)) for key, record in page.records],
+            "total": found.page.total,
+            "position": found.next_offset,
+            "records": page.records,
             "next": None if page.next is None else page.next.decode(),
         }
     )

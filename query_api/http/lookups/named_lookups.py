@@ -9,7 +9,7 @@ from include.declarations.api import BOUND_PARAMETER, NamedLookup, ReadModelApi
 from include.declarations.read_model import POSITION_FIELDS, ReadModel
 from query_api.http.json_text import raw_json
 from query_api.http.problems import ProblemError
-from query_api.lookup.local_lookup import LocalAnswer
+from query_api.lookup.local_results import LocalAnswer
 
 
 class CompiledLookup:

@@ -13,7 +13,7 @@ from query_api.http.lookups.record_json import record_fields
 from query_api.http.problems import ProblemError, lookup_problem, problem_reply
 from query_api.http.query_string import parameters
 from query_api.http.reply import Reply
-from query_api.lookup.local_lookup import LocalAnswer
+from query_api.lookup.local_results import LocalAnswer
 from query_api.lookup.lookup_failures import LookupFailedError
 from query_api.lookup.lookups import Lookups
 from query_api.lookup.position_bound import PositionBound

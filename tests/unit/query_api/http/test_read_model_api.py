@@ -19,6 +19,7 @@ from include.declarations.api import load_apis
 from include.kafka.wire_format import header
 from include.nodes.peers import LAG_HEADER, Peers
 from include.settings import Settings
+from query_api.changes.change_feeds import ChangeFeeds
 from query_api.cluster import node_state
 from query_api.cluster.node_state import ModelState, NodeState, PartitionState, VersionState
 from query_api.http.allowed_hosts import AllowedHosts
@@ -116,7 +117,7 @@ class Node:
         lookups = Lookups(LocalLookup(settings), Peers())
         router = LookupRouter(lookups, compile_lookups(apis), dict(rekeyed))
         hosts = AllowedHosts(settings.node)
-        app = create_app(settings, hosts, lookups, router, apis)
+        app = create_app(settings, hosts, lookups, router, apis, ChangeFeeds(settings, lookups.local.state))
         self.flask: FlaskClient = app.test_client()
         self.fast = Client(FastPath(router, hosts, app.wsgi_app))
 

@@ -4,7 +4,8 @@ import pytest
 
 from include.nodes.peers import HOP_OWNER, Hop, PeerResponse, Peers
 from include.settings import Placement, Settings
-from query_api.lookup.local_lookup import LocalAnswer, LocalLookup
+from query_api.lookup.local_lookup import LocalLookup
+from query_api.lookup.local_results import LocalAnswer
 from query_api.lookup.lookup_failures import FailureReason, LookupFailedError
 from query_api.lookup.lookups import Lookups, in_order
 from query_api.store.base import Change

@@ -8,7 +8,8 @@ import pytest
 from include.nodes.peers import HOP_ANY, SERVED_HEADER, Hop, PeerResponse, Peers, ServedOffset
 from include.settings import Settings
 from query_api.cluster.cluster_observer import ClusterView
-from query_api.lookup.local_lookup import LocalAnswer, LocalLookup
+from query_api.lookup.local_lookup import LocalLookup
+from query_api.lookup.local_results import LocalAnswer
 from query_api.lookup.lookup_failures import FailureReason, LookupFailedError
 from query_api.lookup.lookups import Lookups
 from query_api.lookup.served_offsets import ServedOffsets, read_served, served_path

@@ -1,0 +1,1 @@
+"""Streams of changes to many clients of one node."""

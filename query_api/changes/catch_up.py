@@ -1,0 +1,61 @@
+"""Brings a stream from an older position to the changes in memory: it reads the changelog with a consumer of its own for that time."""
+
+import threading
+from collections.abc import Iterator, Sequence
+
+from query_api.changes.change_feed import ChangeFeed
+from query_api.changes.key_change import KeyChange
+from query_api.changes.recent_changes import RecentChanges
+from query_api.changes.stream_position import position_text
+
+# At the same time in each process: each has a consumer, with its own connections and up to 32 MB of fetched records.
+CATCH_UPS = 4
+WAIT_S = 1.0
+
+_free = threading.BoundedSemaphore(CATCH_UPS)
+
+
+class CatchUp:
+    """Reads a feed's changelog from a position on. One thread uses it.
+
+    offsets: the position, of each partition the next offset; advances with each batch.
+    """
+
+    def __init__(self, feed: ChangeFeed, recent: RecentChanges, offsets: Sequence[int]) -> None:
+        self.offsets = list(offsets)
+        self._feed = feed
+        self._recent = recent
+
+    def batches(self, at_s: int) -> Iterator[list[tuple[bytes, KeyChange]]]:
+        """Yield changes, each with the id of its event, until `recent` contains all that follow; an empty batch now and then.
+
+        at_s: Unix time of the position. Raises ChangelogLostError, KafkaUnavailableError.
+        """
+        if self._is_done():
+            return
+        while not _free.acquire(timeout=WAIT_S):
+            yield []
+        try:
+            yield from self._read(at_s)
+        finally:
+            _free.release()
+
+    def _read(self, at_s: int) -> Iterator[list[tuple[bytes, KeyChange]]]:
+        source = self._feed.source
+        reading = self._feed.new_reading()
+        decoder = self._feed.new_decoder()
+        try:
+            reading.begin(self.offsets)
+            while not self._is_done() and not self._feed.end_reason:
+                found = []
+                for message in reading.messages():
+                    change = decoder.change(message)
+                    if change is not None:
+                        found.append((position_text(source.version, at_s, reading.offsets).encode(), change))
+                self.offsets = list(reading.offsets)
+                yield found
+        finally:
+            reading.close()
+
+    def _is_done(self) -> bool:
+        return self._recent.first_after(tuple(self.offsets)) is not None

@@ -1,0 +1,159 @@
+"""The changes of one version of a read model for all streams of this process: one thread and one consumer read its changelog."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from include.declarations.location import Location
+from include.errors import KafkaUnavailableError
+from include.kafka.schema_registry import SchemaRegistry
+from query_api.changes.changelog_decoder import ChangelogDecoder
+from query_api.changes.changelog_reading import ChangelogLostError, ChangelogReading
+from query_api.changes.key_change import KeyChange
+from query_api.changes.recent_changes import RecentChanges
+from query_api.changes.stream_position import position_text
+from query_api.cluster.node_state import NodeState
+
+# Where reading begins, records before the end: clients that come back soon find what they missed in memory.
+READ_BEFORE_END = 500
+RETRY_S = 1.0
+# Changes within this time wake the streams once.
+WAKE_INTERVAL_S = 0.01
+# Of the values of a batch, which ends with the record that exceeds it.
+BATCH_BYTES = 64 * 1024
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class FeedSource:
+    """What a feed reads: a version of a read model, its changelog, and where its items are."""
+
+    read_model: str
+    version: int
+    topic: str
+    partitions: int
+    location: Location | None
+
+
+class ChangeFeed:
+    """Reads a changelog into `recent` until `stop`. Streams read from there.
+
+    recent: None until the reading has reached the end that the changelog had at the beginning.
+    live: number of the live version, as far as this node knows. end_reason: why there will be no further changes; empty if there will.
+    """
+
+    def __init__(
+        self,
+        bootstrap_servers: str,
+        registry: SchemaRegistry,
+        source: FeedSource,
+        state: Callable[[], NodeState | None],
+    ) -> None:
+        self.source = source
+        self.recent: RecentChanges | None = None
+        self.live: int | None = None
+        self.end_reason = ""
+        self._bootstrap_servers = bootstrap_servers
+        self._state = state
+        self._stopping = threading.Event()
+        self._ready = threading.Event()
+        self._registry = registry
+        self._observe()
+        threading.Thread(
+            target=self._run, name=f"changes of {source.read_model} v{source.version}", daemon=True
+        ).start()
+
+    def wait_until_ready(self, timeout_s: float) -> RecentChanges | None:
+        """Return `recent` once the reading has reached the end; None if it does not within the timeout."""
+        self._ready.wait(timeout_s)
+        return self.recent
+
+    def new_reading(self) -> ChangelogReading:
+        """Return another reading of the same changelog."""
+        return ChangelogReading(self._bootstrap_servers, self.source.topic, self.source.partitions)
+
+    def new_decoder(self) -> ChangelogDecoder:
+        """Return a decoder that knows no key yet."""
+        return ChangelogDecoder(self._registry, self.source.location, self._stopping)
+
+    def stop(self, reason: str) -> None:
+        """End all streams for this reason."""
+        if not self.end_reason:
+            self.end_reason = reason
+        self._stopping.set()
+        if self.recent is not None:
+            self.recent.close()
+
+    def _run(self) -> None:
+        decoder = self.new_decoder()
+        while not self._stopping.is_set():
+            reading = self.new_reading()
+            try:
+                self._read(reading, decoder)
+            except KafkaUnavailableError as error:
+                log.warning("changes of %s wait for Kafka: %s", self.source.read_model, error)
+                self._stopping.wait(RETRY_S)
+            except ChangelogLostError as error:
+                log.warning("the streams of %s end: %s", self.source.read_model, error)
+                self.stop("changelog-removed")
+            except Exception:
+                log.exception("the streams of %s end", self.source.read_model)
+                self.stop("internal-error")
+            finally:
+                reading.close()
+
+    def _read(self, reading: ChangelogReading, decoder: ChangelogDecoder) -> None:
+        """Read from a little before the end; after Kafka was unavailable, from where the reading stopped."""
+        recent = self.recent
+        if recent is None:
+            bounds = reading.bounds()
+            start = tuple(max(low, high - READ_BEFORE_END) for low, high in bounds)
+            goal = [high for _, high in bounds]
+            recent = RecentChanges(start)
+        else:
+            _, start = recent.end()
+            goal = []
+        reading.begin(start)
+        while not self._stopping.is_set():
+            self._append(reading, decoder, recent)
+            if self.recent is None and all(at >= end for at, end in zip(reading.offsets, goal, strict=True)):
+                self.recent = recent
+                self._ready.set()
+            if self._observe():
+                recent.wake()
+
+    def _append(self, reading: ChangelogReading, decoder: ChangelogDecoder, recent: RecentChanges) -> None:
+        """Append what has arrived, in batches of a limited size, and wake the streams once."""
+        changes: list[KeyChange] = []
+        ids: list[bytes] = []
+        value_bytes = 0
+        at_s = int(time.time())
+        for message in reading.messages():
+            change = decoder.change(message)
+            if change is not None:
+                changes.append(change)
+                ids.append(position_text(self.source.version, at_s, reading.offsets).encode())
+                value_bytes += len(message)
+            if value_bytes >= BATCH_BYTES:
+                recent.append(tuple(changes), tuple(ids), tuple(reading.offsets), value_bytes)
+                changes, ids, value_bytes = [], [], 0
+        after = tuple(reading.offsets)
+        if after != recent.end()[1]:
+            recent.append(tuple(changes), tuple(ids), after, value_bytes)
+            recent.wake()
+            self._stopping.wait(WAKE_INTERVAL_S)
+
+    def _observe(self) -> bool:
+        """Note which version is live, and whether this one is active; return whether that has changed."""
+        state = self._state()
+        model = None if state is None else state.models.get(self.source.read_model)
+        if model is None:
+            return False
+        changed = model.live != self.live
+        self.live = model.live
+        if self.source.version not in model.versions and model.versions:
+            self.stop("version-ended")
+        return changed

@@ -1,0 +1,1 @@
+"""Streams of changes as Server-Sent Events: `GET /api/read-models/<name>/changes`."""

@@ -1,0 +1,1 @@
+"""The map of the items of a read model that declares a location."""

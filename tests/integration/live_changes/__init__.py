@@ -1,0 +1,1 @@
+"""Tests of the streams of changes and of the map."""

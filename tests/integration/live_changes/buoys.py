@@ -1,0 +1,66 @@
+"""Writes positions of buoys to a changelog, as the stream driver does."""
+
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+
+from include.declarations.read_model import read_model
+from include.settings import Settings
+from tests.support.changelog_writer import ChangelogWriter
+from tests.support.node_stack import NodeStack
+
+FOLDER = Path(__file__).parent / "read_models"
+MODEL = "buoy-position"
+RECORDS = f"/api/read-models/{MODEL}/records"
+CHANGES = f"/api/read-models/{MODEL}/changes"
+# Sets a producer's header as the stream driver does for a removal.
+EVENT_COUNT = "event_count"
+
+
+@dataclass
+class Buoys:
+    """The buoys of a version: `present` are those that were not removed, each with its latitude and longitude."""
+
+    settings: Settings
+    version: int = 1
+    present: dict[str, tuple[float, float]] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Create the topics."""
+        model = read_model(MODEL, self.settings.declaration_folders)
+        self.writer = ChangelogWriter(self.settings, self.version, model)
+        self.writer.make_topics()
+
+    def put(self, name: str, lat: float, lon: float, label: str = "") -> None:
+        """Append a buoy's next state record."""
+        self.counts[name] = self.counts.get(name, 0) + 1
+        self.present[name] = (lat, lon)
+        self.repeat(name, lat, lon, self.counts[name], label)
+
+    def repeat(self, name: str, lat: float, lon: float, event_count: int, label: str = "") -> None:
+        """Append a state record with this event count, as a driver does again after a crash."""
+        value = self.writer.value(name, Decimal(0), event_count, event_count, lat=lat, lon=lon, label=label)
+        self.writer.write_raw(name.encode(), value)
+
+    def remove(self, name: str) -> None:
+        """Append a removal with the position of the newest event."""
+        del self.present[name]
+        headers: dict[str, str | bytes | None] = {
+            EVENT_COUNT: str(self.counts[name]),
+            "source_partition": "0",
+            "source_offset": "0",
+        }
+        self.writer._producer.produce(self.writer.topic, key=name.encode(), value=None, headers=headers)
+
+    def flush(self) -> None:
+        """Wait until everything is acknowledged."""
+        self.writer.flush()
+
+    def are_listed(self, nodes: NodeStack) -> bool:
+        """Whether every node lists exactly the buoys that are present."""
+        for port in nodes.ports:
+            records = nodes.get(port, f"{RECORDS}?limit=1000").json()["records"]
+            if {r["key"]: (r["state"]["lat"], r["state"]["lon"]) for r in records} != self.present:
+                return False
+        return True
