@@ -289,12 +289,9 @@ function chooseColours() {
 
 function legendEntry(text, colour) {
   const entry = document.createElement("li");
-  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-  svg.setAttribute("viewBox", "0 0 10 10");
-  const dot = document.createElementNS("http://www.w3.org/2000/svg", "circle");
-  for (const [name, value] of Object.entries({ cx: 5, cy: 5, r: 5, fill: colour })) dot.setAttribute(name, value);
-  svg.append(dot);
-  entry.append(svg, text);
+  const dot = element("dot").content.cloneNode(true);
+  dot.querySelector("circle").setAttribute("fill", colour);
+  entry.append(dot, text);
   return entry;
 }
 
