@@ -226,9 +226,7 @@ class ChangelogFollower:
             return
         if position is not None:
             batch.note_folded(partition, position)
-            if value is None:
-                self._removed.add(key, position.event_count)
-            elif self._removed.is_outdated(key, position.event_count):
+            if self._removed.is_repetition(key, position.event_count, is_removal=value is None):
                 return
         event_count = position.event_count if position is not None and value is not None else 0
         batch.changes.setdefault(partition, []).append(Change(key, event_count, offset, value))

@@ -21,3 +21,9 @@ class RemovedKeys:
     def is_outdated(self, key: bytes, event_count: int) -> bool:
         """Return whether a record with this number of events was written before the key was removed."""
         return event_count <= self._event_counts.get(key, -1)
+
+    def is_repetition(self, key: bytes, event_count: int, *, is_removal: bool) -> bool:
+        """Return whether a state record was written before the key was removed; note a removal, which is no repetition."""
+        if is_removal:
+            self.add(key, event_count)
+        return not is_removal and self.is_outdated(key, event_count)

@@ -57,7 +57,7 @@ class RedisReader:
         if key == HEAD:
             return None
         name, before = self._keys.records(partition), self._heads.get(partition)
-        head, record = self._call(lambda client: client.hmget(name, [HEAD, key]))
+        head, record = self._answered(lambda: self._server.ask("HMGET", name, HEAD, key))
         self._check(partition, head, before)
         return None if record is None else self._unpacked(key, record)
 
@@ -158,8 +158,11 @@ class RedisReader:
         return {partition: position for partition, position in found.items() if position is not None}
 
     def _call(self, request: Callable[[Client], Any]) -> Any:  # noqa: ANN401 - the server's answer
+        return self._answered(lambda: self._server.call(request))
+
+    def _answered(self, ask: Callable[[], Any]) -> Any:  # noqa: ANN401 - the server's answer
         try:
-            return self._server.call(request)
+            return ask()
         except (Unanswered, ValkeyError) as error:
             raise StoreMissingError.without_server(self._server.label, error) from error
 

