@@ -15,6 +15,7 @@ from include.stream.standby import is_standby, wait_for_turn
 from include.waiting import wait_for
 from spark_jobs.runtime.job_logging import configure_logging
 from spark_jobs.runtime.session import spark_session
+from spark_jobs.streaming.periodic.periodic_writer import periodic_writers
 from spark_jobs.streaming.progress import ProgressPublisher, add_progress_listener
 from spark_jobs.streaming.query_set import QuerySet
 from spark_jobs.streaming.read_model_setup import set_up_read_models
@@ -51,7 +52,8 @@ def main() -> int:
             publisher = ProgressPublisher(
                 settings.kafka.bootstrap_servers, str(spark.sparkContext.master), add_progress_listener(spark)
             )
-            driver = StreamDriver(spark, queries, publisher)
+            periodic = periodic_writers(settings, catalog.periodic, catalog.models)
+            driver = StreamDriver(spark, queries, publisher, periodic)
             if is_standby():
                 queries.prepare()
                 warm_up(spark, context.consumer, [query.spec for query in queries])

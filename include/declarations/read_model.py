@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 NAME_PATTERN = re.compile(r"[a-z][a-z0-9-]*")
 # What a module may assign instead of READ_MODEL.
-OTHER_KINDS = ("ROUTE", "EMISSION", "EVENT_TABLE")
+OTHER_KINDS = ("ROUTE", "EMISSION", "PERIODIC_EMISSION", "EVENT_TABLE")
 
 
 @dataclass(frozen=True)
@@ -221,7 +221,7 @@ def load_read_models(folders: tuple[Path, ...] = (), *, reload: bool = False) ->
         if model is None and _declares_another_kind(info):
             continue
         if not isinstance(model, ReadModel):
-            message = f"Module {info.name} of the read models has no READ_MODEL, ROUTE, EMISSION or EVENT_TABLE: assign it a ReadModel."
+            message = f"Module {info.name} of the read models has no READ_MODEL, {', '.join(OTHER_KINDS)}: assign it a ReadModel."
             raise ReadModelError(message)
         if model.name in models:
             message = f"Two modules of read models are named {model.name!r}: rename one."

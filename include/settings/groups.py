@@ -81,6 +81,7 @@ class StreamSettings(SettingsGroup):
     standby: whether a second driver waits to take over; auto: on this machine, if there is memory for it.
     in_batches: names of routes and read models that run in batches, whatever latency they declare; of a read model
         also `<name>:<interval in ms>`.
+    periodic_interval_s: how often a periodic emission that declares no interval writes.
     """
 
     master: str = ""
@@ -97,6 +98,7 @@ class StreamSettings(SettingsGroup):
     batch_interval_ms: int = Field(default=1000, ge=100)
     standby: Literal["auto", "on", "off"] = "auto"
     in_batches: tuple[str, ...] = ()
+    periodic_interval_s: float = Field(default=10.0, ge=0.5, le=86_400)
 
     @field_validator("in_batches", mode="before")
     @classmethod

@@ -16,7 +16,7 @@ from query_api.http.index_page import index_blueprint
 from query_api.http.limits.write_deadline import limit_unread_answers
 from query_api.http.listing.partition_listing import listing_blueprint
 from query_api.http.lookups.fast_path import FastPath
-from query_api.http.lookups.named_lookups import compile_lookups
+from query_api.http.lookups.joined_lookup import compile_lookups
 from query_api.http.lookups.router import LookupRouter
 from query_api.http.lookups.routes import lookup_blueprint
 from query_api.http.problems import ProblemError, http_problem, lookup_problem, problem_reply
@@ -87,5 +87,5 @@ def create_wsgi(settings: Settings) -> FastPath:
     limit_unread_answers(settings.node.http_idle_timeout_s)
     lookups = Lookups(local, Peers())
     rekeyed = {api.model.name: api.model.events_topic for api in apis if api.model.rekeyed_from is not None}
-    router = LookupRouter(lookups, compile_lookups(apis), rekeyed)
+    router = LookupRouter(lookups, compile_lookups(apis, lookups), rekeyed)
     return FastPath(router, hosts, create_app(settings, hosts, lookups, router, apis))

@@ -4,6 +4,7 @@ import logging
 import os
 import signal
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from types import FrameType
 
@@ -11,6 +12,7 @@ from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from include.waiting import wait_for
+from spark_jobs.streaming.periodic.periodic_writer import PeriodicWriter
 from spark_jobs.streaming.progress import ProgressPublisher
 from spark_jobs.streaming.query_set import QuerySet
 
@@ -23,12 +25,19 @@ SLOTS_POLL_S = 1.0
 
 
 class StreamDriver:
-    """Runs a set of queries until SIGTERM or SIGINT. Without a publisher, it publishes no progress."""
+    """Runs a set of queries, and the writers of periodic emissions, until SIGTERM or SIGINT. Without a publisher, it publishes no progress."""
 
-    def __init__(self, spark: SparkSession, queries: QuerySet, publisher: ProgressPublisher | None) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        queries: QuerySet,
+        publisher: ProgressPublisher | None,
+        periodic: Sequence[PeriodicWriter] = (),
+    ) -> None:
         self._spark = spark
         self._queries = queries
         self._publisher = publisher
+        self._periodic = periodic
         self._stop_signal: int | None = None
 
     def request_stop(self, signal_number: int, _frame: FrameType | None) -> None:
@@ -56,6 +65,8 @@ class StreamDriver:
                 self._stop_all()
 
     def _loop(self) -> None:
+        for writer in self._periodic:
+            writer.start()
         reconcile_at_s = 0.0
         while self._stop_signal is None:
             if time.monotonic() >= reconcile_at_s:
@@ -67,6 +78,8 @@ class StreamDriver:
             time.sleep(POLL_INTERVAL_S)
 
     def _stop_all(self) -> None:
+        for writer in self._periodic:
+            writer.stop()
         self._queries.stop()
         if self._publisher is not None:
             self._publisher.publish(self._queries, now=True)

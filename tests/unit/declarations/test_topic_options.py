@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -68,7 +69,7 @@ def test_conflicting_options_are_rejected(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("options", [{"partitions": 0}, {"retention_ms": -1}])
-def test_option_below_one_is_rejected(options: dict[str, int]) -> None:
+def test_option_below_one_is_rejected(options: dict[str, Any]) -> None:
     with pytest.raises(ReadModelError, match="give 1 or more"):
         TopicOptions(**options)
 
