@@ -1,0 +1,170 @@
+"""Compares what each branch of the system `logs` has written with the oracle, record by record."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from demo.log_tables import create_table
+from demo.logs.lines import LogLine
+from demo.logs.loading import TOPIC
+from demo.logs.oracle import oracle
+from demo.logs.outputs import EVENTS, LONG, TEXT, TIME, read_letters, read_topic
+from include.settings import Settings
+
+SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Branch:
+    """A branch: its kind, what it writes, and the queries of what it must write and has written, with the same columns."""
+
+    name: str
+    kind: str
+    output: str
+    expected: str
+    found: str
+
+
+# Routes fix the order of lines of different threads: which action is a browser's fifth follows from what stands on `browser-events`.
+REQUESTS = """
+with numbered as (
+  select "browserHash", kind, "offset", count(*) filter (kind = 'ACTION') over so_far as actions, bool_or(solved) over so_far as solved
+  from found_events window so_far as (partition by "browserHash" order by "offset" rows unbounded preceding)
+)
+select "browserHash", actions from numbered where kind = 'ACTION' and actions = 5 and not solved
+"""
+BRANCHES = (
+    Branch(
+        "views",
+        "route",
+        "product-views",
+        "from expected_views",
+        'select "productId", "occurredOn" from found_views',
+    ),
+    Branch(
+        "browser events",
+        "route",
+        "browser-events",
+        "from expected_events",
+        'select "browserHash", "occurredOn", kind, action, solved from found_events',
+    ),
+    Branch(
+        "popular products",
+        "emission",
+        "popular-products",
+        'select "productId", name from expected_counts join catalogue using ("productId") where views >= 1000',
+        'select "productId", name from found_popular',
+    ),
+    Branch(
+        "captcha requests",
+        "emission",
+        "captcha-requests",
+        REQUESTS,
+        'select "browserHash", actions from found_requests',
+    ),
+    Branch(
+        "dead letters", "dead letters", f"{TOPIC}.dead-letter", "from expected_letters", "from found_letters"
+    ),
+)
+STATES = {
+    "product-views": ("from expected_counts", {"productId": TEXT, "views": LONG}),
+    "browser-actions": (
+        "from expected_browsers",
+        {"browserHash": TEXT, "actions": LONG, "solved": pa.bool_(), "unsolved": LONG},
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Result:
+    """Numbers of records: expected, found, expected and missing, found and not expected. examples: some of those that differ."""
+
+    expected: int
+    found: int
+    missing: int
+    surplus: int
+    examples: tuple[str, ...] = ()
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether each expected record was found as often as it must be, and nothing else."""
+        return not (self.missing or self.surplus)
+
+
+class Check:
+    """The comparison of one log with the oracle of its lines.
+
+    names: the product ids of the catalogue, each with the name that an alert must have.
+    """
+
+    def __init__(self, settings: Settings, lines: Iterable[LogLine], names: Mapping[str, str]) -> None:
+        self._settings = settings
+        self.connection = oracle(lines)
+        rows = iter(names.items())
+        create_table(self.connection, "catalogue", {"productId": TEXT, "name": TEXT}, rows)
+
+    def read(self) -> None:
+        """Read what the branches have written so far. Raises KafkaUnavailableError."""
+        connection, settings = self.connection, self._settings
+        read_topic(
+            connection,
+            settings,
+            "found_views",
+            "product-views",
+            "ProductView",
+            {"productId": TEXT, "occurredOn": TIME},
+        )
+        read_topic(connection, settings, "found_events", "browser-events", "BrowserEvent", EVENTS)
+        read_topic(
+            connection,
+            settings,
+            "found_popular",
+            "popular-products",
+            "PopularProduct",
+            {"productId": TEXT, "name": TEXT, "views": LONG},
+        )
+        read_topic(
+            connection,
+            settings,
+            "found_requests",
+            "captcha-requests",
+            "CaptchaRequest",
+            {"browserHash": TEXT, "actions": LONG},
+        )
+        read_letters(connection, settings, "found_letters", TOPIC)
+
+    def compare(self, branch: Branch) -> Result:
+        """Compare a branch, as of the last `read`."""
+        return compare(self.connection, branch.expected, branch.found)
+
+    def compare_states(self, read_model: str, states: Mapping[str, Mapping[str, Any]]) -> Result:
+        """Compare states of a read model by key. Products without a view, which the catalogue has, are left out."""
+        expected, columns = STATES[read_model]
+        rows = (
+            (key, *(state[name] for name in list(columns)[1:]))
+            for key, state in states.items()
+            if state.get("views") != 0
+        )
+        create_table(self.connection, "states", columns, rows)
+        return compare(self.connection, expected, "from states")
+
+
+def compare(connection: duckdb.DuckDBPyConnection, expected: str, found: str) -> Result:
+    """Compare two queries with the same columns as multisets of rows."""
+    connection.execute(f"create or replace temp table e as {expected}")
+    connection.execute(f"create or replace temp table f as {found}")
+    connection.execute("create or replace temp table missing as from e except all from f")
+    connection.execute("create or replace temp table surplus as from f except all from e")
+    numbers = [_count(connection, table) for table in ("e", "f", "missing", "surplus")]
+    examples = connection.execute(f"from missing union all from surplus limit {SHOWN}").fetchall()
+    expected_rows, found_rows, missing, surplus = numbers
+    return Result(expected_rows, found_rows, missing, surplus, tuple(str(row) for row in examples))
+
+
+def _count(connection: duckdb.DuckDBPyConnection, table: str) -> int:
+    found = connection.table(table).count("*").fetchone()
+    assert found is not None  # noqa: S101 - an aggregate has one row
+    return int(found[0])
