@@ -106,6 +106,10 @@ class Check:
         rows = iter(names.items())
         create_table(self.connection, "catalogue", {"productId": TEXT, "name": TEXT}, rows)
 
+    def expected_rows(self, name: str) -> int:
+        """Return the number of rows of a table of the oracle, without its prefix."""
+        return _count(self.connection, f"expected_{name}")
+
     def read(self) -> None:
         """Read what the branches have written so far. Raises KafkaUnavailableError."""
         connection, settings = self.connection, self._settings

@@ -1,54 +1,32 @@
-"""Every branch of the system `logs` gives exactly what the oracle says, although the driver is killed in between."""
+"""Every branch of the system `logs` gives exactly what the oracle says, although the driver was killed in between."""
+
+from collections import Counter, defaultdict
+from functools import partial
+from itertools import pairwise
+from typing import cast
 
 import pytest
 
-from demo.log_tables import record_count
-from demo.logs.catalogue import append_entries, first_entries, name_of
-from demo.logs.comparison import BRANCHES, STATES, Branch, Check
-from demo.logs.lines import PRODUCTS, log_lines, product_id
-from demo.logs.loading import load_lines
+from demo.logs.comparison import BRANCHES, STATES, Branch, Check, Result
+from demo.logs.lines import product_id
 from include.declarations.read_model import read_model
 from include.settings import Settings
 from include.settings.systems import system_folder
-from tests.support.stream_process import states
-from tests.support.unsupervised_driver import SharedDriver
+from tests.integration.logs.conftest import NAMED_LATE
+from tests.support.stream_process import records_of, states
 from tests.support.waiting import wait_until
 
-FIRST, ALL = 8_000, 26_000
-# Has more than 1,000 views when it gets its first entry.
-NAMED_LATE = 2
-NAMES = {product_id(number): name_of(number) for number in range(1, PRODUCTS + 1)}
+pytestmark = pytest.mark.timeout(900)
+SYSTEM = (system_folder("logs"),)
 
 
-@pytest.fixture(scope="module")
-def check(settings: Settings, driver: SharedDriver) -> Check:
-    """The comparison, after a load that the driver was killed in."""
-    entries = first_entries()
-    append_entries(settings, [one for number, one in enumerate(entries, start=1) if number != NAMED_LATE])
-    driver.ensure_running()
-    load_lines(settings, FIRST)
-    wait_until(lambda: record_count(settings, "captcha-requests") > 0, "captcha requests", timeout_s=300)
-    driver.kill()
-    load_lines(settings, ALL)
-    driver.ensure_running()
-    check = Check(settings, log_lines(ALL), NAMES)
-    views = check.connection.execute("select count(*) from expected_views").fetchone()
-    assert views is not None
-    wait_until(
-        lambda: record_count(settings, "product-views") >= views[0] + PRODUCTS - 1, "views", timeout_s=300
-    )
-    append_entries(settings, [entries[NAMED_LATE - 1]])
-    return check
-
-
-@pytest.mark.timeout(900)
 @pytest.mark.parametrize("branch", BRANCHES, ids=lambda branch: branch.name)
 def test_a_branch_writes_each_record_once(check: Check, branch: Branch) -> None:
-    def result() -> object:
+    def result() -> Result:
         check.read()
         return check.compare(branch)
 
-    wait_until(lambda: result().missing == 0, f"{branch.name} has caught up", timeout_s=300)  # type: ignore[attr-defined]
+    wait_until(lambda: result().missing == 0, f"{branch.name} has caught up", timeout_s=300, poll_s=1)
 
     found = check.compare(branch)
     assert found.is_exact, found
@@ -57,10 +35,65 @@ def test_a_branch_writes_each_record_once(check: Check, branch: Branch) -> None:
 
 @pytest.mark.parametrize("name", STATES)
 def test_the_state_of_every_key_is_exact(settings: Settings, check: Check, name: str) -> None:
-    model = read_model(name, (system_folder("logs"),))
+    model = read_model(name, SYSTEM)
 
-    def result() -> object:
+    def result() -> Result:
         found = states(settings, model, f"{name}.v1.changelog")
         return check.compare_states(name, {key: record.state for key, record in found.items()})
 
-    wait_until(lambda: result().is_exact, f"{name} is exact", timeout_s=240)  # type: ignore[attr-defined]
+    wait_until(lambda: result().is_exact, f"{name} is exact", timeout_s=240, poll_s=1)
+
+
+def test_the_alert_is_of_the_view_that_reaches_the_threshold_or_of_the_first_name(check: Check) -> None:
+    check.read()
+    found = check.connection.execute('select "productId", views from found_popular').fetchall()
+    counts = dict(check.connection.execute("from expected_counts").fetchall())
+
+    at = dict(found)
+    assert at.pop(product_id(NAMED_LATE)) == counts[product_id(NAMED_LATE)]
+    assert set(at.values()) == {1_000}
+
+
+def test_all_counts_are_written_at_each_tick_once_whether_changed_or_not(
+    settings: Settings, check: Check
+) -> None:
+    topic = "product-view-counts"
+
+    def ticks() -> dict[int, Counter[bytes]]:
+        found: dict[int, Counter[bytes]] = defaultdict(Counter)
+        for message in records_of(settings, topic):
+            headers = dict(cast("list[tuple[str, bytes]]", message.headers() or []))
+            found[int(headers["tick"])][cast("bytes", message.key())] += 1
+        return found
+
+    def values(tick: int) -> set[bytes]:
+        """Return the values of a tick without their last field, the time of the tick, which takes 6 bytes."""
+        return {
+            (message.value() or b"")[:-6]
+            for message in records_of(settings, topic)
+            if ("tick", str(tick).encode()) in (message.headers() or [])
+        }
+
+    model = read_model("product-views", SYSTEM)
+    wait_until(partial(_is_exact, settings, check), "product-views is exact", timeout_s=240, poll_s=1)
+    before = max(ticks(), default=0)
+    # The first tick that begins after all states are there, and the next: nothing has changed in between.
+    wait_until(lambda: len([tick for tick in ticks() if tick > before + 2_000]) >= 2, "ticks", timeout_s=60)
+    written = ticks()
+    first, second, *_ = sorted(tick for tick in written if tick > before + 2_000)
+
+    assert all(tick % 2_000 == 0 for tick in written)
+    assert {count for keys in written.values() for count in keys.values()} == {1}
+    keys = {key.encode() for key in states(settings, model, "product-views.v1.changelog")}
+    assert set(written[first]) == set(written[second]) == keys
+    assert values(first) == values(second)
+    # Each tick is whole: a product that was there does not leave.
+    ordered = [set(written[tick]) for tick in sorted(written)]
+    assert all(earlier <= later for earlier, later in pairwise(ordered))
+
+
+def _is_exact(settings: Settings, check: Check) -> bool:
+    found = states(settings, read_model("product-views", SYSTEM), "product-views.v1.changelog")
+    return check.compare_states(
+        "product-views", {key: record.state for key, record in found.items()}
+    ).is_exact
