@@ -21,8 +21,10 @@ ACTIONS = ("home", "search", "product", "cart", "checkout")
 BOT_ACTIONS = ("search", "product", "price")
 # Shares of the lines.
 VIEWS, BROWSING, CAPTCHAS, OTHER_LOGGERS = 0.40, 0.53, 0.05, 0.015
-BOT_SHARE = 0.35
-SOLVED_BY_PEOPLE, SOLVED_BY_BOTS = 0.9, 0.05
+# The bots' share of the actions, and while they are busy: for the last minutes of each period.
+BOT_SHARE, BUSY_BOT_SHARE = 0.1, 0.6
+PERIOD_MIN, BUSY_AFTER_MIN = 10, 6
+SOLVED_BY_PEOPLE, SOLVED_BY_BOTS = 0.9, 0.005
 DOUBLED, LATE, VERY_LATE = 0.004, 0.03, 0.002
 LATE_S, VERY_LATE_S = 3.0, (20.0, 120.0)
 
@@ -88,7 +90,9 @@ class _Shop:
         return self._broken(thread)
 
     def _browsing(self, thread: str) -> LogLine:
-        is_bot = self._random.random() < BOT_SHARE
+        minute = (self._now - START) // timedelta(minutes=1)
+        is_busy = minute % PERIOD_MIN >= BUSY_AFTER_MIN
+        is_bot = self._random.random() < (BUSY_BOT_SHARE if is_busy else BOT_SHARE)
         action = self._random.choice(BOT_ACTIONS if is_bot else ACTIONS)
         browser = self._browser(is_bot=is_bot)
         return self._logged(thread, "browser-actions", f"GET /{action}", browser_hash=browser, action=action)
