@@ -11,6 +11,8 @@ import typer
 from include.errors import FoldlakeError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rich.console import Console
     from rich.progress import TaskID
     from rich.table import Table
@@ -30,7 +32,12 @@ SHOWN_DIFFERENCES = 10
 
 
 def run(
-    system: Annotated[str, typer.Argument(help="A system to run instead of the balances: pos.")] = "",
+    system: Annotated[
+        str, typer.Argument(help="A system to run instead of the balances: orders or pos.")
+    ] = "",
+    minutes: Annotated[
+        float, typer.Option(min=0.1, help="With orders: for how long couriers drive in real time.")
+    ] = 1.0,
 ) -> None:
     """Start the stack, load a year of purchases at a real grocer, and check every household's balance to the cent.
 
@@ -40,24 +47,33 @@ def run(
     With `pos`, appends the invoices of the same purchases, with 1,469,307 line items, and compares every branch of the system: shipments,
     line items for analysts, loyalty points and notifications.
 
+    With `orders`, simulates the couriers of a city, some of whose updates are late, doubled or out of order, and compares the active
+    orders on both nodes with the log.
+
     The stack keeps running afterwards. A second run loads nothing, and repeats the check.
 
     Examples:
       ./foldlake demo
 
       ./foldlake demo pos
+
+      ./foldlake demo orders --minutes 5
     """
     if system:
-        run_system(system)
+        run_system(system, minutes)
     else:
         run_balances()
 
 
-def run_system(name: str) -> None:
-    """Run the demo of a system; ends with exit code 1 if a branch differs. Raises UnknownSystemError."""
+def run_system(name: str, minutes: float) -> None:
+    """Run the demo of a system; ends with exit code 1 if a result differs. Raises UnknownSystemError.
+
+    minutes: for how long a simulation runs in real time.
+    """
+    from cli.demos.orders import run_orders
     from cli.demos.pos import run_pos
 
-    systems = {"pos": run_pos}
+    systems: dict[str, Callable[[], bool]] = {"orders": partial(run_orders, minutes), "pos": run_pos}
     if name not in systems:
         raise UnknownSystemError(f"There is no demo of a system {name!r}. Available: {', '.join(systems)}.")
     if not systems[name]():

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import TypeVar
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
@@ -15,6 +16,11 @@ from include.settings import Settings
 FLUSH_TIMEOUT_S = 60.0
 # Delivery reports are handled after this many events; the producer's own queue holds 100,000 records.
 POLL_EVERY = 500
+# The time of a record whose producer gives none.
+NOW = 0
+
+
+E = TypeVar("E", bound=Event)
 
 
 class LoadRunningError(FoldlakeError):
@@ -24,9 +30,10 @@ class LoadRunningError(FoldlakeError):
 def append_missing(
     settings: Settings,
     topic: str,
-    events: Iterable[Event],
+    events: Iterable[E],
     present: int,
     on_acknowledged: Callable[[int], None] = lambda _: None,
+    record_time_ms: Callable[[E], int] = lambda _: NOW,
 ) -> int:
     """Append the events that are missing from the log, wait until all are acknowledged, and return their number.
 
@@ -38,6 +45,7 @@ def append_missing(
         events: the missing events, in order; events of one key keep it.
         present: the number of the data set's events that the log has already.
         on_acknowledged: called with the number of the data set's events that are in the log so far.
+        record_time_ms: the time of an event's record, in milliseconds since 1970; by default, when it is appended.
 
     Raises:
         KafkaUnavailableError: the broker did not acknowledge an event.
@@ -48,7 +56,8 @@ def append_missing(
     producer = event_producer(settings.kafka.bootstrap_servers)
     appended = 0
     for number, event in enumerate(events):
-        _produce(producer, topic, event_key(event), serializer.serialize(event), deliveries)
+        value, time_ms = serializer.serialize(event), record_time_ms(event)
+        _produce(producer, topic, event_key(event), value, time_ms, deliveries)
         appended += 1
         if number % POLL_EVERY == 0:
             producer.poll(0)
@@ -104,10 +113,12 @@ class _Deliveries:
         self._on_acknowledged(self.count)
 
 
-def _produce(producer: Producer, topic: str, key: bytes, value: bytes, deliveries: _Deliveries) -> None:
+def _produce(
+    producer: Producer, topic: str, key: bytes, value: bytes, time_ms: int, deliveries: _Deliveries
+) -> None:
     while True:
         try:
-            producer.produce(topic, value, key, on_delivery=deliveries.report)
+            producer.produce(topic, value, key, on_delivery=deliveries.report, timestamp=time_ms)
         except BufferError:
             # The producer's queue is full: wait for delivery reports.
             producer.poll(0.5)

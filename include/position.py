@@ -45,6 +45,8 @@ POSITION_RECORD_FIELDS = (EVENT_COUNT, SOURCE_PARTITION, SOURCE_OFFSET, OCCURRED
 POSITION_COLUMNS = tuple(field.name for field in POSITION_RECORD_FIELDS)
 # (event_count, source_partition, source_offset) of a decoded record; raises KeyError if one is absent.
 position_values = itemgetter(EVENT_COUNT.name, SOURCE_PARTITION.name, SOURCE_OFFSET.name)
+# Removals have no state record: their headers, as decimal text, are the position up to which the item's events were folded.
+REMOVAL_HEADERS = (EVENT_COUNT.name, SOURCE_PARTITION.name, SOURCE_OFFSET.name)
 _TEXT = "partition=%d, offset=%d, event_count=%d"
 _text_values = itemgetter(SOURCE_PARTITION.name, SOURCE_OFFSET.name, EVENT_COUNT.name)
 
@@ -72,6 +74,18 @@ class Position:
             event_count=fields.pop(EVENT_COUNT.name),
             topic=topic,
         )
+
+    @classmethod
+    def of_removal(
+        cls, headers: Mapping[str, bytes | str | None] | Iterable[tuple[str, bytes | str | None]] | None
+    ) -> Self | None:
+        """Return the position in the headers of a removal; None for a record without such headers."""
+        texts = dict(headers or {})
+        try:
+            event_count, partition, offset = (int(texts[name] or "") for name in REMOVAL_HEADERS)
+        except (KeyError, ValueError):
+            return None
+        return cls(partition, offset, event_count)
 
     def record_fields(self) -> dict[str, int]:
         """Return the position as fields of a state record, in the record's order."""

@@ -13,10 +13,10 @@ from confluent_kafka.admin import AdminClient
 from benchmarks.pos.branch_rates import written_span
 from benchmarks.pos.branch_subsets import SUBSETS, declared_alone
 from benchmarks.support.report import cpu_s, print_environment, resident_mb
+from demo.log_tables import record_count
 from demo.pos.branches import BRANCHES, LOYALTY, NOTIFICATIONS, TILLS, TREND, Branch, Check
 from demo.pos.dataset import SYSTEM, read_sales
 from demo.pos.loading import TOPIC, load
-from demo.pos.outputs import record_count
 from include.declarations.read_model import read_model
 from include.settings import Settings
 from include.waiting import wait_for

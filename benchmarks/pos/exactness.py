@@ -1,7 +1,7 @@
 """The comparison of every branch with the oracle of the demo, which must succeed before a figure counts."""
 
+from demo.log_tables import record_count
 from demo.pos.branches import BRANCHES, Check
-from demo.pos.outputs import record_count
 from include.settings import Settings
 from tests.support.waiting import wait_until
 

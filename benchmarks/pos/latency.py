@@ -5,9 +5,9 @@ from benchmarks.pos.arrivals import Arrivals
 from benchmarks.pos.exactness import require_exact
 from benchmarks.pos.till_load import TillLoad
 from benchmarks.support.report import cpu_s, latency_line, machine_busy_s, print_environment
+from demo.log_tables import record_count
 from demo.pos.branches import BRANCHES, LOYALTY, NOTIFICATIONS, Check
 from demo.pos.dataset import SYSTEM
-from demo.pos.outputs import record_count
 from include.settings import Settings
 from include.stream.status import read_stream_status
 from tests.support.temporary_stack import temporary_stack

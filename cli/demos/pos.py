@@ -125,8 +125,8 @@ def wait_until_written(console: "Console", settings: "Settings", check: "Check")
 
     from rich.progress import Progress
 
+    from demo.log_tables import record_count
     from demo.pos.branches import BRANCHES
-    from demo.pos.outputs import record_count
     from include.waiting import wait_for
 
     written: dict[str, int] = {}

@@ -50,7 +50,9 @@ def _shares(rows: Sequence[tuple[Any, ...]]) -> str:
 def _by_minute(rows: Sequence[tuple[Any, ...]]) -> str:
     minutes = [minute for minute, _, _ in rows]
     lines = [[float(row[column]) for row in rows] for column in (1, 2)]
-    return line_chart("Actions by minute: suspected bots (first line), everybody else", "actions", minutes, lines)
+    return line_chart(
+        "Actions by minute: suspected bots (first line), everybody else", "actions", minutes, lines
+    )
 
 
 EXAMPLES = (

@@ -114,6 +114,11 @@ def _check(
             f"Emission {emission.name} reads {emission.read_model!r}, which is no read model. Known read models: "
             f"{', '.join(sorted(models))}."
         )
+    if models[emission.read_model].ended is not None:
+        raise ReadModelError(
+            f"Emission {emission.name} reads {emission.read_model}, whose items end: its state is forgotten, and events could be "
+            "counted from the beginning again. Read another read model of the same topic."
+        )
     topics = {name: other.output_topic for name, other in emissions.items() if other is not emission}
     topics |= {name: route.output_topic for name, route in routes.items()}
     others = [name for name, topic in topics.items() if topic == emission.output_topic]

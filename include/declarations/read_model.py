@@ -18,7 +18,7 @@ from include.declarations.rekeying import EventsTopic, rekeyed
 from include.declarations.route import Route, load_routes, output_options
 from include.declarations.topic_options import TopicOptions, merge_options
 from include.errors import ReadModelError, UnknownReadModelError
-from include.kafka.record_schema import RecordSchema
+from include.kafka.record_schema import LIFETIME_PROPERTY, ItemLifetime, RecordSchema
 from include.kafka.topics import Topic, changelog, source_topics
 from include.position import POSITION_RECORD_FIELDS, Offsets
 from include.settings import TopicSettings
@@ -69,6 +69,9 @@ class ReadModel:
     merges: revision -> merge, for incremental checks (docs/quality.md). A merge builds one aggregate column for each state field from
         several records of one key, each the fold of a part of its events: the result is the fold of all of them. Its columns are
         those of a state record; a fold of no value may have left a field null. A revision without a merge is checked as a whole.
+    ended: builds the condition, on an event's columns, under which an event ends its item: the item then leaves the changelog, the nodes'
+        stores and the lake, for good. Its event types must declare the same `foldlake.lifetime`, after which Spark forgets its state,
+        and producers must write the source topic. None: keys stay.
     topic: how the source topic is created, where it differs from the settings.
     latency: of its folds: in real time, or in batches, which need no task slots of their own. Its emissions are always in real time.
     emit_every: at most one record for each key and interval, in batches of this interval; None: as often as `latency` says.
@@ -90,6 +93,7 @@ class ReadModel:
     folds: "Mapping[int, Callable[[], Mapping[str, Column]]]"
     key_doc: str = "Key of the read model."
     merges: "Mapping[int, Callable[[], Mapping[str, Column]]]" = field(default_factory=dict)
+    ended: "Callable[[], Column] | None" = None
     topic: TopicOptions = field(default_factory=TopicOptions)
     rekey: bool = False
     latency: Latency = Latency.MILLISECONDS
@@ -116,6 +120,11 @@ class ReadModel:
                 f"Read model {self.name} has a merge of revision {unknown[0]}, but no such fold: remove it."
             )
             raise ReadModelError(message)
+        if self.ended is not None and (self.merges or self.rekey):
+            raise ReadModelError(
+                f"Read model {self.name} has items that end, so it can have neither merges nor another key: remove "
+                f"{'merges' if self.merges else 'rekey'}, or `ended`."
+            )
         reserved = {field.name for field in POSITION_FIELDS} & {field.name for field in self.state}
         if reserved:
             message = f"Read model {self.name} declares {sorted(reserved)}, which every state record has: rename them."
@@ -181,7 +190,22 @@ class ReadModel:
         schemas = tuple(event_schema(name, self.schema_folders) for name in self.event_types)
         if self.rekeyed_from is None:
             return schemas
-        return tuple(replace(schema, key_field=None) for schema in schemas)
+        # The derived route has checked the lifetime with the times of the original records.
+        return tuple(replace(schema, key_field=None, lifetime=None) for schema in schemas)
+
+    @cached_property
+    def lifetime(self) -> ItemLifetime | None:
+        """The lifetime of its items; None if they do not end. Raises ReadModelError when its event types do not declare the same one."""
+        if self.ended is None:
+            return None
+        found = {schema.lifetime for schema in self.event_schemas}
+        lifetime = found.pop()
+        if lifetime is None or found:
+            raise ReadModelError(
+                f"Read model {self.name} has items that end, but its event types do not declare one {LIFETIME_PROPERTY}: give the "
+                f"schemas of {', '.join(self.event_types)} the same one."
+            )
+        return lifetime
 
     @property
     def state_schema(self) -> RecordSchema:
@@ -242,11 +266,21 @@ def _completed(
     """Return the read model with the merged options of its topic and the folder of additional schemas."""
     of_models = (other.topic for other in models if other.source_topic == model.source_topic)
     shared = merge_options(model.source_topic, chain(of_models, output_options(model.source_topic, routes)))
+    if model.ended is not None and (writer := _writer_of(model.source_topic, routes)):
+        raise ReadModelError(
+            f"Read model {model.name} has items that end, but route {writer} writes {model.source_topic}, and the times of its records "
+            "are not those of the events: read the topic that the producers write."
+        )
     if model.rekey:
         return replace(rekeyed(model, EventsTopic(model.source_topic, shared)), schema_folders=folders)
     if shared == model.topic and folders == model.schema_folders:
         return model
     return replace(model, topic=shared, schema_folders=folders)
+
+
+def _writer_of(topic: str, routes: Mapping[str, Route]) -> str | None:
+    """Return the name of a route that writes a topic, if there is one."""
+    return next((route.name for route in routes.values() if route.output_topic == topic), None)
 
 
 def read_model(name: str, folders: tuple[Path, ...] = (), *, reload: bool = False) -> ReadModel:

@@ -8,6 +8,40 @@ from typing import Any
 from include.errors import SchemaError
 
 KEY_PROPERTY = "foldlake.key"
+LIFETIME_PROPERTY = "foldlake.lifetime"
+# A year. A longer lifetime would keep the state of almost every item.
+MAX_LIFETIME_HOURS = 366 * 24
+
+
+@dataclass(frozen=True)
+class ItemLifetime:
+    """For how long events of one item are accepted, from the schema's property `foldlake.lifetime`.
+
+    created: the field with the time at which the item was created; the same in all events of the item.
+    hours: an event whose record is written later than this after the item's creation is a dead letter.
+    """
+
+    created: str
+    hours: int
+
+    @classmethod
+    def of(cls, parsed: dict[str, Any], origin: str) -> "ItemLifetime | None":
+        """Return the lifetime that a schema declares, if any; raises SchemaError when it is not valid."""
+        found = parsed.get(LIFETIME_PROPERTY)
+        if found is None:
+            return None
+        types = {field["name"]: field["type"] for field in parsed["fields"]}
+        try:
+            lifetime = cls(**found)
+            is_time = types[lifetime.created]["logicalType"].startswith("timestamp-")
+        except (TypeError, KeyError, AttributeError):
+            is_time = False
+        if not is_time or type(lifetime.hours) is not int or not 1 <= lifetime.hours <= MAX_LIFETIME_HOURS:
+            raise SchemaError(
+                f'{LIFETIME_PROPERTY} of {origin} is {json.dumps(found)}: give {{"created": a field of type timestamp, not '
+                f'nullable, "hours": a whole number from 1 to {MAX_LIFETIME_HOURS}}}.'
+            )
+        return lifetime
 
 
 @dataclass(frozen=True)
@@ -15,6 +49,7 @@ class RecordSchema:
     """An Avro record schema: its JSON text, its simple and full name, and its fields' names in order.
 
     `key_field` is the schema's property `foldlake.key`: the field whose value is also the Kafka record's key, if any.
+    `lifetime` is its property `foldlake.lifetime`, if any.
     """
 
     text: str
@@ -22,6 +57,7 @@ class RecordSchema:
     full_name: str
     fields: tuple[str, ...]
     key_field: str | None = None
+    lifetime: ItemLifetime | None = None
 
     @classmethod
     def parse(cls, text: str, origin: str) -> "RecordSchema":
@@ -39,7 +75,7 @@ class RecordSchema:
             raise SchemaError(message) from error
         simple = name.rpartition(".")[2]
         full = name if "." in name or not namespace else f"{namespace}.{name}"
-        return cls(text, simple, full, fields, parsed.get(KEY_PROPERTY))
+        return cls(text, simple, full, fields, parsed.get(KEY_PROPERTY), ItemLifetime.of(parsed, origin))
 
     def parsed(self) -> dict[str, Any]:
         """Return the schema as the dictionary that fastavro expects."""

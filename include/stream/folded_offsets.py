@@ -5,7 +5,7 @@ from confluent_kafka import Consumer
 from include.kafka.log_reading import read_tail
 from include.kafka.record_schema import RecordSchema
 from include.kafka.state_record import decode_state_record
-from include.position import Offsets
+from include.position import Offsets, Position
 
 # The tasks of a query write concurrently: the newest event's record may not be the last one.
 TAIL_RECORDS = 20
@@ -22,6 +22,11 @@ def folded_offsets(
     for partition in range(partitions):
         for message in read_tail(consumer, changelog, partition, TAIL_RECORDS):
             value = message.value()
-            if value is not None:
-                offsets = offsets.with_event(decode_state_record(value, lambda _id: state_schema).position)
+            position = (
+                Position.of_removal(message.headers())
+                if value is None
+                else decode_state_record(value, lambda _id: state_schema).position
+            )
+            if position is not None:
+                offsets = offsets.with_event(position)
     return offsets

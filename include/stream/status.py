@@ -213,17 +213,19 @@ class _Folded:
     def add_changelog(self, consumer: Consumer, topic: str, partitions: int, records: int) -> None:
         """Include the last `records` records of each partition of the changelog."""
         for message in chain.from_iterable(read_tail(consumer, topic, p, records) for p in range(partitions)):
+            written_at_s = message.timestamp()[1] / 1000
+            self.written_at_s = max(self.written_at_s or written_at_s, written_at_s)
             value = message.value()
             if value is None:
+                self._include(Position.of_removal(message.headers()))
                 continue
             record: StateRecord = decode_state_record(value, lambda _id: self._state_schema)
             self._include(record.position)
-            written_at_s = message.timestamp()[1] / 1000
             self.occurred_on = max(self.occurred_on or record.occurred_on, record.occurred_on)
-            self.written_at_s = max(self.written_at_s or written_at_s, written_at_s)
 
-    def _include(self, position: Position) -> None:
-        self.offsets = self.offsets.with_event(position)
+    def _include(self, position: Position | None) -> None:
+        if position is not None:
+            self.offsets = self.offsets.with_event(position)
 
     def waiting_s(self, consumer: Consumer, source_topic: str, ends: Offsets) -> float:
         """Return for how long an event has waited while none was folded; 0 when none waits."""

@@ -1,7 +1,7 @@
 """One batch of changelog messages, collected for one commit."""
 
 from include.boot_clock import Moment
-from include.position import Offsets
+from include.position import Offsets, Position
 from query_api.store.base import Change, ChangelogPosition
 
 
@@ -35,6 +35,11 @@ class ChangelogBatch:
         self.changes.pop(partition, None)
         self.newest_folded.pop(partition, None)
         self.advanced.discard(partition)
+
+    def note_folded(self, partition: int, newest: Position) -> None:
+        """Note that the changelog contains the events of a source partition up to this one."""
+        offsets = self.newest_folded.setdefault(partition, {})
+        offsets[newest.partition] = max(newest.offset, offsets.get(newest.partition, -1))
 
     def position(self, partition: int, before: ChangelogPosition, as_of: Moment) -> ChangelogPosition:
         """Return a partition's position after this batch."""

@@ -10,11 +10,13 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, Top
 from include.boot_clock import Moment
 from include.errors import RegistryUnavailableError
 from include.kafka.schema_registry import SchemaRegistry
+from include.position import Position
 from query_api.cluster.node_state import PartitionState
 from query_api.errors import FollowingStoppedError, StoreFullError
 from query_api.lookup.raw_decoder import RawDecoder, UndecodableError
 from query_api.materializer.changelog_batch import ChangelogBatch
 from query_api.materializer.followed_partition import FollowedPartition
+from query_api.materializer.removed_keys import RemovedKeys
 from query_api.store.base import Change, ChangelogPosition, StoreWriter
 
 # A record is applied as soon as it arrives, in a batch with up to this many others that have arrived by then.
@@ -65,6 +67,7 @@ class ChangelogFollower:
         self._schemas = store.schemas()
         self._new_schemas: dict[int, str] = {}
         self._decoder = RawDecoder(self._schema_text)
+        self._removed = RemovedKeys()
         self._target: frozenset[int] | None = None
         self.bad_records = 0
         self.write_error = ""  # why the last write failed; empty after a write that succeeded
@@ -211,25 +214,25 @@ class ChangelogFollower:
                 message, f"its key has {len(key or b'')} bytes, the store accepts 1 to {self._max_key_bytes}"
             )
             return
-        if value is None:
-            batch.changes.setdefault(partition, []).append(Change(key, 0, offset, None))
-            return
         try:
-            fields = self._fields(value)
+            position = Position.of_removal(message.headers()) if value is None else self._position(value)
         except UndecodableError as error:
             self._skip_bad(message, str(error))
             return
-        batch.changes.setdefault(partition, []).append(Change(key, fields["event_count"], offset, value))
-        newest = batch.newest_folded.setdefault(partition, {})
-        source_partition, source_offset = fields["source_partition"], fields["source_offset"]
-        if source_offset > newest.get(source_partition, -1):
-            newest[source_partition] = source_offset
+        if position is not None:
+            batch.note_folded(partition, position)
+            if value is None:
+                self._removed.add(key, position.event_count)
+            elif self._removed.is_outdated(key, position.event_count):
+                return
+        event_count = position.event_count if position is not None and value is not None else 0
+        batch.changes.setdefault(partition, []).append(Change(key, event_count, offset, value))
 
-    def _fields(self, value: bytes) -> dict[str, int]:
-        """Decode a state record; waits while the schema registry is unavailable and the schema id is new."""
+    def _position(self, value: bytes) -> Position:
+        """Decode a state record's position; waits while the schema registry is unavailable and the schema id is new."""
         while True:
             try:
-                return self._decoder.fields(value)
+                return Position.take_from(self._decoder.fields(value))
             except RegistryUnavailableError as error:
                 log.warning("%s waits for the schema registry: %s", self._topic, error)
                 if self._stopping.wait(REGISTRY_RETRY_S):

@@ -76,13 +76,19 @@ class _StreamCollector(Collector):
             "Restarts of the query since the driver started.",
             labels=QUERY_LABELS,
         )
+        dropped = GaugeMetricFamily(
+            "foldlake_stream_dropped_events",
+            "Events not folded because their state was forgotten, since the driver started.",
+            labels=QUERY_LABELS,
+        )
         for query in self._status.queries:
             labels = [query.query, query.phase]
+            dropped.add_metric(labels, query.last_batch.get("dropped_events", 0))
             rate.add_metric(labels, query.last_batch.get("processed_rows_per_s", 0.0))
             rows.add_metric(labels, query.last_batch.get("state_rows", 0))
             size.add_metric(labels, query.last_batch.get("state_bytes", 0))
             restarts.add_metric(labels, query.restarts)
-        yield from (rate, rows, size, restarts)
+        yield from (rate, rows, size, restarts, dropped)
 
 
 def stream_exposition(status: StreamStatus) -> bytes:

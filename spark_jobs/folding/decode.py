@@ -15,9 +15,11 @@ from include.kafka.record_schema import RecordSchema
 from include.kafka.schema_rejections import Rejection
 from include.kafka.wire_format import HEADER_BYTES, MAGIC, header
 from spark_jobs.folding.event_rules import (
+    is_created_in_future,
     is_in_wrong_partition,
     is_not_record_key,
     key_is_invalid,
+    lifetime_has_ended,
     text_is_invalid,
     time_is_out_of_range,
 )
@@ -25,6 +27,7 @@ from spark_jobs.folding.logical_conversion import converted
 
 LOG = logging.getLogger(__name__)
 
+RECORD_COLUMNS = ("key", "value", "partition", "offset")
 OTHER_TYPE = "other event type"
 EXCLUDED = "excluded by a condition"
 UNKNOWN_SCHEMA_ID = "FOLDLAKE_UNKNOWN_SCHEMA_HEADER"
@@ -45,6 +48,8 @@ class Reason(StrEnum):
     TIME_OUT_OF_RANGE = "time_out_of_range"
     INVALID_KEY = "invalid_key"
     WRONG_PARTITION = "wrong_partition"
+    CREATED_IN_FUTURE = "created_in_future"
+    LIFETIME_ENDED = "lifetime_ended"
 
 
 @dataclass(frozen=True)
@@ -91,6 +96,12 @@ class EventDecoder:
                 raise ReadModelError(message)
 
     @property
+    def record_columns(self) -> tuple[str, ...]:
+        """The columns of Spark's Kafka source that are needed to decode a record."""
+        has_lifetime = any(reader.lifetime is not None for reader in self.readers)
+        return (*RECORD_COLUMNS, *(("timestamp",) if has_lifetime else ()))
+
+    @property
     def shared_fields(self) -> tuple[str, ...]:
         """The fields that all event types have, in the order of the first event type."""
         first, *others = self.readers
@@ -101,10 +112,7 @@ class EventDecoder:
         for schema_id, problem in self.incompatible_ids().items():
             LOG.warning("records with schema id %d are dead letters: %s", schema_id, problem)
         framed = records.select(
-            "key",
-            "value",
-            "partition",
-            "offset",
+            *self.record_columns,
             *also,
             substring(col("value"), 1, HEADER_BYTES).alias("header"),
         )
@@ -190,6 +198,8 @@ class EventDecoder:
                 col("header").isin(folded) & is_in_wrong_partition(self.partitions),
                 Reason.WRONG_PARTITION.value,
             )
+            .when(is_created_in_future(self._active), Reason.CREATED_IN_FUTURE.value)
+            .when(lifetime_has_ended(self._active), Reason.LIFETIME_ENDED.value)
         )
 
     def _key_is_invalid(self) -> Column:

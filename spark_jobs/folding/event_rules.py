@@ -7,7 +7,7 @@ from operator import or_
 from typing import Any
 
 from pyspark.sql import Column
-from pyspark.sql.functions import coalesce, col, is_valid_utf8, length, lit, unix_date, unix_micros
+from pyspark.sql.functions import coalesce, col, expr, is_valid_utf8, length, lit, unix_date, unix_micros
 
 from include.kafka.logical_types import LogicalType, field_types
 from include.kafka.record_schema import RecordSchema
@@ -19,6 +19,8 @@ MAX_KEY_BYTES = 256
 EPOCH = date(1970, 1, 1)
 FIRST_DAY = (date(1, 1, 3) - EPOCH).days
 LAST_DAY = (date(9999, 12, 29) - EPOCH).days
+# By how much the clock that writes an item's creation time may be ahead of the one that writes Kafka's record times.
+CREATION_TOLERANCE_HOURS = 1
 MICROS_PER_DAY = 24 * 3600 * 1_000_000
 FIRST_MICROS = FIRST_DAY * MICROS_PER_DAY
 LAST_MICROS = (LAST_DAY + 1) * MICROS_PER_DAY - 1
@@ -62,6 +64,30 @@ def text_is_invalid(readers: Iterable[RecordSchema]) -> Column:
 def time_is_out_of_range(readers: Iterable[RecordSchema]) -> Column:
     """Return whether a time or date field of the event is before 0001-01-03 or after 9999-12-29."""
     return _any(_outside(column, LogicalType.of(avro_type)) for column, avro_type in _fields(readers))
+
+
+def is_created_in_future(readers: Iterable[RecordSchema]) -> Column:
+    """Return whether an item was created later than its record's time in Kafka, beyond what clocks differ.
+
+    Its creation time would end the lifetimes of all others.
+    """
+    limit = col("timestamp") + expr(f"INTERVAL {CREATION_TOLERANCE_HOURS} HOURS")
+    return _any(
+        col(f"{reader.name}.{reader.lifetime.created}").cast("timestamp") > limit
+        for reader in readers
+        if reader.lifetime is not None
+    )
+
+
+def lifetime_has_ended(readers: Iterable[RecordSchema]) -> Column:
+    """Return whether the record was written after the lifetime of its item, when its state need not exist any more."""
+    return _any(
+        col("timestamp")
+        > col(f"{reader.name}.{reader.lifetime.created}").cast("timestamp")
+        + expr(f"INTERVAL {reader.lifetime.hours} HOURS")
+        for reader in readers
+        if reader.lifetime is not None
+    )
 
 
 def _outside(column: Column, logical: LogicalType | None) -> Column:

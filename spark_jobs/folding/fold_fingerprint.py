@@ -3,6 +3,7 @@
 import hashlib
 import json
 import re
+from dataclasses import asdict
 
 from pyspark.sql import Column, SparkSession
 
@@ -23,10 +24,12 @@ def fingerprint(model: ReadModel, revision: int) -> str:
     """
     state = model.folds[revision]()
     types = {field.name: field.avro_type for field in model.state_fields(revision)}
-    rule = {
+    rule: dict[str, object] = {
         "key": printed(model.key()),
         "state": {name: [printed(column), types.get(name)] for name, column in sorted(state.items())},
     }
+    if model.ended is not None:
+        rule["ended"] = [printed(model.ended()), asdict(model.lifetime) if model.lifetime else None]
     return json.dumps(rule, sort_keys=True)
 
 

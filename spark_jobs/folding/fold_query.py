@@ -15,6 +15,7 @@ from include.kafka.record_schema import RecordSchema
 from include.kafka.wire_format import header
 from include.position import POSITION_RECORD_FIELDS, PositionField
 from spark_jobs.folding.decode import EventDecoder, SchemaIds, good_events
+from spark_jobs.folding.lifetimes import HAS_ENDED, has_ended, item_groups, removal_headers
 
 
 @dataclass(frozen=True)
@@ -43,11 +44,13 @@ class KafkaSource:
 
 
 def fold(model: ReadModel, revision: int, events: DataFrame) -> DataFrame:
-    """Return the state of each key: `key`, the state's fields, then the position's (design: state record).
+    """Return the state of each key that stays: `key`, the state's fields, then the position's (design: state record).
 
     Raises ReadModelError when the module no longer has this revision: no other revision may continue its state.
     """
-    return events.groupBy(model.key().cast("string").alias("key")).agg(*state_columns(model, revision))
+    grouped = events.groupBy(model.key().cast("string").alias("key"))
+    states = grouped.agg(*state_columns(model, revision), has_ended(model))
+    return states.where(~col(HAS_ENDED)).drop(HAS_ENDED)
 
 
 def state_columns(model: ReadModel, revision: int) -> list[Column]:
@@ -98,12 +101,19 @@ def _merged_position_column(field: PositionField) -> Column:
 
 
 def changelog_records(model: ReadModel, revision: int, states: DataFrame, state_schema_id: int) -> DataFrame:
-    """Return states as Kafka records: key in UTF-8, value as an Avro state record in Confluent's wire format."""
+    """Return states as Kafka records: key in UTF-8, value as an Avro state record in Confluent's wire format.
+
+    The record of an item that has ended is a removal: no value, and the position in the headers.
+    """
     schema = model.state_schema_of(revision)
     record = avro_record(schema, {name: col(name) for name in schema.fields})
+    key, value = col("key").cast("binary").alias("key"), concat(lit(header(state_schema_id)), record)
+    if model.ended is None:
+        return states.select(key, value.alias("value"))
     return states.select(
-        col("key").cast("binary").alias("key"),
-        concat(lit(header(state_schema_id)), record).alias("value"),
+        key,
+        F.when(~col(HAS_ENDED), value).alias("value"),
+        F.when(col(HAS_ENDED), removal_headers()).alias("headers"),
     )
 
 
@@ -129,5 +139,7 @@ def changelog_stream(
 ) -> DataFrame:
     """Return the changelog records for the records of the source topic: the whole computation of one version's query."""
     events = EventDecoder(model.event_schemas, schema_ids, partitions, record_key(model)).decode(source)
-    states = fold(model, revision, good_events(events))
+    groups = item_groups(model, good_events(events), model.key().cast("string").alias("key"))
+    columns = state_columns(model, revision)
+    states = groups.agg(*columns, has_ended(model)) if model.ended else groups.agg(*columns)
     return changelog_records(model, revision, states, state_schema_id)

@@ -27,9 +27,15 @@ from include.kafka.record_schema import RecordSchema
 from include.kafka.schema_rejections import Rejection
 from include.kafka.wire_format import HEADER_BYTES, MAGIC
 from spark_jobs.folding.decode import UNKNOWN_SCHEMA_ID, EventDecoder
-from spark_jobs.folding.event_rules import FIRST_DAY, LAST_DAY, MAX_KEY_BYTES, is_not_record_key
+from spark_jobs.folding.event_rules import (
+    CREATION_TOLERANCE_HOURS,
+    FIRST_DAY,
+    LAST_DAY,
+    MAX_KEY_BYTES,
+    is_not_record_key,
+)
 
-RECORD_COLUMNS = ("key", "partition", "offset", "event_type")
+EVENT_COLUMNS = ("key", "partition", "offset", "event_type")
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 FIRST_TIME = EPOCH + timedelta(days=FIRST_DAY)
 END_TIME = EPOCH + timedelta(days=LAST_DAY + 1)
@@ -52,7 +58,7 @@ def independently_decoded(records: DataFrame, decoder: EventDecoder) -> DataFram
     The Python of the executors needs fastavro, pyarrow and confluent-kafka.
     """
     present = [reader for reader in decoder.readers if decoder.folded_ids(reader)]
-    names = [*RECORD_COLUMNS, *(reader.name for reader in present)]
+    names = [*EVENT_COLUMNS, *(reader.name for reader in present)]
     schema = decoder.decode(records).select(*names).schema
     ids = decoder.schema_ids
     task = DecodingTask(
@@ -66,7 +72,7 @@ def independently_decoded(records: DataFrame, decoder: EventDecoder) -> DataFram
         dict(ids.rejected),
         frozenset(ids.writers) if ids.stop_at_unknown else None,
     )
-    decoded = records.select("key", "value", "partition", "offset").mapInArrow(task, schema)
+    decoded = records.select(*task.record_columns).mapInArrow(task, schema)
     shared = (
         coalesce(*(col(f"{r.name}.{name}") for r in present)).alias(name) for name in decoder.shared_fields
     )
@@ -89,6 +95,12 @@ class DecodingTask:
     rejected: Mapping[int, Rejection]
     known: AbstractSet[int] | None
 
+    @property
+    def record_columns(self) -> tuple[str, ...]:
+        """The columns of the records, in the order of `_row`'s arguments; a record's time is needed only for event types with a lifetime."""
+        has_lifetime = any(reader.lifetime is not None for _, reader in self.events.values())
+        return ("key", "value", "partition", "offset", *(("timestamp",) if has_lifetime else ()))
+
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the events of each batch of records."""
         schema = to_arrow_schema(StructType.fromJson(json.loads(self.schema)))
@@ -96,7 +108,7 @@ class DecodingTask:
         gc.disable()
         try:
             for batch in batches:
-                columns = (batch.column(name).to_pylist() for name in ("key", "value", "partition", "offset"))
+                columns = (batch.column(name).to_pylist() for name in self.record_columns)
                 records = zip(*columns, strict=True)
                 rows = [row for record in records if (row := self._row(*record)) is not None]
                 yield pa.RecordBatch.from_pylist(rows, schema=schema)
@@ -104,10 +116,15 @@ class DecodingTask:
             gc.enable()
 
     def _row(
-        self, key: bytes | None, value: bytes | None, partition: int, offset: int
+        self,
+        key: bytes | None,
+        value: bytes | None,
+        partition: int,
+        offset: int,
+        time: datetime | None = None,
     ) -> dict[str, Any] | None:
         try:
-            name, event = self._event(key, value, partition, offset)
+            name, event = self._event(key, value, partition, offset, time)
         except UnknownSchemaIdError:
             raise
         except Exception:  # noqa: BLE001 - a payload that does not fit its schema raises anything
@@ -115,7 +132,7 @@ class DecodingTask:
         return {"key": key, "partition": partition, "offset": offset, "event_type": name, name: event}
 
     def _event(
-        self, key: bytes | None, value: bytes | None, partition: int, offset: int
+        self, key: bytes | None, value: bytes | None, partition: int, offset: int, time: datetime | None
     ) -> tuple[str, dict[str, Any]]:
         if key is None or value is None or len(value) < HEADER_BYTES or value[0] != MAGIC:
             raise RejectedError
@@ -134,6 +151,15 @@ class DecodingTask:
         entity = event_type.reader.key_field and event.get(event_type.reader.key_field)
         if entity is not None and entity != text:
             raise RejectedError
+        lifetime = event_type.reader.lifetime
+        if lifetime is not None and time is not None:
+            created = event[lifetime.created]
+            if (
+                not created - timedelta(hours=CREATION_TOLERANCE_HOURS)
+                <= time
+                <= created + timedelta(hours=lifetime.hours)
+            ):
+                raise RejectedError
         return event_type.reader.name, event
 
     @cached_property

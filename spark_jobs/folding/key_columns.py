@@ -9,7 +9,13 @@ from include.declarations.key_rule import require_entity, require_event_fields
 from include.declarations.read_model import ReadModel
 from spark_jobs.folding.decode import EventDecoder, SchemaIds
 
-KAFKA_COLUMNS = {"key": "binary", "value": "binary", "partition": "int", "offset": "long"}
+KAFKA_COLUMNS = {
+    "key": "binary",
+    "value": "binary",
+    "partition": "int",
+    "offset": "long",
+    "timestamp": "timestamp",
+}
 
 
 def require_entity_key(spark: SparkSession, model: ReadModel) -> None:

@@ -16,11 +16,13 @@ from include.quality.check import UncheckableError
 from include.spark.lake_config import DECODE_ONCE
 from spark_jobs.folding.fold_query import state_columns
 from spark_jobs.folding.key_partition import partition_of_key
+from spark_jobs.folding.lifetimes import HAS_ENDED, has_ended
 from spark_jobs.folding.replay import IdsOf, replayed_events, with_needed_schema_ids
 from spark_jobs.quality.stores.base import Sample, StoreReplica, Target
 from spark_jobs.runtime.session import session_settings
 
 STORED, REPLAYED = "stored", "replayed"
+STORED_HAS_ENDED, KEY_HAS_ENDED = "stored_has_ended", "key_has_ended"
 LOWEST_PARTITION = "lowest_partition"
 # Number of keys with events in several partitions that the error names.
 NAMED_KEYS = 5
@@ -34,8 +36,10 @@ class Replay:
 
     keys: one row per key of the log: `key`, `last` and `count` (arrays by cut: the offset of the key's newest event below
         the cut, null if there is none, and the number of such events), `partition` of its events, `newest` (its state
-        record as of the highest requested position, or of all its events if none was requested).
-    records: `key`, `position`, `record`: the fold of the key's events at or below the position.
+        record as of the highest requested position, or of all its events if none was requested), `has_ended` (whether any of its
+        events ends the item).
+    records: `key`, `position`, `record`: the fold of the key's events at or below the position; `has_ended`: whether one of these ends
+        the item, so that no record may exist.
     cuts: those of `last` and `count`.
     """
 
@@ -62,16 +66,17 @@ def replay_fold(
     fold = partial(_grouped, target, positions, number, cuts, until, only)
     with session_settings(target.spark, DECODE_ONCE):
         grouped, events = with_needed_schema_ids(fold)
-    groups = grouped.select("key", "position", "last", "count", record_of(target).alias("record"))
+    groups = grouped.select("key", "position", "last", "count", HAS_ENDED, record_of(target).alias("record"))
     by_cut = range(len(cuts))
     keys = groups.groupBy("key").agg(
         F.array(*(F.max(F.get("last", lit(i))) for i in by_cut)).alias("last"),
         F.array(*(F.sum(F.get("count", lit(i))) for i in by_cut)).alias("count"),
         F.max("record.source_partition").alias("partition"),
         F.max_by("record", F.coalesce(col("position"), lit(-1))).alias("newest"),
+        F.bool_or(HAS_ENDED).alias(HAS_ENDED),
     )
     records = groups.where(col("position").isNotNull())
-    return Replay(keys, records.select("key", "position", "record"), events, tuple(cuts))
+    return Replay(keys, records.select("key", "position", "record", HAS_ENDED), events, tuple(cuts))
 
 
 def _grouped(
@@ -101,6 +106,7 @@ def _grouped(
     is_first = col("nth").isNull() | (col("nth") == 0)
     grouped = each.groupBy(col("model_key").alias("key"), "position").agg(
         *state_columns(model, target.version.fold_revision),
+        has_ended(model),
         F.array(*(F.max(F.when(below(cut), col("offset"))) for cut in cuts)).alias("last"),
         F.array(*(F.count_if(is_first & below(cut)) for cut in cuts)).alias("count"),
         F.count_if(is_first).alias("events"),
@@ -115,10 +121,10 @@ def _grouped(
 
 
 def keys_by_replica(target: Target, replicas: Sequence[StoreReplica], replay: Replay) -> DataFrame:
-    """Return the keys that each replica must have: place (its name), key, partition, newest, required_offset, required_count.
+    """Return the keys that each replica must have: place (its name), key, partition, newest, required_offset, required_count, key_has_ended.
 
     One row for every key of the log that belongs to the replica, or with an event since the replica was verified; required_offset
-    is null if all of its events are beyond the cut.
+    is null if all of its events are beyond the cut. A replica may lack a key that has ended, and must once it has its events.
     """
     rows = [
         (
@@ -147,6 +153,7 @@ def keys_by_replica(target: Target, replicas: Sequence[StoreReplica], replay: Re
         "newest",
         F.get("last", col("cut")).alias("required_offset"),
         F.get("count", col("cut")).alias("required_count"),
+        col(HAS_ENDED).alias(KEY_HAS_ENDED),
     )
 
 
@@ -157,7 +164,8 @@ def compare(
 
     Columns: place (the replica's name), key, partition, stored and replayed (structs of text by field; null if there is no
     such record), stored_offset, stored_count, required_offset and required_count (of the key's events below the replica's
-    cut; null if there are none), record (the replayed one, typed), copy (1 for a key's first record, 2 and so on for further ones in the same replica).
+    cut; null if there are none), record (the replayed one, typed), stored_has_ended (whether an event in the stored record ends the item),
+    key_has_ended (whether any event does; a key that has ended and is not stored has no row), copy (1 for a key's first record, 2 and so on for further ones in the same replica).
     """
     required = sample.of(keys_by_replica(target, replicas, replay))
     known = required.where(col("required_offset").isNotNull())
@@ -169,10 +177,16 @@ def compare(
         F.row_number().over(Window.partitionBy("place", "key").orderBy("source_offset")).alias("copy"),
     )
     both = stored_rows.join(known, ["place", "key"], "full_outer").join(
-        replay.records.select("key", col("position").alias("stored_offset"), col("record").alias("replayed")),
+        replay.records.select(
+            "key",
+            col("position").alias("stored_offset"),
+            col("record").alias("replayed"),
+            col(HAS_ENDED).alias(STORED_HAS_ENDED),
+        ),
         ["key", "stored_offset"],
         "left",
     )
+    both = both.where(col("stored").isNotNull() | ~col(KEY_HAS_ENDED))
     replayed = F.when(col("stored").isNull(), col("newest")).otherwise(col("replayed"))
     return both.select(
         "place",
@@ -184,6 +198,8 @@ def compare(
         "stored_offset",
         "required_offset",
         "required_count",
+        F.coalesce(STORED_HAS_ENDED, lit(False)).alias(STORED_HAS_ENDED),  # noqa: FBT003 - a column
+        F.coalesce(KEY_HAS_ENDED, lit(False)).alias(KEY_HAS_ENDED),  # noqa: FBT003 - a column
         col("stored.event_count").alias("stored_count"),
         "copy",
     )

@@ -23,8 +23,6 @@ from spark_jobs.routing.origin_columns import is_new, origin_headers
 from spark_jobs.routing.output_record import output_key, output_value, require_fields
 from spark_jobs.routing.privacy import with_privacy
 
-# The columns of Kafka's record that the event is decoded from.
-RECORD = ("key", "value", "partition", "offset")
 GROUP = "model_key"
 EVENT = "newest_event"
 # The column in `Emission.fields`.
@@ -54,7 +52,7 @@ class EmissionQuery:
     def records(self, source: DataFrame, schema_ids: SchemaIds) -> DataFrame:
         """Return the records for the output topic. Raises ReadModelError if the emission does not give the fields of its schema."""
         decoder = EventDecoder(self.model.event_schemas, schema_ids, self.partitions, record_key(self.model))
-        states = self._states(good_events(decoder.decode(source)))
+        states = self._states(good_events(decoder.decode(source)), decoder.record_columns)
         events = decoder.decode(states, also=(STATE, TASK))
         if self.emission.where is not None:
             events = events.where(coalesce(self.emission.where(), lit(False)))  # noqa: FBT003 - a column
@@ -75,10 +73,10 @@ class EmissionQuery:
             )
         )
 
-    def _states(self, events: DataFrame) -> DataFrame:
-        """Return each key's newest event, as the record in the source, with the columns `state` and `shuffle_task`."""
+    def _states(self, events: DataFrame, record: tuple[str, ...]) -> DataFrame:
+        """Return each key's newest event, as these columns of the record in the source, with the columns `state` and `shuffle_task`."""
         aggregates = state_columns(self.model, self.revision)
-        newest = max_by(struct(*RECORD), col("offset")).alias(EVENT)
+        newest = max_by(struct(*record), col("offset")).alias(EVENT)
         states = events.groupBy(self.model.key().cast("string").alias(GROUP)).agg(*aggregates, newest)
         fields = [name for name in states.columns if name not in {GROUP, EVENT}]
         return states.select(

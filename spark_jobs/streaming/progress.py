@@ -1,6 +1,7 @@
 """Publishes the progress of the driver's queries: one JSON record per query on the compacted topic `stream-progress`."""
 
 import json
+import logging
 import os
 import time
 from collections.abc import Iterable
@@ -22,12 +23,16 @@ from include.boot_clock import boot_id, boot_s
 from include.kafka.topics import PROGRESS_TOPIC
 from spark_jobs.streaming.supervised_query import SupervisedQuery
 
+LOG = logging.getLogger(__name__)
 PUBLISH_INTERVAL_S = 2.0
 
 
 @dataclass(frozen=True)
 class BatchProgress:
-    """The last finished batch of a query, as Spark reports it; `end_offsets` is by source partition."""
+    """The last finished batch of a query, as Spark reports it; `end_offsets` is by source partition.
+
+    dropped_events: by all batches since the driver started: events whose state Spark had forgotten already.
+    """
 
     batch_id: int = -1
     input_rows: int = 0
@@ -35,6 +40,7 @@ class BatchProgress:
     processed_rows_per_s: float = 0.0
     state_rows: int = 0
     state_bytes: int = 0
+    dropped_events: int = 0
     end_offsets: dict[str, int] = field(default_factory=dict)
     finished_at: str = ""
 
@@ -53,6 +59,15 @@ class ProgressListener(StreamingQueryListener):
         progress = event.progress
         operators = progress.stateOperators
         name = progress.name or str(progress.id)
+        dropped = sum(operator.numRowsDroppedByWatermark for operator in operators)
+        if dropped:
+            LOG.error(
+                "query %s: %d events came later than their state is kept, and are not folded. Hint: rebuild the read model; some "
+                "partitions of its topic were written hours ahead of others.",
+                name,
+                dropped,
+            )
+        before = self.by_query.get(name, BatchProgress()).dropped_events
         self.by_query[name] = BatchProgress(
             batch_id=progress.batchId,
             input_rows=progress.numInputRows,
@@ -60,6 +75,7 @@ class ProgressListener(StreamingQueryListener):
             processed_rows_per_s=_finite(progress.processedRowsPerSecond),
             state_rows=sum(operator.numRowsTotal for operator in operators),
             state_bytes=sum(operator.memoryUsedBytes for operator in operators),
+            dropped_events=before + dropped,
             end_offsets=_end_offsets(progress.sources),
             finished_at=datetime.now(UTC).isoformat(),
         )

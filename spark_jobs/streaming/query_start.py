@@ -41,7 +41,8 @@ def start_real_time(spark: SparkSession, spec: QuerySpec, schema_ids: SchemaIds)
 
 def _batch_writer(spark: SparkSession, spec: QuerySpec, schema_ids: SchemaIds) -> DataStreamWriter:
     spark.conf.set(COMMITS_PER_SNAPSHOT_SETTING, BATCHES_PER_SNAPSHOT)
-    batch = {"maxOffsetsPerTrigger": str(spec.triggers.catch_up_batch_events)}
+    # All partitions up to their ends: a watermark that moves between two batches would be ahead of a partition that is read more slowly.
+    batch = {} if spec.has_watermark else {"maxOffsetsPerTrigger": str(spec.triggers.catch_up_batch_events)}
     return _writer(spark, spec, schema_ids, batch, BATCH_PRODUCER)
 
 

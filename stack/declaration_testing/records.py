@@ -16,7 +16,7 @@ from spark_jobs.folding.decode import SchemaIds
 # An event: the values of its fields, and `event_type` if several types are read. `id` and `occurredOn` may be left out.
 Event = Mapping[str, Any]
 FIRST = datetime(2026, 1, 1, tzinfo=UTC)
-COLUMNS = "key binary, value binary, partition int, offset bigint"
+COLUMNS = "key binary, value binary, partition int, offset bigint, timestamp timestamp"
 
 
 def schema_ids(schemas: Sequence[RecordSchema]) -> SchemaIds:
@@ -44,7 +44,9 @@ def decoded(value: bytes, schemas: Sequence[RecordSchema]) -> dict[str, Any]:
     return found
 
 
-def _record(schemas: Sequence[RecordSchema], event: Event, number: int) -> tuple[bytes, bytes, int, int]:
+def _record(
+    schemas: Sequence[RecordSchema], event: Event, number: int
+) -> tuple[bytes, bytes, int, int, datetime]:
     by_name = {schema.name: schema_id for schema_id, schema in enumerate(schemas, start=1)}
     event_type = event.get("event_type", schemas[0].name if len(schemas) == 1 else None)
     if event_type not in by_name:
@@ -65,4 +67,5 @@ def _record(schemas: Sequence[RecordSchema], event: Event, number: int) -> tuple
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise FoldlakeError(f"Event {number} is no {event_type}: {error}.") from error
     key = "key" if schema.key_field is None else str(values[schema.key_field])
-    return key.encode(), header(by_name[event_type]) + written.getvalue(), 0, number
+    # A record is written when its event occurs.
+    return key.encode(), header(by_name[event_type]) + written.getvalue(), 0, number, values["occurredOn"]

@@ -12,6 +12,7 @@ from include.kafka.log_reading import end_offsets, log_consumer, read_tail
 from include.kafka.schema_registry import SchemaRegistry
 from include.kafka.state_record import StateRecord, decode_state_record
 from include.kafka.topics import ensure_topics, partition_count, source_topics
+from include.position import Position
 from include.settings import Settings
 from stack.launchers.stream_driver import running
 from tests.support.waiting import wait_until
@@ -81,13 +82,19 @@ def records_of(settings: Settings, topic: str) -> list[Message]:
 def states(
     settings: Settings, model: ReadModel, changelog_topic: str, fold_revision: int | None = None
 ) -> dict[str, StateRecord]:
-    """Return the state of each key as a reader of the changelog sees it: a lower event_count never replaces a higher one."""
+    """Return the state of each key as a reader of the changelog sees it: a lower event_count never replaces a higher one.
+
+    A removed key has none.
+    """
     schema = model.state_schema_of(fold_revision or model.newest_fold_revision)
     newest: dict[str, StateRecord] = {}
     for message in records_of(settings, changelog_topic):
         key, value = message.key(), message.value()
         assert isinstance(key, bytes)
-        assert value is not None
+        if value is None:
+            assert model.ended is not None
+            newest.pop(key.decode(), None)
+            continue
         record = decode_state_record(value, lambda _id: schema)
         current = newest.get(key.decode())
         if current is None or record.event_count >= current.event_count:
@@ -138,5 +145,11 @@ class ChangelogProgress:
         self._consumer.unassign()
 
     def _count(self, message: Message) -> None:
-        record = decode_state_record(message.value() or b"", lambda _id: self._schema)
-        self._counts[message.key()] = max(record.event_count, self._counts.get(message.key(), 0))
+        value = message.value()
+        position = (
+            Position.of_removal(message.headers())
+            if value is None
+            else decode_state_record(value, lambda _id: self._schema).position
+        )
+        assert position is not None
+        self._counts[message.key()] = max(position.event_count, self._counts.get(message.key(), 0))

@@ -14,6 +14,7 @@ from include.quality.check import StoreName
 from include.spark.lake_config import DECODE_ONCE
 from spark_jobs.folding.fold_query import merge_columns, state_columns
 from spark_jobs.folding.key_partition import partition_of_key
+from spark_jobs.folding.lifetimes import HAS_ENDED
 from spark_jobs.folding.replay import IdsOf, replayed_events, with_needed_schema_ids
 from spark_jobs.quality.comparison import Replay, below, record_of
 from spark_jobs.quality.stores.base import Reading, Store, StoreReplica, Target
@@ -87,8 +88,10 @@ class Increment:
         merged = self._target.frames.keep(self._merged(based))
         newest = merged.groupBy("key").agg(F.max_by("record", "position").alias("newest"))
         found = facts.join(keys, "key", "left_semi").join(newest, "key", "left")
-        records = merged.where(col("position") != ALL_EVENTS)
-        columns = ("key", "last", "count", "partition", "newest")
+        # A read model with a merge has no items that end.
+        stays = lit(False).alias(HAS_ENDED)  # noqa: FBT003 - a column
+        records = merged.where(col("position") != ALL_EVENTS).select("*", stays)
+        columns = ("key", "last", "count", "partition", "newest", stays)
         return Replay(found.select(*columns), records, self._number, known)
 
     def read(self, store: Store) -> Reading:

@@ -14,12 +14,12 @@ import pytest
 from deltalake import DeltaTable
 
 from demo.examples_page import Example
+from demo.log_tables import record_count
 from demo.pos.analysis import EXAMPLES, PAGE, line_items, line_items_of_data_set
 from demo.pos.branches import BRANCHES, LOYALTY, NOTIFICATIONS, TILLS, TREND, Branch, Check
 from demo.pos.dataset import SYSTEM, Sales, read_sales
 from demo.pos.loading import TOPIC, load
 from demo.pos.made_up import Person
-from demo.pos.outputs import record_count
 from include.declarations.read_model import read_model
 from include.kafka.record_schema import schema_file
 from include.kafka.wire_format import HEADER_BYTES

@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 import psutil
 import pytest
 
+from demo.log_tables import record_count
 from demo.pos.branches import BRANCHES, TILLS, TREND
-from demo.pos.outputs import record_count
 from include.settings import Settings
 from stack.launchers import stream_driver
 from stack.supervision.supervisor import Supervisor

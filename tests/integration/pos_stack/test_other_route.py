@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from demo.log_tables import record_count
 from demo.pos.branches import LOYALTY, NOTIFICATIONS, Check
 from demo.pos.lookups import look_up_points
-from demo.pos.outputs import record_count
 from include.airflow.login import airflow_api
 from include.airflow.names import ROLLBACK_DAG, topic_rebuild_dag
 from include.settings import Settings

@@ -3,12 +3,12 @@
 from contextlib import suppress
 from decimal import Decimal
 
+from demo.log_tables import record_count
 from demo.pos.branches import BRANCHES, LOYALTY, NOTIFICATIONS, Check
 from demo.pos.dataset import read_sales
 from demo.pos.loading import TOPIC, load
 from demo.pos.lookups import look_up_points
 from demo.pos.oracle import RATE
-from demo.pos.outputs import record_count
 from include.errors import FoldlakeError
 from include.settings import Settings
 from include.waiting import wait_for

@@ -7,6 +7,7 @@ import pytest
 from include.declarations.catalog import load_catalog
 from include.errors import ReadModelError
 from include.settings import Settings
+from include.settings.systems import system_folder
 from include.spark.stream_config import stream_task_slots
 from include.stream.slot_planning import query_slots
 
@@ -85,3 +86,10 @@ def test_an_invalid_name_is_refused(tmp_path: Path) -> None:
     declare(tmp_path, "Notices")
     with pytest.raises(ReadModelError, match="use lower-case letters, digits and dashes"):
         load_catalog((tmp_path,))
+
+
+def test_items_that_end_emit_nothing(tmp_path: Path) -> None:
+    declare(tmp_path, "notices", model="order-location")
+
+    with pytest.raises(ReadModelError, match="reads order-location, whose items end"):
+        load_catalog((tmp_path, system_folder("orders")))

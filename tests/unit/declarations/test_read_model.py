@@ -14,6 +14,8 @@ from include.declarations.read_model import (
     read_model,
 )
 from include.errors import ReadModelError, UnknownReadModelError
+from include.kafka.record_schema import ItemLifetime
+from include.settings.systems import system_folder
 
 
 def declare(**changes: object) -> ReadModel:
@@ -143,3 +145,46 @@ def test_module_with_a_duplicate_name_is_rejected(tmp_path: Path) -> None:
 def test_error_names_a_missing_folder(tmp_path: Path) -> None:
     with pytest.raises(ReadModelError, match="FOLDLAKE_READ_MODELS_DIR"):
         load_read_models((tmp_path / "nowhere",))
+
+
+def test_items_that_end_have_no_merges() -> None:
+    with pytest.raises(ReadModelError, match="remove merges, or `ended`"):
+        declare(ended=lambda: None, merges={1: dict})
+
+
+def test_items_that_end_keep_their_key() -> None:
+    with pytest.raises(ReadModelError, match="remove rekey, or `ended`"):
+        declare(ended=lambda: None, rekey=True)
+
+
+def test_items_that_end_have_a_lifetime() -> None:
+    with pytest.raises(
+        ReadModelError, match=r"do not declare one foldlake\.lifetime: give the schemas of FundsAdded"
+    ):
+        _ = declare(ended=lambda: None).lifetime
+    assert declare().lifetime is None
+
+
+ENDING = """
+from dataclasses import replace
+from include.systems.orders.order_location.model import READ_MODEL as ORDERS
+READ_MODEL = replace(ORDERS, name="{name}", source_topic="{topic}")
+"""
+WRITING = """
+from include.declarations.route import Route
+ROUTE = Route(name="orders", source_topic="orders", event_types=("OrderLocation",), output_topic="placed-orders")
+"""
+
+
+def test_items_that_end_are_read_from_the_producers_topic(tmp_path: Path) -> None:
+    (tmp_path / "ending.py").write_text(ENDING.format(name="ending", topic="placed-orders"))
+    (tmp_path / "writing.py").write_text(WRITING)
+    folders = (tmp_path, system_folder("orders"))
+
+    with pytest.raises(ReadModelError, match="route orders writes placed-orders"):
+        load_read_models(folders)
+
+
+def test_order_location_is_declared() -> None:
+    model = read_model("order-location", (system_folder("orders"),))
+    assert model.lifetime == ItemLifetime("placedOn", 4)

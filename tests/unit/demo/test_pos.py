@@ -202,7 +202,9 @@ def test_the_id_of_an_event_is_read_without_decoding_the_rest(events: list[Gener
 def test_the_page_has_the_answers_to_its_examples() -> None:
     page = PAGE.read_text(encoding="utf-8")
 
-    assert page == with_answers(page, answers(line_items_of_data_set(), EXAMPLES)), "run `python -m demo.pos.analysis`"
+    assert page == with_answers(page, answers(line_items_of_data_set(), EXAMPLES)), (
+        "run `python -m demo.pos.analysis`"
+    )
 
 
 def test_the_example_of_the_lookup_is_a_card_with_points(expected: duckdb.DuckDBPyConnection) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from include.declarations.event_types.event_schemas import event_schema
 from include.errors import SchemaError
-from include.kafka.record_schema import RecordSchema, schema_file
+from include.kafka.record_schema import ItemLifetime, RecordSchema, schema_file
 
 
 def test_event_schema_has_its_full_name() -> None:
@@ -40,3 +40,40 @@ def test_text_that_is_not_a_record_schema_is_rejected(text: str) -> None:
 def test_error_names_a_missing_file() -> None:
     with pytest.raises(SchemaError, match=r"nowhere\.avsc cannot be read"):
         schema_file(Path("nowhere.avsc"))
+
+
+def with_lifetime(lifetime: object, of_type: object = None) -> str:
+    time = of_type or {"type": "long", "logicalType": "timestamp-millis"}
+    fields = [{"name": "placedOn", "type": time}]
+    return json.dumps({"type": "record", "name": "O", "foldlake.lifetime": lifetime, "fields": fields})
+
+
+def test_lifetime_is_read() -> None:
+    schema = RecordSchema.parse(with_lifetime({"created": "placedOn", "hours": 4}), "test")
+    assert schema.lifetime == ItemLifetime("placedOn", 4)
+
+
+@pytest.mark.parametrize(
+    "lifetime",
+    [
+        {},
+        "4 hours",
+        {"created": "placedOn"},
+        {"created": "absent", "hours": 4},
+        {"created": "placedOn", "hours": 0},
+        {"created": "placedOn", "hours": True},
+        {"created": "placedOn", "hours": 1.5},
+        {"created": "placedOn", "hours": 366 * 24 + 1},
+        {"created": "placedOn", "hours": 4, "minutes": 5},
+    ],
+    ids=str,
+)
+def test_lifetime_that_cannot_be_kept_is_rejected(lifetime: object) -> None:
+    with pytest.raises(SchemaError, match=r"foldlake.lifetime of test .* a whole number from 1 to 8784"):
+        RecordSchema.parse(with_lifetime(lifetime), "test")
+
+
+@pytest.mark.parametrize("avro_type", ["long", ["null", {"type": "long", "logicalType": "timestamp-millis"}]])
+def test_lifetime_begins_with_a_time(avro_type: object) -> None:
+    with pytest.raises(SchemaError, match="a field of type timestamp, not nullable"):
+        RecordSchema.parse(with_lifetime({"created": "placedOn", "hours": 4}, avro_type), "test")

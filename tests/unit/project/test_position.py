@@ -111,3 +111,24 @@ def test_offsets_have_a_stable_json_form() -> None:
     assert text == '{"complete_up_to": {"0": 40, "1": 2}}'
     assert Offsets.from_json(json.loads(text)["complete_up_to"]) == {0: 40, 1: 2}
     assert Offsets({0: 40}).for_spark("balance") == '{"balance": {"0": 40}}'
+
+
+def test_a_removal_has_its_position_in_its_headers() -> None:
+    headers = [("event_count", b"50"), ("source_partition", b"3"), ("source_offset", b"39928")]
+    assert Position.of_removal(headers) == Position(3, 39928, 50)
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        None,
+        [],
+        [("event_count", b"50")],
+        [("event_count", b"50"), ("source_partition", None), ("source_offset", b"x")],
+    ],
+    ids=str,
+)
+def test_a_tombstone_without_such_headers_has_no_position(
+    headers: list[tuple[str, bytes | None]] | None,
+) -> None:
+    assert Position.of_removal(headers) is None

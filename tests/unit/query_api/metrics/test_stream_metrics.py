@@ -8,7 +8,7 @@ from query_api.metrics.stream_metrics import stream_exposition
 
 VERSION = VersionStatus("balance", 1, "live", "balance", 1_000, 7, 2.5, 0.1, 3, "milliseconds")
 QUERY = QueryStatus(
-    "balance/v1", "real time", 2, "", 4711, "local[28]", 0.5, {"state_rows": 42, "state_bytes": 99}
+    "balance/v1", "real time", 2, "", 4711, "local[28]", 0.5, {"state_rows": 42, "dropped_events": 5}
 )
 STATUS = StreamStatus("running", 4711, 7, 2.5, 3, (VERSION,), (QUERY,))
 
@@ -22,6 +22,7 @@ def test_every_metric_has_its_labels() -> None:
     )
     assert 'foldlake_stream_dead_letters{source_topic="balance"} 3.0' in lines
     assert 'foldlake_stream_state_rows{phase="real time",query="balance/v1"} 42.0' in lines
+    assert 'foldlake_stream_dropped_events{phase="real time",query="balance/v1"} 5.0' in lines
     assert 'foldlake_stream_query_restarts{phase="real time",query="balance/v1"} 2.0' in lines
 
 

@@ -1,0 +1,1 @@
+"""The locations of active orders: the read model and its API."""

@@ -1,0 +1,48 @@
+"""The states of items that end: grouped so that Spark forgets them, and written as removals once they have ended.
+
+A watermark on the items' creation times removes old states. An event is a dead letter once its record is later than its item's
+lifetime allows (spark_jobs/folding/decode.py), so every event that is folded finds the state of its item: whether it is folded depends on the
+event alone, and a replay makes the same decision.
+"""
+
+from pyspark.sql import Column, DataFrame, GroupedData
+from pyspark.sql import functions as F
+from pyspark.sql.functions import array, col, lit, struct
+
+from include.declarations.read_model import ReadModel
+from include.position import REMOVAL_HEADERS
+from spark_jobs.folding.event_rules import CREATION_TOLERANCE_HOURS
+
+# Whether the item of a state has ended: a column beside those of its state record.
+HAS_ENDED = "has_ended"
+CREATED = "item_created"
+# States are removed in steps of this size.
+WINDOW = "10 minutes"
+# How far the partitions of a topic may be read apart, measured in the times of their records. While a query catches up, it reads all
+# partitions up to their ends before the watermark moves.
+READING_TOLERANCE_HOURS = 1
+
+
+def item_groups(model: ReadModel, events: DataFrame, key: Column) -> GroupedData:
+    """Return the events grouped by this key, and by a window of their items' creation if the read model's items end."""
+    if model.lifetime is None:
+        return events.groupBy(key)
+    hours = model.lifetime.hours + CREATION_TOLERANCE_HOURS + READING_TOLERANCE_HOURS
+    created = events.withColumn(CREATED, col(model.lifetime.created)).withWatermark(CREATED, f"{hours} hours")
+    return created.groupBy(key, F.window(CREATED, WINDOW))
+
+
+def has_ended(model: ReadModel) -> Column:
+    """Return the aggregate of a group of events that is true if one of them ends the item."""
+    ended = F.bool_or(F.coalesce(model.ended(), lit(False))) if model.ended else lit(False)  # noqa: FBT003 - a column
+    return ended.alias(HAS_ENDED)
+
+
+def removal_headers() -> Column:
+    """Return the headers of a removal: up to where the events of the item are folded, as decimal text."""
+    return array(
+        *(
+            struct(lit(name).alias("key"), col(name).cast("string").cast("binary").alias("value"))
+            for name in REMOVAL_HEADERS
+        )
+    )

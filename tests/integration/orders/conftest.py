@@ -1,0 +1,32 @@
+"""A home with the declarations of the system `orders`, two query nodes and a stream driver, on the shared servers."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from include.settings import Settings
+from stack.lifecycle import start
+from tests.support.temporary_stack import SHORT_COMMITS, sharing_servers
+from tests.support.unsupervised_driver import SharedDriver
+
+
+@pytest.fixture(scope="package")
+def settings(servers: Settings, keep_home: Callable[[], bool]) -> Iterator[Settings]:
+    """Settings of a home with the declarations of include/systems/orders, whose nodes run."""
+    with sharing_servers(
+        servers,
+        keep_home,
+        stream_spare_queries=0,
+        lake_shuffle_partitions=2,
+        **SHORT_COMMITS,
+        systems=("orders",),
+    ) as home:
+        start(home, ("query_nodes",))
+        yield home
+
+
+@pytest.fixture(scope="package")
+def driver(settings: Settings) -> Iterator[SharedDriver]:
+    """A stream driver, which is not running yet."""
+    with SharedDriver(settings) as shared:
+        yield shared
