@@ -70,6 +70,7 @@ def test_a_planted_fault_is_found_and_a_rebuild_repairs_it(settings: Settings, d
         require_success(stages.lake_job("build_staging", *version))
         both = ("--stores", "changelog,staging", "--run-id", "verify")
         require_success(stages.lake_job("quality_check", *version, *both))
+        driver.ensure_running()
         require_success(stages.action("hand_over", *version))
     now = datetime.now(UTC)
     with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
@@ -78,7 +79,6 @@ def test_a_planted_fault_is_found_and_a_rebuild_repairs_it(settings: Settings, d
             model.name,
             lambda record: promote(record, 2, now=now, retire_live_after=now + timedelta(days=1)),
         )
-    driver.ensure_running()
 
     found = states(settings, model, "product-views.v2.changelog")
     assert {k: r.state for k, r in found.items()} == {k: r.state for k, r in right.items()}

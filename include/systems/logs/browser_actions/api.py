@@ -8,6 +8,6 @@ LOOKUPS = (
         parameter="browserHash",
         fields=("unsolved", "actions", "solved"),
         max_key_bytes=64,
-        example="f96bae0f0e4ddfa8",
+        example="ad0891632773690e",
     ),
 )
