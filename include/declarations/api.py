@@ -58,11 +58,8 @@ class NamedLookup:
     join: LookupJoin | None = None
 
     def __post_init__(self) -> None:  # noqa: D105 - validates the fields
-        _check_path(self.path)
-        if not PARAMETER_PATTERN.fullmatch(self.parameter) or self.parameter == BOUND_PARAMETER:
-            raise ReadModelError(
-                f"The parameter {self.parameter!r} of {self.path} is not valid: use letters and digits in camel case."
-            )
+        check_path(self.path)
+        check_parameter(self.path, self.parameter)
         if not self.fields:
             raise ReadModelError(f"The lookup {self.path} returns no fields: list state fields in `fields`.")
 
@@ -82,7 +79,7 @@ class Command:
     example: Mapping[str, object] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:  # noqa: D105 - validates the fields
-        _check_path(self.path)
+        check_path(self.path)
 
     @property
     def name(self) -> str:
@@ -95,7 +92,16 @@ class Command:
         return {field.name: field for field in (*self.fields, ID_FIELD)}
 
 
-def _check_path(path: str) -> None:
+def check_parameter(path: str, parameter: str) -> None:
+    """Raise ReadModelError unless a lookup can have a parameter of this name."""
+    if not PARAMETER_PATTERN.fullmatch(parameter) or parameter == BOUND_PARAMETER:
+        raise ReadModelError(
+            f"The parameter {parameter!r} of {path} is not valid: use letters and digits in camel case."
+        )
+
+
+def check_path(path: str) -> None:
+    """Raise ReadModelError unless a lookup or a command can have this path."""
     if not PATH_PATTERN.fullmatch(path):
         raise ReadModelError(
             f"The path {path!r} is not valid: use /api/<name>.<verb>, such as /api/orders.getTotal."

@@ -114,7 +114,8 @@ def _check(
             f"Emission {emission.name} reads {emission.read_model!r}, which is no read model. Known read models: "
             f"{', '.join(sorted(models))}."
         )
-    if models[emission.read_model].ended is not None:
+    read_model = models[emission.read_model]
+    if read_model.ended is not None or read_model.expires is not None:
         raise ReadModelError(
             f"Emission {emission.name} reads {emission.read_model}, whose items end: its state is forgotten, and events could be "
             "counted from the beginning again. Read another read model of the same topic."

@@ -82,6 +82,8 @@ class StreamSettings(SettingsGroup):
     in_batches: names of routes and read models that run in batches, whatever latency they declare; of a read model
         also `<name>:<interval in ms>`.
     periodic_interval_s: how often a periodic emission that declares no interval writes.
+    allowed_lateness_s: for how long after the end of a window events of it are accepted. expiry_s: how long after its end, in the time of the
+        newest events, a window leaves the stores.
     """
 
     master: str = ""
@@ -99,6 +101,8 @@ class StreamSettings(SettingsGroup):
     standby: Literal["auto", "on", "off"] = "auto"
     in_batches: tuple[str, ...] = ()
     periodic_interval_s: float = Field(default=10.0, ge=0.5, le=86_400)
+    allowed_lateness_s: int = Field(default=30, ge=0)
+    expiry_s: int = Field(default=600, ge=10)
 
     @field_validator("in_batches", mode="before")
     @classmethod

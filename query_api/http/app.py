@@ -7,6 +7,7 @@ from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException
 
 from include.declarations.api import ReadModelApi, load_apis
+from include.declarations.windows.window_lookup import load_window_lookups
 from include.nodes.peers import Peers
 from include.settings import Settings
 from query_api.http.allowed_hosts import AllowedHosts
@@ -19,6 +20,7 @@ from query_api.http.lookups.fast_path import FastPath
 from query_api.http.lookups.joined_lookup import compile_lookups
 from query_api.http.lookups.router import LookupRouter
 from query_api.http.lookups.routes import lookup_blueprint
+from query_api.http.lookups.window_lookups import window_blueprint
 from query_api.http.problems import ProblemError, http_problem, lookup_problem, problem_reply
 from query_api.http.reply import flask_response
 from query_api.http.report_routes import reports_blueprint
@@ -43,6 +45,7 @@ def create_app(
     app.url_map.merge_slashes = False
     app.before_request(lambda: check_request(request.environ, hosts))
     app.register_blueprint(lookup_blueprint(router, lookups.local))
+    app.register_blueprint(window_blueprint(lookups, load_window_lookups(settings.declaration_folders)))
     app.register_blueprint(listing_blueprint(lookups))
     app.register_blueprint(commands_blueprint(settings, apis))
     app.register_blueprint(health_blueprint(settings, lookups))

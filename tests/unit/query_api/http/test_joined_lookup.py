@@ -114,7 +114,7 @@ def test_an_answer_that_cannot_be_joined_yet_is_refused(settings: Settings) -> N
     refused = node.get(f"{PATH}a")
 
     assert (refused.status_code, refused.headers[REASON_HEADER]) == (503, "not-ready")
-    assert "The join with parcels failed" in refused.text
+    assert "The record of parcels cannot be read" in refused.text
 
 
 ANSWERS: dict[str, tuple[int, dict[str, str], str]] = {
