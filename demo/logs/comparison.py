@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import duckdb
@@ -66,6 +67,13 @@ BRANCHES = (
         'select "browserHash", actions from found_requests',
     ),
     Branch(
+        "late actions",
+        "route",
+        "late-browser-actions",
+        "from expected_late",
+        'select "browserHash", "occurredOn", "windowStart", "writtenOn" from found_late',
+    ),
+    Branch(
         "dead letters", "dead letters", f"{TOPIC}.dead-letter", "from expected_letters", "from found_letters"
     ),
 )
@@ -74,6 +82,10 @@ STATES = {
     "browser-actions": (
         "from expected_browsers",
         {"browserHash": TEXT, "actions": LONG, "solved": pa.bool_(), "unsolved": LONG},
+    ),
+    "browser-windows": (
+        "from expected_windows",
+        {"key": TEXT, "actions": LONG, "window_start": TIME, "window_end": TIME},
     ),
 }
 
@@ -102,7 +114,8 @@ class Check:
 
     def __init__(self, settings: Settings, lines: Iterable[LogLine], names: Mapping[str, str]) -> None:
         self._settings = settings
-        self.connection = oracle(lines)
+        stream = settings.stream
+        self.connection = oracle(lines, stream.allowed_lateness_s, stream.expiry_s)
         rows = iter(names.items())
         create_table(self.connection, "catalogue", {"productId": TEXT, "name": TEXT}, rows)
 
@@ -138,6 +151,14 @@ class Check:
             "CaptchaRequest",
             {"browserHash": TEXT, "actions": LONG},
         )
+        read_topic(
+            connection,
+            settings,
+            "found_late",
+            "late-browser-actions",
+            "LateBrowserAction",
+            {"browserHash": TEXT, "occurredOn": TIME, "windowStart": TIME, "writtenOn": TIME},
+        )
         read_letters(connection, settings, "found_letters", TOPIC)
 
     def compare(self, branch: Branch) -> Result:
@@ -148,12 +169,17 @@ class Check:
         """Compare states of a read model by key. Products without a view, which the catalogue has, are left out."""
         expected, columns = STATES[read_model]
         rows = (
-            (key, *(state[name] for name in list(columns)[1:]))
+            (key, *(_value(columns[name], state[name]) for name in list(columns)[1:]))
             for key, state in states.items()
             if state.get("views") != 0
         )
         create_table(self.connection, "states", columns, rows)
         return compare(self.connection, expected, "from states")
+
+
+def _value(kind: pa.DataType, value: object) -> object:
+    """Return a value of a state, which has times as text if a node answered it."""
+    return datetime.fromisoformat(value) if kind == TIME and isinstance(value, str) else value
 
 
 def compare(connection: duckdb.DuckDBPyConnection, expected: str, found: str) -> Result:

@@ -7,7 +7,7 @@ import hashlib
 import json
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 
@@ -31,10 +31,15 @@ LATE_S, VERY_LATE_S = 3.0, (20.0, 120.0)
 
 @dataclass(frozen=True)
 class LogLine:
-    """A line as an appender writes it to Kafka: the thread that logged it, which is the record's key, and the text."""
+    """A line as an appender writes it to Kafka.
+
+    thread: that logged it; the record's key. text: the record's value. written_ms: when it is written, in milliseconds since 1970; the
+    record's time. A late line is written later than it says.
+    """
 
     thread: str
     text: str
+    written_ms: int
 
 
 def product_id(number: int) -> str:
@@ -113,7 +118,7 @@ class _Shop:
         match self._random.randrange(3):
             case 0:
                 whole = self._logged(thread, "product-views", "product viewed", product_id=product_id(1))
-                return LogLine(thread, whole.text[: len(whole.text) // 2])
+                return replace(whole, text=whole.text[: len(whole.text) // 2])
             case 1:
                 return self._logged(thread, "product-views", "product viewed")
             case _:
@@ -130,7 +135,7 @@ class _Shop:
             "thread_name": thread,
             "message": message,
         }
-        return LogLine(thread, json.dumps(record | fields))
+        return LogLine(thread, json.dumps(record | fields), round(self._now.timestamp() * 1000))
 
     def _time(self) -> datetime:
         lateness = self._random.random()

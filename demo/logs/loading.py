@@ -44,7 +44,9 @@ def load_lines(settings: Settings, count: int, on_appended: Callable[[int], None
                 continue
             while True:
                 try:
-                    producer.produce(TOPIC, line.text.encode(), key, on_delivery=on_delivery)
+                    producer.produce(
+                        TOPIC, line.text.encode(), key, on_delivery=on_delivery, timestamp=line.written_ms
+                    )
                 except BufferError:
                     # The producer's queue is full: wait for delivery reports.
                     producer.poll(0.5)

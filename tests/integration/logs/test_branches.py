@@ -1,7 +1,6 @@
 """Every branch of the system `logs` gives exactly what the oracle says, although the driver was killed in between."""
 
 from collections import Counter, defaultdict
-from functools import partial
 from itertools import pairwise
 from typing import cast
 
@@ -35,13 +34,12 @@ def test_a_branch_writes_each_record_once(check: Check, branch: Branch) -> None:
 
 @pytest.mark.parametrize("name", STATES)
 def test_the_state_of_every_key_is_exact(settings: Settings, check: Check, name: str) -> None:
-    model = read_model(name, SYSTEM)
-
-    def result() -> Result:
-        found = states(settings, model, f"{name}.v1.changelog")
-        return check.compare_states(name, {key: record.state for key, record in found.items()})
-
-    wait_until(lambda: result().is_exact, f"{name} is exact", timeout_s=240, poll_s=1)
+    wait_until(
+        lambda: compared_states(settings, check, name).is_exact,
+        f"{name} is exact",
+        timeout_s=240,
+        poll_s=1,
+    )
 
 
 def test_the_alert_is_of_the_view_that_reaches_the_threshold_or_of_the_first_name(check: Check) -> None:
@@ -75,7 +73,12 @@ def test_all_counts_are_written_at_each_tick_once_whether_changed_or_not(
         }
 
     model = read_model("product-views", SYSTEM)
-    wait_until(partial(_is_exact, settings, check), "product-views is exact", timeout_s=240, poll_s=1)
+    wait_until(
+        lambda: compared_states(settings, check, "product-views").is_exact,
+        "product-views is exact",
+        timeout_s=240,
+        poll_s=1,
+    )
     before = max(ticks(), default=0)
     # The first tick that begins after all states are there, and the next: nothing has changed in between.
     wait_until(lambda: len([tick for tick in ticks() if tick > before + 2_000]) >= 2, "ticks", timeout_s=60)
@@ -92,8 +95,11 @@ def test_all_counts_are_written_at_each_tick_once_whether_changed_or_not(
     assert all(earlier <= later for earlier, later in pairwise(ordered))
 
 
-def _is_exact(settings: Settings, check: Check) -> bool:
-    found = states(settings, read_model("product-views", SYSTEM), "product-views.v1.changelog")
-    return check.compare_states(
-        "product-views", {key: record.state for key, record in found.items()}
-    ).is_exact
+def are_exact(settings: Settings, check: Check) -> bool:
+    """Whether the states of all read models are exact on their changelogs."""
+    return all(compared_states(settings, check, name).is_exact for name in STATES)
+
+
+def compared_states(settings: Settings, check: Check, name: str) -> Result:
+    found = states(settings, read_model(name, SYSTEM), f"{name}.v1.changelog")
+    return check.compare_states(name, {key: record.state for key, record in found.items()})
