@@ -173,6 +173,7 @@ class NodeSettings(SettingsGroup):
     http_*: of the HTTP server; the limits hold for each worker process. http_idle_timeout_s: a connection without progress for this
     long is closed. http_body_timeout_s: for a command's whole body. http_worker_timeout_s: a worker that answers nothing for this
     long is replaced. http_client_share: what requests from one address may take of the waiting lookups, and of the commands.
+    access_log: whether each request is appended to a file, as JSON.
     """
 
     name: str = "node-1"
@@ -197,6 +198,7 @@ class NodeSettings(SettingsGroup):
     release_grace_s: int = Field(default=120, ge=0)
     store_map_size_mb: int = Field(default=16_384, ge=64)
     command_timeout_s: float = Field(default=4.5, gt=0)
+    access_log: bool = False
 
     @property
     def advertised_url(self) -> str:

@@ -4,8 +4,6 @@ from datetime import timedelta
 
 from include.errors import ReadModelError
 
-# The header of each record with its tick, in milliseconds since 1970.
-TICK_HEADER = "tick"
 SHORTEST, LONGEST = timedelta(seconds=0.5), timedelta(days=1)
 
 

@@ -15,12 +15,13 @@ from include.kafka.log_reading import log_consumer
 from include.kafka.schema_registry import SchemaRegistry
 from include.kafka.state_record import StateRecord
 from include.kafka.topics import admin_client, ensure_topics, partition_count
+from include.kafka.written_ticks import newest_tick
 from include.position import OCCURRED_ON
 from include.settings import Settings
 from include.versions.registry import VersionRegistry
 from include.versions.version_record import Version
 from spark_jobs.streaming.periodic.live_states import LiveStates
-from spark_jobs.streaming.periodic.tick_writer import TickWriter, newest_tick
+from spark_jobs.streaming.periodic.tick_writer import TickWriter
 
 LOG = logging.getLogger(__name__)
 

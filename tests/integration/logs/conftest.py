@@ -31,6 +31,7 @@ def settings(servers: Settings, keep_home: Callable[[], bool]) -> Iterator[Setti
         partitions=2,
         stream_periodic_interval_s=2.0,
         stream_expiry_s=120,
+        node_access_log=True,
         quality_wait_s=20.0,
         lake_niceness=0,
         **SHORT_COMMITS,

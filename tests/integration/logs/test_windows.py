@@ -7,11 +7,14 @@ import httpx
 import pytest
 from confluent_kafka import Producer
 
+from demo.log_tables import messages, record_count
+from demo.logs.access_log import ship
 from demo.logs.comparison import Check
 from demo.logs.lines import bots
 from demo.logs.loading import TOPIC
 from include.settings import Settings
 from include.stream.query_reports import read_queries
+from query_api.http.access_log import access_log_path
 from tests.integration.logs.test_branches import are_exact
 from tests.support.http.local_http import HTTP
 from tests.support.unsupervised_driver import SharedDriver
@@ -104,3 +107,32 @@ def test_spark_forgets_the_windows_that_no_event_can_reach(settings: Settings, d
 
     wait_until(is_evicted, "the states of old windows are removed", timeout_s=300, poll_s=2)
     assert all(batch["dropped_events"] == 0 for batch in batches())
+
+
+def test_the_access_log_of_the_nodes_is_read_in_once(nodes: Settings, driver: SharedDriver) -> None:
+    driver.ensure_running()
+    port = nodes.query_ports[0]
+    agent = {"User-Agent": "a browser of this test"}
+    for _ in range(3):
+        assert HTTP.get(f"http://127.0.0.1:{port}/healthz", headers=agent).is_success
+    log = access_log_path(nodes.changed(node_name="node-1"))
+    wait_until(lambda: log.read_text().count('"/healthz"') >= 3, "the requests are logged")
+    # The newest lines of the health check: those of this browser.
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    (browser,) = {line["browser_hash"] for line in lines if line["action"] == "/healthz"} & {
+        line["browser_hash"] for line in [one for one in lines if one["action"] == "/healthz"][-3:]
+    }
+
+    assert ship(nodes) > 0
+    shipped = record_count(nodes, TOPIC)
+
+    def actions() -> object:
+        query = {"browserHash": browser}
+        return HTTP.get(f"http://127.0.0.1:{port}/api/browsers.getActions", params=query).json()["actions"]
+
+    wait_until(lambda: actions() == 3, "the actions of the browser", timeout_s=120)
+    assert "127.0.0.1" not in log.read_text()
+    ship(nodes)
+    mine = [line for line in messages(nodes, TOPIC) if browser.encode() in (line.value() or b"")]
+    assert len(mine) == 3
+    assert record_count(nodes, TOPIC) >= shipped
