@@ -44,6 +44,8 @@ def temporary_settings(home: Path, **overrides: object) -> Settings:
         "query_ports": (first_node, second_node),
         # A second JVM for each stack would take processor time from the tests.
         "stream_standby": "off",
+        # With a lower priority, jobs that a test waits for would get almost no processor time beside another worker's tests.
+        "lake_niceness": 0,
         **overrides,
     }
     return Settings.of(**values)

@@ -48,6 +48,11 @@ class DeltaStore:
                 if tag is not None:
                     return int(commits[0].version), tag
         message = f"No commit of {self._path} has a tag of Foldlake: find out which program wrote the table."
+        if [commit.version for commit in commits] == [0]:
+            message = (
+                f"Table {self._path} contains no version yet, because its first compaction has not finished: wait for it, or run "
+                f"`./foldlake compact {self._target.model.name}`."
+            )
         raise QualityError(message)
 
     @property

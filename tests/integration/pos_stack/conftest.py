@@ -26,7 +26,7 @@ def declarations(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def stack(declarations: Path, keep_home: Callable[[], bool]) -> Iterator[Settings]:
     """Settings of a stack with every component up."""
     with temporary_stack(
-        keep_home=keep_home, read_models_dir=declarations, compaction_interval_s=0, lake_niceness=0
+        keep_home=keep_home, read_models_dir=declarations, compaction_interval_s=0
     ) as settings:
         yield settings
 

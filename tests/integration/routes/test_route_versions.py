@@ -108,7 +108,7 @@ def declarations(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def home(servers: Settings, keep_home: Callable[[], bool], declarations: Path) -> Iterator[Settings]:
-    overrides = {**SHORT_COMMITS, "stream_spare_queries": 2, "lake_niceness": 0, "quality_wait_s": 20.0}
+    overrides = {**SHORT_COMMITS, "stream_spare_queries": 2, "quality_wait_s": 20.0}
     with sharing_servers(servers, keep_home, **overrides, read_models_dir=declarations) as settings:
         for topic in ("balance", "terminal-log"):
             make_topics(settings, topic)

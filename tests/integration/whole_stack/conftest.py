@@ -28,7 +28,7 @@ def airflow_disk(keep_home: Callable[[], bool]) -> Iterator[SmallDisk]:
 def full_stack(airflow_disk: SmallDisk) -> Iterator[Settings]:
     """Settings of a stack with every component up, for this folder only: other folders delete the topics that they share."""
     # No scheduled compactions: only the tests run one. There is no other load, so lake jobs need no low priority.
-    settings = temporary_settings(airflow_disk.path.parent, compaction_interval_s=0, lake_niceness=0)
+    settings = temporary_settings(airflow_disk.path.parent, compaction_interval_s=0)
     with guarded(settings):
         start(settings)
         yield settings

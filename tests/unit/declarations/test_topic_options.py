@@ -77,7 +77,7 @@ def test_option_below_one_is_rejected(options: dict[str, Any]) -> None:
 
 def test_slots_and_cores_follow_each_read_model_s_partitions(tmp_path: Path) -> None:
     declare(tmp_path, "wide", "wide", "partitions=12")
-    settings = SETTINGS.changed(read_models_dir=tmp_path, stream_spare_queries=1)
+    settings = SETTINGS.changed(home=tmp_path / "home", read_models_dir=tmp_path, stream_spare_queries=1)
 
     assert sorted(source_partitions(settings.topics, settings.declaration_folders)) == [4, 12]
     # A live query each (8 and 24), a spare one of the larger (24), dead letters (4 and 12).
