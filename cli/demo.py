@@ -33,7 +33,7 @@ SHOWN_DIFFERENCES = 10
 
 def run(
     system: Annotated[
-        str, typer.Argument(help="A system to run instead of the balances: orders or pos.")
+        str, typer.Argument(help="A system to run instead of the balances: logs, orders or pos.")
     ] = "",
     minutes: Annotated[
         float, typer.Option(min=0.1, help="With orders: for how long couriers drive in real time.")
@@ -49,6 +49,8 @@ def run(
 
     With `orders`, simulates the couriers of a city, some of whose updates are late, doubled or out of order, and compares the active
     orders on both nodes with the log.
+
+    With `logs`, appends log lines of a web shop, and compares product views, alerts, browser actions and captcha requests with them.
 
     The stack keeps running afterwards. A second run loads nothing, and repeats the check.
 
@@ -70,10 +72,15 @@ def run_system(name: str, minutes: float) -> None:
 
     minutes: for how long a simulation runs in real time.
     """
+    from cli.demos.logs import run_logs
     from cli.demos.orders import run_orders
     from cli.demos.pos import run_pos
 
-    systems: dict[str, Callable[[], bool]] = {"orders": partial(run_orders, minutes), "pos": run_pos}
+    systems: dict[str, Callable[[], bool]] = {
+        "logs": run_logs,
+        "orders": partial(run_orders, minutes),
+        "pos": run_pos,
+    }
     if name not in systems:
         raise UnknownSystemError(f"There is no demo of a system {name!r}. Available: {', '.join(systems)}.")
     if not systems[name]():

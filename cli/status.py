@@ -147,6 +147,11 @@ def stream_table(stream: dict[str, Any]) -> "Table":
     for emission in stream.get("emissions", ()):
         progress = f"{emission['records']} records on {emission['output_topic']}, {emission['events_behind']} events behind"
         table.add_row(f"emission {emission['emission']} v{emission['version']}", progress)
+    for periodic in stream.get("periodic", ()):
+        age_s = periodic["newest_tick_age_s"]
+        newest = "no tick yet" if age_s is None else f"newest tick {duration(round(age_s))} ago"
+        progress = f"every {periodic['interval_s']:g} s to {periodic['output_topic']}, {newest}"
+        table.add_row(f"periodic {periodic['emission']}", progress)
     for letters in stream.get("stuck_dead_letters", ()):
         label = f"dead letters of {letters['source_topic']}"
         stuck_for = duration(round(letters["stuck_for_s"]))

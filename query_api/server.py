@@ -15,6 +15,7 @@ from granian.http import HTTP1Settings
 from include.errors import FoldlakeError
 from include.nodes.placements import placements
 from include.settings import Settings
+from query_api.http.access_log import access_log_options
 from query_api.http.allowed_hosts import AllowedHosts
 from query_api.http.limits.open_files import allowed_connections
 from query_api.http.limits.worker_watchdog import Worker, WorkerWatchdog
@@ -70,6 +71,7 @@ def main() -> int:
         workers_kill_timeout=STOP_TIMEOUT_S,
         websockets=False,
         process_name=f"foldlake {node.name} http",
+        **access_log_options(settings),
     )
     watchdog = WorkerWatchdog(
         lambda: _processes(server.wrks), node.bind, node.port, timeout_s=node.http_worker_timeout_s

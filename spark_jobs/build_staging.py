@@ -24,6 +24,7 @@ from include.versions.transitions import UnknownVersionError, VersionAbandonedEr
 from include.versions.version_record import UNFINISHED_STAGES, Stage, Version
 from include.work_progress import WorkProgress
 from spark_jobs.folding.fold_query import fold
+from spark_jobs.folding.lifetimes import unexpired
 from spark_jobs.folding.replay import IdsOf, events_for_staging, source_ends, with_needed_schema_ids
 from spark_jobs.lake.lake_table import LakeTable
 from spark_jobs.runtime.lake_job import run_lake_job
@@ -69,7 +70,10 @@ def build_staging(spark: SparkSession, settings: Settings, model: ReadModel, num
 
     def write(ids_of: IdsOf) -> None:
         events = events_for_staging(spark, settings, model, until, ids_of=ids_of)
-        states = _with_all_columns(fold(model, version.fold_revision, events), table)
+        states = fold(model, version.fold_revision, events)
+        if model.expires is not None:
+            states = unexpired(model.expires, states, model.expires.after_s(settings.stream))
+        states = _with_all_columns(states, table)
         table.overwrite(states, tag, settings.lake.shuffle_partitions)
 
     with session_settings(spark, DECODE_ONCE), _progress_logged(spark, progress):

@@ -23,6 +23,7 @@ from include.versions.version_record import Stage, Version
 from include.work_progress import WorkProgress
 from spark_jobs.runtime.job_logging import configure_logging
 from spark_jobs.runtime.session import spark_session
+from spark_jobs.streaming.expiry.expiry_sweeper import sweep_once
 from spark_jobs.streaming.progress import ProgressListener, add_progress_listener
 from spark_jobs.streaming.specs.folds import catch_up_spec
 from spark_jobs.streaming.stream_context import StreamContext
@@ -72,6 +73,8 @@ def catch_up(settings: Settings, name: str, number: int) -> None:
             # A supervised query retries a refused start; a rebuild must fail instead.
             spec.prepare()
             _run(context, SupervisedQuery(spark, spec, context.consumer), version, name)
+            removed = sweep_once(settings, model, version.changelog_topic)
+            LOG.info("v%d of %s: removed %d expired keys", number, name, removed)
     finally:
         spark.stop()
 

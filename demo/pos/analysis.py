@@ -3,19 +3,18 @@
 The queries read the event table `trend` in the lake, with DuckDB, after `./foldlake demo pos`.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 import duckdb
 
 from demo.baskets.dataset import data_file
+from demo.examples_page import Example, answers, line_chart, with_answers
 from demo.pos.line_items import open_line_items, trend_declaration
 from include.lake.tables import table_path
 from include.settings import CHECKOUT, Settings
 
 PAGE = CHECKOUT / "docs" / "pos.md"
-BEGIN, END = "<!-- analysis:begin -->", "<!-- analysis:end -->"
 # The same from the raw files, for the test of the page, which has no stack.
 DATA_SET = """
 create table trend as
@@ -28,33 +27,13 @@ from read_parquet($transactions) as transactions left join read_parquet($product
 """
 
 
-@dataclass(frozen=True)
-class Example:
-    """A question, the query that answers it, and how its rows are shown: as Markdown."""
-
-    title: str
-    query: str
-    shown: Callable[[Sequence[tuple[Any, ...]]], str]
-
-
-def _plot(title: str, unit: str, names: Sequence[object], lines: Sequence[Sequence[float]]) -> str:
-    top = max(value for line in lines for value in line)
-    body = [
-        f'    title "{title}"',
-        f"    x-axis [{', '.join(map(str, names))}]",
-        f'    y-axis "{unit}" 0 --> {round(top * 1.1):d}',
-        *(f"    line [{', '.join(f'{value:.1f}' for value in line)}]" for line in lines),
-    ]
-    return "\n".join(["```mermaid", "xychart-beta", *body, "```"])
-
-
 def _turnover(rows: Sequence[tuple[Any, ...]]) -> str:
     stores = list(dict.fromkeys(store for store, _week, _turnover in rows))
     weeks = sorted({week for _store, week, _turnover in rows})
     found = {(store, week): float(turnover) for store, week, turnover in rows}
     lines = [[found.get((store, week), 0.0) for week in weeks] for store in stores]
     title = f"Turnover by week of 2017, stores {', '.join(stores)}"
-    return _plot(title, "turnover", [week.isocalendar().week for week in weeks], lines)
+    return line_chart(title, "turnover", [week.isocalendar().week for week in weeks], lines)
 
 
 def _best_sellers(rows: Sequence[tuple[Any, ...]]) -> str:
@@ -63,7 +42,7 @@ def _best_sellers(rows: Sequence[tuple[Any, ...]]) -> str:
 
 
 def _prime(rows: Sequence[tuple[Any, ...]]) -> str:
-    return _plot(
+    return line_chart(
         "Share of PRIME customers in the turnover, % by month of 2017",
         "%",
         [int(month.removeprefix("2017-")) for month, _ in rows],
@@ -117,22 +96,6 @@ def line_items_of_data_set() -> duckdb.DuckDBPyConnection:
     return connection
 
 
-def answers(connection: duckdb.DuckDBPyConnection) -> str:
-    """Return every example with its query and its answer, as Markdown."""
-    parts = []
-    for example in EXAMPLES:
-        rows = connection.execute(example.query).fetchall()
-        parts += [f"**{example.title}:**", f"```sql\n{example.query.strip()}\n```", example.shown(rows)]
-    return "\n\n".join(parts)
-
-
-def with_answers(page: str, text: str) -> str:
-    """Return the page with the text between its markers."""
-    before, _, rest = page.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    return f"{before}{BEGIN}\n{text}\n{END}{after}"
-
-
 if __name__ == "__main__":
-    found = answers(line_items(table_path(Settings().lake_root, trend_declaration().name)))
+    found = answers(line_items(table_path(Settings().lake_root, trend_declaration().name)), EXAMPLES)
     PAGE.write_text(with_answers(PAGE.read_text(encoding="utf-8"), found), encoding="utf-8")

@@ -32,11 +32,24 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
+class LookupJoin:
+    """A left join of a lookup's answer with the record that another read model has for the same key, at the time of the answer.
+
+    read_model: name of the other read model. fields: names of fields of its state record, in the response's order; all are null if it
+    has no record of the key.
+    """
+
+    read_model: str
+    fields: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class NamedLookup:
     """A lookup by key with its own path: `GET <path>?<parameter>=<key>` returns a JSON object with some of the state's fields.
 
     parameter: the query parameter that gives the read model's key. fields: names of fields of the state record, in the response's
-    order. max_key_bytes: keys with more bytes of UTF-8 are rejected. example: a key, for the index page.
+    order. max_key_bytes: keys with more bytes of UTF-8 are rejected. example: a key, for the index page. join: fields of another
+    read model, after those of this one.
     """
 
     path: str
@@ -44,13 +57,11 @@ class NamedLookup:
     fields: tuple[str, ...]
     max_key_bytes: int = 256
     example: str = "1"
+    join: LookupJoin | None = None
 
     def __post_init__(self) -> None:  # noqa: D105 - validates the fields
-        _check_path(self.path)
-        if not PARAMETER_PATTERN.fullmatch(self.parameter) or self.parameter == BOUND_PARAMETER:
-            raise ReadModelError(
-                f"The parameter {self.parameter!r} of {self.path} is not valid: use letters and digits in camel case."
-            )
+        check_path(self.path)
+        check_parameter(self.path, self.parameter)
         if not self.fields:
             raise ReadModelError(f"The lookup {self.path} returns no fields: list state fields in `fields`.")
 
@@ -70,7 +81,7 @@ class Command:
     example: Mapping[str, object] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:  # noqa: D105 - validates the fields
-        _check_path(self.path)
+        check_path(self.path)
 
     @property
     def name(self) -> str:
@@ -83,7 +94,16 @@ class Command:
         return {field.name: field for field in (*self.fields, ID_FIELD)}
 
 
-def _check_path(path: str) -> None:
+def check_parameter(path: str, parameter: str) -> None:
+    """Raise ReadModelError unless a lookup can have a parameter of this name."""
+    if not PARAMETER_PATTERN.fullmatch(parameter) or parameter == BOUND_PARAMETER:
+        raise ReadModelError(
+            f"The parameter {parameter!r} of {path} is not valid: use letters and digits in camel case."
+        )
+
+
+def check_path(path: str) -> None:
+    """Raise ReadModelError unless a lookup or a command can have this path."""
     if not PATH_PATTERN.fullmatch(path):
         raise ReadModelError(
             f"The path {path!r} is not valid: use /api/<name>.<verb>, such as /api/orders.getTotal."
@@ -92,8 +112,9 @@ def _check_path(path: str) -> None:
 
 @dataclass(frozen=True)
 class ReadModelApi:
-    """A read model with its named lookups and commands; `schemas` has the schema of each command's event type by path.
+    """A read model with its named lookups and commands.
 
+    schemas: the schema of each command's event type by path. joined: the read models with which lookups are joined, by name.
     location: where its items are; None if it does not say.
     """
 
@@ -101,6 +122,7 @@ class ReadModelApi:
     lookups: tuple[NamedLookup, ...]
     commands: tuple[Command, ...]
     schemas: Mapping[str, RecordSchema] = field(hash=False)
+    joined: Mapping[str, ReadModel] = field(default_factory=dict, hash=False)
     location: Location | None = None
 
     @property
@@ -122,7 +144,7 @@ def load_apis(folders: tuple[Path, ...] = ()) -> list[ReadModelApi]:
         if declared is None:
             continue  # a route
         model = models[declared.name]
-        apis.append(_api_of(model, all_modules(info), folders))
+        apis.append(_api_of(model, all_modules(info), models, folders))
     paths: set[str] = set()
     for path in (path for api in apis for path in api.paths):
         if path in paths:
@@ -131,7 +153,12 @@ def load_apis(folders: tuple[Path, ...] = ()) -> list[ReadModelApi]:
     return sorted(apis, key=lambda api: api.model.name)
 
 
-def _api_of(model: ReadModel, modules: Iterable[ModuleType], folders: tuple[Path, ...]) -> ReadModelApi:
+def _api_of(
+    model: ReadModel,
+    modules: Iterable[ModuleType],
+    models: Mapping[str, ReadModel],
+    folders: tuple[Path, ...],
+) -> ReadModelApi:
     lookups: list[NamedLookup] = []
     commands: list[Command] = []
     locations: set[Location] = set()
@@ -139,12 +166,11 @@ def _api_of(model: ReadModel, modules: Iterable[ModuleType], folders: tuple[Path
         lookups += _declared(module, "LOOKUPS", NamedLookup, lookups)
         commands += _declared(module, "COMMANDS", Command, commands)
         locations |= _location(module)
+    joined: dict[str, ReadModel] = {}
     for lookup in lookups:
-        unknown = sorted(set(lookup.fields) - {state.name for state in (*model.state, *POSITION_FIELDS)})
-        if unknown:
-            raise ReadModelError(
-                f"The lookup {lookup.path} returns {', '.join(unknown)}, which {model.name} does not have: use fields of its state."
-            )
+        _require_fields(lookup, lookup.fields, model)
+        if lookup.join is not None:
+            joined[lookup.join.read_model] = _joined_model(lookup, lookup.join, models)
     schemas = {command.path: event_schema(command.event_type, folders) for command in commands}
     for command in commands:
         _check_command(command, schemas[command.path])
@@ -152,7 +178,8 @@ def _api_of(model: ReadModel, modules: Iterable[ModuleType], folders: tuple[Path
         raise ReadModelError(f"{model.name} declares two locations: keep one LOCATION.")
     for location in locations:
         check_location(location, model)
-    return ReadModelApi(model, tuple(lookups), tuple(commands), schemas, next(iter(locations), None))
+    found = next(iter(locations), None)
+    return ReadModelApi(model, tuple(lookups), tuple(commands), schemas, joined, found)
 
 
 def _location(module: ModuleType) -> set[Location]:
@@ -160,6 +187,31 @@ def _location(module: ModuleType) -> set[Location]:
     if found is not None and not isinstance(found, Location):
         raise ReadModelError(f"LOCATION of {module.__name__} must be a Location.")
     return set() if found is None else {found}
+
+
+def _require_fields(lookup: NamedLookup, fields: Iterable[str], model: ReadModel) -> None:
+    unknown = sorted(set(fields) - {state.name for state in (*model.state, *POSITION_FIELDS)})
+    if unknown:
+        raise ReadModelError(
+            f"The lookup {lookup.path} returns {', '.join(unknown)}, which {model.name} does not have: use fields of its state."
+        )
+
+
+def _joined_model(lookup: NamedLookup, join: LookupJoin, models: Mapping[str, ReadModel]) -> ReadModel:
+    """Return the read model with which a lookup is joined; raises ReadModelError if the join is not valid."""
+    model = models.get(join.read_model)
+    if model is None:
+        raise ReadModelError(
+            f"The lookup {lookup.path} is joined with {join.read_model!r}, which is no read model. Known read models: "
+            f"{', '.join(sorted(models))}."
+        )
+    _require_fields(lookup, join.fields, model)
+    doubled = sorted(set(join.fields) & set(lookup.fields))
+    if doubled:
+        raise ReadModelError(
+            f"The lookup {lookup.path} returns {doubled[0]} twice: once of its own state, once of {model.name}. Leave one out."
+        )
+    return model
 
 
 def _declared(module: ModuleType, name: str, kind: type[T], known: Iterable[T]) -> list[T]:

@@ -1,6 +1,6 @@
-"""Everything that is declared: the read models, the routes, the emissions, the event tables, and the topics that they read."""
+"""Everything that is declared: read models, routes, emissions, periodic emissions, event tables, and the topics that they read."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
@@ -10,10 +10,11 @@ from include.declarations.emission import Emission, load_emissions
 from include.declarations.event_table import EventTable, load_event_tables
 from include.declarations.event_types.event_format import EventFormat
 from include.declarations.event_types.topic_events import TopicEvents
+from include.declarations.periodic.periodic_emission import PeriodicEmission, load_periodic_emissions
 from include.declarations.read_model import ReadModel, load_read_models
 from include.declarations.rekeying import key_routes, record_key, require_own_topics
 from include.declarations.route import Route, load_routes
-from include.declarations.topic_options import TopicOptions
+from include.declarations.topic_options import merge_options
 from include.errors import ReadModelError, UnknownReadModelError
 from include.kafka.json_mapping import JsonMapping
 from include.kafka.record_schema import RecordSchema
@@ -25,12 +26,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Catalog:
-    """The read models, the routes, the emissions and the event tables, by name."""
+    """The read models, the routes, the emissions, the periodic emissions and the event tables, by name."""
 
     models: dict[str, ReadModel]
     routes: dict[str, Route]
     emissions: dict[str, Emission] = field(default_factory=dict)
     event_tables: dict[str, EventTable] = field(default_factory=dict)
+    periodic: dict[str, PeriodicEmission] = field(default_factory=dict)
 
     @property
     def _readers(self) -> list[ReadModel | Route]:
@@ -123,11 +125,14 @@ def load_catalog(folders: tuple[Path, ...] = ()) -> Catalog:
     routes = declared | derived
     completed = {name: _completed(route, models, routes) for name, route in routes.items()}
     _require_one_format([*completed.values(), *models.values(), *tables.values()])
-    return Catalog(models, completed, load_emissions(models, routes, folders), tables)
+    _require_kept_events(completed.values(), [*models.values(), *tables.values()])
+    emissions = load_emissions(models, routes, folders)
+    periodic = load_periodic_emissions(models, routes, emissions, folders)
+    return Catalog(models, completed, emissions, tables, periodic)
 
 
 def _completed(route: Route, models: dict[str, ReadModel], routes: dict[str, Route]) -> Route:
-    """Return the route with the options of its source: those of the read models that read it, or of the routes that write it.
+    """Return the route with the options of its source: those of the read models that read it, or of the routes that write or read it.
 
     A read model whose events are re-keyed declares the options of the topic to which they are produced.
     """
@@ -135,7 +140,23 @@ def _completed(route: Route, models: dict[str, ReadModel], routes: dict[str, Rou
     rekeyed = (model.rekeyed_from for model in models.values() if model.rekeyed_from is not None)
     before = (events.options for events in rekeyed if events.name == route.source_topic)
     writers = (other.topic for other in routes.values() if other.output_topic == route.source_topic)
-    return replace(route, source=next(chain(readers, before, writers), TopicOptions()))
+    others = (other.source for other in routes.values() if other.source_topic == route.source_topic)
+    known = next(chain(readers, before, writers), None)
+    return replace(route, source=known or merge_options(route.source_topic, others))
+
+
+def _require_kept_events(routes: Iterable[Route], readers: Iterable[ReadModel | EventTable]) -> None:
+    """Raise ReadModelError if a read model or an event table reads a compacted topic, which loses events that count."""
+    compacted = {route.source_topic for route in routes if route.source.compacted}
+    compacted |= {
+        reader.source_topic for reader in readers if isinstance(reader, ReadModel) and reader.topic.compacted
+    }
+    for reader in readers:
+        if reader.source_topic in compacted:
+            raise ReadModelError(
+                f"{reader.name} reads {reader.source_topic}, which is compacted: a replay could not find the events that Kafka has removed. "
+                "Let a route write them to a topic that is kept, and read that."
+            )
 
 
 def _require_one_format(readers: Sequence[ReadModel | Route | EventTable]) -> None:

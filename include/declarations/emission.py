@@ -114,7 +114,8 @@ def _check(
             f"Emission {emission.name} reads {emission.read_model!r}, which is no read model. Known read models: "
             f"{', '.join(sorted(models))}."
         )
-    if models[emission.read_model].ended is not None:
+    read_model = models[emission.read_model]
+    if read_model.ended is not None or read_model.expires is not None:
         raise ReadModelError(
             f"Emission {emission.name} reads {emission.read_model}, whose items end: its state is forgotten, and events could be "
             "counted from the beginning again. Read another read model of the same topic."
@@ -126,13 +127,26 @@ def _check(
         raise ReadModelError(
             f"Emission {emission.name} and {others[0]} write to {emission.output_topic}: give each a topic of its own."
         )
-    reached, new = {emission.output_topic}, {emission.output_topic}
+    source = models[emission.read_model].source_topic
+    if leads_to(emission.output_topic, source, models, routes, emissions):
+        raise ReadModelError(
+            f"Emission {emission.name} reads what its own output leads to: its events would circulate for ever. Write to "
+            "another topic."
+        )
+
+
+def leads_to(
+    topic: str,
+    target: str,
+    models: Mapping[str, ReadModel],
+    routes: Mapping[str, Route],
+    emissions: Mapping[str, Emission],
+) -> bool:
+    """Return whether events on a topic come to another one, through routes and emissions."""
+    reached, new = {topic}, {topic}
     while new:
-        if models[emission.read_model].source_topic in new:
-            raise ReadModelError(
-                f"Emission {emission.name} reads what its own output leads to: its events would circulate for ever. Write to "
-                "another topic."
-            )
+        if target in new:
+            return True
         new = {
             *(route.output_topic for route in routes.values() if route.source_topic in new),
             *(
@@ -142,3 +156,4 @@ def _check(
             ),
         } - reached
         reached |= new
+    return False

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from include.declarations.event_types.event_schemas import event_schema
 from include.declarations.latency import Latency, require_emit_interval, require_latency
+from include.declarations.lifetimes.expiry import Expiry, require_forgettable
 from include.declarations.modules import all_modules, import_model, read_model_modules
 from include.declarations.rekeying import EventsTopic, rekeyed
 from include.declarations.route import Route, load_routes, output_options
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 NAME_PATTERN = re.compile(r"[a-z][a-z0-9-]*")
 # What a module may assign instead of READ_MODEL.
-OTHER_KINDS = ("ROUTE", "EMISSION", "EVENT_TABLE")
+OTHER_KINDS = ("ROUTE", "EMISSION", "PERIODIC_EMISSION", "EVENT_TABLE")
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,8 @@ class ReadModel:
     ended: builds the condition, on an event's columns, under which an event ends its item: the item then leaves the changelog, the nodes'
         stores and the lake, for good. Its event types must declare the same `foldlake.lifetime`, after which Spark forgets its state,
         and producers must write the source topic. None: keys stay.
+    expires: when its items leave the stores by themselves; None: they stay. Its source topic must have no events that are much later than
+        others, because Spark forgets the states (spark_jobs/folding/lifetimes.py).
     topic: how the source topic is created, where it differs from the settings.
     latency: of its folds: in real time, or in batches, which need no task slots of their own. Its emissions are always in real time.
     emit_every: at most one record for each key and interval, in batches of this interval; None: as often as `latency` says.
@@ -95,6 +98,7 @@ class ReadModel:
     key_doc: str = "Key of the read model."
     merges: "Mapping[int, Callable[[], Mapping[str, Column]]]" = field(default_factory=dict)
     ended: "Callable[[], Column] | None" = None
+    expires: Expiry | None = None
     topic: TopicOptions = field(default_factory=TopicOptions)
     rekey: bool = False
     latency: Latency = Latency.MILLISECONDS
@@ -127,11 +131,7 @@ class ReadModel:
                 f"Read model {self.name} has a merge of revision {unknown[0]}, but no such fold: remove it."
             )
             raise ReadModelError(message)
-        if self.ended is not None and (self.merges or self.rekey):
-            raise ReadModelError(
-                f"Read model {self.name} has items that end, so it can have neither merges nor another key: remove "
-                f"{'merges' if self.merges else 'rekey'}, or `ended`."
-            )
+        require_forgettable(self)
         reserved = {field.name for field in POSITION_FIELDS} & {field.name for field in self.state}
         if reserved:
             message = f"Read model {self.name} declares {sorted(reserved)}, which every state record has: rename them."
@@ -252,7 +252,7 @@ def load_read_models(folders: tuple[Path, ...] = (), *, reload: bool = False) ->
         if model is None and _declares_another_kind(info):
             continue
         if not isinstance(model, ReadModel):
-            message = f"Module {info.name} of the read models has no READ_MODEL, ROUTE, EMISSION or EVENT_TABLE: assign it a ReadModel."
+            message = f"Module {info.name} of the read models has no READ_MODEL, {', '.join(OTHER_KINDS)}: assign it a ReadModel."
             raise ReadModelError(message)
         if model.name in models:
             message = f"Two modules of read models are named {model.name!r}: rename one."

@@ -48,7 +48,8 @@ class Route:
     version: 1, or higher for a new version of the route with this name, which writes to a topic of its own, `<output_topic>.v<version>`.
     of_read_model: the read model from which the route is derived (include/declarations/rekeying.py); empty for a declared route.
     schema_folders: the folders of additional declarations, which are also searched for event schemas; set on loading.
-    source: the merged options of the source topic; set on loading.
+    source: how the source topic is created, where it differs from the settings, if no read model reads it and no route writes it;
+        otherwise set on loading.
     first_topic: the output topic of version 1, of which `output_topic` is then a version; empty for version 1; set on loading.
     """
 
@@ -169,6 +170,7 @@ def _source_topics(name: str, options: TopicOptions, settings: TopicSettings) ->
         options.replication_factor,
         options.retention_ms,
         settings.flush_messages,
+        compacted=options.compacted,
     )
 
 

@@ -1,9 +1,11 @@
 """How a source topic is created, where a read model overrides the settings."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 from include.errors import ReadModelError
+
+NUMBERS = ("partitions", "replication_factor", "retention_ms")
 
 
 @dataclass(frozen=True)
@@ -14,6 +16,7 @@ class TopicOptions:
     replication_factor: None for FOLDLAKE_REPLICATION_FACTOR.
     retention_ms: how long events are kept; None for ever. With a limit, a rebuild folds only the events that still exist:
         it loses what older events contributed.
+    compacted: Kafka keeps only the newest record of each key. Only routes read such a topic.
 
     The options take effect when the topic is created: an existing topic is not altered.
     """
@@ -21,28 +24,31 @@ class TopicOptions:
     partitions: int | None = None
     replication_factor: int | None = None
     retention_ms: int | None = None
+    compacted: bool = False
 
     def __post_init__(self) -> None:  # noqa: D105 - validates the fields
-        for option in fields(self):
-            value = getattr(self, option.name)
+        for name in NUMBERS:
+            value = getattr(self, name)
             if value is not None and value < 1:
-                raise ReadModelError(f"{option.name} of a topic is {value}: give 1 or more, or None.")
+                raise ReadModelError(f"{name} of a topic is {value}: give 1 or more, or None.")
 
 
 def merge_options(source_topic: str, options: Iterable[TopicOptions]) -> TopicOptions:
-    """Return the options of a topic that several read models share; one of them is enough to set an option.
+    """Return the options of a topic that several declarations share; one of them is enough to set an option.
 
     Raises ReadModelError when two set different values.
     """
     merged: dict[str, int] = {}
+    is_compacted = False
     for one in options:
-        for option in fields(one):
-            value = getattr(one, option.name)
+        is_compacted = is_compacted or one.compacted
+        for name in NUMBERS:
+            value = getattr(one, name)
             if value is None:
                 continue
-            if merged.setdefault(option.name, value) != value:
+            if merged.setdefault(name, value) != value:
                 raise ReadModelError(
-                    f"Read models set {option.name} of the topic {source_topic} to {merged[option.name]} and {value}: "
+                    f"Read models set {name} of the topic {source_topic} to {merged[name]} and {value}: "
                     "use the same value, or set it in one of them only."
                 )
-    return TopicOptions(**merged)
+    return TopicOptions(**merged, compacted=is_compacted)

@@ -142,18 +142,22 @@ def source_topics(
     replication_factor: int | None = None,
     retention_ms: int | None = None,
     flush_messages: int = 0,
+    *,
+    compacted: bool = False,
 ) -> list[Topic]:
     """Return a source topic and its dead-letter topic; their records are kept for ever unless `retention_ms` is given.
 
     flush_messages: the number of records of a partition after which a broker syncs its file to the disk; 0: the brokers' default,
         which leaves that to the operating system.
+    compacted: the source topic keeps only the newest record of each key.
     """
     config = FOREVER if retention_ms is None else FOREVER | {"retention.ms": str(retention_ms)}
     if flush_messages:
         config = config | {"flush.messages": str(flush_messages)}
+    of_source = COMPACTED if compacted else config
     return [
-        Topic(name, partitions, config, replication_factor)
-        for name in (source_topic, dead_letter_topic(source_topic))
+        Topic(source_topic, partitions, of_source, replication_factor),
+        Topic(dead_letter_topic(source_topic), partitions, config, replication_factor),
     ]
 
 

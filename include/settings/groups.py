@@ -81,6 +81,9 @@ class StreamSettings(SettingsGroup):
     standby: whether a second driver waits to take over; auto: on this machine, if there is memory for it.
     in_batches: names of routes and read models that run in batches, whatever latency they declare; of a read model
         also `<name>:<interval in ms>`.
+    periodic_interval_s: how often a periodic emission that declares no interval writes.
+    allowed_lateness_s: for how long after the end of a window events of it are accepted. expiry_s: how long after its end, in the time of the
+        newest events, a window leaves the stores.
     """
 
     master: str = ""
@@ -97,6 +100,9 @@ class StreamSettings(SettingsGroup):
     batch_interval_ms: int = Field(default=1000, ge=100)
     standby: Literal["auto", "on", "off"] = "auto"
     in_batches: tuple[str, ...] = ()
+    periodic_interval_s: float = Field(default=10.0, ge=0.5, le=86_400)
+    allowed_lateness_s: int = Field(default=30, ge=0)
+    expiry_s: int = Field(default=600, ge=10)
 
     @field_validator("in_batches", mode="before")
     @classmethod
@@ -189,6 +195,7 @@ class NodeSettings(SettingsGroup):
     long is closed. http_body_timeout_s: for a command's whole body. http_worker_timeout_s: a worker that answers nothing for this
     long is replaced. http_streams: open streams of changes. http_client_share: what requests from one address may take of the waiting
     lookups, of the commands, and of the streams.
+    access_log: whether each request is appended to a file, as JSON.
     """
 
     name: str = "node-1"
@@ -215,6 +222,7 @@ class NodeSettings(SettingsGroup):
     release_grace_s: int = Field(default=120, ge=0)
     store_map_size_mb: int = Field(default=16_384, ge=64)
     command_timeout_s: float = Field(default=4.5, gt=0)
+    access_log: bool = False
 
     @property
     def advertised_url(self) -> str:

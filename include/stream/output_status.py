@@ -1,5 +1,6 @@
-"""The progress of routes and emissions, measured on their topics and from the driver's reports."""
+"""The progress of routes, emissions and periodic emissions, measured on their topics and from the driver's reports."""
 
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from operator import attrgetter
@@ -12,7 +13,9 @@ from include.declarations.route import Route
 from include.kafka.log_reading import end_offsets, read_tail
 from include.kafka.origins import WrittenRecords
 from include.kafka.topics import partition_count
+from include.kafka.written_ticks import newest_tick
 from include.position import Offsets
+from include.settings import StreamSettings
 from include.stream.checkpoints import emission_query_name
 from include.stream.query_reports import QueryStatus
 from include.stream.standstill import read_offsets
@@ -138,3 +141,33 @@ def emission_statuses(
                 read.events_until(ends),
                 sum(end_offsets(consumer, topic, partitions)),
             )
+
+
+@dataclass(frozen=True)
+class PeriodicStatus:
+    """The progress of one periodic emission.
+
+    newest_tick_age_s: time since its newest tick, which its interval bounds while the driver runs; None before the first.
+    """
+
+    emission: str
+    read_model: str
+    output_topic: str
+    interval_s: float
+    newest_tick_age_s: float | None
+
+
+def periodic_statuses(
+    catalog: Catalog, stream: StreamSettings, admin: AdminClient, consumer: Consumer
+) -> Iterator[PeriodicStatus]:
+    """Yield the progress of each periodic emission; raises KafkaUnavailableError."""
+    for emission in catalog.periodic.values():
+        partitions = partition_count(admin, emission.output_topic) or 0
+        tick_ms = newest_tick(consumer, emission.output_topic, partitions)
+        yield PeriodicStatus(
+            emission.name,
+            emission.read_model,
+            emission.output_topic,
+            emission.interval_ms(stream) / 1000,
+            None if tick_ms is None else time.time() - tick_ms / 1000,
+        )

@@ -22,7 +22,14 @@ from include.kafka.topics import admin_client, dead_letter_topic, partition_coun
 from include.position import Offsets, Position
 from include.settings import Settings
 from include.stream.checkpoints import query_name
-from include.stream.output_status import EmissionStatus, RouteStatus, emission_statuses, route_statuses
+from include.stream.output_status import (
+    EmissionStatus,
+    PeriodicStatus,
+    RouteStatus,
+    emission_statuses,
+    periodic_statuses,
+    route_statuses,
+)
 from include.stream.phase import Phase
 from include.stream.query_reports import QueryStatus, newest_reports
 from include.stream.standstill import read_offsets, stands_still
@@ -78,7 +85,7 @@ class StreamStatus:
     events_behind: the largest lag of any version, route or emission. dead_letters: number in all source topics.
     newest_event_age_s: age of the newest folded event of any version.
     stuck_dead_letters: the source topics whose dead letters are not being written; the folds continue.
-    routes, emissions: the progress of each.
+    routes, emissions, periodic: the progress of each.
     """
 
     state: str
@@ -91,6 +98,7 @@ class StreamStatus:
     stuck_dead_letters: tuple[StuckDeadLetters, ...] = ()
     routes: tuple[RouteStatus, ...] = ()
     emissions: tuple[EmissionStatus, ...] = ()
+    periodic: tuple[PeriodicStatus, ...] = ()
 
 
 def read_stream_status(settings: Settings) -> StreamStatus:
@@ -109,6 +117,10 @@ def read_stream_status(settings: Settings) -> StreamStatus:
         versions = tuple(_versions(settings, catalog.models, records, admin, consumer, by_name))
         routes = tuple(route_statuses(catalog.routes, admin, consumer, by_name))
         emissions = tuple(emission_statuses(catalog, records, admin, consumer, by_name))
+        periodic = tuple(periodic_statuses(catalog, settings.stream, admin, consumer))
+        letters = {version.source_topic: version.dead_letters for version in versions}
+        for topic in {route.source_topic for route in routes} - letters.keys():
+            letters[topic] = _dead_letters(admin, consumer, topic)
     finally:
         consumer.close()
     fresh = [query for query in queries if query.is_fresh and query.phase != Phase.STOPPED]
@@ -121,12 +133,13 @@ def read_stream_status(settings: Settings) -> StreamStatus:
         newest_event_age_s=min(
             (v.newest_event_age_s for v in versions if v.newest_event_age_s is not None), default=None
         ),
-        dead_letters=sum({v.source_topic: v.dead_letters for v in versions}.values()),
+        dead_letters=sum(letters.values()),
         versions=versions,
         queries=tuple(fresh),
-        stuck_dead_letters=tuple(_stuck_dead_letters({v.source_topic for v in versions}, fresh)),
+        stuck_dead_letters=tuple(_stuck_dead_letters(letters.keys(), fresh)),
         routes=routes,
         emissions=emissions,
+        periodic=periodic,
     )
 
 

@@ -7,6 +7,7 @@ from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException
 
 from include.declarations.api import ReadModelApi, load_apis
+from include.declarations.windows.window_lookup import load_window_lookups
 from include.nodes.peers import Peers
 from include.nodes.placements import placements
 from include.settings import Settings
@@ -22,9 +23,10 @@ from query_api.http.listing.areas import Areas
 from query_api.http.listing.model_listing import ModelListing
 from query_api.http.listing.partition_listing import listing_blueprint
 from query_api.http.lookups.fast_path import FastPath
-from query_api.http.lookups.named_lookups import compile_lookups
+from query_api.http.lookups.joined_lookup import compile_lookups
 from query_api.http.lookups.router import LookupRouter
 from query_api.http.lookups.routes import lookup_blueprint
+from query_api.http.lookups.window_lookups import window_blueprint
 from query_api.http.map.map_routes import map_blueprint
 from query_api.http.problems import ProblemError, http_problem, lookup_problem, problem_reply
 from query_api.http.reply import flask_response
@@ -52,6 +54,7 @@ def create_app(
     app.url_map.merge_slashes = False
     app.before_request(lambda: check_request(request.environ, hosts))
     app.register_blueprint(lookup_blueprint(router, lookups.local))
+    app.register_blueprint(window_blueprint(lookups, load_window_lookups(settings.declaration_folders)))
     areas, listing = Areas(apis), ModelListing(lookups)
     app.register_blueprint(listing_blueprint(lookups, listing, areas))
     slots = ClientSlots(settings.node.http_streams, settings.node.http_client_share)
@@ -103,5 +106,5 @@ def create_wsgi(settings: Settings) -> FastPath:
     feeds = ChangeFeeds(settings, local.state)
     on_stop_signal(feeds.stop)
     rekeyed = {api.model.name: api.model.events_topic for api in apis if api.model.rekeyed_from is not None}
-    router = LookupRouter(lookups, compile_lookups(apis), rekeyed)
+    router = LookupRouter(lookups, compile_lookups(apis, lookups), rekeyed)
     return FastPath(router, hosts, create_app(settings, hosts, lookups, router, apis, feeds))

@@ -76,16 +76,16 @@ class JsonDecoder:
 
     def decode(self, records: DataFrame) -> DataFrame:
         """Return the records of Spark's Kafka source with the event columns added."""
-        texts = records.select("key", "value", "partition", "offset", col("value").cast("string").alias(TEXT))
+        # The time of the record in Kafka, for routes that compare it with that of the event.
+        also = [name for name in ("timestamp",) if name in records.columns]
+        record = ("key", "value", "partition", "offset", *also)
+        texts = records.select(*record, col("value").cast("string").alias(TEXT))
         mappings = {reader.name: JsonMapping.of(reader) for reader in self.readers}
         typed = texts.select("*", _event_type(mappings).alias("json_type"))
         parsed = typed.select("*", *(_parsed(name, mapping) for name, mapping in mappings.items()))
         events = parsed.select("*", *(_event(name, mapping) for name, mapping in mappings.items()))
         return events.select(
-            "key",
-            "value",
-            "partition",
-            "offset",
+            *record,
             self._reason(mappings).alias("reason"),
             # Null if it cannot be read, as for a record in Avro.
             coalesce(*(when(col(name).isNotNull(), lit(name)) for name in mappings)).alias("event_type"),

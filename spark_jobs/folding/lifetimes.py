@@ -9,6 +9,7 @@ from pyspark.sql import Column, DataFrame, GroupedData
 from pyspark.sql import functions as F
 from pyspark.sql.functions import array, col, lit, struct
 
+from include.declarations.lifetimes.expiry import Expiry
 from include.declarations.read_model import ReadModel
 from include.position import REMOVAL_HEADERS
 from spark_jobs.folding.event_rules import CREATION_TOLERANCE_HOURS
@@ -16,6 +17,7 @@ from spark_jobs.folding.event_rules import CREATION_TOLERANCE_HOURS
 # Whether the item of a state has ended: a column beside those of its state record.
 HAS_ENDED = "has_ended"
 CREATED = "item_created"
+NEWEST = "newest_item"
 # States are removed in steps of this size.
 WINDOW = "10 minutes"
 # How far the partitions of a topic may be read apart, measured in the times of their records. While a query catches up, it reads all
@@ -24,11 +26,16 @@ READING_TOLERANCE_HOURS = 1
 
 
 def item_groups(model: ReadModel, events: DataFrame, key: Column) -> GroupedData:
-    """Return the events grouped by this key, and by a window of their items' creation if the read model's items end."""
-    if model.lifetime is None:
+    """Return the events grouped by this key, and by a window of their items' creation if the read model's items end, or expire."""
+    if model.lifetime is not None:
+        hours = model.lifetime.hours + CREATION_TOLERANCE_HOURS + READING_TOLERANCE_HOURS
+        time = model.lifetime.created
+    elif model.expires is not None:
+        # What is later than the allowed lateness is not on the topic.
+        hours, time = 2 * READING_TOLERANCE_HOURS, model.expires.time
+    else:
         return events.groupBy(key)
-    hours = model.lifetime.hours + CREATION_TOLERANCE_HOURS + READING_TOLERANCE_HOURS
-    created = events.withColumn(CREATED, col(model.lifetime.created)).withWatermark(CREATED, f"{hours} hours")
+    created = events.withColumn(CREATED, col(time)).withWatermark(CREATED, f"{hours} hours")
     return created.groupBy(key, F.window(CREATED, WINDOW))
 
 
@@ -36,6 +43,18 @@ def has_ended(model: ReadModel) -> Column:
     """Return the aggregate of a group of events that is true if one of them ends the item."""
     ended = F.bool_or(F.coalesce(model.ended(), lit(False))) if model.ended else lit(False)  # noqa: FBT003 - a column
     return ended.alias(HAS_ENDED)
+
+
+def expired_by(expires: Expiry, after_s: float, newest: Column) -> Column:
+    """Return whether a state has expired for this time, given the time of the newest item, from the fields of the state."""
+    return col(expires.field) < newest - F.make_dt_interval(secs=lit(after_s))
+
+
+def unexpired(expires: Expiry, states: DataFrame, after_s: float) -> DataFrame:
+    """Return the states that have not expired, given the state of every key."""
+    newest = states.agg(F.max(expires.field).alias(NEWEST))
+    kept = states.crossJoin(F.broadcast(newest)).where(~expired_by(expires, after_s, col(NEWEST)))
+    return kept.drop(NEWEST)
 
 
 def removal_headers() -> Column:

@@ -16,7 +16,7 @@ from include.quality.check import UncheckableError
 from include.spark.lake_config import DECODE_ONCE
 from spark_jobs.folding.fold_query import state_columns
 from spark_jobs.folding.key_partition import partition_of_key
-from spark_jobs.folding.lifetimes import HAS_ENDED, has_ended
+from spark_jobs.folding.lifetimes import HAS_ENDED, expired_by, has_ended
 from spark_jobs.folding.replay import IdsOf, replayed_events, with_needed_schema_ids
 from spark_jobs.quality.stores.base import Sample, StoreReplica, Target
 from spark_jobs.runtime.session import session_settings
@@ -66,17 +66,37 @@ def replay_fold(
     fold = partial(_grouped, target, positions, number, cuts, until, only)
     with session_settings(target.spark, DECODE_ONCE):
         grouped, events = with_needed_schema_ids(fold)
-    groups = grouped.select("key", "position", "last", "count", HAS_ENDED, record_of(target).alias("record"))
+    may_lack, must_lack = _leaves(target, grouped)
+    groups = grouped.select(
+        *("key", "position", "last", "count"),
+        may_lack.alias(KEY_HAS_ENDED),
+        must_lack.alias(HAS_ENDED),
+        record_of(target).alias("record"),
+    )
     by_cut = range(len(cuts))
     keys = groups.groupBy("key").agg(
         F.array(*(F.max(F.get("last", lit(i))) for i in by_cut)).alias("last"),
         F.array(*(F.sum(F.get("count", lit(i))) for i in by_cut)).alias("count"),
         F.max("record.source_partition").alias("partition"),
         F.max_by("record", F.coalesce(col("position"), lit(-1))).alias("newest"),
-        F.bool_or(HAS_ENDED).alias(HAS_ENDED),
+        F.bool_or(KEY_HAS_ENDED).alias(HAS_ENDED),
     )
     records = groups.where(col("position").isNotNull())
     return Replay(keys, records.select("key", "position", "record", HAS_ENDED), events, tuple(cuts))
+
+
+def _leaves(target: Target, grouped: DataFrame) -> tuple[Column, Column]:
+    """Return whether a store may lack the key of a group of events, and whether it must.
+
+    A key that expires is in neither set for a while: the newest item of the store is not that of the replay.
+    """
+    expires = target.model.expires
+    if expires is None:
+        return col(HAS_ENDED), col(HAS_ENDED)
+    newest = grouped.agg(F.max(expires.field)).first()
+    time = lit(None if newest is None else newest[0]).cast("timestamp")
+    after_s = expires.after_s(target.settings.stream)
+    return expired_by(expires, after_s / 2, time), expired_by(expires, 2 * after_s, time)
 
 
 def _grouped(

@@ -4,8 +4,10 @@ import logging
 import os
 import signal
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from types import FrameType
+from typing import Protocol
 
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
@@ -22,13 +24,30 @@ SLOTS_TIMEOUT_S = 300.0
 SLOTS_POLL_S = 1.0
 
 
-class StreamDriver:
-    """Runs a set of queries until SIGTERM or SIGINT. Without a publisher, it publishes no progress."""
+class DriverThread(Protocol):
+    """What the driver does beside its queries, such as to write periodic emissions."""
 
-    def __init__(self, spark: SparkSession, queries: QuerySet, publisher: ProgressPublisher | None) -> None:
+    def start(self) -> None:
+        """Start the thread."""
+
+    def stop(self) -> None:
+        """Stop it, and wait for its end."""
+
+
+class StreamDriver:
+    """Runs a set of queries, and further threads beside them, until SIGTERM or SIGINT. Without a publisher, it publishes no progress."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        queries: QuerySet,
+        publisher: ProgressPublisher | None,
+        threads: Sequence[DriverThread] = (),
+    ) -> None:
         self._spark = spark
         self._queries = queries
         self._publisher = publisher
+        self._threads = threads
         self._stop_signal: int | None = None
 
     def request_stop(self, signal_number: int, _frame: FrameType | None) -> None:
@@ -56,6 +75,8 @@ class StreamDriver:
                 self._stop_all()
 
     def _loop(self) -> None:
+        for thread in self._threads:
+            thread.start()
         reconcile_at_s = 0.0
         while self._stop_signal is None:
             if time.monotonic() >= reconcile_at_s:
@@ -67,6 +88,8 @@ class StreamDriver:
             time.sleep(POLL_INTERVAL_S)
 
     def _stop_all(self) -> None:
+        for thread in self._threads:
+            thread.stop()
         self._queries.stop()
         if self._publisher is not None:
             self._publisher.publish(self._queries, now=True)

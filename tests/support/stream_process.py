@@ -92,7 +92,7 @@ def states(
         key, value = message.key(), message.value()
         assert isinstance(key, bytes)
         if value is None:
-            assert model.ended is not None
+            assert model.ended is not None or model.expires is not None
             newest.pop(key.decode(), None)
             continue
         record = decode_state_record(value, lambda _id: schema)

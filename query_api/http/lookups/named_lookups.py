@@ -2,10 +2,9 @@
 
 import json
 import re
-from collections.abc import Iterable
 from urllib.parse import quote, unquote_to_bytes
 
-from include.declarations.api import BOUND_PARAMETER, NamedLookup, ReadModelApi
+from include.declarations.api import BOUND_PARAMETER, NamedLookup
 from include.declarations.read_model import POSITION_FIELDS, ReadModel
 from query_api.http.json_text import raw_json
 from query_api.http.problems import ProblemError
@@ -74,11 +73,6 @@ class CompiledLookup:
             value = raw.get(name)
             text += start + ("null" if value is None else as_json(value))
         return (text + "}").encode()
-
-
-def compile_lookups(apis: Iterable[ReadModelApi]) -> dict[str, CompiledLookup]:
-    """Return every named lookup by its path."""
-    return {lookup.path: CompiledLookup(api.model, lookup) for api in apis for lookup in api.lookups}
 
 
 def _is_utf8(key: bytes) -> bool:

@@ -13,8 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
+from demo.examples_page import Example
 from demo.log_tables import record_count
-from demo.pos.analysis import EXAMPLES, PAGE, Example, line_items, line_items_of_data_set
+from demo.pos.analysis import EXAMPLES, PAGE, line_items, line_items_of_data_set
 from demo.pos.branches import BRANCHES, LOYALTY, NOTIFICATIONS, TILLS, TREND, Branch, Check
 from demo.pos.dataset import SYSTEM, Sales, read_sales
 from demo.pos.loading import TOPIC, load

@@ -136,3 +136,30 @@ def test_only_a_whole_json_number_is_valid(value: object) -> None:
 def test_optional_text_may_be_left_out() -> None:
     assert TextField("note").is_required
     assert not TextField("note", optional=True).is_required
+
+
+JOINED = """
+from include.declarations.api import LookupJoin, NamedLookup
+LOOKUPS = (NamedLookup("/api/parcels.getScans", "parcelId", ("scans",), join=LookupJoin({model!r}, ({field!r},))),)
+"""
+
+
+def test_a_lookup_is_joined_with_another_read_model(package: Path) -> None:
+    (package / "api.py").write_text(JOINED.format(model="balance", field="amount"))
+
+    assert [model.name for model in api_of(package).joined.values()] == ["balance"]
+
+
+@pytest.mark.parametrize(
+    ("model", "field", "message"),
+    [
+        ("blance", "amount", r"joined with 'blance', which is no read model\. Known read models: balance"),
+        ("balance", "name", r"returns name, which balance does not have"),
+        ("parcels", "scans", r"returns scans twice"),
+    ],
+)
+def test_a_join_that_cannot_work_is_refused(package: Path, model: str, field: str, message: str) -> None:
+    (package / "api.py").write_text(JOINED.format(model=model, field=field))
+
+    with pytest.raises(ReadModelError, match=message):
+        api_of(package)

@@ -2,9 +2,11 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from include.declarations.catalog import load_catalog
 from include.declarations.read_model import load_read_models
 from include.declarations.topic_options import TopicOptions
 from include.errors import ReadModelError
@@ -68,7 +70,7 @@ def test_conflicting_options_are_rejected(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("options", [{"partitions": 0}, {"retention_ms": -1}])
-def test_option_below_one_is_rejected(options: dict[str, int]) -> None:
+def test_option_below_one_is_rejected(options: dict[str, Any]) -> None:
     with pytest.raises(ReadModelError, match="give 1 or more"):
         TopicOptions(**options)
 
@@ -83,3 +85,28 @@ def test_slots_and_cores_follow_each_read_model_s_partitions(tmp_path: Path) -> 
     assert stream_config(settings)["spark.cores.max"] == "72"
     cluster = settings.changed(stream_master="spark://host:7077")
     assert stream_config(cluster)["spark.sql.shuffle.partitions"] == "12"
+
+
+def declare_route(folder: Path, source: str) -> None:
+    (folder / "changes.py").write_text(
+        "from include.declarations.route import Route\n"
+        "from include.declarations.topic_options import TopicOptions\n"
+        f"ROUTE = Route(name='changes', source_topic={source!r}, source=TopicOptions(compacted=True),"
+        " event_types=('FundsAdded',), output_topic='changes')\n"
+    )
+
+
+def test_a_route_declares_its_source_as_compacted_and_writes_to_a_topic_that_is_kept(tmp_path: Path) -> None:
+    declare_route(tmp_path, "accounts")
+    topics = {t.name: t.config for t in load_catalog((tmp_path,)).routes["changes"].topics(SETTINGS.topics)}
+
+    assert topics["accounts"]["cleanup.policy"] == "compact"
+    assert topics["accounts.dead-letter"]["cleanup.policy"] == "delete"
+    assert (topics["changes"]["cleanup.policy"], topics["changes"]["retention.ms"]) == ("delete", "-1")
+
+
+def test_a_read_model_does_not_fold_a_compacted_topic(tmp_path: Path) -> None:
+    declare(tmp_path, "one", "accounts", "compacted=True")
+
+    with pytest.raises(ReadModelError, match="one reads accounts, which is compacted"):
+        load_catalog((tmp_path,))

@@ -9,7 +9,8 @@ import duckdb
 import pytest
 
 from demo.baskets.dataset import data_file
-from demo.pos.analysis import PAGE, answers, line_items_of_data_set, with_answers
+from demo.examples_page import answers, with_answers
+from demo.pos.analysis import EXAMPLES, PAGE, line_items_of_data_set
 from demo.pos.branches import compare
 from demo.pos.dataset import CANCELLATION, INVOICE, SYSTEM, Sales, read_sales, till_events
 from demo.pos.loading import first_string
@@ -201,7 +202,9 @@ def test_the_id_of_an_event_is_read_without_decoding_the_rest(events: list[Gener
 def test_the_page_has_the_answers_to_its_examples() -> None:
     page = PAGE.read_text(encoding="utf-8")
 
-    assert page == with_answers(page, answers(line_items_of_data_set())), "run `python -m demo.pos.analysis`"
+    assert page == with_answers(page, answers(line_items_of_data_set(), EXAMPLES)), (
+        "run `python -m demo.pos.analysis`"
+    )
 
 
 def test_the_example_of_the_lookup_is_a_card_with_points(expected: duckdb.DuckDBPyConnection) -> None:

@@ -25,6 +25,7 @@ UNLIMITED_FOLDERS = {"cli"}
 EXTENSIBLE_ROOMS = {
     "include/read_models",
     "include/systems",
+    "include/systems/logs",
     "include/systems/orders",
     "include/systems/pos",
     "query_api/store",

@@ -1,6 +1,9 @@
 """The HTTP API of `order-location`: where an order is. An order that has been delivered or cancelled is an unknown key."""
 
 from include.declarations.api import NamedLookup
+from include.declarations.location import Location
+
+LOCATION = Location("latitude", "longitude")
 
 LOOKUPS = (
     NamedLookup(

@@ -25,7 +25,7 @@ from query_api.cluster.node_state import ModelState, NodeState, PartitionState, 
 from query_api.http.allowed_hosts import AllowedHosts
 from query_api.http.app import create_app
 from query_api.http.lookups.fast_path import FastPath
-from query_api.http.lookups.named_lookups import compile_lookups
+from query_api.http.lookups.joined_lookup import compile_lookups
 from query_api.http.lookups.router import LookupRouter
 from query_api.lookup.local_lookup import LocalLookup
 from query_api.lookup.lookups import Lookups
@@ -115,7 +115,7 @@ class Node:
         node = NodeState(settings.node.name, url, models={"parcels": state})
         node_state.write(settings.store_dir, replace(node, written_at=time.time()))
         lookups = Lookups(LocalLookup(settings), Peers())
-        router = LookupRouter(lookups, compile_lookups(apis), dict(rekeyed))
+        router = LookupRouter(lookups, compile_lookups(apis, lookups), dict(rekeyed))
         hosts = AllowedHosts(settings.node)
         app = create_app(settings, hosts, lookups, router, apis, ChangeFeeds(settings, lookups.local.state))
         self.flask: FlaskClient = app.test_client()

@@ -1,0 +1,1 @@
+"""The system `logs`: throughput from nothing, and the latency from a line to an answer."""

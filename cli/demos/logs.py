@@ -1,0 +1,148 @@
+"""`./foldlake demo logs`: loads log lines of a web shop, and compares every branch of the system with an oracle."""
+
+import time
+from typing import TYPE_CHECKING
+
+from include.errors import FoldlakeError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rich.console import Console
+    from rich.table import Table
+
+    from demo.logs.comparison import Check, Result
+    from include.settings import Settings
+
+LINES = 60_000
+# A bot that solves no captcha.
+UNSOLVED = "ad0891632773690e"
+# Enough for the driver's JVM to start and finish its first batch on a busy machine.
+TIMEOUT_S = 600.0
+POLL_INTERVAL_S = 1.0
+
+NEXT = """
+Try next:
+  curl -i '{node}/api/products.getViews?productId=product-1'
+  curl -i '{node}/api/browsers.getActions?browserHash={browser}'
+  ./foldlake dead-letters logs         shows the lines that cannot be read
+  ./foldlake quality product-views     compares the views with a replay of the lines
+  docs/logs.md                         shows how to rename a product, and the report on bots
+"""
+
+
+class AppendFailedError(FoldlakeError):
+    """The browser events were not appended to the lake."""
+
+
+def run_logs() -> bool:
+    """Start the stack with the system `logs`, load its lines, and compare every branch; return whether all are exact."""
+    from rich.console import Console
+
+    from cli.display.endpoints import endpoints
+    from cli.display.start_display import ProgressDisplay
+    from demo.logs.catalogue import SYSTEM
+    from demo.logs.comparison import Check
+    from demo.logs.lines import log_lines
+    from include.declarations.enabled_systems import change_systems
+    from include.settings import Settings
+    from stack.lifecycle import start
+
+    console = Console()
+    settings = Settings()
+    change_systems(settings.home, enable=(SYSTEM.name,))
+    console.rule("[bold]1 of 4: start the stack", align="left")
+    with ProgressDisplay(console) as display:
+        start(settings, listener=display)
+    console.rule("[bold]2 of 4: load the catalogue and the log lines", align="left")
+    names = load(console, settings)
+    console.rule("[bold]3 of 4: compare every branch with the lines", align="left")
+    rows = list(compared(console, settings, Check(settings, log_lines(LINES), names)))
+    console.rule("[bold]4 of 4: append the browser events to the lake", align="left")
+    append_events(console, settings)
+    console.print(result_table(rows))
+    console.rule(align="left")
+    print(endpoints(settings))
+    print(NEXT.format(node=f"http://127.0.0.1:{settings.query_ports[0]}", browser=UNSOLVED))
+    return all(result.is_exact for *_, result in rows)
+
+
+def load(console: "Console", settings: "Settings") -> dict[str, str]:
+    """Load the catalogue, unless it has entries, and the lines; return the names that the alerts must have."""
+    from rich.progress import Progress
+
+    from demo.log_tables import record_count
+    from demo.logs.catalogue import TOPIC, append_entries, first_entries, name_of
+    from demo.logs.lines import PRODUCTS, product_id
+    from demo.logs.loading import load_lines
+
+    if record_count(settings, TOPIC) == 0:
+        append_entries(settings, first_entries())
+    began_s = time.monotonic()
+    with Progress(console=console) as progress:
+        task = progress.add_task("Loading lines", total=LINES)
+        appended = load_lines(settings, LINES, lambda done: progress.update(task, completed=done))
+    console.print(
+        f"Appended {appended:,} lines to topic logs in {time.monotonic() - began_s:.0f} s. They are made up.",
+        highlight=False,
+    )
+    return {product_id(number): name_of(number) for number in range(1, PRODUCTS + 1)}
+
+
+def compared(
+    console: "Console", settings: "Settings", check: "Check"
+) -> "Iterable[tuple[str, str, str, Result]]":
+    """Yield name, kind, output and comparison of each branch and of each read model on each node, once it no longer improves."""
+    from demo.logs.comparison import BRANCHES, STATES
+    from demo.logs.lookups import list_states
+    from include.waiting import wait_for
+
+    results: dict[tuple[str, str, str], Result] = {}
+
+    def are_exact() -> bool:
+        check.read()
+        for branch in BRANCHES:
+            results[(branch.name, branch.kind, branch.output)] = check.compare(branch)
+        for port in settings.query_ports:
+            for name in STATES:
+                states = list_states(f"http://127.0.0.1:{port}", name) or {}
+                results[(name, "read model", f"node 127.0.0.1:{port}")] = check.compare_states(name, states)
+        return all(result.is_exact for result in results.values())
+
+    with console.status("Comparing, until every branch has caught up"):
+        wait_for(are_exact, timeout_s=TIMEOUT_S, poll_s=POLL_INTERVAL_S)
+    for place, result in results.items():
+        yield (*place, result)
+
+
+def append_events(console: "Console", settings: "Settings") -> None:
+    """Run Airflow's DAG `compaction` for the event table, and show its progress. Raises AppendFailedError."""
+    from cli.display.run_display import RunToFollow, trigger_and_follow
+    from demo.logs.report import TABLE
+    from include.airflow.names import COMPACTION_DAG
+
+    conf = {"read_model": TABLE, "optimize": False}
+    wanted = RunToFollow(f"append to lake/{TABLE}", COMPACTION_DAG, conf, until=[f"append_{TABLE}"])
+    run, succeeded = trigger_and_follow(console, settings, wanted)
+    if not succeeded:
+        raise AppendFailedError(f"Nothing was appended to lake/{TABLE}. Hint: see the task's log, {run.url}.")
+
+
+def result_table(rows: "Iterable[tuple[str, str, str, Result]]") -> "Table":
+    """Return a table of the branches and what was found in each."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, header_style="bold")
+    for column in ("branch", "kind", "output"):
+        table.add_column(column, no_wrap=True)
+    table.add_column("records", justify="right", no_wrap=True)
+    table.add_column("result")
+    for name, kind, output, result in rows:
+        verdict = (
+            "[green]exact"
+            if result.is_exact
+            else f"[red]{result.missing:,} missing, {result.surplus:,} surplus"
+        )
+        table.add_row(name, kind, output, f"{result.found:,}", verdict)
+    return table

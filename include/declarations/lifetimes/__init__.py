@@ -1,0 +1,1 @@
+"""When the items of a read model leave it."""

@@ -1,0 +1,1 @@
+"""Periodic emissions: all records of a read model, written again at regular intervals."""

@@ -1,0 +1,145 @@
+"""The declaration of a periodic emission: every record of a read model, written to a topic at regular intervals, changed or not.
+
+A module of `include/read_models/`, or any module of a package there, assigns it to PERIODIC_EMISSION.
+"""
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from functools import cached_property
+from pathlib import Path
+
+from include.declarations.emission import Emission, leads_to
+from include.declarations.modules import all_modules, read_model_modules
+from include.declarations.periodic.ticks import require_interval
+from include.declarations.read_model import POSITION_FIELDS, ReadModel
+from include.declarations.route import Route, output_schema
+from include.declarations.topic_options import TopicOptions
+from include.errors import ReadModelError
+from include.kafka.record_schema import RecordSchema
+from include.kafka.topics import Topic, source_topics
+from include.settings import StreamSettings, TopicSettings
+
+NAME_PATTERN = re.compile(r"[a-z][a-z0-9-]*")
+# What a field of the output may be made of, beside the fields of the state record.
+KEY, TICK = "key", "tick"
+
+
+@dataclass(frozen=True)
+class PeriodicEmission:
+    """A periodic emission as data.
+
+    name: lower case, digits and dashes; in the header `route` of every record that it writes.
+    read_model: name of the read model whose live version it reads.
+    output_topic: the topic that it writes, alone.
+    output_type: name of the event type that it writes; `foldlake.key` of its schema names the field that is the key.
+    fields: for each field of the output's schema, what it is: a field of the state record, `key`, or `tick`, the time of the tick.
+    every: the interval; None for FOLDLAKE_STREAM_PERIODIC_INTERVAL_S.
+    topic: how the output topic is created, where it differs from the settings.
+    schema_folders: the folders of additional declarations, which are also searched for event schemas; set on loading.
+    """
+
+    name: str
+    read_model: str
+    output_topic: str
+    output_type: str
+    fields: Mapping[str, str] = field(hash=False)
+    every: timedelta | None = None
+    topic: TopicOptions = field(default_factory=TopicOptions)
+    schema_folders: tuple[Path, ...] = field(default=(), repr=False, compare=False)
+
+    def __post_init__(self) -> None:  # noqa: D105 - validates the fields
+        if not NAME_PATTERN.fullmatch(self.name):
+            raise ReadModelError(
+                f"Periodic emission name {self.name!r} is not valid: use lower-case letters, digits and dashes."
+            )
+        if self.every is not None:
+            require_interval(f"periodic emission {self.name}", self.every)
+
+    def interval_ms(self, settings: StreamSettings) -> int:
+        """Return the interval in milliseconds."""
+        seconds = settings.periodic_interval_s if self.every is None else self.every.total_seconds()
+        return round(seconds * 1000)
+
+    def topics(self, settings: TopicSettings) -> list[Topic]:
+        """Return the output topic."""
+        options = self.topic
+        partitions = options.partitions or settings.partitions
+        return source_topics(
+            self.output_topic,
+            partitions,
+            options.replication_factor,
+            options.retention_ms,
+            settings.flush_messages,
+        )[:1]
+
+    @cached_property
+    def output_schema(self) -> RecordSchema:
+        """The schema of its records; raises ReadModelError if it names no key."""
+        return output_schema(f"periodic emission {self.name}", self.output_type, self.schema_folders)
+
+
+def load_periodic_emissions(
+    models: Mapping[str, ReadModel],
+    routes: Mapping[str, Route],
+    emissions: Mapping[str, Emission],
+    folders: tuple[Path, ...] = (),
+) -> dict[str, PeriodicEmission]:
+    """Return every declared one by name: the `PERIODIC_EMISSION` of each module in `include/read_models/` and in `folders`.
+
+    Raises ReadModelError when one reads a read model or a field that does not exist, does not give the fields of its schema, has the name or
+    the topic of another writer, or leads back to its read model.
+    """
+    found: dict[str, PeriodicEmission] = {}
+    for info in read_model_modules(folders):
+        for module in all_modules(info):
+            one = getattr(module, "PERIODIC_EMISSION", None)
+            if one is None:
+                continue
+            if not isinstance(one, PeriodicEmission):
+                raise ReadModelError(
+                    f"PERIODIC_EMISSION of {module.__name__} is no periodic emission: assign it a PeriodicEmission."
+                )
+            if one.name in {*found, *routes, *emissions}:
+                raise ReadModelError(f"Two routes or emissions are named {one.name!r}: rename one.")
+            found[one.name] = replace(one, schema_folders=folders)
+    for one in found.values():
+        others = [other.output_topic for other in found.values() if other is not one]
+        others += [route.output_topic for route in routes.values()]
+        others += [emission.output_topic for emission in emissions.values()]
+        _require_own_topic(one, others)
+        if one.read_model not in models:
+            raise ReadModelError(
+                f"Periodic emission {one.name} reads {one.read_model!r}, which is no read model. Known read models: "
+                f"{', '.join(sorted(models))}."
+            )
+        _require_fields(one, models[one.read_model])
+        if leads_to(one.output_topic, models[one.read_model].source_topic, models, routes, emissions):
+            raise ReadModelError(
+                f"Periodic emission {one.name} reads what its own output leads to: its events would circulate for ever. Write to "
+                "another topic."
+            )
+    return found
+
+
+def _require_own_topic(one: PeriodicEmission, others: Collection[str]) -> None:
+    if one.output_topic in others:
+        raise ReadModelError(
+            f"Periodic emission {one.name} writes to {one.output_topic}, and so does another declaration: give each a topic of its own."
+        )
+
+
+def _require_fields(one: PeriodicEmission, model: ReadModel) -> None:
+    schema = one.output_schema
+    if sorted(one.fields) != sorted(schema.fields):
+        raise ReadModelError(
+            f"Periodic emission {one.name} gives {sorted(one.fields)}, but {schema.full_name} has {sorted(schema.fields)}."
+        )
+    # Every version must have what is written: a field that an older fold lacks could not be.
+    known = {KEY, TICK, *(state.name for state in (*model.state, *POSITION_FIELDS))}
+    unknown = sorted(set(one.fields.values()) - known)
+    if unknown:
+        raise ReadModelError(
+            f"Periodic emission {one.name} writes {unknown[0]}, which {model.name} does not have: use {KEY}, {TICK}, or a field of its state."
+        )

@@ -1,0 +1,72 @@
+"""A lookup of the windows of one item that begin in a range of time, declared as data.
+
+Every module of a read model's package may assign a tuple of them to `WINDOW_LOOKUPS`.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from include.declarations.api import BOUND_PARAMETER, check_parameter, check_path
+from include.declarations.modules import all_modules, import_model, read_model_modules
+from include.declarations.read_model import POSITION_FIELDS, ReadModel, load_read_models
+from include.declarations.windows.hopping_window import HoppingWindow
+from include.errors import ReadModelError
+
+SINCE, UNTIL = "from", "to"
+
+
+@dataclass(frozen=True)
+class WindowLookup:
+    """A lookup with its own path: `GET <path>?<parameter>=<item>&from=<time>&to=<time>` returns a JSON array, ordered by time.
+
+    It has an object with some fields of the state for each window of the item that begins at or after `from` and before `to`, and has
+    events.
+
+    parameter: the query parameter that gives the item. window: the windows; they make the keys of the read model. fields: names of
+    fields of the state record. max_item_bytes: items with more bytes of UTF-8 are rejected. example: an item.
+    """
+
+    path: str
+    parameter: str
+    window: HoppingWindow
+    fields: tuple[str, ...]
+    max_item_bytes: int = 200
+    example: str = "1"
+
+    def __post_init__(self) -> None:  # noqa: D105 - validates the fields
+        check_path(self.path)
+        check_parameter(self.path, self.parameter)
+        if self.parameter in {SINCE, UNTIL, BOUND_PARAMETER}:
+            raise ReadModelError(
+                f"The parameter {self.parameter!r} of {self.path} has another meaning: rename it."
+            )
+
+
+def load_window_lookups(folders: tuple[Path, ...] = ()) -> list[tuple[ReadModel, WindowLookup]]:
+    """Return every window lookup with its read model, ordered by path.
+
+    folders: the folders of additional declarations (`Settings.declaration_folders`).
+    Raises ReadModelError when one returns a field that its read model does not have, or two have one path.
+    """
+    models = load_read_models(folders)
+    found: dict[str, tuple[ReadModel, WindowLookup]] = {}
+    for info in read_model_modules(folders):
+        declared = getattr(import_model(info, reload=False), "READ_MODEL", None)
+        if declared is None:
+            continue  # a route
+        model = models[declared.name]
+        lookups = {
+            id(lookup): lookup
+            for module in all_modules(info)
+            for lookup in getattr(module, "WINDOW_LOOKUPS", ())
+        }
+        for lookup in lookups.values():
+            unknown = sorted(set(lookup.fields) - {one.name for one in (*model.state, *POSITION_FIELDS)})
+            if unknown:
+                raise ReadModelError(
+                    f"The lookup {lookup.path} returns {', '.join(unknown)}, which {model.name} does not have: use fields of its state."
+                )
+            if lookup.path in found:
+                raise ReadModelError(f"The path {lookup.path} is declared twice: rename one.")
+            found[lookup.path] = (model, lookup)
+    return [found[path] for path in sorted(found)]

@@ -1,0 +1,11 @@
+"""The periodic emission `product-view-counts`: the views of all products every 10 s, whether they have changed or not."""
+
+from include.declarations.periodic.periodic_emission import KEY, TICK, PeriodicEmission
+
+PERIODIC_EMISSION = PeriodicEmission(
+    name="product-view-counts",
+    read_model="product-views",
+    output_topic="product-view-counts",
+    output_type="ProductViewCount",
+    fields={"productId": KEY, "name": "name", "views": "views", "asOf": TICK},
+)

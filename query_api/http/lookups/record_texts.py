@@ -1,0 +1,62 @@
+"""Fields of a key's record as JSON, wherever the record is, for answers that are made of several records."""
+
+import json
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import quote
+
+from include.declarations.read_model import POSITION_FIELDS, ReadModel
+from include.nodes.peers import REASON_HEADER, PeerResponse
+from query_api.http.json_text import dumps, raw_json
+from query_api.lookup.local_results import LocalAnswer
+from query_api.lookup.lookup_failures import FailureReason, LookupFailedError
+from query_api.lookup.lookups import Lookups
+
+
+class RecordTexts:
+    """Reads some fields of the records of one read model. Thread-safe.
+
+    lookups: find a record, on this node or another.
+    """
+
+    def __init__(self, lookups: Lookups, model: ReadModel, fields: Iterable[str]) -> None:
+        self._lookups = lookups
+        self._model_name = model.name
+        types = {field.name: field.avro_type for field in (*model.state, *POSITION_FIELDS)}
+        self._fields = {name: raw_json(types[name]) for name in fields}
+
+    def texts(self, key: bytes) -> Mapping[str, str]:
+        """Return the JSON of each field, in order, without those that an older fold lacks; empty if the key has no record.
+
+        Raises LookupFailedError if the record cannot be read now.
+        """
+        name = self._model_name
+        target = f"/api/read-models/{quote(name, safe='')}/records/{quote(key, safe='')}"
+        try:
+            place = self._lookups.local.place(name, key)
+            found = self._lookups.answer(place, target, None)
+        except LookupFailedError as error:
+            if error.reason is FailureReason.UNKNOWN_KEY:
+                return {}
+            raise LookupFailedError(
+                FailureReason.NOT_READY, f"The record of {name} cannot be read: {error.detail}"
+            ) from error
+        if isinstance(found, LocalAnswer):
+            raw = found.raw
+            return {name: text(raw[name]) for name, text in self._fields.items() if raw.get(name) is not None}
+        return self._texts_of_peer(found)
+
+    def _texts_of_peer(self, response: PeerResponse) -> Mapping[str, str]:
+        if response.headers.get(REASON_HEADER.lower()) == FailureReason.UNKNOWN_KEY.slug:
+            return {}
+        if response.status != HTTPStatus.OK:
+            raise LookupFailedError(
+                FailureReason.NOT_READY,
+                f"The record of {self._model_name} cannot be read: another node answered with status {response.status}.",
+            )
+        # Decimals keep their scale.
+        record: dict[str, Any] = json.loads(response.body, parse_float=Decimal)
+        fields = record | record["state"]
+        return {name: dumps(fields[name]) for name in self._fields if name in fields}

@@ -1,0 +1,121 @@
+"""Writes one periodic emission, in a thread of the driver: at each tick, every record of the live version."""
+
+import logging
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+
+from include.declarations.periodic.periodic_emission import KEY, TICK, PeriodicEmission
+from include.declarations.periodic.ticks import next_tick
+from include.declarations.read_model import ReadModel
+from include.errors import FoldlakeError
+from include.kafka.events import EventSerializer, GenericEvent
+from include.kafka.log_reading import log_consumer
+from include.kafka.schema_registry import SchemaRegistry
+from include.kafka.state_record import StateRecord
+from include.kafka.topics import admin_client, ensure_topics, partition_count
+from include.kafka.written_ticks import newest_tick
+from include.position import OCCURRED_ON
+from include.settings import Settings
+from include.versions.registry import VersionRegistry
+from include.versions.version_record import Version
+from spark_jobs.streaming.periodic.live_states import LiveStates
+from spark_jobs.streaming.periodic.tick_writer import TickWriter
+
+LOG = logging.getLogger(__name__)
+
+RETRY_S = 2.0
+STOP_TIMEOUT_S = 10.0
+
+
+class PeriodicWriter:
+    """Writes the ticks of one periodic emission until it is stopped. No thread of Spark or of the driver's loop waits for it."""
+
+    def __init__(self, settings: Settings, emission: PeriodicEmission, model: ReadModel) -> None:
+        self._settings = settings
+        self._emission = emission
+        self._model = model
+        self._interval_ms = emission.interval_ms(settings.stream)
+        self._is_stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"periodic {emission.name}", daemon=True)
+
+    def start(self) -> None:
+        """Start to write."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop after the tick that is being written."""
+        self._is_stopping.set()
+        self._thread.join(STOP_TIMEOUT_S)
+
+    def _run(self) -> None:
+        """Write ticks; after an error, begin again: whether a tick was written is read from the topic."""
+        while not self._is_stopping.is_set():
+            try:
+                self._write_ticks()
+            except FoldlakeError as error:
+                LOG.warning("periodic emission %s: %s; trying again", self._emission.name, error)
+            except Exception:
+                # A thread that ended would be noticed by nobody.
+                LOG.exception("periodic emission %s failed; trying again", self._emission.name)
+            self._is_stopping.wait(RETRY_S)
+
+    def _write_ticks(self) -> None:
+        settings, emission = self._settings, self._emission
+        servers, registry = settings.kafka.bootstrap_servers, SchemaRegistry(settings.registry.url)
+        admin, consumer = admin_client(servers), log_consumer(servers)
+        (topic,) = emission.topics(settings.topics)
+        try:
+            ensure_topics(admin, [topic], settings.topics.replication_factor)
+            partitions = partition_count(admin, topic.name) or topic.partitions
+            # First the writer, which ends what an earlier one had begun.
+            writer = TickWriter(servers, emission.name, topic.name)
+            written_ms = newest_tick(consumer, topic.name, partitions)
+            serializer = EventSerializer(registry, topic.name)
+            with VersionRegistry(servers) as versions:
+                live: Version | None = None
+                while True:
+                    tick_ms = next_tick(round(time.time() * 1000), self._interval_ms, written_ms)
+                    if self._is_stopping.wait(max(0.0, tick_ms / 1000 - time.time())):
+                        return
+                    record = versions.read().get(self._model.name)
+                    newest = None if record is None else record.live
+                    if newest is None:
+                        continue
+                    if live is None or newest.changelog_topic != live.changelog_topic:
+                        count = partition_count(admin, newest.changelog_topic)
+                        if count is None:
+                            continue
+                        states = LiveStates(consumer, registry, newest.changelog_topic, count)
+                        live = newest
+                    records = self._records(serializer, states.refresh(), tick_ms)
+                    number = writer.write(tick_ms, live.number, records)
+                    written_ms = tick_ms
+                    LOG.debug("periodic emission %s: %d records at %d", emission.name, number, tick_ms)
+        finally:
+            consumer.close()
+
+    def _records(
+        self, serializer: EventSerializer, states: Mapping[bytes, StateRecord], tick_ms: int
+    ) -> Iterator[tuple[bytes, bytes]]:
+        schema = self._emission.output_schema
+        tick = datetime.fromtimestamp(tick_ms / 1000, UTC)
+        for key, record in states.items():
+            known = {
+                KEY: key.decode(),
+                TICK: tick,
+                **record.state,
+                **record.position.record_fields(),
+                OCCURRED_ON.name: record.occurred_on,
+            }
+            values = {name: known[origin] for name, origin in self._emission.fields.items()}
+            event = GenericEvent(schema, values)
+            yield str(values[str(schema.key_field)]).encode(), serializer.serialize(event)
+
+
+def periodic_writers(
+    settings: Settings, emissions: Mapping[str, PeriodicEmission], models: Mapping[str, ReadModel]
+) -> list[PeriodicWriter]:
+    """Return a writer for each periodic emission; none is running yet."""
+    return [PeriodicWriter(settings, one, models[one.read_model]) for one in emissions.values()]

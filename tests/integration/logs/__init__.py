@@ -1,0 +1,1 @@
+"""The system `logs` on generated lines, against real servers."""

@@ -1,0 +1,116 @@
+"""The quality check passes, and finds each planted fault: a wrong number, and a window that should have gone."""
+
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import fastavro
+import pytest
+from confluent_kafka import Message, Producer
+from pyspark.sql import SparkSession
+
+from demo.logs.comparison import STATES, Check
+from include.declarations.read_model import read_model
+from include.kafka.wire_format import HEADER_BYTES
+from include.quality.check import CheckRequest, CheckResult, Mode, StoreName
+from include.settings import Settings
+from include.settings.systems import system_folder
+from spark_jobs.quality.expectations.field_is_replayed import folds_to
+from spark_jobs.quality.expectations.no_ended_key import NO_ENDED_KEY
+from spark_jobs.quality_check import check as check_stores
+from stack.declaration_testing.session import lake_session
+from tests.integration.logs.test_branches import are_exact
+from tests.support.lake.checked_ledger import named
+from tests.support.stream_process import records_of
+from tests.support.unsupervised_driver import SharedDriver
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.timeout(900)
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A fault that is planted in one key's newest record: a field of the state that is one too high."""
+
+    read_model: str
+    field: str
+
+
+FAULTS = (
+    Fault("product-views", "views"),
+    Fault("browser-actions", "actions"),
+    Fault("browser-windows", "actions"),
+)
+
+
+@pytest.fixture(scope="module")
+def lake_spark(settings: Settings) -> Iterator[SparkSession]:
+    with lake_session(settings, settings.home / "spark", cores=2) as spark:
+        yield spark
+
+
+@pytest.fixture(scope="module")
+def still(settings: Settings, driver: SharedDriver, check: Check) -> Settings:
+    """The settings, once every state is exact and the driver has stopped: it would remove an expired window again."""
+    wait_until(lambda: are_exact(settings, check), "all states are exact", timeout_s=300, poll_s=1)
+    driver.stop()
+    return settings
+
+
+def checked(spark: SparkSession, settings: Settings, name: str) -> CheckResult:
+    return check_stores(spark, settings, CheckRequest(name, (StoreName.CHANGELOG,), Mode.FULL, name))
+
+
+def newest(settings: Settings, name: str) -> dict[bytes, Message]:
+    """Return the newest record of each key of a changelog, also of one that was removed."""
+    found = records_of(settings, f"{name}.v1.changelog")
+    return {message.key() or b"": message for message in found}
+
+
+def append(settings: Settings, name: str, message: Message, value: bytes) -> None:
+    producer = Producer({"bootstrap.servers": settings.kafka.bootstrap_servers})
+    producer.produce(f"{name}.v1.changelog", value, message.key(), partition=message.partition() or 0)
+    assert producer.flush(30) == 0
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.read_model)
+def test_a_planted_fault_is_found_and_nothing_else(
+    still: Settings, lake_spark: SparkSession, fault: Fault
+) -> None:
+    before = checked(lake_spark, still, fault.read_model)
+    assert before.passed, before.failing_keys
+    record = next(m for m in newest(still, fault.read_model).values() if m.value() is not None)
+    value = record.value() or b""
+    model = read_model(fault.read_model, (system_folder("logs"),))
+    schema = fastavro.parse_schema(model.state_schema.parsed())
+    state = fastavro.schemaless_reader(io.BytesIO(value[HEADER_BYTES:]), schema, None)
+    assert isinstance(state, dict)
+    wrong = io.BytesIO()
+    fastavro.schemaless_writer(wrong, schema, state | {fault.field: state[fault.field] + 1})
+    append(still, fault.read_model, record, value[:HEADER_BYTES] + wrong.getvalue())
+
+    result = checked(lake_spark, still, fault.read_model)
+    # The right record, for what comes after.
+    append(still, fault.read_model, record, value)
+
+    key = record.key()
+    assert isinstance(key, bytes)
+    assert named(result) == {key.decode(): (folds_to(fault.field),)}
+
+
+def test_a_window_that_should_have_gone_is_found(still: Settings, lake_spark: SparkSession) -> None:
+    name = "browser-windows"
+    removed = {key for key, message in newest(still, name).items() if message.value() is None}
+    # The first of the windows that were removed expired long ago.
+    first = min(removed, key=lambda key: key.partition(b"/")[2])
+    record = next(m for m in records_of(still, f"{name}.v1.changelog") if m.key() == first and m.value())
+    last = [m for m in records_of(still, f"{name}.v1.changelog") if m.key() == first and m.value()][-1]
+    append(still, name, record, last.value() or b"")
+
+    result = checked(lake_spark, still, name)
+
+    assert named(result) == {first.decode(): (NO_ENDED_KEY,)}
+
+
+def test_every_read_model_with_states_is_checked() -> None:
+    assert {fault.read_model for fault in FAULTS} == set(STATES)
