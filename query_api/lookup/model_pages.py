@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import quote
 
 from include.nodes.peers import HOP_ANY, HOP_OWNER, LAG_HEADER, PeerDownError
+from include.settings import Placement
 from query_api.lookup.key_location import KeyLocation
 from query_api.lookup.local_lookup import LocalLookup, LocalPage
 from query_api.lookup.lookup_failures import FailureReason, LookupFailedError
@@ -119,11 +120,15 @@ class ModelPages:
         local = self._lookups.local
         place = local.place_of_partition(read_model, at.partition, at.version)
         for url in in_order(place):
-            part = (
-                self._here(place, at, limit) if url == place.state.url else self._there(url, place, at, limit)
-            )
+            if url != place.state.url:
+                part = self._there(url, place, at, limit)
+            else:
+                part = self._here(place, at, limit) if local.is_current(place) else None
             if part is not None:
                 return part
+        # No node has newer records than those in Redis: while another node takes a partition over, the answer says how old they can be.
+        if place.model.placement is Placement.REDIS and (part := self._here(place, at, limit)) is not None:
+            return part
         raise LookupFailedError(
             FailureReason.NOT_READY,
             f"No node that stores partition {at.partition} of {read_model} v{at.version} answers.",
@@ -131,7 +136,7 @@ class ModelPages:
 
     def _here(self, place: KeyLocation, at: Cursor, limit: int) -> _Part | None:
         local = self._lookups.local
-        if place.stored is None or not local.is_current(place):
+        if place.stored is None:
             return None
         try:
             found = local.page(place, at.after, limit, Sample())
