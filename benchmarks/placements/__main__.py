@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from benchmarks.placements.freshness import served_everywhere_ms
 from benchmarks.placements.items import Items, items_on_two_nodes
 from benchmarks.placements.whole_model import list_whole, listings_s
-from benchmarks.support.lookup_client import LookupRun, run_lookups
+from benchmarks.support.lookup_client import run_lookups
 from benchmarks.support.report import percentile, print_environment
 from include.settings import Placement, Settings
 from tests.support.temporary_stack import temporary_stack
@@ -42,14 +42,8 @@ def measure(items: Items, placement: Placement, seconds: float, probes: int) -> 
     print(f"{placement}, {len(items.expected):,} items, exact on both nodes", flush=True)
     print(f"  loaded in {items.loaded_s:.1f} s; {items.memory()}", flush=True)
     for connections in (1, CONNECTIONS):
-        print(_lookup_line(connections, _lookups(settings, items, connections, seconds)), flush=True)
-    took_s = listings_s(settings.query_ports, len(items.expected), seconds)
-    middle_s = percentile(took_s, 0.5)
-    print(
-        f"  all items      p50 {middle_s * 1000:,.0f}  max {took_s[-1] * 1000:,.0f} ms, {len(items.expected) / middle_s:,.0f} items/s "
-        f"({len(took_s)} times)",
-        flush=True,
-    )
+        print(_lookups(settings, items, connections, seconds), flush=True)
+    print(_listings(settings, items, seconds), flush=True)
     delays_ms = sorted(served_everywhere_ms(items, probes))
     print(
         f"  new item       p50 {percentile(delays_ms, 0.5):.1f}  p99 {percentile(delays_ms, 0.99):.1f} ms until both nodes serve it",
@@ -57,19 +51,28 @@ def measure(items: Items, placement: Placement, seconds: float, probes: int) -> 
     )
 
 
-def _lookups(settings: Settings, items: Items, connections: int, seconds: float) -> LookupRun:
+def _listings(settings: Settings, items: Items, seconds: float) -> str:
+    number, busy_s = len(items.expected), items.cpu_s()
+    took_s = listings_s(settings.query_ports, number, seconds)
+    busy_s = items.cpu_s() - busy_s
+    middle_s = percentile(took_s, 0.5)
+    return (
+        f"  all items      p50 {middle_s * 1000:,.0f}  max {took_s[-1] * 1000:,.0f} ms, {number / middle_s:,.0f} items/s, "
+        f"CPU {busy_s / number / (len(took_s) + 1) * 1e6:.1f} us each ({len(took_s)} times)"
+    )
+
+
+def _lookups(settings: Settings, items: Items, connections: int, seconds: float) -> str:
     questions: Sequence[tuple[str, str]] = list(items.expected.items())
     run_lookups(settings.query_ports, questions, connections, WARM_UP_S)
+    busy_s = items.cpu_s()
     run = run_lookups(settings.query_ports, questions, connections, seconds)
+    busy_s = items.cpu_s() - busy_s
     assert run.wrong == 0, f"{run.wrong} answers were wrong"
-    return run
-
-
-def _lookup_line(connections: int, run: LookupRun) -> str:
     ordered = sorted(run.milliseconds)
     return (
         f"  by key, {connections:>2} con {run.per_second:>7,.0f} lookups/s  p50 {percentile(ordered, 0.5):.2f}  "
-        f"p99 {percentile(ordered, 0.99):.2f}  max {ordered[-1]:.1f} ms"
+        f"p99 {percentile(ordered, 0.99):.2f}  max {ordered[-1]:.1f} ms, CPU {busy_s / len(ordered) * 1e6:.0f} us each"
     )
 
 

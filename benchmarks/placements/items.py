@@ -9,9 +9,11 @@ from decimal import Decimal
 from valkey import Valkey
 
 from benchmarks.placements.whole_model import number_of_items
+from benchmarks.support.report import cpu_s
 from include.settings import Placement, Settings
 from query_api.store.backends import load_backend
 from stack.lifecycle import start
+from stack.supervision.supervisor import Supervisor
 from tests.support.changelog_writer import ChangelogWriter
 from tests.support.temporary_stack import sharing_servers
 from tests.support.waiting import wait_until
@@ -29,6 +31,11 @@ class Items:
     placement: Placement
     expected: dict[str, str]
     loaded_s: float
+
+    def cpu_s(self) -> float:
+        """Return the processor time of the nodes and of Redis up to now, in seconds."""
+        states = Supervisor(self.settings).states()
+        return sum(cpu_s(state.pid) for state in states.values() if state.pid is not None)
 
     def memory(self) -> str:
         """Return what the records take."""

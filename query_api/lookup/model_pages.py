@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from include.nodes.peers import HOP_ANY, HOP_OWNER, LAG_HEADER, PeerDownError
+from include.settings import Placement
 from query_api.lookup.bounding_box import Area
 from query_api.lookup.key_location import KeyLocation
 from query_api.lookup.local_lookup import LocalLookup
@@ -143,12 +144,15 @@ class ModelPages:
         local = self._lookups.local
         place = local.place_of_partition(read_model, at.partition, at.version)
         for url in in_order(place):
-            if url == place.state.url:
-                part = self._here(place, at, query)
-            else:
+            if url != place.state.url:
                 part = self._there(url, place, at, query)
+            else:
+                part = self._here(place, at, query) if local.is_current(place) else None
             if part is not None:
                 return part
+        # No node has newer records than those in Redis: while another node takes a partition over, the answer says how old they can be.
+        if place.model.placement is Placement.REDIS and (part := self._here(place, at, query)) is not None:
+            return part
         raise LookupFailedError(
             FailureReason.NOT_READY,
             f"No node that stores partition {at.partition} of {read_model} v{at.version} answers.",
@@ -156,7 +160,7 @@ class ModelPages:
 
     def _here(self, place: KeyLocation, at: Cursor, query: PartQuery) -> Part | None:
         local = self._lookups.local
-        if place.stored is None or not local.is_current(place):
+        if place.stored is None:
             return None
         try:
             return self._read_part(local, place, at.after, query)

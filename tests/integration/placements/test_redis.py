@@ -9,7 +9,7 @@ import pytest
 from valkey import Valkey
 
 from include.settings import Placement, Settings
-from tests.integration.placements.two_nodes import TwoNodes, check_same_answers, two_nodes
+from tests.integration.placements.two_nodes import TwoNodes, check_replicas, check_same_answers, two_nodes
 from tests.support.waiting import wait_until
 
 
@@ -37,6 +37,11 @@ def test_every_node_gives_the_same_answers(placed: TwoNodes) -> None:
     check_same_answers(placed)
 
 
+def test_quality_check_reads_every_copy_once(placed: TwoNodes) -> None:
+    placed.wait_until_exact()
+    check_replicas(placed)
+
+
 def test_other_node_answers_on_and_becomes_the_writer_when_the_owner_is_killed(placed: TwoNodes) -> None:
     lost = placed.owned_by_other()
     assert lost, "the other node owns keys"
@@ -47,6 +52,22 @@ def test_other_node_answers_on_and_becomes_the_writer_when_the_owner_is_killed(p
     wait_until(lambda: placed.nodes.wrong((placed.first_port,)) == [], "the first node has written them")
 
     placed.start_other()
+    deposit(placed, lost)
+    placed.wait_until_exact()
+
+
+def test_paused_writer_that_has_lost_its_partitions_overwrites_nothing(placed: TwoNodes) -> None:
+    lost = placed.owned_by_other()
+    assert lost, "the other node owns keys"
+    placed.other.send("materializer", signal.SIGSTOP)
+    try:
+        for _ in range(2):
+            deposit(placed, lost)
+            wait_until(lambda: placed.nodes.wrong((placed.first_port,)) == [], "the first node writes")
+    finally:
+        placed.other.send("materializer", signal.SIGCONT)
+
+    placed.wait_until_settled()
     deposit(placed, lost)
     placed.wait_until_exact()
 

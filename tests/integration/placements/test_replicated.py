@@ -6,7 +6,7 @@ from decimal import Decimal
 import pytest
 
 from include.settings import Placement, Settings
-from tests.integration.placements.two_nodes import TwoNodes, check_same_answers, two_nodes
+from tests.integration.placements.two_nodes import TwoNodes, check_replicas, check_same_answers, two_nodes
 
 
 @pytest.fixture(scope="module", params=[Placement.PARTITIONED, Placement.REPLICATED])
@@ -20,6 +20,11 @@ def placed(
 
 def test_every_node_gives_the_same_answers(placed: TwoNodes) -> None:
     check_same_answers(placed)
+
+
+def test_quality_check_reads_every_copy_once(placed: TwoNodes) -> None:
+    placed.wait_until_exact()
+    check_replicas(placed)
 
 
 def test_replicas_answer_on_when_an_owner_is_killed(placed: TwoNodes) -> None:

@@ -1,5 +1,6 @@
 """Two nodes over a changelog that the tests write: one under the supervisor, and one that stays dead when it is killed."""
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -9,6 +10,9 @@ from urllib.parse import quote
 
 import httpx
 
+from include.nodes.key_sample import KeySample
+from include.nodes.node_url import PeerRule
+from include.nodes.record_client import NodeClient
 from include.settings import Placement, Settings
 from tests.support.http.local_http import HTTP
 from tests.support.listing.whole_listing import PATH, list_all
@@ -17,6 +21,7 @@ from tests.support.temporary_stack import free_ports
 from tests.support.waiting import wait_until
 
 CUSTOMERS = 60
+READY_S = 120.0
 
 
 @dataclass
@@ -138,3 +143,23 @@ def check_same_answers(placed: TwoNodes) -> None:
             keys = [record["key"].encode() for record in here["records"]]
             assert keys == sorted(keys)
             assert here["total"] == there["total"] == len(keys)
+
+
+def check_replicas(placed: TwoNodes) -> None:
+    """Assert that a quality check finds every copy of every partition, each with exactly the written records."""
+    settings = placed.nodes.settings
+    client = NodeClient(
+        settings.kafka.bootstrap_servers, PeerRule.of_client(settings.node), "balance", 1, "balance"
+    )
+    try:
+        found = client.replicas(READY_S)
+        assert found.are_complete, found
+        copies = 1 if placed.placement is Placement.REDIS else 2
+        partitions = list(range(settings.topics.partitions))
+        assert sorted(replica.partition for replica in found.ready) == sorted(partitions * copies)
+        pages = [page for replica in found.ready for page in client.pages(replica, KeySample(), READY_S)]
+        records = [record for page in pages for record in json.loads(page, parse_float=Decimal)["records"]]
+        assert len(records) == copies * len(placed.expected)
+        assert {record["key"]: str(record["state"]["amount"]) for record in records} == placed.expected
+    finally:
+        client.close()

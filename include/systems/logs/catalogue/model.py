@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from include.declarations.latency import Latency
 from include.declarations.read_model import ReadModel, StateField
+from include.settings import Placement
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -43,5 +44,7 @@ READ_MODEL = ReadModel(
     folds={1: newest},
     merges={1: newest_of_parts},
     latency=Latency.SECOND,
+    # The global table: every node joins lookups with its own copy.
+    placement=Placement.REPLICATED,
     key_doc="Id of the product.",
 )
