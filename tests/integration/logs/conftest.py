@@ -15,7 +15,7 @@ from tests.support.temporary_stack import SHORT_COMMITS, sharing_servers
 from tests.support.unsupervised_driver import SharedDriver
 from tests.support.waiting import wait_until
 
-FIRST, ALL = 8_000, 26_000
+FIRST, ALL = 6_000, 22_000
 # Has more than 1,000 views when the catalogue gets its first entry of it.
 NAMED_LATE = 2
 NAMES = {product_id(number): name_of(number) for number in range(1, PRODUCTS + 1)}

@@ -26,7 +26,7 @@ def test_a_branch_writes_each_record_once(check: Check, branch: Branch) -> None:
         check.read()
         return check.compare(branch)
 
-    wait_until(lambda: result().missing == 0, f"{branch.name} has caught up", timeout_s=300, poll_s=1)
+    wait_until(lambda: result().missing == 0, f"{branch.name} has caught up", timeout_s=300, poll_s=3)
 
     found = check.compare(branch)
     assert found.is_exact, found
@@ -39,7 +39,7 @@ def test_the_state_of_every_key_is_exact(settings: Settings, check: Check, name:
         lambda: compared_states(settings, check, name).is_exact,
         f"{name} is exact",
         timeout_s=240,
-        poll_s=1,
+        poll_s=3,
     )
 
 
@@ -78,7 +78,7 @@ def test_all_counts_are_written_at_each_tick_once_whether_changed_or_not(
         lambda: compared_states(settings, check, "product-views").is_exact,
         "product-views is exact",
         timeout_s=240,
-        poll_s=1,
+        poll_s=3,
     )
     before = max(ticks(), default=0)
     # The first tick that begins after all states are there, and the next: nothing has changed in between.

@@ -54,7 +54,7 @@ def test_a_rebuild_gives_the_same_states(
     settings: Settings, driver: SharedDriver, check: Check, name: str
 ) -> None:
     driver.ensure_running()
-    wait_until(lambda: are_exact(settings, check), "all states are exact", timeout_s=300, poll_s=1)
+    wait_until(lambda: are_exact(settings, check), "all states are exact", timeout_s=300, poll_s=3)
     model = read_model(name, (system_folder("logs"),))
     right = states(settings, model, f"{name}.v1.changelog")
     alerts = record_count(settings, "popular-products")
