@@ -20,7 +20,7 @@ from query_api.cluster.node_state import NodeState
 READ_BEFORE_END = 500
 RETRY_S = 1.0
 # Changes within this time wake the streams once.
-WAKE_INTERVAL_S = 0.01
+WAKE_INTERVAL_S = 0.02
 # Of the values of a batch, which ends with the record that exceeds it.
 BATCH_BYTES = 64 * 1024
 

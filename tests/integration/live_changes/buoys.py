@@ -2,10 +2,12 @@
 
 from dataclasses import dataclass, field
 from decimal import Decimal
+from itertools import count
 from pathlib import Path
 
 from include.declarations.read_model import read_model
 from include.settings import Settings
+from query_api.lookup.routing import partition_of
 from tests.support.changelog_writer import ChangelogWriter
 from tests.support.node_stack import NodeStack
 
@@ -52,6 +54,16 @@ class Buoys:
             "source_offset": "0",
         }
         self.writer._producer.produce(self.writer.topic, key=name.encode(), value=None, headers=headers)
+
+    def one_in_each_partition(self, prefix: str) -> list[str]:
+        """Return the names of buoys that are not present, one of each partition."""
+        partitions = self.settings.topics.partitions
+        found: dict[int, str] = {}
+        for name in map(f"{prefix}-{{}}".format, count()):
+            found.setdefault(partition_of(name.encode(), partitions), name)
+            if len(found) == partitions:
+                return list(found.values())
+        raise AssertionError(prefix)
 
     def flush(self) -> None:
         """Wait until everything is acknowledged."""

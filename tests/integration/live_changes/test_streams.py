@@ -77,9 +77,12 @@ def test_a_box_is_told_what_enters_moves_and_leaves_it(nodes: NodeStack, buoys: 
         buoys.put("removed-outside", 60, 60)
         buoys.put("removed-outside", 61, 60)
         buoys.remove("removed-outside")
-        buoys.put("last", 10, 20)
+        # A change after all others in each partition, at the corner of the box.
+        last = buoys.one_in_each_partition("last")
+        for name in last:
+            buoys.put(name, 10, 20)
         buoys.flush()
-        stream.wait_for(lambda s: bool(s.of_key("last") and s.named("removed")), "the last one is sent")
+        stream.wait_for(lambda s: all(s.of_key(name) for name in last), "the last ones are sent")
 
         assert facts(stream.of_key("in-and-out")) == [
             ("changed", "in-and-out", 1),
@@ -112,8 +115,9 @@ def test_a_stream_continues_after_the_last_event_on_another_node(nodes: NodeStac
     with event_stream(nodes.ports[1], f"{CHANGES}?prefix=resumed", position) as after:
         buoys.put("resumed-1", 1, 1)
         buoys.flush()
-        count = buoys.counts["resumed-1"]
-        after.wait_for(has("resumed-1", count), "the newest change is sent")
+        after.wait_for(lambda s: bool(s.named("removed")), "the removal is sent")
+        for key in ("resumed-1", "resumed-2"):
+            after.wait_for(has(key, buoys.counts[key]), "the newest change is sent")
 
     for key in ("resumed-0", "resumed-1", "resumed-2"):
         sent = [facts(stream.of_key(key)) for stream in (before, after)]
