@@ -10,6 +10,7 @@ from query_api.errors import ServerWriteError, StoreFencedError, StoreMissingErr
 from query_api.store.base import StoreBackend, StoredRecord
 from query_api.store.redis.writer import MAX_CHANGES
 from tests.support.redis.redis_process import RedisProcess, redis_process
+from tests.support.redis.tls_proxy import tls_proxy
 from tests.unit.query_api.store.shared_store import at, backend_of, change
 
 PARTITIONS = 2
@@ -128,3 +129,20 @@ def test_invalid_url_is_refused_without_its_password() -> None:
     with pytest.raises(SettingsError, match="FOLDLAKE_REDIS_URL is not valid") as refused:
         backend_of("http://:secret@host/0")
     assert "secret" not in str(refused.value)
+
+
+def test_server_is_reached_over_tls_only_with_a_certificate_that_is_trusted(
+    redis: RedisProcess, redis_backend: StoreBackend, path: Path, tmp_path: Path
+) -> None:
+    writer = redis_backend.open_writer(path, PARTITIONS)
+    writer.commit({0: [change(b"k", 0)]}, {0: at(1)}, {})
+    writer.mark_complete([0])
+    with tls_proxy(redis.settings.redis.port, tmp_path / "proxy.pem") as port:
+        url = f"rediss://127.0.0.1:{port}/0"
+
+        reader = backend_of(f"{url}?ssl_ca_certs={tmp_path / 'proxy.pem'}").open_reader(path, PARTITIONS)
+        assert reader.get(0, b"k") == StoredRecord(b"v", 1, 0)
+        assert reader.scan(0, limit=1).total == 1
+
+        with pytest.raises(StoreMissingError, match="certificate verify failed"):
+            backend_of(url).open_reader(path, PARTITIONS).get(0, b"k")
