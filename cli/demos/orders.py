@@ -22,6 +22,8 @@ MS_PER_S = 1000
 
 NEXT = """
 Try next:
+  {node}/map/order-location            shows the orders on a map, moving while couriers drive
+  curl -N '{node}/api/read-models/order-location/changes?within=52.48,13.35,52.50,13.40'   the changes in a box
   curl -i '{node}/api/orders.getLocation?orderNumber={order}'
   curl '{node}/api/read-models/order-location/records?limit=3'
   ./foldlake demo orders --minutes 10  lets them drive again
