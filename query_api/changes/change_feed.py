@@ -16,8 +16,8 @@ from query_api.changes.recent_changes import RecentChanges
 from query_api.changes.stream_position import position_text
 from query_api.cluster.node_state import NodeState
 
-# Where reading begins, records before the end: clients that come back soon find what they missed in memory.
-READ_BEFORE_END = 500
+# Reading begins so many records before the end, of all partitions: clients that come back soon find what they missed in memory.
+READ_BEFORE_END = 2000
 RETRY_S = 1.0
 # Changes within this time wake the streams once.
 WAKE_INTERVAL_S = 0.02
@@ -110,7 +110,8 @@ class ChangeFeed:
         recent = self.recent
         if recent is None:
             bounds = reading.bounds()
-            start = tuple(max(low, high - READ_BEFORE_END) for low, high in bounds)
+            before = READ_BEFORE_END // len(bounds)
+            start = tuple(max(low, high - before) for low, high in bounds)
             goal = [high for _, high in bounds]
             recent = RecentChanges(start)
         else:
