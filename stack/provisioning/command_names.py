@@ -48,6 +48,6 @@ def overview() -> str:
             *lines,
             "",
             "The first command installs two Python environments and the servers (about 1.5 GB of downloads).",
-            "After that, `./foldlake COMMAND --help` describes each command.",
+            "After that, `./foldlake COMMAND --help` describes each command. `./foldlake --version` prints the version.",
         ]
     )

@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tomllib
 import venv
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -19,10 +20,14 @@ from stack.provisioning.layout import CHECKOUT, DOWNLOADED, DRIVER_CACHE, PARTS,
 # Measured: 2.7 GB when done, and as much again for the installer's cache if it is on the same disk.
 NEEDED_DISK_MB = 6000
 HELP = ({"--help"}, {"-h"}, set[str]())
+VERSION = ({"--version"}, {"-V"})
 
 
 def launch(arguments: list[str]) -> int:
     """Prepare what is missing, then execute the command line. Returns, with an exit code, only if it is not executed."""
+    if set(arguments) in VERSION:
+        print(f"foldlake {version()}")
+        return 0
     layout = Layout(tools_directory(dict(os.environ)))
     if not is_ready(layout):
         if set(arguments) in HELP:
@@ -31,6 +36,12 @@ def launch(arguments: list[str]) -> int:
         if (failure := _prepare(layout)) is not None:
             return failure
     return _become_command_line(layout, arguments)
+
+
+def version() -> str:
+    """Return the version of this checkout."""
+    project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))
+    return str(project["project"]["version"])
 
 
 def _prepare(layout: Layout) -> int | None:
