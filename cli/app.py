@@ -27,6 +27,7 @@ from cli import (
     up,
     versions,
 )
+from cli.servers import AIRFLOW, KAFKA, REGISTRY, with_servers
 from stack.provisioning.command_names import ABOUT, GROUPS
 
 MODULES = {
@@ -51,6 +52,16 @@ MODULES = {
     "stream": stream,
     "test": test,
     "bench": bench,
+}
+
+# Command -> the servers without which it can do nothing.
+NEEDED = {
+    "versions": (KAFKA,),
+    "dead-letters": (KAFKA,),
+    "retire": (KAFKA,),
+    "rebuild": (KAFKA, AIRFLOW),
+    "rollback": (KAFKA, AIRFLOW),
+    "load": (KAFKA, REGISTRY),
 }
 
 app = typer.Typer(
@@ -80,4 +91,4 @@ for group, commands in GROUPS.items():
             rich_help_panel=group,
             context_settings=getattr(module, "CONTEXT_SETTINGS", None),
             add_help_option=not getattr(module, "OWN_HELP", False),
-        )(module.run)
+        )(with_servers(module.run, NEEDED.get(name, ())))

@@ -49,6 +49,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
 
       ./foldlake reset balance --to earliest
     """
+    from cli.servers import KAFKA, require_up
     from include.declarations.read_model import read_model as declared
     from include.settings import Settings
     from include.versions.start_rule import StartRule
@@ -60,6 +61,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
         raise typer.BadParameter("Give --shift-by as an option of its own.")
     settings = Settings()
     declared(read_model, settings.declaration_folders)
+    require_up(settings, (KAFKA,))
     if dry_run:
         _dry_run(settings, read_model, rule)
         return
