@@ -119,11 +119,10 @@ def test_the_lake_has_each_browser_event_once_and_the_windows_that_are_left(
     append_new(lake_spark, still, catalog.event_tables[TABLE])
     compact(lake_spark, still, catalog.models[WINDOWS])
 
-    rows = browser_events(table_path(still.lake_root, TABLE)).sql(
-        'select "browserHash", "occurredOn", kind, action, solved from browser_events'
-    )
+    lake = browser_events(table_path(still.lake_root, TABLE))
+    rows = lake.execute('select "browserHash", "occurredOn", kind, action, solved from browser_events')
     check.read()
-    check.connection.register("lake_rows", rows.to_arrow_table())
+    check.connection.register("lake_rows", rows.fetch_arrow_table())
     on_topic = 'select "browserHash", "occurredOn", kind, action, solved from found_events'
     found = compare(check.connection, on_topic, "from lake_rows")
     assert found.is_exact, found
