@@ -24,7 +24,8 @@ from spark_jobs.lake.table_definition import TableDefinition, column_types, ensu
 from spark_jobs.lake.tagged_commit import TaggedCommit, newest_commit
 
 # What a record is: a row, of another event type, or else the reason why it cannot be decoded.
-KIND = "kind"
+# Not the name of a field of an event.
+KIND = "foldlake_kind"
 ROW, OTHER_TYPE = "row", "other event type"
 
 
@@ -78,7 +79,7 @@ class EventDeltaTable:
 
     @contextmanager
     def classified(self, decoded: DataFrame) -> Iterator[DataFrame]:
-        """Yield a row for each record, with the column `kind` in addition to the table's; the columns of a record that is no row are null.
+        """Yield a row for each record, with the column KIND in addition to the table's; the columns of a record that is no row are null.
 
         decoded: the records as EventDecoder decodes them. What is yielded is on disk: it is read twice, and records are decoded once.
         """

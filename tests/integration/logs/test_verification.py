@@ -7,21 +7,27 @@ from dataclasses import dataclass
 import fastavro
 import pytest
 from confluent_kafka import Message, Producer
+from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from demo.logs.comparison import Check
+from demo.logs.comparison import Check, compare
+from demo.logs.report import TABLE, browser_events
+from include.declarations.catalog import load_catalog
 from include.declarations.read_model import read_model
 from include.kafka.wire_format import HEADER_BYTES
+from include.lake.tables import table_path
 from include.quality.check import CheckRequest, CheckResult, Mode, StoreName
 from include.settings import Settings
 from include.settings.systems import system_folder
 from include.stream.status import read_stream_status
+from spark_jobs.compaction import compact
+from spark_jobs.event_tables import append_new
 from spark_jobs.quality.expectations.field_is_replayed import folds_to
 from spark_jobs.quality.expectations.no_ended_key import NO_ENDED_KEY
 from spark_jobs.quality_check import check as check_stores
 from stack.declaration_testing.session import lake_session
 from tests.support.lake.checked_ledger import named
-from tests.support.stream_process import records_of
+from tests.support.stream_process import records_of, states
 from tests.support.unsupervised_driver import SharedDriver
 from tests.support.waiting import wait_until
 
@@ -104,6 +110,28 @@ def return_expired_window(settings: Settings) -> str:
     last = [m for m in changelog if m.key() == first and m.value() is not None][-1]
     append(settings, WINDOWS, last, last.value() or b"")
     return first.decode()
+
+
+def test_the_lake_has_each_browser_event_once_and_the_windows_that_are_left(
+    still: Settings, lake_spark: SparkSession, check: Check
+) -> None:
+    catalog = load_catalog((system_folder("logs"),))
+    append_new(lake_spark, still, catalog.event_tables[TABLE])
+    compact(lake_spark, still, catalog.models[WINDOWS])
+
+    lake = browser_events(table_path(still.lake_root, TABLE))
+    rows = lake.execute('select "browserHash", "occurredOn", kind, action, solved from browser_events')
+    check.read()
+    check.connection.register("lake_rows", rows.fetch_arrow_table())
+    on_topic = 'select "browserHash", "occurredOn", kind, action, solved from found_events'
+    found = compare(check.connection, on_topic, "from lake_rows")
+    assert found.is_exact, found
+    assert found.found >= check.expected_rows("events")
+    windows = DeltaTable(table_path(still.lake_root, WINDOWS)).to_pyarrow_table(columns=["key", "actions"])
+    left = states(still, catalog.models[WINDOWS], f"{WINDOWS}.v1.changelog")
+    assert {row["key"]: row["actions"] for row in windows.to_pylist()} == {
+        key: record.state["actions"] for key, record in left.items()
+    }
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.read_model)
