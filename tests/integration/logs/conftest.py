@@ -27,7 +27,7 @@ def settings(servers: Settings, keep_home: Callable[[], bool]) -> Iterator[Setti
     with sharing_servers(
         servers,
         keep_home,
-        stream_spare_queries=1,
+        stream_spare_queries=2,
         partitions=2,
         stream_periodic_interval_s=2.0,
         stream_expiry_s=120,
