@@ -1,4 +1,7 @@
-"""A home with the declarations of the system `orders`, two query nodes and a stream driver, on the shared servers."""
+"""A home with the declarations of the system `orders`, two query nodes, a Redis and a stream driver, on the shared servers.
+
+The orders are placed in Redis, where removals and the check of the nodes have most to do; the demo replicates them.
+"""
 
 from collections.abc import Callable, Iterator
 
@@ -20,8 +23,9 @@ def settings(servers: Settings, keep_home: Callable[[], bool]) -> Iterator[Setti
         lake_shuffle_partitions=2,
         **SHORT_COMMITS,
         systems=("orders",),
+        placements=("order-location=redis",),
     ) as home:
-        start(home, ("query_nodes",))
+        start(home, ("redis", "query_nodes"))
         yield home
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from include.declarations.read_model import TIMESTAMP_MILLIS, ReadModel, StateField
+from include.settings import Placement
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -56,6 +57,8 @@ READ_MODEL = ReadModel(
         StateField("located_on", TIMESTAMP_MILLIS, "When the order was there, UTC."),
     ),
     folds={1: newest_location},
+    # Few at a time, and asked for all at once: every node holds all active orders.
+    placement=Placement.REPLICATED,
     key_doc="Number of the order.",
     ended=is_final,
 )
