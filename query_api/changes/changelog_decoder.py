@@ -11,7 +11,7 @@ from include.errors import RegistryUnavailableError
 from include.kafka.record_schema import RecordSchema
 from include.kafka.schema_registry import SchemaRegistry
 from include.kafka.state_record import StateRecord, decode_state_record
-from include.position import EVENT_COUNT
+from include.position import Position
 from query_api.changes.key_change import KeyChange
 from query_api.changes.key_history import KeyHistory, KeyState, Point
 
@@ -55,7 +55,8 @@ class ChangelogDecoder:
         if record is None:
             if self.history.is_repeated_removal(key):
                 return None
-            count = _count_of_removal(message)
+            position = Position.of_removal(message.headers())
+            count = None if position is None else position.event_count
             known = before.event_count if before is not None else 0
             after = KeyState(known if count is None else count, is_removed=True, point=None)
             event_count = count
@@ -84,11 +85,3 @@ class ChangelogDecoder:
         if schema is None:
             raise UnknownSchemaError(f"the schema registry has no schema {schema_id}")
         return schema
-
-
-def _count_of_removal(message: Message) -> int | None:
-    """Return the event count in the headers of a removal, if it has one."""
-    text = dict(message.headers() or ()).get(EVENT_COUNT.name)
-    if isinstance(text, bytes):
-        text = text.decode("ascii", "replace")
-    return int(text) if text is not None and text.isdecimal() else None
