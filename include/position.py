@@ -87,6 +87,11 @@ class Position:
             return None
         return cls(partition, offset, event_count)
 
+    def removal_headers(self) -> list[tuple[str, str | bytes | None]]:
+        """Return the position as the headers of a removal; the inverse of `of_removal`."""
+        fields = self.record_fields()
+        return [(name, str(fields[name])) for name in REMOVAL_HEADERS]
+
     def record_fields(self) -> dict[str, int]:
         """Return the position as fields of a state record, in the record's order."""
         return {

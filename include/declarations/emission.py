@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from include.declarations.modules import all_modules, read_model_modules
+from include.declarations.modules import declared_values
 from include.declarations.read_model import ReadModel
 from include.declarations.route import Route, output_schema
 from include.declarations.topic_options import TopicOptions
@@ -86,18 +86,10 @@ def load_emissions(
     the read model.
     """
     emissions: dict[str, Emission] = {}
-    for info in read_model_modules(folders):
-        for module in all_modules(info):
-            emission = getattr(module, "EMISSION", None)
-            if emission is None:
-                continue
-            if not isinstance(emission, Emission):
-                raise ReadModelError(
-                    f"EMISSION of {module.__name__} is not an emission: assign it an Emission."
-                )
-            if emission.name in emissions or emission.name in routes:
-                raise ReadModelError(f"Two routes or emissions are named {emission.name!r}: rename one.")
-            emissions[emission.name] = replace(emission, schema_folders=folders)
+    for emission in declared_values("EMISSION", Emission, folders):
+        if emission.name in emissions or emission.name in routes:
+            raise ReadModelError(f"Two routes or emissions are named {emission.name!r}: rename one.")
+        emissions[emission.name] = replace(emission, schema_folders=folders)
     for emission in emissions.values():
         _check(emission, emissions, models, routes)
     return emissions
@@ -115,7 +107,7 @@ def _check(
             f"{', '.join(sorted(models))}."
         )
     read_model = models[emission.read_model]
-    if read_model.ended is not None or read_model.expires is not None:
+    if read_model.items_leave:
         raise ReadModelError(
             f"Emission {emission.name} reads {emission.read_model}, whose items end: its state is forgotten, and events could be "
             "counted from the beginning again. Read another read model of the same topic."

@@ -12,7 +12,7 @@ from typing import Any
 
 from include.declarations.event_types.event_schemas import event_schema
 from include.declarations.event_types.privacy import Privacy, field_classes
-from include.declarations.modules import all_modules, read_model_modules
+from include.declarations.modules import declared_values
 from include.errors import ReadModelError
 from include.kafka.record_schema import RecordSchema
 
@@ -85,20 +85,12 @@ def load_event_tables(models: Collection[str], folders: tuple[Path, ...] = ()) -
     SchemaError when the event type has no schema.
     """
     tables: dict[str, EventTable] = {}
-    for info in read_model_modules(folders):
-        for module in all_modules(info):
-            table = getattr(module, "EVENT_TABLE", None)
-            if table is None:
-                continue
-            if not isinstance(table, EventTable):
-                raise ReadModelError(
-                    f"EVENT_TABLE of {module.__name__} is not an event table: assign it an EventTable."
-                )
-            if table.name in tables or table.name in models:
-                raise ReadModelError(
-                    f"Two read models or event tables are named {table.name!r}, and both would be lake/{table.name}: rename one."
-                )
-            tables[table.name] = replace(table, schema_folders=folders)
+    for table in declared_values("EVENT_TABLE", EventTable, folders):
+        if table.name in tables or table.name in models:
+            raise ReadModelError(
+                f"Two read models or event tables are named {table.name!r}, and both would be lake/{table.name}: rename one."
+            )
+        tables[table.name] = replace(table, schema_folders=folders)
     for table in tables.values():
         _check(table)
     return tables

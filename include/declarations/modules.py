@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import TypeVar
 
 from include.errors import ReadModelError
 
@@ -14,6 +15,8 @@ PACKAGE = "include.read_models"
 # Not resolved, so that it equals the path of a module imported by name.
 READ_MODELS = Path(__file__).parent.parent / "read_models"
 MODEL_MODULE = "model"
+
+T = TypeVar("T")
 
 
 def read_model_modules(folders: tuple[Path, ...] = ()) -> list[pkgutil.ModuleInfo]:
@@ -93,3 +96,18 @@ def all_modules(info: pkgutil.ModuleInfo) -> Iterator[ModuleType]:
         pkgutil.walk_packages(package.__path__, f"{package.__name__}."), key=lambda inner: inner.name
     ):
         yield importlib.import_module(inner.name)
+
+
+def declared_values(attribute: str, kind: type[T], folders: tuple[Path, ...] = ()) -> Iterator[T]:
+    """Yield what each module in `include/read_models/` and in `folders` assigns to this name, such as `ROUTE`.
+
+    Raises ReadModelError when it is of another type.
+    """
+    for info in read_model_modules(folders):
+        for module in all_modules(info):
+            value = getattr(module, attribute, None)
+            if value is None:
+                continue
+            if not isinstance(value, kind):
+                raise ReadModelError(f"{attribute} of {module.__name__} must be of type {kind.__name__}.")
+            yield value

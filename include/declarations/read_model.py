@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any, Self
 from include.declarations.event_types.event_schemas import event_schema
 from include.declarations.latency import Latency, require_emit_interval, require_latency
 from include.declarations.lifetimes.expiry import Expiry, require_forgettable
+from include.declarations.lifetimes.shared_lifetime import shared_lifetime
 from include.declarations.modules import all_modules, import_model, read_model_modules
 from include.declarations.rekeying import EventsTopic, rekeyed
 from include.declarations.route import Route, load_routes, output_options
 from include.declarations.topic_options import TopicOptions, merge_options
 from include.errors import ReadModelError, UnknownReadModelError
-from include.kafka.record_schema import LIFETIME_PROPERTY, ItemLifetime, RecordSchema
+from include.kafka.record_schema import ItemLifetime, RecordSchema
 from include.kafka.topics import Topic, changelog, source_topics
 from include.position import POSITION_RECORD_FIELDS, Offsets
 from include.settings import Placement, TopicSettings
@@ -203,16 +204,12 @@ class ReadModel:
     @cached_property
     def lifetime(self) -> ItemLifetime | None:
         """The lifetime of its items; None if they do not end. Raises ReadModelError when its event types do not declare the same one."""
-        if self.ended is None:
-            return None
-        found = {schema.lifetime for schema in self.event_schemas}
-        lifetime = found.pop()
-        if lifetime is None or found:
-            raise ReadModelError(
-                f"Read model {self.name} has items that end, but its event types do not declare one {LIFETIME_PROPERTY}: give the "
-                f"schemas of {', '.join(self.event_types)} the same one."
-            )
-        return lifetime
+        return None if self.ended is None else shared_lifetime(self.name, self.event_schemas)
+
+    @property
+    def items_leave(self) -> bool:
+        """Whether keys leave the read model, because their items end or expire."""
+        return self.ended is not None or self.expires is not None
 
     @property
     def state_schema(self) -> RecordSchema:

@@ -14,7 +14,7 @@ from include.declarations.event_types.event_format import EventFormat
 from include.declarations.event_types.event_schemas import event_schema
 from include.declarations.event_types.topic_events import TopicEvents
 from include.declarations.latency import Latency, require_latency
-from include.declarations.modules import all_modules, read_model_modules
+from include.declarations.modules import declared_values
 from include.declarations.topic_options import TopicOptions, merge_options
 from include.errors import ReadModelError
 from include.kafka.record_schema import RecordSchema
@@ -181,19 +181,13 @@ def load_routes(folders: tuple[Path, ...] = ()) -> dict[str, Route]:
     Raises ReadModelError when two routes have the same name and version, or a topic would be routed back to itself.
     """
     routes: dict[str, Route] = {}
-    for info in read_model_modules(folders):
-        for module in all_modules(info):
-            route = getattr(module, "ROUTE", None)
-            if route is None:
-                continue
-            if not isinstance(route, Route):
-                raise ReadModelError(f"ROUTE of {module.__name__} is not a route: assign it a Route.")
-            if route.versioned_name in routes:
-                raise ReadModelError(
-                    f"Two routes are named {route.name!r} and have version {route.version}: rename one, or give the new one version "
-                    f"{route.version + 1}."
-                )
-            routes[route.versioned_name] = _with_version_topic(replace(route, schema_folders=folders))
+    for route in declared_values("ROUTE", Route, folders):
+        if route.versioned_name in routes:
+            raise ReadModelError(
+                f"Two routes are named {route.name!r} and have version {route.version}: rename one, or give the new one version "
+                f"{route.version + 1}."
+            )
+        routes[route.versioned_name] = _with_version_topic(replace(route, schema_folders=folders))
     for route in routes.values():
         _require_no_cycle(route, routes)
     return {name: _with_output_options(route, routes) for name, route in routes.items()}

@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 
 from include.declarations.emission import Emission, leads_to
-from include.declarations.modules import all_modules, read_model_modules
+from include.declarations.modules import declared_values
 from include.declarations.periodic.ticks import require_interval
 from include.declarations.read_model import POSITION_FIELDS, ReadModel
 from include.declarations.route import Route, output_schema
@@ -92,18 +92,10 @@ def load_periodic_emissions(
     the topic of another writer, or leads back to its read model.
     """
     found: dict[str, PeriodicEmission] = {}
-    for info in read_model_modules(folders):
-        for module in all_modules(info):
-            one = getattr(module, "PERIODIC_EMISSION", None)
-            if one is None:
-                continue
-            if not isinstance(one, PeriodicEmission):
-                raise ReadModelError(
-                    f"PERIODIC_EMISSION of {module.__name__} is no periodic emission: assign it a PeriodicEmission."
-                )
-            if one.name in {*found, *routes, *emissions}:
-                raise ReadModelError(f"Two routes or emissions are named {one.name!r}: rename one.")
-            found[one.name] = replace(one, schema_folders=folders)
+    for one in declared_values("PERIODIC_EMISSION", PeriodicEmission, folders):
+        if one.name in {*found, *routes, *emissions}:
+            raise ReadModelError(f"Two routes or emissions are named {one.name!r}: rename one.")
+        found[one.name] = replace(one, schema_folders=folders)
     for one in found.values():
         others = [other.output_topic for other in found.values() if other is not one]
         others += [route.output_topic for route in routes.values()]

@@ -57,7 +57,7 @@ def fold_spec(context: StreamContext, model: ReadModel, version: Version) -> Que
         prepare=fold.prepare,
         guard=fold.guard,
         written=fold.written,
-        has_watermark=model.ended is not None or model.expires is not None,
+        has_watermark=model.items_leave,
         shuffle_partitions=shuffle_partitions(stream, partitions),
         task_slots=query_slots(stream, partitions),
         # Of several previous versions, the most recently replaced one comes first.

@@ -107,7 +107,7 @@ def test_an_event_type_without_schema_is_refused(tmp_path: Path) -> None:
 def test_another_value_is_refused(tmp_path: Path) -> None:
     (tmp_path / "sales.py").write_text("EVENT_TABLE = 'sales'\n")
 
-    with pytest.raises(ReadModelError, match="is not an event table: assign it an EventTable"):
+    with pytest.raises(ReadModelError, match="must be of type EventTable"):
         load_catalog((tmp_path,))
 
 

@@ -192,7 +192,7 @@ def test_an_output_needs_a_key(tmp_path: Path) -> None:
 
 def test_something_else_as_a_route_is_refused(tmp_path: Path) -> None:
     (tmp_path / "wrong.py").write_text("ROUTE = 1\n")
-    with pytest.raises(ReadModelError, match="is not a route"):
+    with pytest.raises(ReadModelError, match="must be of type Route"):
         load_routes((tmp_path,))
 
 
