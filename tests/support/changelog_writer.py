@@ -1,6 +1,7 @@
 """Writes state records to a changelog instead of the stream driver, to test the changelog's readers without a driver."""
 
 import io
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -13,6 +14,7 @@ from include.declarations.read_model import ReadModel
 from include.kafka.schema_registry import SchemaRegistry
 from include.kafka.topics import COMPACTED, FOREVER, Topic, changelog_topic, ensure_topics
 from include.kafka.wire_format import header
+from include.position import Position
 from include.read_models.balance.model import READ_MODEL
 from include.settings import Settings
 from include.versions.registry import VersionRegistry
@@ -99,11 +101,17 @@ class ChangelogWriter:
         """Append a state record; `flush` waits for the acknowledgement."""
         self.write_raw(customer.encode(), self.value(customer, amount, event_count, source_offset, **further))
 
-    def write_raw(self, key: bytes | None, value: bytes | None) -> None:
+    def remove(self, key: str, position: Position) -> None:
+        """Append a removal with the position of the key's newest event."""
+        self.write_raw(key.encode(), None, position.removal_headers())
+
+    def write_raw(
+        self, key: bytes | None, value: bytes | None, headers: Sequence[tuple[str, str | bytes | None]] = ()
+    ) -> None:
         """Append a record with arbitrary bytes."""
         while True:
             try:
-                self._producer.produce(self.topic, key=key, value=value)
+                self._producer.produce(self.topic, key=key, value=value, headers=list(headers))
             except BufferError:
                 self._producer.poll(0.1)
             else:

@@ -1,20 +1,18 @@
 """Removes expired keys again and again, in a thread of the driver."""
 
 import logging
-import threading
 from collections.abc import Mapping
-
-from confluent_kafka import Producer
+from contextlib import ExitStack
 
 from include.declarations.lifetimes.expiry import Expiry
 from include.declarations.read_model import ReadModel
-from include.errors import FoldlakeError
 from include.kafka.log_reading import log_consumer
 from include.kafka.schema_registry import SchemaRegistry
 from include.kafka.topics import admin_client, partition_count
 from include.settings import Settings
 from include.versions.registry import VersionRegistry
 from spark_jobs.streaming.expiry.removals import changelog_producer, remove_expired
+from spark_jobs.streaming.periodic.driver_worker import DriverWorker
 from spark_jobs.streaming.periodic.live_states import LiveStates
 
 LOG = logging.getLogger(__name__)
@@ -22,62 +20,43 @@ LOG = logging.getLogger(__name__)
 # A sweep for each twentieth of the expiry time, within these bounds.
 SWEEPS_PER_EXPIRY = 20
 SHORTEST_S, LONGEST_S = 1.0, 30.0
-STOP_TIMEOUT_S = 10.0
 
 
-class ExpirySweeper:
+class ExpirySweeper(DriverWorker):
     """Removes the expired keys of every active version of one read model until it is stopped."""
 
     def __init__(self, settings: Settings, model: ReadModel, expires: Expiry) -> None:
+        self._after_s = expires.after_s(settings.stream)
+        interval_s = min(max(self._after_s / SWEEPS_PER_EXPIRY, SHORTEST_S), LONGEST_S)
+        super().__init__(f"expiry of {model.name}", interval_s)
         self._settings = settings
         self._model = model
         self._expires = expires
-        self._after_s = expires.after_s(settings.stream)
-        self._is_stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=f"expiry of {model.name}", daemon=True)
 
-    def start(self) -> None:
-        """Start to sweep."""
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Stop after the sweep that is being made."""
-        self._is_stopping.set()
-        self._thread.join(STOP_TIMEOUT_S)
-
-    def _run(self) -> None:
-        interval_s = min(max(self._after_s / SWEEPS_PER_EXPIRY, SHORTEST_S), LONGEST_S)
+    def _work(self) -> None:
+        """Sweep until it is stopped. The states are read again after an error."""
         servers = self._settings.kafka.bootstrap_servers
-        states: dict[str, LiveStates] = {}
         producer = changelog_producer(servers)
-        with VersionRegistry(servers) as versions:
-            while not self._is_stopping.wait(interval_s):
-                try:
-                    self._sweep(producer, versions, states)
-                except FoldlakeError as error:
-                    LOG.warning("expired keys of %s are not removed yet: %s", self._model.name, error)
-                except Exception:
-                    # A thread that ended would be noticed by nobody.
-                    LOG.exception("expired keys of %s are not removed yet", self._model.name)
-                    states.clear()
-
-    def _sweep(self, producer: Producer, versions: VersionRegistry, states: dict[str, LiveStates]) -> None:
-        """Remove the expired keys of each active version. states: those of each changelog, which this keeps up to date."""
-        servers = self._settings.kafka.bootstrap_servers
-        record = versions.read().get(self._model.name)
-        active = {version.changelog_topic for version in record.active} if record else set()
-        for ended in states.keys() - active:
-            del states[ended]
-        for topic in active:
-            if topic not in states:
-                partitions = partition_count(admin_client(servers), topic)
-                if partitions is None:
-                    continue
-                registry = SchemaRegistry(self._settings.registry.url)
-                states[topic] = LiveStates(log_consumer(servers), registry, topic, partitions)
-            number = remove_expired(producer, topic, states[topic], self._expires, self._after_s)
-            if number:
-                LOG.info("removed %d expired keys from %s", number, topic)
+        # Changelog topic -> the states on it, which each sweep brings up to date.
+        states: dict[str, LiveStates] = {}
+        with VersionRegistry(servers) as versions, ExitStack() as consumers:
+            while not self._is_stopping.wait(self._pause_s):
+                record = versions.read().get(self._model.name)
+                active = {version.changelog_topic for version in record.active} if record else set()
+                for ended in states.keys() - active:
+                    del states[ended]
+                for topic in active:
+                    if topic not in states:
+                        partitions = partition_count(admin_client(servers), topic)
+                        if partitions is None:
+                            continue
+                        consumer = log_consumer(servers)
+                        consumers.callback(consumer.close)
+                        registry = SchemaRegistry(self._settings.registry.url)
+                        states[topic] = LiveStates(consumer, registry, topic, partitions)
+                    number = remove_expired(producer, topic, states[topic], self._expires, self._after_s)
+                    if number:
+                        LOG.info("removed %d expired keys from %s", number, topic)
 
 
 def expiry_sweepers(settings: Settings, models: Mapping[str, ReadModel]) -> list[ExpirySweeper]:

@@ -12,7 +12,6 @@ from confluent_kafka import KafkaException, Producer
 from include.declarations.lifetimes.expiry import Expiry
 from include.errors import KafkaUnavailableError
 from include.kafka.state_record import StateRecord
-from include.position import REMOVAL_HEADERS
 from spark_jobs.streaming.periodic.live_states import LiveStates
 
 FLUSH_TIMEOUT_S = 60.0
@@ -67,11 +66,9 @@ def remove_expired(
 
 
 def _produce(producer: Producer, topic: str, key: bytes, record: StateRecord) -> None:
-    fields = record.position.record_fields()
-    headers: list[tuple[str, str | bytes | None]] = [(name, str(fields[name])) for name in REMOVAL_HEADERS]
     while True:
         try:
-            producer.produce(topic, None, key, headers=headers)
+            producer.produce(topic, None, key, headers=record.position.removal_headers())
         except BufferError:
             # The producer's queue is full: wait for delivery reports.
             producer.poll(0.5)

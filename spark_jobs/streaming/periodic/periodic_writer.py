@@ -1,7 +1,6 @@
 """Writes one periodic emission, in a thread of the driver: at each tick, every record of the live version."""
 
 import logging
-import threading
 import time
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
@@ -9,7 +8,6 @@ from datetime import UTC, datetime
 from include.declarations.periodic.periodic_emission import KEY, TICK, PeriodicEmission
 from include.declarations.periodic.ticks import next_tick
 from include.declarations.read_model import ReadModel
-from include.errors import FoldlakeError
 from include.kafka.events import EventSerializer, GenericEvent
 from include.kafka.log_reading import log_consumer
 from include.kafka.schema_registry import SchemaRegistry
@@ -20,48 +18,27 @@ from include.position import OCCURRED_ON
 from include.settings import Settings
 from include.versions.registry import VersionRegistry
 from include.versions.version_record import Version
+from spark_jobs.streaming.periodic.driver_worker import DriverWorker
 from spark_jobs.streaming.periodic.live_states import LiveStates
 from spark_jobs.streaming.periodic.tick_writer import TickWriter
 
 LOG = logging.getLogger(__name__)
 
 RETRY_S = 2.0
-STOP_TIMEOUT_S = 10.0
 
 
-class PeriodicWriter:
-    """Writes the ticks of one periodic emission until it is stopped. No thread of Spark or of the driver's loop waits for it."""
+class PeriodicWriter(DriverWorker):
+    """Writes the ticks of one periodic emission until it is stopped."""
 
     def __init__(self, settings: Settings, emission: PeriodicEmission, model: ReadModel) -> None:
+        super().__init__(f"periodic emission {emission.name}", RETRY_S)
         self._settings = settings
         self._emission = emission
         self._model = model
         self._interval_ms = emission.interval_ms(settings.stream)
-        self._is_stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=f"periodic {emission.name}", daemon=True)
 
-    def start(self) -> None:
-        """Start to write."""
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Stop after the tick that is being written."""
-        self._is_stopping.set()
-        self._thread.join(STOP_TIMEOUT_S)
-
-    def _run(self) -> None:
-        """Write ticks; after an error, begin again: whether a tick was written is read from the topic."""
-        while not self._is_stopping.is_set():
-            try:
-                self._write_ticks()
-            except FoldlakeError as error:
-                LOG.warning("periodic emission %s: %s; trying again", self._emission.name, error)
-            except Exception:
-                # A thread that ended would be noticed by nobody.
-                LOG.exception("periodic emission %s failed; trying again", self._emission.name)
-            self._is_stopping.wait(RETRY_S)
-
-    def _write_ticks(self) -> None:
+    def _work(self) -> None:
+        """Write ticks. Whether the last one before an error was written is read from the topic."""
         settings, emission = self._settings, self._emission
         servers, registry = settings.kafka.bootstrap_servers, SchemaRegistry(settings.registry.url)
         admin, consumer = admin_client(servers), log_consumer(servers)

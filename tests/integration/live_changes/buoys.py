@@ -6,6 +6,7 @@ from itertools import count
 from pathlib import Path
 
 from include.declarations.read_model import read_model
+from include.position import Position
 from include.settings import Settings
 from query_api.lookup.routing import partition_of
 from tests.support.changelog_writer import ChangelogWriter
@@ -15,8 +16,6 @@ FOLDER = Path(__file__).parent / "read_models"
 MODEL = "buoy-position"
 RECORDS = f"/api/read-models/{MODEL}/records"
 CHANGES = f"/api/read-models/{MODEL}/changes"
-# Sets a producer's header as the stream driver does for a removal.
-EVENT_COUNT = "event_count"
 
 
 @dataclass
@@ -48,12 +47,7 @@ class Buoys:
     def remove(self, name: str) -> None:
         """Append a removal with the position of the newest event."""
         del self.present[name]
-        headers: dict[str, str | bytes | None] = {
-            EVENT_COUNT: str(self.counts[name]),
-            "source_partition": "0",
-            "source_offset": "0",
-        }
-        self.writer._producer.produce(self.writer.topic, key=name.encode(), value=None, headers=headers)
+        self.writer.remove(name, Position(0, 0, self.counts[name]))
 
     def one_in_each_partition(self, prefix: str) -> list[str]:
         """Return the names of buoys that are not present, one of each partition."""

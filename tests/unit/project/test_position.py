@@ -116,6 +116,7 @@ def test_offsets_have_a_stable_json_form() -> None:
 def test_a_removal_has_its_position_in_its_headers() -> None:
     headers = [("event_count", b"50"), ("source_partition", b"3"), ("source_offset", b"39928")]
     assert Position.of_removal(headers) == Position(3, 39928, 50)
+    assert Position.of_removal(Position(3, 39928, 50).removal_headers()) == Position(3, 39928, 50)
 
 
 @pytest.mark.parametrize(
