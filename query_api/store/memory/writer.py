@@ -5,14 +5,14 @@ from pathlib import Path
 
 from query_api.store.base import Binding, Change, ChangelogPosition
 from query_api.store.commit_signal import announce_commit
+from query_api.store.local_writer import LocalWriter
 from query_api.store.memory.records import MAX_KEY_BYTES, Records
 from query_api.store.memory.server import RecordServer
 
 
-class MemoryWriter:
+class MemoryWriter(LocalWriter):
     """The only writer of an in-memory store; see StoreWriter."""
 
-    is_shared = False
     max_key_bytes = MAX_KEY_BYTES
 
     def __init__(self, path: Path, records: Records, server: RecordServer) -> None:
@@ -50,22 +50,6 @@ class MemoryWriter:
     def forget(self, partition: int) -> None:
         """Remove a partition's records and position."""
         self._records.forget(partition)
-
-    def adopt(self, partitions: Iterable[int]) -> dict[int, ChangelogPosition]:
-        """Return the positions of those partitions that the store has records of."""
-        wanted = set(partitions)
-        return {p: position for p, position in self.positions().items() if p in wanted}
-
-    def release(self, partition: int) -> None:
-        """Remove a partition's records and position."""
-        self.forget(partition)
-
-    def mark_complete(self, partitions: Iterable[int]) -> None:
-        """Do nothing: only this node reads the store, and it knows its follower's state."""
-
-    def readable_positions(self) -> dict[int, ChangelogPosition]:
-        """Return the position of every partition."""
-        return self.positions()
 
     def record_count(self) -> int:
         """Return the number of records over all partitions."""
