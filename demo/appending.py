@@ -11,6 +11,7 @@ from include.errors import FoldlakeError, KafkaUnavailableError
 from include.files import file_lock
 from include.kafka.events import Event, EventSerializer, event_key
 from include.kafka.schema_registry import SchemaRegistry
+from include.kafka.topics import admin_client, ensure_topics, source_topics
 from include.settings import Settings
 
 FLUSH_TIMEOUT_S = 60.0
@@ -70,6 +71,13 @@ def append_missing(
             "Hint: check that the broker is up, then load again to continue."
         )
     return appended
+
+
+def ensure_source_topic(settings: Settings, topic: str) -> None:
+    """Create a source topic and its dead-letter topic if they do not exist. Raises KafkaUnavailableError."""
+    admin = admin_client(settings.kafka.bootstrap_servers, log_level=0)
+    topics = source_topics(topic, settings.topics.partitions, flush_messages=settings.topics.flush_messages)
+    ensure_topics(admin, topics, settings.topics.replication_factor)
 
 
 def event_producer(bootstrap_servers: str) -> Producer:

@@ -3,13 +3,10 @@
 import time
 from typing import TYPE_CHECKING
 
-from include.errors import FoldlakeError
-
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from rich.console import Console
-    from rich.table import Table
 
     from demo.logs.comparison import Check, Result
     from include.settings import Settings
@@ -31,19 +28,17 @@ Try next:
 """
 
 
-class AppendFailedError(FoldlakeError):
-    """The browser events were not appended to the lake."""
-
-
 def run_logs() -> bool:
     """Start the stack with the system `logs`, load its lines, and compare every branch; return whether all are exact."""
     from rich.console import Console
 
+    from cli.display.demo_results import BranchResult, append_to_event_table, branch_table
     from cli.display.endpoints import endpoints
     from cli.display.start_display import ProgressDisplay
     from demo.logs.catalogue import SYSTEM
     from demo.logs.comparison import Check
     from demo.logs.lines import log_lines
+    from demo.logs.report import TABLE
     from include.declarations.enabled_systems import change_systems
     from include.settings import Settings
     from stack.lifecycle import start
@@ -59,8 +54,11 @@ def run_logs() -> bool:
     console.rule("[bold]3 of 4: compare every branch with the lines", align="left")
     rows = list(compared(console, settings, Check(settings, log_lines(LINES), names)))
     console.rule("[bold]4 of 4: append the browser events to the lake", align="left")
-    append_events(console, settings)
-    console.print(result_table(rows))
+    append_to_event_table(console, settings, TABLE)
+    console.print(branch_table(BranchResult(*row[:3], row[3].found, differences(row[3])) for row in rows))
+    for name, *_, result in rows:
+        if result.examples:
+            console.print(f"[red]{name}: different: {', '.join(result.examples)}[/red]")
     console.rule(align="left")
     print(endpoints(settings))
     print(NEXT.format(node=f"http://127.0.0.1:{settings.query_ports[0]}", browser=UNSOLVED))
@@ -115,34 +113,7 @@ def compared(
         yield (*place, result)
 
 
-def append_events(console: "Console", settings: "Settings") -> None:
-    """Run Airflow's DAG `compaction` for the event table, and show its progress. Raises AppendFailedError."""
-    from cli.display.run_display import RunToFollow, trigger_and_follow
-    from demo.logs.report import TABLE
-    from include.airflow.names import COMPACTION_DAG
-
-    conf = {"read_model": TABLE, "optimize": False}
-    wanted = RunToFollow(f"append to lake/{TABLE}", COMPACTION_DAG, conf, until=[f"append_{TABLE}"])
-    run, succeeded = trigger_and_follow(console, settings, wanted)
-    if not succeeded:
-        raise AppendFailedError(f"Nothing was appended to lake/{TABLE}. Hint: see the task's log, {run.url}.")
-
-
-def result_table(rows: "Iterable[tuple[str, str, str, Result]]") -> "Table":
-    """Return a table of the branches and what was found in each."""
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, header_style="bold")
-    for column in ("branch", "kind", "output"):
-        table.add_column(column, no_wrap=True)
-    table.add_column("records", justify="right", no_wrap=True)
-    table.add_column("result")
-    for name, kind, output, result in rows:
-        verdict = (
-            "[green]exact"
-            if result.is_exact
-            else f"[red]{result.missing:,} missing, {result.surplus:,} surplus"
-        )
-        table.add_row(name, kind, output, f"{result.found:,}", verdict)
-    return table
+def differences(result: "Result") -> str:
+    """Return what is wrong with the records of a branch."""
+    numbers = {"missing": result.missing, "surplus": result.surplus}
+    return ", ".join(f"{number:,} {what}" for what, number in numbers.items() if number)

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
 
     from rich.console import Console
     from rich.progress import Progress
-    from rich.table import Table
 
     from demo.pos.branches import Branch, Check, Result
     from demo.pos.dataset import Sales
@@ -38,10 +37,6 @@ class BranchStandstillError(FoldlakeError):
     """The branches have stopped before they have written what they must."""
 
 
-class AppendFailedError(FoldlakeError):
-    """The line items were not appended to the lake."""
-
-
 @dataclass(frozen=True)
 class Row:
     """A line of the table: a branch or a store, and its comparison."""
@@ -59,10 +54,12 @@ def run_pos(first: int = 0) -> bool:
     """
     from rich.console import Console
 
+    from cli.display.demo_results import BranchResult, append_to_event_table, branch_table
     from cli.display.endpoints import endpoints
     from cli.display.start_display import ProgressDisplay
     from demo.pos.branches import Check
     from demo.pos.dataset import SYSTEM, read_sales
+    from demo.pos.line_items import trend_declaration
     from include.declarations.enabled_systems import change_systems
     from include.settings import Settings
     from stack.lifecycle import start
@@ -79,14 +76,19 @@ def run_pos(first: int = 0) -> bool:
     console.rule("[bold]3 of 5: wait for the branches", align="left")
     wait_until_written(console, settings, check)
     console.rule("[bold]4 of 5: append the line items to the lake", align="left")
-    append_line_items(console, settings)
+    append_to_event_table(console, settings, trend_declaration().name)
     console.rule("[bold]5 of 5: compare every branch with the data set", align="left")
     rows = [
         *compare_branches(console, check),
         Row("trend", "event table", "lake/trend", check.compare_table()),
         *compare_nodes(console, settings, check),
     ]
-    console.print(result_table(rows))
+    console.print(
+        branch_table(
+            BranchResult(row.name, row.kind, row.output, row.result.found, differences(row.result))
+            for row in rows
+        )
+    )
     for row in rows:
         if row.result.examples:
             console.print(f"[red]{row.name}: different: {', '.join(row.result.examples)}[/red]")
@@ -154,26 +156,6 @@ def wait_until_written(console: "Console", settings: "Settings", check: "Check")
         wait_for(is_written, timeout_s=math.inf, poll_s=POLL_INTERVAL_S)
 
 
-def append_line_items(console: "Console", settings: "Settings") -> None:
-    """Run Airflow's DAG `compaction` for the event table, and show its progress.
-
-    Raises:
-        AppendFailedError: the run has failed.
-    """
-    from cli.display.run_display import RunToFollow, trigger_and_follow
-    from demo.pos.line_items import trend_declaration
-    from include.airflow.names import COMPACTION_DAG
-
-    name = trend_declaration().name
-    conf = {"read_model": name, "optimize": False}
-    wanted = RunToFollow(f"append to lake/{name}", COMPACTION_DAG, conf, until=[f"append_{name}"])
-    run, succeeded = trigger_and_follow(console, settings, wanted)
-    if not succeeded:
-        raise AppendFailedError(
-            f"The line items were not appended to lake/{name}. Hint: see the task's log, {run.url}."
-        )
-
-
 def compare_branches(console: "Console", check: "Check") -> "Iterable[Row]":
     """Compare what each branch has written."""
     from rich.progress import Progress
@@ -217,22 +199,6 @@ def _compared_node(progress: "Progress", check: "Check", node: str, cards: "list
 
     wait_for(is_exact, timeout_s=ARRIVAL_TIMEOUT_S, poll_s=POLL_INTERVAL_S)
     return results[-1]
-
-
-def result_table(rows: "Iterable[Row]") -> "Table":
-    """Return a table of the branches and what was found in each; it fits into 80 columns."""
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, header_style="bold")
-    for column in ("branch", "kind", "output"):
-        table.add_column(column, no_wrap=True)
-    table.add_column("records", justify="right", no_wrap=True)
-    table.add_column("result")
-    for row in rows:
-        verdict = "[green]exact" if row.result.is_exact else f"[red]{differences(row.result)}"
-        table.add_row(row.name, row.kind, row.output, f"{row.result.found:,}", verdict)
-    return table
 
 
 def differences(result: "Result") -> str:

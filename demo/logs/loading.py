@@ -5,11 +5,10 @@ from collections.abc import Callable
 
 from confluent_kafka import KafkaError, Message
 
-from demo.appending import FLUSH_TIMEOUT_S, POLL_EVERY, event_producer, load_lock
+from demo.appending import FLUSH_TIMEOUT_S, POLL_EVERY, ensure_source_topic, event_producer, load_lock
 from demo.log_tables import messages
 from demo.logs.lines import log_lines
 from include.errors import KafkaUnavailableError
-from include.kafka.topics import admin_client, ensure_topics, source_topics
 from include.settings import Settings
 
 TOPIC = "logs"
@@ -23,11 +22,7 @@ def load_lines(settings: Settings, count: int, on_appended: Callable[[int], None
     on_appended: called with the number of lines that have been handed over so far. Raises KafkaUnavailableError, LoadRunningError.
     """
     with load_lock(settings.home):
-        admin = admin_client(settings.kafka.bootstrap_servers, log_level=0)
-        topics = source_topics(
-            TOPIC, settings.topics.partitions, flush_messages=settings.topics.flush_messages
-        )
-        ensure_topics(admin, topics, settings.topics.replication_factor)
+        ensure_source_topic(settings, TOPIC)
         present = Counter(bytes_of(message.key()) for message in messages(settings, TOPIC))
         producer = event_producer(settings.kafka.bootstrap_servers)
         failures: list[KafkaError] = []

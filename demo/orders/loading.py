@@ -3,9 +3,8 @@
 import time
 from collections.abc import Callable, Iterable, Iterator
 
-from demo.appending import append_missing, load_lock
+from demo.appending import append_missing, ensure_source_topic, load_lock
 from demo.orders.couriers import MS_PER_S, Update
-from include.kafka.topics import admin_client, ensure_topics, source_topics
 from include.settings import Settings
 
 TOPIC = "order-location"
@@ -21,11 +20,7 @@ def load(
         KafkaUnavailableError: the broker did not acknowledge an update.
     """
     with load_lock(settings.home):
-        admin = admin_client(settings.kafka.bootstrap_servers, log_level=0)
-        topics = source_topics(
-            TOPIC, settings.topics.partitions, flush_messages=settings.topics.flush_messages
-        )
-        ensure_topics(admin, topics, settings.topics.replication_factor)
+        ensure_source_topic(settings, TOPIC)
         return append_missing(settings, TOPIC, updates, 0, on_acknowledged, lambda update: update.written_ms)
 
 

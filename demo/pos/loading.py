@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from demo.appending import append_missing, load_lock
+from demo.appending import append_missing, ensure_source_topic, load_lock
 from demo.pos.dataset import Sales, till_events
 from include.kafka.log_reading import log_consumer, read_tail
-from include.kafka.topics import admin_client, ensure_topics, partition_count, source_topics
+from include.kafka.topics import admin_client, partition_count
 from include.kafka.wire_format import HEADER_BYTES
 from include.settings import Settings
 
@@ -41,11 +41,7 @@ def load(
         KafkaUnavailableError: the broker did not acknowledge an event.
     """
     with load_lock(settings.home):
-        admin = admin_client(settings.kafka.bootstrap_servers, log_level=0)
-        topics = source_topics(
-            topic, settings.topics.partitions, flush_messages=settings.topics.flush_messages
-        )
-        ensure_topics(admin, topics, settings.topics.replication_factor)
+        ensure_source_topic(settings, topic)
         known = _event_ids(settings, topic)
         occurrences = till_events(sales)
         missing = [one for one in occurrences if one.event_id(sales) not in known]
