@@ -8,24 +8,27 @@ from spark_jobs.quality.expectations import key_expectations
 from spark_jobs.quality.expectations.complete_to_cut import COMPLETE
 from spark_jobs.quality.expectations.field_is_replayed import folds_to
 from spark_jobs.quality.expectations.key_stored_once import ONCE
+from spark_jobs.quality.expectations.no_ended_key import NO_ENDED_KEY
 from spark_jobs.quality.expectations.no_extra_key import NO_EXTRA_KEY
 from spark_jobs.quality.expectations.no_missing_key import NO_MISSING_KEY
 from spark_jobs.quality.validation import validate
 
 FIELDS = ("amount", "event_count")
 RECORD = "struct<amount:string, event_count:string>"
-COLUMNS = f"place string, key string, stored {RECORD}, replayed {RECORD}, stored_offset long, required_offset long, copy int"
+COLUMNS = f"place string, key string, stored {RECORD}, replayed {RECORD}, stored_offset long, required_offset long, copy int, \
+stored_has_ended boolean"
 ONE = ("1.00", "1")
 # key -> the rest of its row, and the expectations that it fails.
 ROWS = {
-    "right": ((ONE, ONE, 5, 5, 1), set()),
-    "beyond the cut": ((ONE, ONE, 5, None, 1), set()),
-    "amount off": ((("2.00", "1"), ONE, 5, 5, 1), {folds_to("amount")}),
-    "folded twice": ((("2.00", "2"), ONE, 5, 5, 1), {folds_to("amount"), folds_to("event_count")}),
-    "behind": ((ONE, ONE, 4, 5, 1), {COMPLETE}),
-    "missing": ((None, ONE, None, 5, 1), {NO_MISSING_KEY}),
-    "extra": ((ONE, None, 5, None, 1), {NO_EXTRA_KEY}),
-    "second": ((ONE, ONE, 5, 5, 2), {ONCE}),
+    "right": ((ONE, ONE, 5, 5, 1, False), set()),
+    "beyond the cut": ((ONE, ONE, 5, None, 1, False), set()),
+    "amount off": ((("2.00", "1"), ONE, 5, 5, 1, False), {folds_to("amount")}),
+    "folded twice": ((("2.00", "2"), ONE, 5, 5, 1, False), {folds_to("amount"), folds_to("event_count")}),
+    "behind": ((ONE, ONE, 4, 5, 1, False), {COMPLETE}),
+    "missing": ((None, ONE, None, 5, 1, False), {NO_MISSING_KEY}),
+    "extra": ((ONE, None, 5, None, 1, False), {NO_EXTRA_KEY}),
+    "second": ((ONE, ONE, 5, 5, 2, False), {ONCE}),
+    "ended": ((ONE, ONE, 5, 5, 1, True), {NO_ENDED_KEY}),
 }
 
 
