@@ -167,17 +167,19 @@ class Load:
 class Probes:
     """Deposits of new customers, each looked up over HTTP from its acknowledgement until the balance is served."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, per_s: float = PROBES_PER_S, threads: int = PROBE_THREADS) -> None:
         self.latencies_ms: dict[int, list[float]] = defaultdict(list)
         self.deposits = Deposits(settings, customers=20_000, prefix="probe-")
         self._settings = settings
+        self._per_s = per_s
+        self._threads = threads
         self._lock = threading.Lock()
         self._next = 0
 
     def run(self, done: threading.Event) -> None:
         """Probe on several threads until `done`, alternating between the nodes."""
         threads = [
-            threading.Thread(target=self._probe_all, args=(done, index)) for index in range(PROBE_THREADS)
+            threading.Thread(target=self._probe_all, args=(done, index)) for index in range(self._threads)
         ]
         for thread in threads:
             thread.start()
@@ -189,7 +191,7 @@ class Probes:
         producer = low_latency_producer(settings.kafka.bootstrap_servers)
         connections = {port: NodeConnection(port) for port in settings.query_ports}
         turn = index
-        while not done.wait(PROBE_THREADS / PROBES_PER_S):
+        while not done.wait(self._threads / self._per_s):
             turn += 1
             port = settings.query_ports[turn % len(settings.query_ports)]
             latency_ms = self._probe(producer, connections[port])

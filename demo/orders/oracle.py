@@ -38,9 +38,13 @@ create or replace view accepted as from updates
 where written_on <= placed_on + interval 4 hours and placed_on <= written_on + interval 1 hour
 """
 ACTIVE = """
+with left_over as (
+  from accepted
+  where order_number not in (select order_number from accepted where status in ('DELIVERED', 'CANCELLED'))
+)
 select order_number, courier, latitude, longitude, status, placed_on, located_on
-from accepted
-where order_number not in (select order_number from accepted where status in ('DELIVERED', 'CANCELLED'))
+from left_over
+where placed_on >= (select max(placed_on) from left_over) - interval 6 hours
 qualify row_number() over (partition by order_number order by located_on desc, "offset" desc) = 1
 """
 # What the counts say of the same log.

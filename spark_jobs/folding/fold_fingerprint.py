@@ -30,7 +30,8 @@ def fingerprint(model: ReadModel, revision: int) -> str:
     }
     if model.ended is not None:
         rule["ended"] = [printed(model.ended()), asdict(model.lifetime) if model.lifetime else None]
-    if model.expires is not None:
+    # With a lifetime, the state is grouped by that, and the expiry affects no state.
+    if model.expires is not None and model.lifetime is None:
         rule["expires"] = [model.expires.time, model.expires.field]
     return json.dumps(rule, sort_keys=True)
 

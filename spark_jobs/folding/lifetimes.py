@@ -46,8 +46,8 @@ def has_ended(model: ReadModel) -> Column:
 
 
 def expired_by(expires: Expiry, after_s: float, newest: Column) -> Column:
-    """Return whether a state has expired for this time, given the time of the newest item, from the fields of the state."""
-    return col(expires.field) < newest - F.make_dt_interval(secs=lit(after_s))
+    """Return whether a state has expired for this time, given the time of the newest item, from the fields of the state; false if either is null."""
+    return F.coalesce(col(expires.field) < newest - F.make_dt_interval(secs=lit(after_s)), lit(False))  # noqa: FBT003 - a column
 
 
 def unexpired(expires: Expiry, states: DataFrame, after_s: float) -> DataFrame:

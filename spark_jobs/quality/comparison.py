@@ -88,15 +88,23 @@ def replay_fold(
 def _leaves(target: Target, grouped: DataFrame) -> tuple[Column, Column]:
     """Return whether a store may lack the key of a group of events, and whether it must.
 
-    A key that expires is in neither set for a while: the newest item of the store is not that of the replay.
+    A key that expires is in neither set for a while: the newest item of the store is not that of the replay. The store has seen every item
+    that is still there, and perhaps none of those that have ended.
     """
-    expires = target.model.expires
+    has_ended, expires = col(HAS_ENDED), target.model.expires
     if expires is None:
-        return col(HAS_ENDED), col(HAS_ENDED)
-    newest = grouped.agg(F.max(expires.field)).first()
-    time = lit(None if newest is None else newest[0]).cast("timestamp")
+        return has_ended, has_ended
     after_s = expires.after_s(target.settings.stream)
-    return expired_by(expires, after_s / 2, time), expired_by(expires, 2 * after_s, time)
+    newest = (
+        F.max(expires.field).alias("of_all"),
+        F.max(F.when(~has_ended, col(expires.field))).alias("of_the_rest"),
+    )
+    times = grouped.agg(*newest).first()
+    of_all, of_the_rest = (lit(time).cast("timestamp") for time in times or (None, None))
+    return (
+        has_ended | expired_by(expires, after_s / 2, of_all),
+        has_ended | expired_by(expires, 2 * after_s, of_the_rest),
+    )
 
 
 def _grouped(

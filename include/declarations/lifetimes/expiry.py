@@ -11,7 +11,7 @@ from include.settings import StreamSettings
 
 @dataclass(frozen=True)
 class Expiry:
-    """Items leave the stores once the newest item is later than their own time by the expiry time.
+    """Items leave the stores once the newest item is later than their own time by the expiry time, even if no event ends them.
 
     time: the field of the events with the time of their item, such as the end of its window; the same in all events of the item.
     field: the field of the state with this time.
@@ -52,8 +52,6 @@ def require_forgettable(model: Leaving) -> None:
             f"Read model {model.name} has items that end, so it can have neither merges nor another key: remove "
             f"{'merges' if model.merges else 'rekey'}, or `{'ended' if model.ended else 'expires'}`."
         )
-    if model.ended and expires:
-        raise ReadModelError(f"The items of read model {model.name} end and expire: declare one of the two.")
     if expires and expires.field not in {field.name for field in model.state}:
         raise ReadModelError(
             f"Read model {model.name} expires by {expires.field}, which its state does not have: name one of its fields."

@@ -15,8 +15,10 @@ from spark_jobs.quality.validation import validate
 
 FIELDS = ("amount", "event_count")
 RECORD = "struct<amount:string, event_count:string>"
-COLUMNS = f"place string, key string, stored {RECORD}, replayed {RECORD}, stored_offset long, required_offset long, copy int, \
+COLUMNS = (
+    f"place string, key string, stored {RECORD}, replayed {RECORD}, stored_offset long, required_offset long, copy int, \
 stored_has_ended boolean"
+)
 ONE = ("1.00", "1")
 # key -> the rest of its row, and the expectations that it fails.
 ROWS = {

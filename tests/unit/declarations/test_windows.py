@@ -78,10 +78,6 @@ def test_the_windows_of_browsers_expire_after_the_time_of_the_settings() -> None
             "merges={}, expires=Expiry('occurredOn', 'seen')",
             r"expires by seen, which its state does not have",
         ),
-        (
-            "merges={}, ended=lambda: None, expires=Expiry('occurredOn', 'amount')",
-            r"end and expire: declare one",
-        ),
         ("expires=Expiry('occurredOn', 'amount')", r"neither merges nor another key: remove merges"),
     ],
 )

@@ -1,8 +1,10 @@
 """The read model `order-location`: the newest location of each order until it is delivered or cancelled."""
 
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from include.declarations.lifetimes.expiry import Expiry
 from include.declarations.read_model import TIMESTAMP_MILLIS, ReadModel, StateField
 from include.settings import Placement
 
@@ -61,4 +63,6 @@ READ_MODEL = ReadModel(
     placement=Placement.REPLICATED,
     key_doc="Number of the order.",
     ended=is_final,
+    # An order whose end is lost: it leaves when Spark forgets its state, 2 hours after its lifetime.
+    expires=Expiry(time="placedOn", field="placed_on", after=timedelta(hours=6)),
 )
