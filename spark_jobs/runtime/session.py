@@ -1,5 +1,7 @@
 """The Spark session of the stream driver and of the lake jobs."""
 
+import os
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -32,6 +34,9 @@ def spark_session(
         builder = builder.config("spark.jars", ",".join(map(str, jars)))
     for name, value in config.items():
         builder = builder.config(name, value)
+    # Spark creates this folder, which stays empty, in the working directory by default.
+    scratch = os.environ.get("SPARK_LOCAL_DIRS") or tempfile.gettempdir()
+    builder = builder.config("spark.sql.warehouse.dir", str(Path(scratch) / "warehouse"))
     return builder.getOrCreate()
 
 
