@@ -111,6 +111,7 @@ def test_a_version_from_a_time_on_holds_exactly_the_later_events(home: Settings,
     assert verdict["passed"]
 
 
+@pytest.mark.endurance
 @pytest.mark.timeout(600)
 def test_a_version_from_the_end_of_the_log_on_is_empty_until_the_next_event(home: Settings) -> None:
     source = EventSource(home, MODEL.source_topic)

@@ -23,6 +23,7 @@ from tests.support.waiting import wait_until
 pytestmark = pytest.mark.timeout(900)
 
 
+@pytest.mark.endurance
 def test_spark_forgets_the_windows_that_no_event_can_reach(settings: Settings, check: Check) -> None:
     wait_until(lambda: are_exact(settings, check), "all states are exact", timeout_s=300, poll_s=3)
 

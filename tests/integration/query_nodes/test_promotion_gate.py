@@ -182,6 +182,7 @@ def test_a_rollback_to_a_version_that_lacks_something_changes_nothing_unless_it_
         nodes.wait_until_exact()
 
 
+@pytest.mark.endurance
 @pytest.mark.usefixtures("customer")
 def test_a_version_that_starts_later_lacks_nothing_that_it_skips(nodes: NodeStack) -> None:
     """A reset to the end of the log: the version is not asked for the events before its start, and is not behind by them."""

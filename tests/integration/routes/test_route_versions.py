@@ -31,7 +31,7 @@ from tests.support.temporary_stack import SHORT_COMMITS, sharing_servers
 from tests.support.unsupervised_driver import SharedDriver
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.timeout(1800)
+pytestmark = [pytest.mark.endurance, pytest.mark.timeout(1800)]
 
 NEW_VERSIONS = Path(__file__).parents[2] / "support" / "new_route_versions"
 TOPIC, NEW_TOPIC = "postings", "postings.v2"

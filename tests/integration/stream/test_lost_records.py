@@ -153,6 +153,7 @@ def test_source_that_lost_its_newest_events_is_not_folded_into_the_old_state(set
         wait_until(lambda: len(records_of(settings, DEAD_LETTERS)) == 2, "dead letters continue")
 
 
+@pytest.mark.endurance
 def test_changelog_that_lost_its_newest_records_is_not_continued(settings: Settings) -> None:
     source = EventSource(settings, BALANCE.source_topic)
     fold_once(settings, source)

@@ -109,6 +109,7 @@ def test_paces_fold_from_the_same_checkpoint(
     ledger.assert_exact(stream_stack)
 
 
+@pytest.mark.endurance
 def test_a_restart_in_real_time_applies_few_commits_to_a_snapshot(
     stream_stack: Settings, driver: SharedDriver, source: EventSource, ledger: Ledger
 ) -> None:

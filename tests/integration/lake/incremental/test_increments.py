@@ -115,6 +115,7 @@ def test_a_record_older_than_the_verified_one_is_replayed_from_the_first_event(
     assert result.events == CUSTOMERS * EVENTS_EACH + 1
 
 
+@pytest.mark.endurance
 def test_the_table_is_rewritten_when_rows_of_earlier_checks_outnumber_the_keys(
     settings: Settings, lake_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -129,6 +130,7 @@ def test_the_table_is_rewritten_when_rows_of_earlier_checks_outnumber_the_keys(
         assert_only_changes_were_checked(result)
 
 
+@pytest.mark.endurance
 def test_a_store_that_was_not_verified_is_checked_in_full(
     settings: Settings, lake_spark: SparkSession
 ) -> None:

@@ -37,6 +37,7 @@ def with_merge(
     return lambda *_: model
 
 
+@pytest.mark.endurance
 def test_changed_verified_records_are_not_used(settings: Settings, lake_spark: SparkSession) -> None:
     ledger = IncrementalLedger.verified(settings, "tampered", lake_spark)
     path = verified_path(settings.lake_root, ledger.name, 1)
