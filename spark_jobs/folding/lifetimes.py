@@ -12,6 +12,7 @@ from pyspark.sql.functions import array, col, lit, struct
 from include.declarations.lifetimes.expiry import Expiry
 from include.declarations.read_model import ReadModel
 from include.position import REMOVAL_HEADERS
+from include.settings import StreamSettings
 from spark_jobs.folding.event_rules import CREATION_TOLERANCE_HOURS
 
 # Whether the item of a state has ended: a column beside those of its state record.
@@ -48,6 +49,26 @@ def has_ended(model: ReadModel) -> Column:
 def expired_by(expires: Expiry, after_s: float, newest: Column) -> Column:
     """Return whether a state has expired for this time, given the time of the newest item, from the fields of the state; false if either is null."""
     return F.coalesce(col(expires.field) < newest - F.make_dt_interval(secs=lit(after_s)), lit(False))  # noqa: FBT003 - a column
+
+
+def departures(expires: Expiry | None, stream: StreamSettings, states: DataFrame) -> tuple[Column, Column]:
+    """Return whether a store may lack the key of a state in `states`, and whether it must.
+
+    A key that expires is in neither set for a while: the newest item of the store is not that of `states`. The store has seen every item
+    that is still there, and perhaps none of those that have ended.
+    """
+    has_ended = col(HAS_ENDED)
+    if expires is None:
+        return has_ended, has_ended
+    after_s = expires.after_s(stream)
+    newest = F.max(expires.field), F.max(F.when(~has_ended, col(expires.field)))
+    of_all, of_the_rest = (
+        lit(time).cast("timestamp") for time in states.agg(*newest).first() or (None, None)
+    )
+    return (
+        has_ended | expired_by(expires, after_s / 2, of_all),
+        has_ended | expired_by(expires, 2 * after_s, of_the_rest),
+    )
 
 
 def unexpired(expires: Expiry, states: DataFrame, after_s: float) -> DataFrame:

@@ -16,7 +16,7 @@ from include.quality.check import UncheckableError
 from include.spark.lake_config import DECODE_ONCE
 from spark_jobs.folding.fold_query import state_columns
 from spark_jobs.folding.key_partition import partition_of_key
-from spark_jobs.folding.lifetimes import HAS_ENDED, expired_by, has_ended
+from spark_jobs.folding.lifetimes import HAS_ENDED, departures, has_ended
 from spark_jobs.folding.replay import IdsOf, replayed_events, with_needed_schema_ids
 from spark_jobs.quality.stores.base import Sample, StoreReplica, Target
 from spark_jobs.runtime.session import session_settings
@@ -66,7 +66,7 @@ def replay_fold(
     fold = partial(_grouped, target, positions, number, cuts, until, only)
     with session_settings(target.spark, DECODE_ONCE):
         grouped, events = with_needed_schema_ids(fold)
-    may_lack, must_lack = _leaves(target, grouped)
+    may_lack, must_lack = departures(target.model.expires, target.settings.stream, grouped)
     groups = grouped.select(
         *("key", "position", "last", "count"),
         may_lack.alias(KEY_HAS_ENDED),
@@ -83,28 +83,6 @@ def replay_fold(
     )
     records = groups.where(col("position").isNotNull())
     return Replay(keys, records.select("key", "position", "record", HAS_ENDED), events, tuple(cuts))
-
-
-def _leaves(target: Target, grouped: DataFrame) -> tuple[Column, Column]:
-    """Return whether a store may lack the key of a group of events, and whether it must.
-
-    A key that expires is in neither set for a while: the newest item of the store is not that of the replay. The store has seen every item
-    that is still there, and perhaps none of those that have ended.
-    """
-    has_ended, expires = col(HAS_ENDED), target.model.expires
-    if expires is None:
-        return has_ended, has_ended
-    after_s = expires.after_s(target.settings.stream)
-    newest = (
-        F.max(expires.field).alias("of_all"),
-        F.max(F.when(~has_ended, col(expires.field))).alias("of_the_rest"),
-    )
-    times = grouped.agg(*newest).first()
-    of_all, of_the_rest = (lit(time).cast("timestamp") for time in times or (None, None))
-    return (
-        has_ended | expired_by(expires, after_s / 2, of_all),
-        has_ended | expired_by(expires, 2 * after_s, of_the_rest),
-    )
 
 
 def _grouped(

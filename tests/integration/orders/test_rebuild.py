@@ -38,7 +38,7 @@ def test_a_rebuild_has_the_active_orders_only(settings: Settings, driver: Shared
 
     def stored(version: int) -> dict[str, Location]:
         found = states(settings, model, f"{NAME}.v{version}.changelog")
-        return {key: tuple(record.state[name] for name in FIELDS) for key, record in found.items()}  # type: ignore[misc]  # the fields of the read model
+        return {key: tuple(record.state[name] for name in FIELDS) for key, record in found.items()}
 
     driver.ensure_running()
     wait_until(lambda: stored(1) == expected, "version 1 is exact", timeout_s=TIMEOUT_S)

@@ -2,6 +2,7 @@
 
 import shlex
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -22,6 +23,7 @@ VALUE = b"the value of the record"
 # More than a check reads in one transaction.
 RECORDS = 25_000
 SECONDS_OF_A_LARGE_STORE = 3.0
+LONGEST_OPENING_S = 60.0
 # Without a process of its own, which would survive the check.
 ENDLESS = "exec sleep 3600"
 
@@ -93,7 +95,13 @@ def test_store_whose_writer_was_killed_is_used_at_once_and_checked_meanwhile(
 ) -> None:
     slow_down(monkeypatch, tmp_path, "everything", "in-use", command=ENDLESS)
 
-    store = reopen(directory, while_checking=lambda progress: pytest.fail(f"it is checked first: {progress}"))
+    # A check of all records would never end.
+    began_s = time.monotonic()
+
+    def fail_late(progress: str) -> None:
+        assert time.monotonic() - began_s < LONGEST_OPENING_S, f"it is checked first: {progress}"
+
+    store = reopen(directory, fail_late)
     check = BackgroundCheck(directory, "balance", 1)
     check.step()
     store.commit({0: [Change(b"new", 1, RECORDS, VALUE)]}, {0: ChangelogPosition(RECORDS + 1, 0.0)}, {})
