@@ -10,6 +10,7 @@ from cli import (
     dead_letters,
     demo,
     down,
+    explain,
     lake,
     load,
     logs,
@@ -46,6 +47,7 @@ MODULES = {
     "rollback": rollback,
     "retire": retire,
     "versions": versions,
+    "explain": explain,
     "quality": quality,
     "systems": systems,
     "new": new,
@@ -57,11 +59,13 @@ MODULES = {
 # Command -> the servers without which it can do nothing.
 NEEDED = {
     "versions": (KAFKA,),
+    "explain": (KAFKA, REGISTRY),
     "dead-letters": (KAFKA,),
     "retire": (KAFKA,),
     "rebuild": (KAFKA, AIRFLOW),
     "rollback": (KAFKA, AIRFLOW),
     "load": (KAFKA, REGISTRY),
+    "compact": (KAFKA, AIRFLOW),
 }
 
 app = typer.Typer(

@@ -16,6 +16,8 @@ from query_api.http.allowed_hosts import AllowedHosts
 from query_api.http.changes.change_routes import ChangeStreams, changes_blueprint
 from query_api.http.changes.stop_signal import on_stop_signal
 from query_api.http.commands.command_routes import commands_blueprint
+from query_api.http.explain.explain_routes import explain_blueprint
+from query_api.http.explain.explanations import Explanations
 from query_api.http.health_routes import health_blueprint
 from query_api.http.index_page import index_blueprint
 from query_api.http.limits.write_deadline import limit_unread_answers
@@ -62,6 +64,8 @@ def create_app(
     app.register_blueprint(changes_blueprint(streams, lambda: feeds.is_stopped))
     app.register_blueprint(map_blueprint(settings.node.name, areas))
     app.register_blueprint(commands_blueprint(settings, apis))
+    models = {api.model.name: api.model for api in apis}
+    app.register_blueprint(explain_blueprint(settings.node.name, models, Explanations(settings)))
     app.register_blueprint(health_blueprint(settings, lookups))
     app.register_blueprint(reports_blueprint(settings.home / "reports" / "quality"))
     app.register_blueprint(index_blueprint(settings.node.name, apis))

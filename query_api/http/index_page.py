@@ -36,6 +36,7 @@ PAGE = """<!doctype html><meta charset="utf-8"><title>Foldlake query node {{ nod
 <li>{{ link("/api/read-models") }}
 <li>{{ link("/api/partitions") }}
 <li>{{ link("/reports/quality/") }}
+<li>{{ link("/explain") }}
 <li>{{ link("/healthz") }}, <a href="/readyz">/readyz</a>, <a href="/metrics">/metrics</a>
 </ul>
 <p>The whole API, with example responses: docs/api.md.

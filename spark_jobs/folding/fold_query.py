@@ -119,14 +119,20 @@ def changelog_records(model: ReadModel, revision: int, states: DataFrame, state_
 
 def avro_record(schema: RecordSchema, columns: Mapping[str, Column]) -> Column:
     """Return a record in Avro, without framing, of the column of each field of its schema."""
-    fields = []
-    for field in schema.parsed()["fields"]:
-        column = columns[field["name"]]
-        avro_type = field["type"]
-        if isinstance(avro_type, dict) and avro_type.get("logicalType") == "decimal":
-            column = column.cast(f"decimal({avro_type['precision']},{avro_type['scale']})")
-        fields.append(column.alias(field["name"]))
-    return to_avro(struct(*fields), schema.text)
+    typed = typed_columns(schema, columns)
+    return to_avro(struct(*(typed[field["name"]] for field in schema.parsed()["fields"])), schema.text)
+
+
+def typed_columns(schema: RecordSchema, columns: Mapping[str, Column]) -> dict[str, Column]:
+    """Return these columns by the field of the schema that they are, decimals with the field's precision and scale."""
+    types = {field["name"]: field["type"] for field in schema.parsed()["fields"]}
+    return {name: _typed(column, types[name]).alias(name) for name, column in columns.items()}
+
+
+def _typed(column: Column, avro_type: object) -> Column:
+    if isinstance(avro_type, dict) and avro_type.get("logicalType") == "decimal":
+        return column.cast(f"decimal({avro_type['precision']},{avro_type['scale']})")
+    return column
 
 
 def changelog_stream(

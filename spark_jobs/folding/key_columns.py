@@ -4,6 +4,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import lit
+from pyspark.sql.types import StringType
 
 from include.declarations.key_rule import require_entity, require_event_fields
 from include.declarations.read_model import ReadModel
@@ -39,6 +40,21 @@ def key_columns(spark: SparkSession, model: ReadModel) -> list[str]:
     key = _no_events(spark, model).select(model.key())
     plan: Any = key._jdf.queryExecution().analyzed()  # noqa: SLF001 - PySpark does not expose the resolved expression
     return sorted(referenced_columns(plan.expressions().head()))
+
+
+def is_record_key(spark: SparkSession, model: ReadModel) -> bool:
+    """Return whether a read model's key is the Kafka key of its events' records, so that it determines their partition."""
+    if model.rekeyed_from is not None:
+        return True
+    key = _no_events(spark, model).select(model.key())
+    plan: Any = key._jdf.queryExecution().analyzed()  # noqa: SLF001 - as above
+    expression = plan.expressions().head()
+    if (
+        expression.getClass().getSimpleName() != "AttributeReference"
+        or key.schema[0].dataType != StringType()
+    ):
+        return False
+    return {schema.key_field for schema in model.event_schemas} == {str(expression.name())}
 
 
 def _no_events(spark: SparkSession, model: ReadModel) -> DataFrame:

@@ -26,6 +26,7 @@ from spark_jobs.folding.topic_records import topic_records
 
 LOG = logging.getLogger(__name__)
 T = TypeVar("T")
+WRITTEN_AT = "record_written_at"
 
 
 class IdsOf(Enum):
@@ -86,7 +87,7 @@ def replayed_events(
             with_needed_schema_ids).
     """
     since = _since(model, since)
-    return good_events(decoded_records(spark, settings, _events_of(model), until, since, ids_of=ids_of))
+    return good_events(decoded_records(spark, settings, events_of(model), until, since, ids_of=ids_of))
 
 
 def events_for_staging(
@@ -94,7 +95,7 @@ def events_for_staging(
 ) -> DataFrame:
     """Return the events up to these end offsets as `replayed_events` does, but decoded by another library."""
     records, decoder = _records_and_decoder(
-        spark, settings, _events_of(model), until, _since(model, None), ids_of
+        spark, settings, events_of(model), until, _since(model, None), ids_of
     )
     return independently_decoded(records, decoder)
 
@@ -106,7 +107,8 @@ def _since(model: ReadModel, since: Offsets | None) -> Offsets | None:
     return model.starts if since is None else model.starts.merge(since)
 
 
-def _events_of(model: ReadModel) -> TopicEvents:
+def events_of(model: ReadModel) -> TopicEvents:
+    """Return what a read model reads from its source topic."""
     return TopicEvents(model.source_topic, model.event_schemas, record_key(model))
 
 
@@ -118,13 +120,17 @@ def decoded_records(
     since: Offsets | None = None,
     *,
     ids_of: IdsOf,
+    with_written_at: bool = False,
 ) -> DataFrame:
     """Return all records of a part of a topic as EventDecoder decodes them; arguments as those of `replayed_events`.
 
-    events: the topic, which is in Avro, and the event types that are decoded.
+    events: the topic, which is in Avro, and the event types that are decoded. with_written_at: add WRITTEN_AT, the times of the records.
     """
     records, decoder = _records_and_decoder(spark, settings, events, until, since, ids_of)
-    return decoder.decode(records)
+    if not with_written_at:
+        return decoder.decode(records)
+    # Under another name: an event may have a field `timestamp`.
+    return decoder.decode(records.withColumn(WRITTEN_AT, col("timestamp")), (WRITTEN_AT,))
 
 
 def _records_and_decoder(

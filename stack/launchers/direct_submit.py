@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from include.settings import CHECKOUT, Settings
-from include.spark.lake_config import lake_config
+from include.spark.job_command import interpreter_variable, lake_job_command
 from stack.launchers.spark_submit import LAUNCHER
 from stack.settings_environment import settings_environment
 
@@ -19,14 +19,8 @@ def launch(
 
     log: the file to which its output is appended; None for the output of this process.
     """
-    command = [
-        str(CHECKOUT / "stack" / "bin" / "spark-submit-lake"),
-        *("--master", settings.lake.master),
-        *(f"--conf={name}={value}" for name, value in lake_config(settings.lake).items()),
-        str(CHECKOUT / "spark_jobs" / f"{job}.py"),
-        *arguments,
-    ]
-    environment = {**os.environ, **settings_environment(settings), "FOLDLAKE_PYTHON": sys.executable}
+    command = lake_job_command(settings, job, arguments)
+    environment = {**os.environ, **settings_environment(settings), **interpreter_variable()}
     if log is None:
         return subprocess.Popen(command, cwd=CHECKOUT, env=environment)
     with log.open("ab") as output:

@@ -144,8 +144,10 @@ def _fingerprint(settings: Settings, options: Sequence[str]) -> str:
         for folder in CODE
         for path in (CHECKOUT / folder).rglob("*.py")
     )
+    # A job that a node starts, to explain a key, is not to end the server that Airflow's jobs use.
+    of_one_node = {"node_name": "", "node_port": 0, "node_url": "", "node_store_dir": None}
     everything = (
-        settings_environment(settings),
+        settings_environment(settings.changed(**of_one_node)),
         master_of(options),
         sorted(configuration(options).items()),
         declarations_digest(settings.declaration_folders),

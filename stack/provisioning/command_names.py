@@ -16,6 +16,7 @@ GROUPS = {
     },
     "Read models": {
         "versions": "List the versions of every read model.",
+        "explain": "Show the events behind a key's state, and what other versions give.",
         "rebuild": "Build a new version of a read model, verify it, and promote it.",
         "reset": "Build a new version that starts at another event, verify it, and promote it.",
         "rollback": "Make the previous version of a read model live again.",

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from include.settings import Settings
-from stack.launchers.job_client import APPLICATIONS, run_in_server
+from stack.launchers.job_client import APPLICATIONS, _fingerprint, run_in_server
 
 
 @pytest.mark.parametrize(
@@ -21,3 +21,14 @@ def test_another_program_is_submitted(tmp_path: Path) -> None:
     arguments = ["--master", "local[2]", str(tmp_path / "own.py")]
     assert run_in_server(Settings.of(home=tmp_path), arguments) is None
     assert not list(tmp_path.rglob("*"))
+
+
+def test_a_job_that_a_node_starts_fits_the_server_of_airflows_jobs(tmp_path: Path) -> None:
+    settings = Settings.of(home=tmp_path)
+    of_node = settings.changed(
+        node_name="node-2", node_port=5052, node_url="http://127.0.0.1:5052", node_store_dir=tmp_path
+    )
+    options = ["--master", "local[2]"]
+
+    assert _fingerprint(of_node, options) == _fingerprint(settings, options)
+    assert _fingerprint(settings.changed(lake_retention_h=1.0), options) != _fingerprint(settings, options)

@@ -1,0 +1,80 @@
+"""`./foldlake explain`: where the state of a key comes from."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from include.settings import Settings
+    from include.versions.explanation import Explanation
+
+
+def run(
+    read_model: Annotated[str, typer.Argument(help="The read model.")],
+    key: Annotated[str, typer.Argument(help="The key of the record.")],
+    version: Annotated[
+        int | None, typer.Option(min=1, help="Show the states of this version. Default: the live one.")
+    ] = None,
+    events: Annotated[
+        int, typer.Option(min=1, max=500, help="Show this many first and this many newest events.")
+    ] = 20,
+    personal: Annotated[
+        bool, typer.Option("--personal", help="Show personal fields of events, which are left out otherwise.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """Show the events behind a key's state, in order, with the state after each, and what other versions give.
+
+    Reads the key's events from Kafka with a Spark job, and folds them as the streams do. The state after an event is the fold of all
+    events up to it, so that the work grows with --events. Every query node has the same as a page, at /explain.
+
+    Examples:
+      ./foldlake explain balance 1
+
+      ./foldlake explain balance 1 --version 2
+
+      ./foldlake explain balance 1 --json
+    """
+    from rich.console import Console
+
+    from cli.display.explanation_display import print_explanation
+    from include.declarations.read_model import read_model as declared
+    from include.settings import Settings
+    from include.versions.explained_versions import version_to_explain
+    from include.versions.registry import VersionRegistry
+    from query_api.http.json_text import dumps
+
+    settings = Settings()
+    model = declared(read_model, settings.declaration_folders)
+    with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
+        version_to_explain(registry.read().get(model.name), model, version)
+    options = [f"--read-model={read_model}", f"--key={key}", f"--events={events}"]
+    options += [] if version is None else [f"--version={version}"]
+    options += ["--personal"] if personal else []
+    with Console(stderr=True).status("Reading the log and folding the events of this key"):
+        found = _explained(settings, options)
+    if as_json:
+        print(dumps(found.document()))
+        return
+    print_explanation(Console(highlight=False), found)
+
+
+def _explained(settings: "Settings", options: list[str]) -> "Explanation":
+    import tempfile
+    from pathlib import Path
+
+    from include.versions.explanation import Explanation, NotExplainedError
+    from stack.launchers.direct_submit import launch
+    from stack.supervision.configuration import log_path
+
+    log = log_path(settings.home, "explain")
+    log.parent.mkdir(parents=True, exist_ok=True)
+    log.unlink(missing_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        result = Path(folder) / "explanation.json"
+        status = launch(settings, "explain", [*options, f"--result={result}"], log).wait()
+        if not result.exists():
+            raise NotExplainedError(
+                f"The job that explains keys ended with status {status}. Its log is {log}."
+            )
+        return Explanation.from_json(result.read_text(encoding="utf-8"))

@@ -1,0 +1,166 @@
+"""Where the state of one key comes from, as `./foldlake explain` and the nodes' page show it: its events, with the state after each."""
+
+import json
+from dataclasses import asdict, dataclass
+from decimal import Decimal
+from typing import Any
+
+from include.errors import FoldlakeError
+
+
+class NotExplainedError(FoldlakeError):
+    """The key could not be explained."""
+
+
+@dataclass(frozen=True)
+class ExplainedEvent:
+    """One event of the key, and the state after it.
+
+    number: of the event, from 1, among those of the key that the version folds.
+    written_at, occurred_on: ISO times: of the record in Kafka, and of the event.
+    event, state: JSON objects, as text with exact decimals. A field of the state is null where the fold gives no value. state: null if
+        the item has ended: it then has no record.
+    """
+
+    number: int
+    partition: int
+    offset: int
+    written_at: str
+    occurred_on: str
+    event_type: str
+    event: str
+    state: str | None
+
+
+@dataclass(frozen=True)
+class ExplainedVersion:
+    """What a version makes of the key's events.
+
+    version: its number; None for the newest fold revision of the read model if no version is built with it. stage: empty then.
+    starts: partition -> offset of the first event that it folds; empty for the whole log.
+    event_count: events of the key. state: as in ExplainedEvent; None also if the key has no events.
+    """
+
+    version: int | None
+    stage: str
+    fold_revision: int
+    source_topic: str
+    starts: dict[str, int]
+    event_count: int
+    state: str | None
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The events behind the state of a key in one version, and what the other versions make of the key.
+
+    events: the first and the newest ones, in order; their numbers show the gap between them.
+    read_from, read_until: partition -> offsets of the part of the log that was read; `records_read`: their number.
+    masked: fields whose values are left out because they are personal: `<EventType>.<field>`.
+    leaves: why the key may have no record although its state is shown; empty if it stays.
+    """
+
+    read_model: str
+    key: str
+    explained_at: str
+    shown: ExplainedVersion
+    events: tuple[ExplainedEvent, ...]
+    others: tuple[ExplainedVersion, ...]
+    read_from: dict[str, int]
+    read_until: dict[str, int]
+    records_read: int
+    masked: tuple[str, ...] = ()
+    leaves: str = ""
+
+    @property
+    def hidden_events(self) -> int:
+        """The number of events between the first and the newest ones shown."""
+        return self.shown.event_count - len(self.events)
+
+    def document(self) -> dict[str, Any]:
+        """Return the explanation for programs: events and states as objects, whose numbers with decimal places are Decimal."""
+        found = asdict(self)
+        for event in found["events"]:
+            event["event"], event["state"] = object_of(event["event"]), object_of(event["state"])
+        for version in (found["shown"], *found["others"]):
+            version["state"] = object_of(version["state"])
+        return found | {"hidden_events": self.hidden_events}
+
+    def to_json(self) -> str:
+        """Return the explanation as JSON."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> "Explanation":
+        """Read what `to_json` or `failure_json` has written; raises NotExplainedError with the reason in the latter."""
+        fields = json.loads(text)
+        if "error" in fields:
+            raise NotExplainedError(fields["error"])
+        return cls(
+            **{
+                **fields,
+                "shown": ExplainedVersion(**fields["shown"]),
+                "events": tuple(ExplainedEvent(**event) for event in fields["events"]),
+                "others": tuple(ExplainedVersion(**version) for version in fields["others"]),
+                "masked": tuple(fields["masked"]),
+            }
+        )
+
+
+def failure_json(error: FoldlakeError) -> str:
+    """Return the reason why there is no explanation, as JSON."""
+    return json.dumps({"error": str(error)})
+
+
+def object_of(text: str | None) -> dict[str, Any] | None:
+    """Return the object of a JSON text; numbers with decimal places are Decimal and keep their scale."""
+    if text is None:
+        return None
+    found: dict[str, Any] = json.loads(text, parse_float=Decimal)
+    return found
+
+
+def field_texts(text: str | None) -> dict[str, str]:
+    """Return the fields of a JSON object, each as text for people; empty for None."""
+    return {name: _text(value) for name, value in (object_of(text) or {}).items()}
+
+
+def _text(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, Decimal):
+        return format(value, "f")
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+@dataclass(frozen=True)
+class ExplainedStep:
+    """An event as it is shown: the number of events before it that are left out, and the fields of the state that it has changed."""
+
+    event: ExplainedEvent
+    skipped: int
+    changed: frozenset[str]
+
+    @property
+    def fields(self) -> dict[str, str]:
+        """The fields of the event as text."""
+        return field_texts(self.event.event)
+
+    @property
+    def state(self) -> dict[str, str]:
+        """The fields of the state after it as text; empty if the item has ended."""
+        return field_texts(self.event.state)
+
+
+def steps(explanation: Explanation) -> list[ExplainedStep]:
+    """Return the events of an explanation as they are shown. After events that are left out, it is not known what one has changed."""
+    found: list[ExplainedStep] = []
+    before = 0
+    state: str | None = None
+    for event in explanation.events:
+        skipped = event.number - before - 1
+        old, new = field_texts(state), field_texts(event.state)
+        changed = frozenset() if skipped or not before else frozenset(n for n in new if new[n] != old.get(n))
+        found.append(ExplainedStep(event, skipped, changed))
+        before, state = event.number, event.state
+    return found

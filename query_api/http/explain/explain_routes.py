@@ -1,0 +1,112 @@
+"""The page at `/explain`: the events behind the state of a key, for people as HTML, for programs as JSON."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from flask import Blueprint, Response, render_template_string, request
+
+from include.declarations.read_model import ReadModel
+from include.versions.explanation import Explanation, NotExplainedError, field_texts, steps
+from query_api.http.explain.explanations import ExplainRequest, Explanations, Pending
+from query_api.http.json_text import dumps
+from query_api.http.problems import ProblemError
+from query_api.http.query_string import parameters
+
+PATH = "/explain"
+PARAMETERS = frozenset({"readModel", "key", "version"})
+RETRY_AFTER_S = 1
+PAGE = (Path(__file__).parent / "explain.html").read_text(encoding="utf-8")
+HEADERS = {
+    # The page has no script: while the job runs, it reloads itself.
+    "Content-Security-Policy": (
+        "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
+
+
+def explain_blueprint(
+    node_name: str, models: Mapping[str, ReadModel], explanations: Explanations
+) -> Blueprint:
+    """Return the page as a Flask blueprint."""
+    blueprint = Blueprint("explain", __name__)
+
+    @blueprint.get(PATH)
+    def explain() -> Response:
+        _require_own_page()
+        given = parameters(request.query_string.decode("latin-1"), PARAMETERS)
+        if not _wants_html():
+            return _json(_find(given))
+        found: Explanation | Pending | None = None
+        problem: ProblemError | None = None
+        try:
+            if given.get("readModel") or given.get("key"):
+                found = _find(given)
+        except ProblemError as error:
+            problem = error
+        status = problem.status if problem else 202 if isinstance(found, Pending) else 200
+        page = render_template_string(
+            PAGE,
+            node=node_name,
+            models=sorted(models),
+            given=given,
+            problem=problem,
+            pending=found if isinstance(found, Pending) else None,
+            found=found if isinstance(found, Explanation) else None,
+            steps=steps(found) if isinstance(found, Explanation) else (),
+            field_texts=field_texts,
+        )
+        return Response(page, status, {**HEADERS, "Content-Type": "text/html; charset=utf-8"})
+
+    def _find(given: dict[str, str]) -> Explanation | Pending:
+        try:
+            return explanations.find(_request(given, models))
+        except NotExplainedError as error:
+            raise ProblemError(422, "not-explained", str(error)) from error
+
+    return blueprint
+
+
+def _require_own_page() -> None:
+    """Raise ProblemError for a request that another site's page makes in the background: each may start a job."""
+    is_foreign = request.headers.get("Sec-Fetch-Site") == "cross-site"
+    if is_foreign and request.headers.get("Sec-Fetch-Mode") != "navigate":
+        raise ProblemError(
+            403, "foreign-origin", "Another site's page may link to this page, and not load it."
+        )
+
+
+def _wants_html() -> bool:
+    return request.accept_mimetypes.best_match(["application/json", "text/html"]) == "text/html"
+
+
+def _request(given: dict[str, str], models: Mapping[str, ReadModel]) -> ExplainRequest:
+    for name in ("readModel", "key"):
+        if not given.get(name):
+            slug = "missing-read-model" if name == "readModel" else "missing-key"
+            raise ProblemError(400, slug, f"{name} is missing: use {PATH}?readModel=...&key=...")
+    model = models.get(given["readModel"])
+    if model is None:
+        raise ProblemError(
+            404,
+            "unknown-model",
+            f"There is no read model {given['readModel']!r}. Known read models: {', '.join(sorted(models))}.",
+        )
+    text = given.get("version", "")
+    if text and not (text.isascii() and text.isdigit() and int(text) > 0):
+        raise ProblemError(400, "invalid-version", f"version is {text!r}: give a number from 1.")
+    return ExplainRequest(model, given["key"], int(text) if text else None)
+
+
+def _json(found: Explanation | Pending) -> Response:
+    if isinstance(found, Explanation):
+        return Response(dumps(found.document()) + "\n", headers=HEADERS, content_type="application/json")
+    body = {
+        "status": "queued" if found.since_s is None else "running",
+        "running_for_s": found.since_s,
+        "detail": "The log is being read: ask again until the status is 200.",
+    }
+    headers = {**HEADERS, "Retry-After": str(RETRY_AFTER_S)}
+    return Response(dumps(body) + "\n", 202, headers, content_type="application/json")

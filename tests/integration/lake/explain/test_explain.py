@@ -1,0 +1,210 @@
+"""An explanation shows the events of a key in order, with the state after each, as the fold of exactly those events."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+
+import pytest
+from confluent_kafka import murmur2
+from pyspark.sql import Column, SparkSession
+from pyspark.sql import functions as F
+
+from include.declarations.read_model import ReadModel, StateField
+from include.kafka.topic_state import topic_state
+from include.position import Offsets
+from include.read_models.balance.events import FundsAdded, FundsWithdrawn
+from include.read_models.balance.model import READ_MODEL, funds
+from include.settings import Settings
+from include.versions.changes import change
+from include.versions.explained_versions import NoVersionToExplainError
+from include.versions.explanation import Explanation, object_of, steps
+from include.versions.registry import VersionRegistry
+from include.versions.version_record import ReadModelVersions, Stage, first_version
+from spark_jobs.explain import explanation
+from tests.support.read_models.deposits_per_day import READ_MODEL as PER_DAY
+from tests.support.stream_process import EventSource, make_topics
+
+LIMIT = 4
+EVENTS = 30
+OTHERS = 25
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def with_bonus() -> dict[str, Column]:
+    return {"amount": F.sum(F.col("amount")), "largest": F.max("amount")}
+
+
+MODEL = replace(
+    READ_MODEL,
+    name="explained",
+    source_topic="explained",
+    state=(*READ_MODEL.state, StateField("largest", READ_MODEL.state[0].avro_type, since=2)),
+    folds={1: funds, 2: with_bonus},
+    merges={},
+)
+
+
+@pytest.fixture(scope="module")
+def own_events(settings: Settings) -> Sequence[FundsAdded]:
+    """The events of customer `me` on a topic that has others as well, and a record that cannot be decoded under the same key."""
+    make_topics(settings, MODEL.source_topic)
+    source = EventSource(settings, MODEL.source_topic)
+    mine = [
+        (FundsWithdrawn if n % 3 == 2 else FundsAdded)(
+            customerId="me", amount=Decimal(100 + n) / 100, occurredOn=START + timedelta(days=n)
+        )
+        for n in range(EVENTS)
+    ]
+    for number, event in enumerate(mine):
+        source.append([event])
+        if number == 10:
+            source.append_raw(b"me", b"\x00no event")
+    source.append(FundsAdded(customerId=f"other-{n}", amount=Decimal("9.99")) for n in range(OTHERS))
+    with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
+        registry.ensure_topic()
+        for model in (MODEL, replace(PER_DAY, name="explained-days")):
+            registry.compare_and_set(first_version(model.name, 1), 0)
+    return mine
+
+
+@pytest.fixture
+def registry(settings: Settings) -> Iterator[VersionRegistry]:
+    with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
+        yield registry
+
+
+def explained(  # the arguments of a request
+    spark: SparkSession,
+    settings: Settings,
+    key: str,
+    version: int | None = None,
+    masked: tuple[str, ...] = (),
+    model: ReadModel = MODEL,
+) -> Explanation:
+    found = explanation(spark, settings, model, key, version, LIMIT, masked)
+    assert Explanation.from_json(found.to_json()) == found
+    return found
+
+
+def signed(event: FundsAdded) -> Decimal:
+    return -event.amount if isinstance(event, FundsWithdrawn) else event.amount
+
+
+def test_every_event_has_the_state_after_it(
+    settings: Settings, lake_spark: SparkSession, own_events: Sequence[FundsAdded]
+) -> None:
+    found = explained(lake_spark, settings, "me")
+
+    balances = [sum(map(signed, own_events[: n + 1]), Decimal(0)) for n in range(EVENTS)]
+    numbers = [*range(1, LIMIT + 1), *range(EVENTS - LIMIT + 1, EVENTS + 1)]
+    assert [event.number for event in found.events] == numbers
+    assert [object_of(event.state) for event in found.events] == [
+        {"amount": balances[n - 1]} for n in numbers
+    ]
+    for event in found.events:
+        appended = own_events[event.number - 1]
+        assert event.event_type == type(appended).__name__
+        assert datetime.fromisoformat(event.occurred_on) == appended.occurredOn
+        assert object_of(event.event) == {"id": appended.id, "customerId": "me", "amount": appended.amount}
+    # The record that cannot be decoded takes an offset, and does not count.
+    offsets = [event.offset for event in found.events]
+    assert offsets == sorted(offsets)
+    assert found.shown.event_count == EVENTS
+    assert found.hidden_events == EVENTS - 2 * LIMIT
+    assert object_of(found.shown.state) == {"amount": balances[-1]}
+    shown = steps(found)
+    assert [step.skipped for step in shown if step.skipped] == [EVENTS - 2 * LIMIT]
+    assert [step.changed for step in shown[:2]] == [frozenset(), {"amount"}]
+
+
+def test_only_the_keys_partition_is_read(
+    settings: Settings, lake_spark: SparkSession, own_events: Sequence[FundsAdded]
+) -> None:
+    assert own_events
+    log = topic_state(settings.kafka.bootstrap_servers, MODEL.source_topic)
+    assert log is not None
+    own = int(murmur2(b"me", len(log.ends)))
+
+    found = explained(lake_spark, settings, "me")
+
+    assert found.read_until == {str(own): log.ends.of(own)}
+    assert found.records_read == log.ends.of(own)
+
+
+def test_other_versions_say_what_they_give(
+    settings: Settings,
+    lake_spark: SparkSession,
+    own_events: Sequence[FundsAdded],
+    registry: VersionRegistry,
+) -> None:
+    (next_fold,) = explained(lake_spark, settings, "me").others
+    assert (next_fold.version, next_fold.fold_revision) == (None, 2)
+    of_all = {"amount": sum(e.amount for e in own_events), "largest": max(e.amount for e in own_events)}
+    assert object_of(next_fold.state) == of_all
+    log = topic_state(settings.kafka.bootstrap_servers, MODEL.source_topic)
+    assert log is not None
+    own = int(murmur2(b"me", len(log.ends)))
+    # Behind the 20th event and the record that cannot be decoded.
+    offset = explained(lake_spark, settings, "me").events[0].offset + 21
+    starts = Offsets({p: offset if p == own else 0 for p in log.ends})
+
+    def with_second(record: ReadModelVersions) -> ReadModelVersions:
+        second = replace(
+            record.versions[0],
+            number=2,
+            stage=Stage.BUILDING,
+            fold_revision=2,
+            start_offsets=tuple(starts.values()),
+        )
+        return replace(record, versions=(record.versions[0], second))
+
+    change(registry, MODEL.name, with_second)
+
+    (other,) = explained(lake_spark, settings, "me").others
+    found = explained(lake_spark, settings, "me", version=2)
+
+    later = own_events[20:]
+    of_later = {"amount": sum(e.amount for e in later), "largest": max(e.amount for e in later)}
+    assert (other.version, other.stage, other.event_count) == (2, "building", len(later))
+    assert object_of(other.state) == of_later
+    assert found.shown == other
+    assert [event.number for event in found.events] == [1, 2, 3, 4, 7, 8, 9, 10]
+    assert [one.version for one in found.others] == [1]
+    with pytest.raises(NoVersionToExplainError, match="explained has no version 99; known: 1, 2"):
+        explained(lake_spark, settings, "me", version=99)
+
+
+def test_a_key_that_is_not_the_records_is_searched_in_all_partitions(
+    settings: Settings, lake_spark: SparkSession, own_events: Sequence[FundsAdded]
+) -> None:
+    model = replace(PER_DAY, name="explained-days", source_topic=MODEL.source_topic)
+
+    found = explained(lake_spark, settings, "me/2026-01-02", model=model)
+
+    assert len(found.read_until) > 1
+    assert [object_of(event.state) for event in found.events] == [
+        {"deposits": 1, "largest": own_events[1].amount}
+    ]
+
+
+def test_an_unknown_key_has_no_events_and_no_state(
+    settings: Settings, lake_spark: SparkSession, own_events: Sequence[FundsAdded]
+) -> None:
+    assert own_events
+
+    found = explained(lake_spark, settings, "nobody")
+
+    assert (found.events, found.shown.event_count, found.shown.state) == ((), 0, None)
+
+
+def test_masked_fields_are_left_out(
+    settings: Settings, lake_spark: SparkSession, own_events: Sequence[FundsAdded]
+) -> None:
+    assert own_events
+    masked = ("FundsAdded.customerId", "FundsWithdrawn.customerId")
+
+    found = explained(lake_spark, settings, "me", masked=masked)
+
+    assert found.masked == masked
+    assert {name for event in found.events for name in object_of(event.event) or {}} == {"id", "amount"}
