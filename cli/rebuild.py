@@ -89,11 +89,14 @@ def of_read_model(settings: "Settings", read_model: str, conf: dict[str, Any]) -
     from cli.display.run_display import RunToFollow
     from include.airflow.names import REBUILD_DAG
     from include.declarations.read_model import load_read_models
+    from include.declarations.read_model import read_model as declared
     from include.rebuild.plan import rebuild_plan
     from include.rebuild.request import rebuild_request
     from include.versions.changes import record_of
     from include.versions.registry import VersionRegistry
 
+    # Its error names the modules that do not load.
+    declared(read_model, settings.declaration_folders)
     # Also checked here, so that an invalid request fails immediately instead of in the run's first task.
     request = rebuild_request(conf, load_read_models(settings.declaration_folders), settings.rebuild.grace_h)
     with VersionRegistry(settings.kafka.bootstrap_servers) as registry:

@@ -48,6 +48,7 @@ def run(
     processes = process_statuses(settings)
     stream = _stream(settings, processes)
     failed_launches = launch_series.read(settings.home)
+    broken = _broken_modules(settings)
     verified = _verified(settings, processes)
     launch = driver_launch.read_report(settings.home)
     stream["standby_pid"] = (launch.standby_pid or None) if launch else None
@@ -57,12 +58,17 @@ def run(
             "processes": [asdict(p) for p in processes],
             "stream": stream,
             "verified": verified,
+            "left_out": broken,
             "failed_launches": None if failed_launches is None else asdict(failed_launches),
         }
         print(json.dumps(document, indent=2, default=str))
     else:
         console = Console()
+        for text in broken:
+            console.print(text, style="red", highlight=False, markup=False, soft_wrap=True)
         console.print(_process_table(processes))
+        if all(process.pid is None for process in processes):
+            console.print("The stack is not up: `./foldlake up` starts it.", highlight=False)
         console.print(stream_table(stream))
         if verified:
             console.print(verified_table(verified, duration))
@@ -70,6 +76,20 @@ def run(
             console.print(launch_table(failed_launches, datetime.now(UTC)))
     if any(process.state != "ready" for process in processes):
         raise typer.Exit(1)
+
+
+def _broken_modules(settings: "Settings") -> list[str]:
+    """Return the modules of declarations that are left out, and why."""
+    from include.declarations.catalog import load_catalog
+    from include.declarations.modules import load_modules
+    from include.errors import FoldlakeError
+
+    try:
+        failures = load_modules(settings.declaration_folders).failures
+        load_catalog(settings.declaration_folders)
+    except FoldlakeError as error:
+        return [str(error)]
+    return [str(failure) for failure in failures]
 
 
 def _stream(settings: "Settings", processes: list["ProcessStatus"]) -> dict[str, Any]:
@@ -89,10 +109,14 @@ def _verified(settings: "Settings", processes: list["ProcessStatus"]) -> list[di
     import time
 
     from include.declarations.read_model import load_read_models
+    from include.errors import FoldlakeError
     from include.quality.verified_status import verified_statuses
 
     has_kafka = not any(process.name == "kafka" and process.pid is None for process in processes)
-    models = load_read_models(settings.declaration_folders).values()
+    try:
+        models = load_read_models(settings.declaration_folders).values()
+    except FoldlakeError:
+        return []  # shown as the reason why declarations cannot be loaded
     found = [
         status
         for model in models
@@ -139,6 +163,8 @@ def stream_table(stream: dict[str, Any]) -> "Table":
         if version["still_s"] is not None:
             progress += f", [red]standing still for {duration(round(version['still_s']))}[/red]"
         table.add_row(label, progress)
+    for version in stream.get("building", ()):
+        table.add_row(f"{version['read_model']} v{version['version']}", _building_state(version))
     for route in stream.get("routes", ()):
         progress = (
             f"{route['records']} records on {route['output_topic']}, {route['events_behind']} events behind"
@@ -148,17 +174,29 @@ def stream_table(stream: dict[str, Any]) -> "Table":
         progress = f"{emission['records']} records on {emission['output_topic']}, {emission['events_behind']} events behind"
         table.add_row(f"emission {emission['emission']} v{emission['version']}", progress)
     for periodic in stream.get("periodic", ()):
-        age_s = periodic["newest_tick_age_s"]
-        newest = "no tick yet" if age_s is None else f"newest tick {duration(round(age_s))} ago"
-        progress = f"every {periodic['interval_s']:g} s to {periodic['output_topic']}, {newest}"
-        table.add_row(f"periodic {periodic['emission']}", progress)
+        table.add_row(f"periodic {periodic['emission']}", _periodic_state(periodic))
     for letters in stream.get("stuck_dead_letters", ()):
-        label = f"dead letters of {letters['source_topic']}"
-        stuck_for = duration(round(letters["stuck_for_s"]))
-        table.add_row(label, f"[red]not written for {stuck_for}; the folds continue[/red]")
+        table.add_row(f"dead letters of {letters['source_topic']}", _stuck_state(letters))
     for query in stream.get("queries", ()):
         table.add_row(f"query {query['query']}", _query_state(query))
     return table
+
+
+def _building_state(version: dict[str, Any]) -> str:
+    since = datetime.fromisoformat(version["created_at"])
+    lasted = duration(round((datetime.now(UTC) - since).total_seconds()))
+    return f"building for {lasted}, fold {version['fold_revision']}: {version['reason']}"
+
+
+def _periodic_state(periodic: dict[str, Any]) -> str:
+    age_s = periodic["newest_tick_age_s"]
+    newest = "no tick yet" if age_s is None else f"newest tick {duration(round(age_s))} ago"
+    return f"every {periodic['interval_s']:g} s to {periodic['output_topic']}, {newest}"
+
+
+def _stuck_state(letters: dict[str, Any]) -> str:
+    stuck_for = duration(round(letters["stuck_for_s"]))
+    return f"[red]not written for {stuck_for}; the folds continue[/red]"
 
 
 def _in_batches(declared: dict[str, Any]) -> str:

@@ -15,7 +15,7 @@ from typing import TypeVar
 from include.declarations.command_fields import CommandField, TextField
 from include.declarations.event_types.event_schemas import event_schema
 from include.declarations.location import Location, check_location
-from include.declarations.modules import all_modules, import_model, read_model_modules
+from include.declarations.modules import load_modules, reads_left_out
 from include.declarations.read_model import POSITION_FIELDS, ReadModel, load_read_models
 from include.errors import ReadModelError
 from include.kafka.record_schema import RecordSchema
@@ -139,12 +139,12 @@ def load_apis(folders: tuple[Path, ...] = ()) -> list[ReadModelApi]:
     """
     models = load_read_models(folders)
     apis: list[ReadModelApi] = []
-    for info in read_model_modules(folders):
-        declared = getattr(import_model(info, reload=False), "READ_MODEL", None)
+    for loaded in load_modules(folders).modules:
+        declared = getattr(loaded.main, "READ_MODEL", None)
         if declared is None:
             continue  # a route
         model = models[declared.name]
-        apis.append(_api_of(model, all_modules(info), models, folders))
+        apis.append(_api_of(model, loaded.modules, models, folders))
     paths: set[str] = set()
     for path in (path for api in apis for path in api.paths):
         if path in paths:
@@ -167,6 +167,9 @@ def _api_of(
         commands += _declared(module, "COMMANDS", Command, commands)
         locations |= _location(module)
     joined: dict[str, ReadModel] = {}
+    lookups = [
+        one for one in lookups if one.join is None or not reads_left_out(one.join.read_model, models, folders)
+    ]
     for lookup in lookups:
         _require_fields(lookup, lookup.fields, model)
         if lookup.join is not None:

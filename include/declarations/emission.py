@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from include.declarations.modules import declared_values
+from include.declarations.modules import declared_values, reads_left_out
 from include.declarations.read_model import ReadModel
 from include.declarations.route import Route, output_schema
 from include.declarations.topic_options import TopicOptions
@@ -89,6 +89,8 @@ def load_emissions(
     for emission in declared_values("EMISSION", Emission, folders):
         if emission.name in emissions or emission.name in routes:
             raise ReadModelError(f"Two routes or emissions are named {emission.name!r}: rename one.")
+        if reads_left_out(emission.read_model, models, folders):
+            continue
         emissions[emission.name] = replace(emission, schema_folders=folders)
     for emission in emissions.values():
         _check(emission, emissions, models, routes)

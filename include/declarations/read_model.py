@@ -8,14 +8,13 @@ from datetime import timedelta
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from pkgutil import ModuleInfo
 from typing import TYPE_CHECKING, Any, Self
 
 from include.declarations.event_types.event_schemas import event_schema
 from include.declarations.latency import Latency, require_emit_interval, require_latency
 from include.declarations.lifetimes.expiry import Expiry, require_forgettable
 from include.declarations.lifetimes.shared_lifetime import shared_lifetime
-from include.declarations.modules import all_modules, import_model, read_model_modules
+from include.declarations.modules import load_modules
 from include.declarations.rekeying import EventsTopic, rekeyed
 from include.declarations.route import Route, load_routes, output_options
 from include.declarations.topic_options import TopicOptions, merge_options
@@ -29,8 +28,6 @@ if TYPE_CHECKING:
     from pyspark.sql import Column
 
 NAME_PATTERN = re.compile(r"[a-z][a-z0-9-]*")
-# What a module may assign instead of READ_MODEL.
-OTHER_KINDS = ("ROUTE", "EMISSION", "PERIODIC_EMISSION", "EVENT_TABLE")
 
 
 @dataclass(frozen=True)
@@ -240,28 +237,20 @@ def load_read_models(folders: tuple[Path, ...] = (), *, reload: bool = False) ->
     """Return every declared read model by name: the `READ_MODEL` of each module or package in `include/read_models/`.
 
     `folders` contain additional ones of the same kind (`Settings.declaration_folders`). With `reload`, modules that this
-    process has imported are imported again from disk; objects created from the previous import do not change.
-    Raises ReadModelError when a module declares none, two declare the same name, or two declare one topic differently.
+    process has imported are imported again from disk; objects created from the previous import do not change. A module that cannot be
+    imported is left out (modules.py). Raises ReadModelError when two declare the same name, or two declare one topic differently.
     """
     models: dict[str, ReadModel] = {}
-    for info in read_model_modules(folders):
-        model = getattr(import_model(info, reload=reload), "READ_MODEL", None)
-        if model is None and _declares_another_kind(info):
+    for loaded in load_modules(folders, reload=reload).modules:
+        model = getattr(loaded.main, "READ_MODEL", None)
+        if model is None:
             continue
-        if not isinstance(model, ReadModel):
-            message = f"Module {info.name} of the read models has no READ_MODEL, {', '.join(OTHER_KINDS)}: assign it a ReadModel."
-            raise ReadModelError(message)
         if model.name in models:
             message = f"Two modules of read models are named {model.name!r}: rename one."
             raise ReadModelError(message)
         models[model.name] = model
     routes = load_routes(folders)
     return {name: _completed(model, models.values(), routes, folders) for name, model in models.items()}
-
-
-def _declares_another_kind(info: ModuleInfo) -> bool:
-    """Return whether a module, or one of a package, declares a route, an emission or an event table."""
-    return any(hasattr(module, name) for module in all_modules(info) for name in OTHER_KINDS)
 
 
 def _completed(
@@ -288,9 +277,13 @@ def _writer_of(topic: str, routes: Mapping[str, Route]) -> str | None:
 
 
 def read_model(name: str, folders: tuple[Path, ...] = (), *, reload: bool = False) -> ReadModel:
-    """Return one read model, imported again with `reload`; raises UnknownReadModelError when none has this name."""
+    """Return one read model, imported again with `reload`.
+
+    Raises UnknownReadModelError when none has this name; it names the modules that are left out.
+    """
     models = load_read_models(folders, reload=reload)
     if name not in models:
         message = f"There is no read model {name!r}. Known read models: {', '.join(sorted(models))}."
-        raise UnknownReadModelError(message)
+        failures = load_modules(folders, reload=reload).failures
+        raise UnknownReadModelError(" ".join((message, *(f"{failure}." for failure in failures))))
     return models[name]

@@ -78,6 +78,17 @@ class StuckDeadLetters:
 
 
 @dataclass(frozen=True)
+class BuildingVersion:
+    """A version that a rebuild builds; the stream driver does not fold it yet. created_at: ISO time."""
+
+    read_model: str
+    version: int
+    fold_revision: int
+    created_at: str
+    reason: str
+
+
+@dataclass(frozen=True)
 class StreamStatus:
     """The status of the whole stream.
 
@@ -85,7 +96,7 @@ class StreamStatus:
     events_behind: the largest lag of any version, route or emission. dead_letters: number in all source topics.
     newest_event_age_s: age of the newest folded event of any version.
     stuck_dead_letters: the source topics whose dead letters are not being written; the folds continue.
-    routes, emissions, periodic: the progress of each.
+    routes, emissions, periodic: the progress of each. building: the versions that rebuilds build.
     """
 
     state: str
@@ -99,6 +110,7 @@ class StreamStatus:
     routes: tuple[RouteStatus, ...] = ()
     emissions: tuple[EmissionStatus, ...] = ()
     periodic: tuple[PeriodicStatus, ...] = ()
+    building: tuple[BuildingVersion, ...] = ()
 
 
 def read_stream_status(settings: Settings) -> StreamStatus:
@@ -140,7 +152,21 @@ def read_stream_status(settings: Settings) -> StreamStatus:
         routes=routes,
         emissions=emissions,
         periodic=periodic,
+        building=tuple(_building(records)),
     )
+
+
+def _building(records: Mapping[str, ReadModelVersions]) -> Iterable[BuildingVersion]:
+    for record in records.values():
+        for version in record.versions:
+            if version.stage is Stage.BUILDING:
+                yield BuildingVersion(
+                    record.read_model,
+                    version.number,
+                    version.fold_revision,
+                    version.created_at,
+                    version.reason,
+                )
 
 
 def _state(phases: set[str], versions: Iterable[VersionStatus]) -> str:

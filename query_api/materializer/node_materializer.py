@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from include.boot_clock import Moment
+from include.declarations.modules import load_modules
 from include.declarations.read_model import load_read_models
 from include.errors import KafkaUnavailableError
 from include.nodes.node_url import PeerRule
@@ -50,6 +51,8 @@ class Materializer:
         # Before joining the group: raises for a URL that no node can reach.
         peers = PeerRule.of_node(settings.node)
         models = load_read_models(settings.declaration_folders)
+        for failure in load_modules(settings.declaration_folders).failures:
+            log.error("%s", failure)
         self._placements = placements(settings)
         self._source_topics = {name: model.source_topic for name, model in models.items()}
         self._directory = StoreDirectory(

@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 
 from include.declarations.emission import Emission, leads_to
-from include.declarations.modules import declared_values
+from include.declarations.modules import declared_values, reads_left_out
 from include.declarations.periodic.ticks import require_interval
 from include.declarations.read_model import POSITION_FIELDS, ReadModel
 from include.declarations.route import Route, output_schema
@@ -95,6 +95,8 @@ def load_periodic_emissions(
     for one in declared_values("PERIODIC_EMISSION", PeriodicEmission, folders):
         if one.name in {*found, *routes, *emissions}:
             raise ReadModelError(f"Two routes or emissions are named {one.name!r}: rename one.")
+        if reads_left_out(one.read_model, models, folders):
+            continue
         found[one.name] = replace(one, schema_folders=folders)
     for one in found.values():
         others = [other.output_topic for other in found.values() if other is not one]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from include.declarations.api import BOUND_PARAMETER, check_parameter, check_path
-from include.declarations.modules import all_modules, import_model, read_model_modules
+from include.declarations.modules import load_modules
 from include.declarations.read_model import POSITION_FIELDS, ReadModel, load_read_models
 from include.declarations.windows.hopping_window import HoppingWindow
 from include.errors import ReadModelError
@@ -50,14 +50,14 @@ def load_window_lookups(folders: tuple[Path, ...] = ()) -> list[tuple[ReadModel,
     """
     models = load_read_models(folders)
     found: dict[str, tuple[ReadModel, WindowLookup]] = {}
-    for info in read_model_modules(folders):
-        declared = getattr(import_model(info, reload=False), "READ_MODEL", None)
+    for loaded in load_modules(folders).modules:
+        declared = getattr(loaded.main, "READ_MODEL", None)
         if declared is None:
             continue  # a route
         model = models[declared.name]
         lookups = {
             id(lookup): lookup
-            for module in all_modules(info)
+            for module in loaded.modules
             for lookup in getattr(module, "WINDOW_LOOKUPS", ())
         }
         for lookup in lookups.values():

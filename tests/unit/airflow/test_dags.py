@@ -71,8 +71,8 @@ def test_no_dag_fails_to_load(loaded: dict[str, Any]) -> None:
 def test_every_file_defines_its_dag(loaded: dict[str, Any]) -> None:
     files = {file.stem for file in CHECKOUT.joinpath("dags").glob("*.py")}
 
-    # Without new versions of a topic, `rebuild_topic` defines none.
-    assert set(loaded["dags"]) == files - {"rebuild_topic"}
+    # Without new versions of a topic, `rebuild_topic` defines none. `declarations` is there for its import error.
+    assert set(loaded["dags"]) == files - {"rebuild_topic", "declarations"}
 
 
 def test_a_topic_with_a_new_version_has_a_dag_with_the_stages_of_its_plan(tmp_path: Path) -> None:
@@ -194,15 +194,18 @@ def test_the_stream_task_is_retried_when_its_driver_ends(loaded: dict[str, Any])
     assert loaded["dags"]["stream"]["tasks"]["driver"]["retries"] > 0
 
 
-def test_a_broken_read_model_does_not_keep_the_stream_from_being_launched(tmp_path: Path) -> None:
+def test_a_broken_read_model_is_an_import_error_of_its_own(tmp_path: Path, loaded: dict[str, Any]) -> None:
     environment = airflow.environment(Settings.of(home=tmp_path))
-    (tmp_path / "read_models").mkdir()
-    (tmp_path / "read_models" / "broken.py").write_text("READ_MODEL = undefined_name\n")
+    models = tmp_path / "read_models"
+    models.mkdir()
+    (models / "broken.py").write_text("# A comment.\nREAD_MODEL = undefined_name\n")
 
-    found = load(environment | {"FOLDLAKE_READ_MODELS_DIR": str(tmp_path / "read_models")})
+    found = load(environment | {"FOLDLAKE_READ_MODELS_DIR": str(models)})
 
-    assert "stream" in found["dags"]
-    assert "compaction" not in found["dags"]
+    assert set(found["dags"]) == set(loaded["dags"])
+    assert set(found["dags"]["compaction"]["tasks"]) == set(loaded["dags"]["compaction"]["tasks"])
+    (error,) = found["errors"].values()
+    assert f"broken is left out: {models}/broken.py:2: NameError: name 'undefined_name'" in error
 
 
 def test_each_task_of_the_maintenance_is_independent_and_retried(loaded: dict[str, Any]) -> None:

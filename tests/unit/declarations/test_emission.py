@@ -10,6 +10,7 @@ from include.settings import Settings
 from include.settings.systems import system_folder
 from include.spark.stream_config import stream_task_slots
 from include.stream.slot_planning import query_slots
+from tests.support.declarations.refusal import refusal
 
 DECLARED = Path(__file__).parents[2] / "support" / "read_models_with_emissions"
 MODULE = """
@@ -84,8 +85,8 @@ def test_an_emission_must_not_lead_back_to_its_read_model(
 
 def test_an_invalid_name_is_refused(tmp_path: Path) -> None:
     declare(tmp_path, "Notices")
-    with pytest.raises(ReadModelError, match="use lower-case letters, digits and dashes"):
-        load_catalog((tmp_path,))
+
+    assert "use lower-case letters, digits and dashes" in refusal(tmp_path)
 
 
 def test_items_that_end_emit_nothing(tmp_path: Path) -> None:

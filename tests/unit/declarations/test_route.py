@@ -18,6 +18,7 @@ from include.kafka.record_schema import RecordSchema
 from include.settings import Settings
 from include.spark.stream_config import stream_task_slots
 from include.stream.slot_planning import task_slots
+from tests.support.declarations.refusal import refusal
 
 DECIMAL = {"type": "bytes", "logicalType": "decimal", "precision": 18, "scale": 2}
 DECLARED = Path(__file__).parents[2] / "support" / "read_models_with_routes"
@@ -100,8 +101,7 @@ def test_a_version_is_declared_once(tmp_path: Path) -> None:
 
 def test_a_version_is_at_least_1(tmp_path: Path) -> None:
     declare(tmp_path, "ledger", "balance", "entries", version=0)
-    with pytest.raises(ReadModelError, match="version of route ledger is 0"):
-        load_routes((tmp_path,))
+    assert "version of route ledger is 0" in refusal(tmp_path)
 
 
 def test_a_later_version_does_not_lead_back_to_its_source(tmp_path: Path) -> None:
@@ -192,8 +192,7 @@ def test_an_output_needs_a_key(tmp_path: Path) -> None:
 
 def test_something_else_as_a_route_is_refused(tmp_path: Path) -> None:
     (tmp_path / "wrong.py").write_text("ROUTE = 1\n")
-    with pytest.raises(ReadModelError, match="must be of type Route"):
-        load_routes((tmp_path,))
+    assert "must be of type Route" in refusal(tmp_path)
 
 
 def test_a_route_without_an_output_type_writes_events_as_they_are() -> None:

@@ -1,5 +1,6 @@
 """Windows of event time: their starts and keys; what expires; lookups of a time range are found and checked."""
 
+import re
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from include.position import Position
 from include.settings import Settings
 from include.settings.systems import system_folder
 from spark_jobs.streaming.expiry.removals import expired_keys
+from tests.support.declarations.refusal import refusal
 
 LOGS = (system_folder("logs"),)
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
@@ -84,8 +86,7 @@ def test_the_windows_of_browsers_expire_after_the_time_of_the_settings() -> None
 def test_what_cannot_expire_is_refused(tmp_path: Path, declared: str, message: str) -> None:
     (tmp_path / "parcels.py").write_text(MODEL.format(declared=declared))
 
-    with pytest.raises(ReadModelError, match=message):
-        load_catalog((tmp_path,))
+    assert re.search(message, refusal(tmp_path))
 
 
 def test_an_emission_does_not_read_a_read_model_whose_items_expire(tmp_path: Path) -> None:
