@@ -31,8 +31,10 @@ def run(
       ./foldlake lake --json
     """
     import json
+    import sys
     from dataclasses import asdict
 
+    from cli.servers import KAFKA, is_up
     from include.declarations.catalog import load_catalog
     from include.lake.event_table_status import event_table_status
     from include.lake.status import lake_status
@@ -40,7 +42,8 @@ def run(
     from include.settings import Settings
 
     settings = Settings()
-    servers = settings.kafka.bootstrap_servers
+    # The tables can be read without Kafka; only the lag is then unknown.
+    servers = settings.kafka.bootstrap_servers if is_up(settings, KAFKA) else None
     catalog = load_catalog(settings.declaration_folders)
     catalog.require_table(name)
     found: dict[str, LakeStatus | EventTableStatus | None] = {
@@ -53,6 +56,12 @@ def run(
         for one, table in catalog.event_tables.items()
         if name in {"", one}
     }
+    if servers is None:
+        print(
+            f"Kafka does not answer at {settings.kafka.bootstrap_servers}: how far the tables are behind is unknown. `./foldlake up` starts "
+            "the stack.",
+            file=sys.stderr,
+        )
     if as_json:
         tables = [None if status is None else asdict(status) for status in found.values()]
         print(json.dumps([table for table in tables if table], indent=2, default=str))

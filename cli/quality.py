@@ -55,6 +55,7 @@ def run(
     """
     from rich.console import Console
 
+    from cli.servers import AIRFLOW, KAFKA, REGISTRY, require_up
     from include.declarations.catalog import load_catalog
     from include.declarations.read_model import read_model as declared
     from include.quality.check import CheckRequest, Mode
@@ -70,6 +71,7 @@ def run(
     declared(read_model, settings.declaration_folders)
     chosen = _mode(mode) if mode else Mode.SAMPLE if sample else Mode.FULL
     request = CheckRequest(read_model, _stores(stores), chosen, "", version or None)
+    require_up(settings, (KAFKA, REGISTRY) if now else (KAFKA, AIRFLOW))
     name = _now(settings, request) if now else _by_airflow(console, settings, request)
     raise typer.Exit(_show(console, settings, name))
 
@@ -113,9 +115,13 @@ def _now(settings: "Settings", request: "CheckRequest") -> str:
     from dataclasses import replace
     from datetime import UTC, datetime
 
+    from include.quality.checked_version import checked_version
     from include.quality.job_arguments import arguments
+    from include.versions.registry import VersionRegistry
     from stack.launchers.direct_submit import run as run_job
 
+    with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
+        checked_version(registry.read().get(request.read_model), request)
     name = f"now-{datetime.now(UTC):%Y-%m-%dT%H-%M-%S}-{request.read_model}"
     run_job(settings, "quality_check", arguments(replace(request, run_id=name)))
     return name
@@ -179,7 +185,7 @@ def _fields(record: dict[str, str]) -> str:
 
 
 def _list(console: "Console", settings: "Settings") -> None:
-    """List the latest checks, the newest last."""
+    """List the latest checks, the newest first."""
     from rich.table import Table
 
     from include.quality.history import last_runs
@@ -187,7 +193,7 @@ def _list(console: "Console", settings: "Settings") -> None:
     table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
     for column in ("when (UTC)", "read model", "stores", "mode", "outcome", "run"):
         table.add_column(column, overflow="fold")
-    for past in last_runs(settings.lake_root):
+    for past in reversed(last_runs(settings.lake_root)):
         outcome = "[green]passed[/green]" if past.passed else f"[red]FAILED[/red] {'; '.join(past.failed)}"
         model = f"{past.read_model} v{past.version}"
         when = f"{past.checked_at:%Y-%m-%d %H:%M:%S}"

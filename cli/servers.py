@@ -34,11 +34,16 @@ def with_servers(command: Callable[..., None], needed: tuple[str, ...]) -> Calla
     return checked
 
 
+def is_up(settings: "Settings", name: str) -> bool:
+    """Return whether a server accepts connections; of several brokers, one is enough."""
+    return any(_accepts(host, port) for host, port in _addresses(settings, name))
+
+
 def require_up(settings: "Settings", needed: tuple[str, ...]) -> None:
     """Raise NotUpError if one of these servers accepts no connection; of several brokers, one is enough."""
     for name in needed:
-        addresses = _addresses(settings, name)
-        if not any(_accepts(host, port) for host, port in addresses):
+        if not is_up(settings, name):
+            addresses = _addresses(settings, name)
             where = ", ".join(f"{host}:{port}" for host, port in addresses)
             is_embedded = all(host in {"127.0.0.1", "localhost", "::1"} for host, _ in addresses)
             hint = (

@@ -5,7 +5,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from include.versions.version_record import Version
+    from collections.abc import Iterable, Iterator
+
+    from rich.table import Table
+
+    from include.versions.version_record import ReadModelVersions, Version
 
 COLORS = {"live": "green", "candidate": "cyan", "building": "cyan", "previous": "yellow"}
 
@@ -13,7 +17,7 @@ COLORS = {"live": "green", "candidate": "cyan", "building": "cyan", "previous": 
 def run(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
-    """List the versions of every read model: stage, fold revision, creation time, reason and retention.
+    """List the versions of every read model: stage, fold revision, creation time, reason, reason of a rollback, and retention.
 
     Examples:
       ./foldlake versions
@@ -24,7 +28,6 @@ def run(
     from dataclasses import asdict
 
     from rich.console import Console
-    from rich.table import Table
 
     from include.settings import Settings
     from include.versions.registry import VersionRegistry
@@ -34,22 +37,46 @@ def run(
     if as_json:
         print(json.dumps({name: asdict(record) for name, record in records.items()}, indent=2))
         return
+    Console().print(versions_table(records.values()))
+
+
+def versions_table(records: "Iterable[ReadModelVersions]") -> "Table":
+    """Return a line for each version. Times are in UTC."""
+    from rich.table import Table
+    from rich.text import Text
+
     table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
-    for column in ("read model", "version", "stage", "fold", "created", "reason", "kept until"):
-        table.add_column(column, justify="right" if column in ("version", "fold") else "left")
-    for name, record in sorted(records.items()):
+    for column in ("read model", "version", "stage", "fold", "created", "reason"):
+        table.add_column(
+            column,
+            justify="right" if column in ("version", "fold") else "left",
+            overflow="fold",
+            no_wrap=column not in ("read model", "fold", "reason"),
+        )
+    for record in sorted(records, key=lambda one: one.read_model):
         for version in record.versions:
-            color = COLORS.get(version.stage.value, "dim")
             table.add_row(
-                name,
+                record.read_model,
                 str(version.number),
-                f"[{color}]{version.stage.value}[/{color}]",
+                Text(version.stage.value, style=COLORS.get(version.stage.value, "dim")),
                 _fold(version),
-                version.created_at[:19].replace("T", " "),
-                version.reason,
-                version.retire_after[:19].replace("T", " ") if version.stage.value == "previous" else "",
+                _minute(version.created_at),
+                Text("; ".join(_reasons(version))),
             )
-    Console().print(table)
+    return table
+
+
+def _reasons(version: "Version") -> "Iterator[str]":
+    """Yield why a version was built, why it was made live again, and until when it is kept."""
+    yield version.reason
+    if version.rollback_reason:
+        yield f"live again: {version.rollback_reason}"
+    if version.stage.value == "previous" and version.retire_after:
+        yield f"kept until {_minute(version.retire_after)}"
+
+
+def _minute(time: str) -> str:
+    return time[:16].replace("T", " ")
 
 
 def _fold(version: "Version") -> str:

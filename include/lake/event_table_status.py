@@ -52,9 +52,12 @@ class EventTableStatus:
 
 
 def event_table_status(
-    lake_root: str, bootstrap_servers: str, declared: EventTable, commits: int
+    lake_root: str, bootstrap_servers: str | None, declared: EventTable, commits: int
 ) -> EventTableStatus | None:
-    """Return the status of an event table, with its newest `commits` commits, or None if it does not exist yet."""
+    """Return the status of an event table, with its newest `commits` commits, or None if it does not exist yet.
+
+    bootstrap_servers: None if Kafka is known not to respond.
+    """
     path = table_path(lake_root, declared.name)
     try:
         table = DeltaTable(path)
@@ -69,7 +72,7 @@ def event_table_status(
     newest = next((commit for commit in history if commit.tag is not None), None)
     tag = None if newest is None else newest.tag
     offsets = Offsets() if tag is None else tag.offsets
-    ends = ends_if_known(bootstrap_servers, declared.source_topic)
+    ends = None if bootstrap_servers is None else ends_if_known(bootstrap_servers, declared.source_topic)
     return EventTableStatus(
         event_table=declared.name,
         source_topic=declared.source_topic,

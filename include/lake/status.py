@@ -47,8 +47,13 @@ class LakeStatus:
     history: tuple[LakeCommit, ...]
 
 
-def lake_status(lake_root: str, bootstrap_servers: str, model: ReadModel, commits: int) -> LakeStatus | None:
-    """Return the status of a read model's table, with its newest `commits` commits, or None if it does not exist yet."""
+def lake_status(
+    lake_root: str, bootstrap_servers: str | None, model: ReadModel, commits: int
+) -> LakeStatus | None:
+    """Return the status of a read model's table, with its newest `commits` commits, or None if it does not exist yet.
+
+    bootstrap_servers: None if Kafka is known not to respond.
+    """
     path = table_path(lake_root, model.name)
     try:
         table = DeltaTable(path)
@@ -83,7 +88,9 @@ def _commit(entry: dict[str, Any]) -> LakeCommit:
     )
 
 
-def _events_behind(bootstrap_servers: str, model: ReadModel, tag: CommitTag | None) -> int | None:
+def _events_behind(bootstrap_servers: str | None, model: ReadModel, tag: CommitTag | None) -> int | None:
+    if bootstrap_servers is None:
+        return None
     ends = source_ends_if_known(bootstrap_servers, model, None if tag is None else tag.version)
     if ends is None:
         return None

@@ -81,13 +81,14 @@ def promote_version(
 
 
 def roll_back_version(
-    settings: Settings, read_model: str, number: int, expected_live: int | None = None
+    settings: Settings, read_model: str, number: int, expected_live: int | None = None, reason: str = ""
 ) -> Version | None:
     """Make a previous version live again; returns the version that it replaced. `expected_live` as for `promote_version`.
 
-    Raises PromotionLostError, VersionRetiredError, VersionAbandonedError, NotHandedOverError.
+    reason: stored with the version. Raises PromotionLostError, VersionRetiredError, VersionAbandonedError, NotHandedOverError.
     """
-    return _make_live(settings, read_model, number, roll_back, settings.rebuild.grace_h, expected_live)
+    transition = partial(roll_back, reason=reason)
+    return _make_live(settings, read_model, number, transition, settings.rebuild.grace_h, expected_live)
 
 
 def choose_rollback(bootstrap_servers: str, request: RollbackRequest, requested_at: datetime) -> int:

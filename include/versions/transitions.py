@@ -163,9 +163,9 @@ def rollback_target(record: ReadModelVersions) -> Version:
 
 
 def roll_back(
-    record: ReadModelVersions, number: int, *, now: datetime, retire_live_after: datetime
+    record: ReadModelVersions, number: int, *, now: datetime, retire_live_after: datetime, reason: str = ""
 ) -> ReadModelVersions:
-    """Make a previous version live again; the version that was live becomes a previous one.
+    """Make a previous version live again, and store the reason with it; the version that was live becomes a previous one.
 
     Raises VersionRetiredError, VersionAbandonedError, or NotHandedOverError for a version that was never live.
     """
@@ -174,7 +174,9 @@ def roll_back(
         raise NotHandedOverError(
             f"{_name(record, version)} was never live: its rebuild promotes it, not a rollback."
         )
-    return record if version.stage is Stage.LIVE else _make_live(record, version, now, retire_live_after)
+    if version.stage is Stage.LIVE:
+        return record
+    return _make_live(record, replace(version, rollback_reason=reason), now, retire_live_after)
 
 
 def retire(record: ReadModelVersions, number: int) -> ReadModelVersions:

@@ -38,6 +38,7 @@ class Version:
     source_topic: the version of the read model's source topic that it folds; empty for the declared topic.
     start_offsets: of its source, by partition: the first event that it folds; empty for the first event of the log.
     replaced_in: revision of the record that replaced a previous version; 0 for others.
+    rollback_reason: the reason of the newest rollback that made it live again; empty if there was none.
     """
 
     number: int
@@ -53,6 +54,7 @@ class Version:
     grace_s: float | None = None
     source_topic: str = ""
     start_offsets: tuple[int, ...] = ()
+    rollback_reason: str = ""
 
     @property
     def starts(self) -> Offsets:

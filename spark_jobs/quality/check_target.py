@@ -5,9 +5,9 @@ import time
 from pyspark.sql import SparkSession
 
 from include.declarations.read_model import read_model
-from include.errors import UnknownReadModelError
 from include.kafka.log_reading import log_consumer
-from include.quality.check import CheckRequest, QualityError
+from include.quality.check import CheckRequest
+from include.quality.checked_version import checked_version
 from include.quality.log_bounds import lost_partitions
 from include.settings import Settings
 from include.versions.registry import VersionRegistry
@@ -53,18 +53,4 @@ def lost_events(target: Target) -> dict[int, int]:
 
 def _version(bootstrap_servers: str, request: CheckRequest) -> Version:
     with VersionRegistry(bootstrap_servers) as registry:
-        record = registry.read().get(request.read_model)
-    if record is None:
-        message = f"The version registry has no {request.read_model!r}: start the stream driver on this Kafka first."
-        raise UnknownReadModelError(message)
-    if request.version is None:
-        found = record.live
-    else:
-        found = next((v for v in record.versions if v.number == request.version), None)
-    if found is None:
-        wanted = "live version" if request.version is None else f"version {request.version}"
-        message = (
-            f"{request.read_model} has no {wanted}. Its versions: {[v.number for v in record.versions]}."
-        )
-        raise QualityError(message)
-    return found
+        return checked_version(registry.read().get(request.read_model), request)

@@ -32,7 +32,8 @@ def roll_back(run: StageRun) -> None:
         raise
     if found is not None and found.missing:
         run.set_note(f"{run.read_model} back to v{number} by force: {run.form['reason']}. It lacked: {found}")
-    roll_back_version(run.settings, run.read_model, number, None if found is None else found.live)
+    live = None if found is None else found.live
+    roll_back_version(run.settings, run.read_model, number, live, " ".join(str(run.form["reason"]).split()))
 
 
 # Its own stage, so that the version is chosen only once: after a `roll_back`, the version that was live before is another one.

@@ -57,6 +57,17 @@ def test_versions_go_through_their_stages() -> None:
     assert stages(ABANDONED) == {1: "live", 2: "abandoned"}
 
 
+def test_a_rollback_stores_its_reason_with_the_version() -> None:
+    record = roll_back(PROMOTED, 1, now=NOW, retire_live_after=LATER, reason="the bonus was wrong")
+
+    first, second = record.versions
+    assert (first.rollback_reason, second.rollback_reason) == ("the bonus was wrong", "")
+    assert first.reason == "first start"
+    # A version that became live in the meantime keeps its own.
+    assert roll_back(record, 1, now=NOW, retire_live_after=LATER, reason="again") is record
+    assert ReadModelVersions.from_json(record.to_json()) == record
+
+
 def test_registered_version_has_run_reason_and_fold_revision() -> None:
     version = BUILDING.version(2)
     assert version is not None

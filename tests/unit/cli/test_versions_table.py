@@ -1,0 +1,57 @@
+"""The table of versions has the reason of a rollback, and fits a terminal of 80 columns; so does what status says of a version being built."""
+
+from datetime import UTC, datetime, timedelta
+
+from rich.console import Console
+
+from cli.status import stream_table
+from cli.versions import versions_table
+from include.versions.transitions import hand_over, promote, register, roll_back
+from include.versions.version_record import ReadModelVersions, first_version
+
+NOW = datetime(2026, 11, 26, 12, 30, tzinfo=UTC)
+LATER = NOW + timedelta(days=1)
+LONG_REASON = "the bonus was also given for withdrawals, which nobody had asked for in the first place"
+
+
+def rolled_back() -> ReadModelVersions:
+    record = first_version("order-location-of-couriers", 1)
+    record = register(record, run_id="run", reason="a bonus for large deposits", fold_revision=2, now=NOW)
+    record = promote(hand_over(record, 2), 2, now=NOW, retire_live_after=LATER)
+    return roll_back(record, 1, now=NOW, retire_live_after=LATER, reason=LONG_REASON)
+
+
+def lines_at_80_columns(table: object) -> list[str]:
+    console = Console(width=80)
+    with console.capture() as capture:
+        console.print(table)
+    return capture.get().splitlines()
+
+
+def test_the_reason_of_a_rollback_is_shown_within_80_columns() -> None:
+    lines = lines_at_80_columns(versions_table([rolled_back()]))
+
+    assert max(map(len, lines)) <= 80
+    text = " ".join(" ".join(lines).split())
+    # Not cut, and not broken.
+    assert "2026-11-26 12:30" in text
+    assert "…" not in text
+    reasons = " ".join(line[58:].strip() for line in lines)
+    for word in LONG_REASON.split():
+        assert word in text, reasons
+    assert "kept until" in text
+
+
+def test_status_shows_a_version_being_built() -> None:
+    created = (datetime.now(UTC) - timedelta(minutes=12)).isoformat()
+    building = {
+        "read_model": "balance",
+        "version": 3,
+        "fold_revision": 2,
+        "created_at": created,
+        "reason": "a bonus",
+    }
+
+    lines = lines_at_80_columns(stream_table({"state": "running", "building": (building,)}))
+
+    assert "balance v3  building for 12 min, fold 2: a bonus" in " ".join(lines)
