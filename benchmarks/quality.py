@@ -96,9 +96,9 @@ def measure_increments(events: int, keys: int, checks: int, timeout_s: float) ->
                 assert status == 0, result["verdict"]
                 changed = keys // 100 if number else len(deposits.appended)
                 # Both nodes' records; the lake's also of earlier changes, if the stream has not committed their offsets yet.
-                of_lake = result["keys"] - 2 * changed
-                assert of_lake >= changed, f"{result['keys']} records"
-                assert of_lake % changed == 0, f"{result['keys']} records"
+                of_lake = result["records"] - 2 * changed
+                assert of_lake >= changed, f"{result['records']} records"
+                assert of_lake % changed == 0, f"{result['records']} records"
                 verified = result["verified"]["nodes"]
                 assert sum(verified["keys"].values()) == len(deposits.appended), (
                     "keys were not counted exactly"
@@ -106,7 +106,7 @@ def measure_increments(events: int, keys: int, checks: int, timeout_s: float) ->
                 assert sum(verified["verified_up_to"].values()) == sum(deposits.appended.values())
                 assert result["request"]["mode"] == ("incremental" if number else "full"), result["because"]
                 print(
-                    f"quality   {result['request']['mode']:<12}{changed:>9,} of {keys:,} keys changed, {result['keys']:>9,} records compared: "
+                    f"quality   {result['request']['mode']:<12}{changed:>9,} of {keys:,} keys changed, {result['records']:>9,} records compared: "
                     f"{seconds:6.1f} s; {used['check']:6.1f} CPU s in the job, {used['servers']:5.1f} in all other processes",
                     flush=True,
                 )

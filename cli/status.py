@@ -158,11 +158,7 @@ def stream_table(stream: dict[str, Any]) -> "Table":
         table.add_row(name.replace("_", " ").removesuffix(" s"), _figure(name, value))
     for version in stream.get("versions", ()):
         label = f"{version['read_model']} v{version['version']}"
-        progress = f"{version['stage']}, {version['events']} events, {version['events_behind']} behind"
-        progress += _in_batches(version)
-        if version["still_s"] is not None:
-            progress += f", [red]standing still for {duration(round(version['still_s']))}[/red]"
-        table.add_row(label, progress)
+        table.add_row(label, _version_state(version))
     for version in stream.get("building", ()):
         table.add_row(f"{version['read_model']} v{version['version']}", _building_state(version))
     for route in stream.get("routes", ()):
@@ -180,6 +176,14 @@ def stream_table(stream: dict[str, Any]) -> "Table":
     for query in stream.get("queries", ()):
         table.add_row(f"query {query['query']}", _query_state(query))
     return table
+
+
+def _version_state(version: dict[str, Any]) -> str:
+    progress = f"{version['stage']}, {version['events']} events, {version['events_behind']} behind"
+    progress += _in_batches(version)
+    if version["still_s"] is not None:
+        progress += f", [red]standing still for {duration(round(version['still_s']))}[/red]"
+    return progress
 
 
 def _building_state(version: dict[str, Any]) -> str:

@@ -5,6 +5,7 @@ from typing import Any
 
 from airflow.sdk import DAG, Asset, Param
 
+from include.airflow.checks.offer_check import OfferCheck
 from include.airflow.names import COMPACTION_DAG, LAKE_POOL, changelog_asset, dag_arguments, lake_asset
 from include.airflow.spark_tasks import lake_task, skip_if_appended, skip_if_compacted
 from include.declarations.catalog import load_catalog
@@ -15,8 +16,8 @@ DOCS = """
 
 One task for each read model: a Spark job that merges new records of the live version's changelog into `lake/<model>`. Each
 commit stores the changelog offsets up to which it has read. OPTIMIZE and VACUUM follow when they are worthwhile. A killed run is
-harmless: the next one continues from the offsets in the table. Each successful run emits an event of the asset `lake/<model>`,
-which starts the quality check.
+harmless: the next one continues from the offsets in the table. Each successful run emits an event of the asset `lake/<model>`. The task
+after it, `check_due_<model>`, starts a quality check, or is skipped with the reason why none is due.
 
 One task for each event table: a Spark job that appends the new events of its topic to `lake/<event table>`. Each commit stores
 the topic's offsets up to which it has read.
@@ -31,6 +32,11 @@ TASK_DOCS = """
 Merges the live changelog of `{model}` into its table. The last lines of the log show how many records were read, how many
 keys were merged and deleted, and files and bytes before and after. Skipped when the run is for
 another read model, and when a scheduled run has nothing to do.
+"""
+
+CHECK_DOCS = """
+Starts a quality check of `{model}`, with an event of the asset `check-due/{model}`. **Skipped**, with the reason and the time of the last
+check in its log, if nothing is new since that, if one is running, and within nine times the duration of the last one.
 """
 
 APPEND_TASK_DOCS = """
@@ -76,7 +82,7 @@ with DAG(
     **dag_arguments("lake", "spark"),
 ):
     for name, model in MODELS.items():
-        lake_task(
+        compacted = lake_task(
             f"compact_{name}",
             "compaction",
             ["--read-model", name, "--optimize", OPTIMIZE],
@@ -85,6 +91,14 @@ with DAG(
             inlets=[Asset(changelog_asset(name))],
             outlets=[Asset(lake_asset(name))],
             doc_md=TASK_DOCS.format(model=name),
+        )
+        compacted >> OfferCheck(
+            task_id=f"check_due_{name}",
+            read_model=name,
+            retries=3,
+            retry_delay=timedelta(seconds=10),
+            execution_timeout=timedelta(minutes=5),
+            doc_md=CHECK_DOCS.format(model=name),
         )
     for name, table in EVENT_TABLES.items():
         lake_task(

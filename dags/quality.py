@@ -4,7 +4,14 @@ from datetime import timedelta
 
 from airflow.sdk import DAG, Asset, AssetAny, AssetOrTimeSchedule, CronTriggerTimetable, Param
 
-from include.airflow.names import QUALITY_DAG, QUALITY_POOL, dag_arguments, lake_asset, quality_asset
+from include.airflow.names import (
+    QUALITY_DAG,
+    QUALITY_POOL,
+    check_due_asset,
+    dag_arguments,
+    lake_asset,
+    quality_asset,
+)
 from include.airflow.quality_operators import CheckEventTable, CheckStores
 from include.airflow.spark_tasks import lake_task
 from include.declarations.catalog import load_catalog
@@ -20,8 +27,9 @@ standbys. It also finds missing keys, surplus keys, and records that lag behind.
 It runs
 
 * **after each compaction, promotion and rollback**, on the keys with events since the last check that passed (incremental), or, if
-  the read model declares no merge, on a sample of the keys (a different one each time); it counts all of them. After a compaction
-  it is skipped if nothing is new, and within nine times the duration of the last check after a compaction;
+  the read model declares no merge, on a sample of the keys (a different one each time); it counts all of them. After a compaction,
+  **no run is started** if nothing is new, and within nine times the duration of the last check after a compaction: the task `check_due_<model>` of
+  the DAG `compaction` is then skipped, and says so;
 * **every day at 03:00 UTC**, on all keys;
 * of an event table **after each append, and every day**: the number of its rows, and that each event is in it once;
 * **manually**: press **Trigger** and choose what to check.
@@ -66,7 +74,10 @@ with DAG(
     dag_id=QUALITY_DAG,
     schedule=AssetOrTimeSchedule(
         timetable=CronTriggerTimetable("0 3 * * *", timezone="UTC"),
-        assets=AssetAny(*(Asset(lake_asset(model)) for model in (*MODELS, *EVENT_TABLES))),
+        assets=AssetAny(
+            *(Asset(check_due_asset(name)) for name in MODELS),
+            *(Asset(lake_asset(name)) for name in EVENT_TABLES),
+        ),
     ),
     description="Checks lake and query nodes against the events in the log",
     doc_md=DOCS,

@@ -56,6 +56,11 @@ def lake_asset(model: str) -> str:
     return f"lake/{model}"
 
 
+def check_due_asset(model: str) -> str:
+    """Return the name of the asset whose events start a check of a read model: after a change of its table, unless none is due."""
+    return f"check-due/{model}"
+
+
 def quality_asset(model: str) -> str:
     """Return the name of the asset of a read model's quality: an event for each check that passed."""
     return f"quality/{model}"

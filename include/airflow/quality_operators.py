@@ -10,13 +10,14 @@ from airflow.providers.common.compat.sdk import AirflowException
 from airflow.sdk import BaseOperator, BaseOperatorLink
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from include.airflow.names import COMPACTION_DAG, lake_asset
+from include.airflow.names import COMPACTION_DAG, check_due_asset, lake_asset
 from include.declarations.event_table import EventTable
 from include.declarations.read_model import ReadModel, read_model
+from include.files import file_lock
 from include.lake.tables import table_path
 from include.quality import verified_file
 from include.quality.check import CheckRequest, Mode, StoreName
-from include.quality.check_throttle import pause_left_s
+from include.quality.check_throttle import last_check_text, pause_left_s
 from include.quality.job_arguments import arguments
 from include.quality.report import remove, report_url
 from include.quality.run_ids import check_id
@@ -26,6 +27,8 @@ from include.versions.source_ends import source_ends_if_known
 from include.webhook import post_alert
 
 BOTH = (StoreName.LAKE, StoreName.NODES)
+# A check that has ended releases its lock at once.
+LOCK_WAIT_S = 5.0
 # Airflow's names of the kinds of runs.
 ASSET_TRIGGERED, MANUAL, SCHEDULED = "asset_triggered", "manual", "scheduled"
 
@@ -71,23 +74,22 @@ class CheckStores(SparkSubmitOperator):
                 f"{self.read_model} has no table in the lake yet: the first check follows the compaction that creates it."
             )
         if run_type == ASSET_TRIGGERED and _only_compacted(context):
-            if mode is Mode.INCREMENTAL and confirm_if_nothing_is_new(settings, model):
-                raise AirflowSkipException(
-                    f"{self.read_model} has no event since its last check, and its table is unchanged: nothing to verify."
-                )
+            # Of another check that has run since this one was offered.
             left_s = pause_left_s(settings.home, self.read_model, time.time(), mode)
             if left_s:
                 raise AirflowSkipException(
-                    f"The last check of {self.read_model} took long: the next check after a compaction runs in {left_s:.0f} s at the earliest."
+                    f"Not checked: the last check of {self.read_model} took long, and the next one after a compaction may begin in "
+                    f"{left_s:.0f} s. {last_check_text(settings.home, self.read_model)}"
                 )
         name = self.check_of(run.run_id)
         self.application_args = arguments(CheckRequest(self.read_model, stores, mode, name))
-        link = run_check_job(
-            settings.home,
-            settings.reports_base_url,
-            name,
-            lambda: super(CheckStores, self).execute(context),
-        )
+        with file_lock(check_lock(settings, self.read_model), wait_s=LOCK_WAIT_S):
+            link = run_check_job(
+                settings.home,
+                settings.reports_base_url,
+                name,
+                lambda: super(CheckStores, self).execute(context),
+            )
         self.log.info("report: %s", link)
 
 
@@ -190,13 +192,22 @@ def due_check(
 ) -> tuple[Mode, tuple[StoreName, ...]] | None:
     """Return the mode and the stores with which a run checks a read model; None when the run does not check it."""
     if run_type == ASSET_TRIGGERED:
-        mode = Mode.INCREMENTAL if model.newest_fold_revision in model.merges else Mode.SAMPLE
-        return (mode, BOTH) if lake_asset(model.name) in assets else None
+        return (mode_after_change(model), BOTH) if check_due_asset(model.name) in assets else None
     if run_type == MANUAL:
         if params["read_model"] != model.name:
             return None
         return Mode(params["mode"]), tuple(StoreName(store) for store in params["stores"])
     return Mode.FULL, BOTH
+
+
+def mode_after_change(model: ReadModel) -> Mode:
+    """Return the mode of the checks that follow changes of a read model's table."""
+    return Mode.INCREMENTAL if model.newest_fold_revision in model.merges else Mode.SAMPLE
+
+
+def check_lock(settings: Settings, read_model: str) -> Path:
+    """Return the file that is locked while a run of the DAG checks a read model."""
+    return settings.home / "run" / f"check-{read_model}.lock"
 
 
 def confirm_if_nothing_is_new(settings: Settings, model: ReadModel) -> bool:

@@ -11,6 +11,7 @@ from include.airflow.names import (
     LAKE_ALIAS,
     SPARK_LAKE_CONNECTION,
     SPARK_STREAM_CONNECTION,
+    check_due_asset,
     lake_asset,
 )
 from include.airflow.quality_operators import SCHEDULED, confirm_if_nothing_is_new, kind_of
@@ -38,13 +39,14 @@ def lake_task(
 def announce_lake_change(read_model: str = "") -> dict[str, Any]:
     """Return the operator arguments of a task that replaces `lake/<model>`; empty: for the read model in the run's form.
 
-    The task emits an event of the table's asset, which triggers the quality check.
+    The task emits an event of the table's asset, and one that starts a quality check.
     """
     alias = AssetAlias(LAKE_ALIAS)
 
     def announce(context: Context, _result: object = None) -> None:
         changed = read_model or context["params"]["read_model"]
-        context["outlet_events"][alias].add(Asset(lake_asset(changed)))
+        for asset in (lake_asset(changed), check_due_asset(changed)):
+            context["outlet_events"][alias].add(Asset(asset))
 
     return {"outlets": [alias], "post_execute": announce}
 

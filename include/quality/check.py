@@ -116,7 +116,9 @@ class CheckResult:
     """The result of a whole check.
 
     started_at: ISO 8601. report: path of the HTML page; report_url: where a query node serves it.
-    events: number replayed. keys: number compared, over all replicas. findings: further information for the operator.
+    events: number replayed. keys: number compared; records: their copies in all replicas. all_keys: number of keys of the read model, where
+        not all are compared; 0 otherwise.
+    findings: further information for the operator.
     places: the replicas of each store, as text.
     because: why all keys were checked although an incremental check was requested; empty if not. `request` has the mode that ran.
     verified: store -> how far it is verified now; empty unless the check passed and kept verified records.
@@ -138,6 +140,8 @@ class CheckResult:
     places: tuple[str, ...] = field(default_factory=tuple)
     because: str = ""
     verified: Mapping[str, StoreMark] = field(default_factory=dict)
+    records: int = 0
+    all_keys: int = 0
 
     @property
     def passed(self) -> bool:
@@ -154,11 +158,22 @@ class CheckResult:
             what += f", all keys, because {self.because}"
         if self.passed:
             verified = "".join(f"; {line}" for line in self.verified_lines)
-            return (
-                f"quality check passed: {what}: {self.keys:,} keys, {self.events:,} events replayed{verified}"
-            )
+            return f"quality check passed: {what}: {self.compared}, {self.events:,} events replayed{verified}"
         failed = [f"{e.store}: {e.expectation} ({e.failed:,})" for e in self.expectations if not e.passed]
         return f"quality check FAILED: {what}: {'; '.join([*self.findings, *failed])}"
+
+    @property
+    def compared(self) -> str:
+        """How many keys were compared, of how many, in how many copies: `911 keys, 3 copies each`."""
+        keys = f"{self.keys:,} key{'s' * (self.keys != 1)}"
+        if self.request.mode is Mode.SAMPLE and self.all_keys:
+            keys = f"a sample of {self.keys:,} of {self.all_keys:,} keys ({self.keys / self.all_keys:.0%})"
+        elif self.request.mode is Mode.INCREMENTAL:
+            keys += " with new events"
+        copies, rest = divmod(self.records, self.keys) if self.keys else (0, 0)
+        if rest or not copies:
+            return f"{keys}, {self.records:,} records"
+        return f"{keys}, {copies} {'copies' if copies > 1 else 'copy'} each"
 
     @property
     def verified_lines(self) -> list[str]:

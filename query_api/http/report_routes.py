@@ -1,24 +1,32 @@
 """Serves the quality checks' reports from files on this machine: a list, and each page."""
 
 import re
-from datetime import UTC, datetime
 from pathlib import Path
 
 from flask import Blueprint, Response, abort, render_template_string, send_from_directory
 
+from query_api.http.report_index import listed_reports
+
 # The file names that include/quality/report.py derives from run ids.
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*\.(html|json)")
-LISTED = 200
 # A report is self-contained: no scripts, no other hosts.
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 LIST = """<!doctype html><html lang="en"><meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1"><title>Quality checks</title>
 <link rel="icon" href="data:,">
-<style>:root{color-scheme:light dark}body{font:16px/1.6 system-ui,sans-serif;max-width:46rem;margin:2rem auto;padding:0 1rem}
-li{overflow-wrap:anywhere}time{opacity:.7}</style>
+<style>:root{color-scheme:light dark;--good:#1a7f37;--bad:#cf222e}body{font:16px/1.6 system-ui,sans-serif;max-width:64rem;margin:2rem auto;padding:0 1rem}
+.wide{overflow-x:auto}table{border-collapse:collapse;width:100%;font-size:.9rem}th,td{text-align:left;vertical-align:top;padding:.3rem .6rem;border-top:1px solid #8884}
+.number{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}.passed{color:var(--good)}.FAILED{color:var(--bad);font-weight:600}
+td:last-child{overflow-wrap:anywhere}</style>
 <h1>Quality checks</h1>
-{% if pages %}<p>Newest first.</p>{% else %}<p>No check has run yet: run <code>./foldlake quality</code>.</p>{% endif %}
-<ul>{% for name, at in pages %}<li><a href="{{ name }}">{{ name[:-5] }}</a> <time>{{ at }}</time>{% endfor %}</ul></html>
+{% if reports %}<p>Newest first. A check that was skipped, because nothing was new or the last one took long, has no report.</p>
+<div class="wide" tabindex="0"><table>
+<tr><th scope="col">verdict<th scope="col">read model<th scope="col">mode<th scope="col">stores<th scope="col" class="number">ended (UTC)<th scope="col" class="number">took<th scope="col">report
+{% for one in reports %}<tr><td class="{{ one.verdict }}">{{ one.verdict or "unknown" }}<td>{{ one.model }}<td>{{ one.mode }}<td>{{ one.stores }}
+<td class="number"><time>{{ one.ended_at }}</time><td class="number">{% if one.duration_s is not none %}{{ "%.1f" | format(one.duration_s) }} s{% endif %}
+<td>{% if one.page %}<a href="{{ one.page }}">{{ one.page[:-5] }}</a>{% endif %}
+{% endfor %}</table></div>
+{% else %}<p>No check has run yet: run <code>./foldlake quality</code>.</p>{% endif %}</html>
 """
 
 
@@ -28,7 +36,7 @@ def reports_blueprint(directory: Path) -> Blueprint:
 
     @blueprint.get("/reports/quality/")
     def list_reports() -> Response:
-        return _page(render_template_string(LIST, pages=_newest(directory)))
+        return _page(render_template_string(LIST, reports=listed_reports(directory)))
 
     @blueprint.get("/reports/quality/<name>")
     def get_report(name: str) -> Response:
@@ -42,20 +50,6 @@ def reports_blueprint(directory: Path) -> Blueprint:
         return response
 
     return blueprint
-
-
-def _newest(directory: Path) -> list[tuple[str, str]]:
-    """Return the name and the time of the newest pages."""
-    found = []
-    for path in directory.glob("*.html"):
-        try:
-            found.append((path.stat().st_mtime, path.name))
-        except FileNotFoundError:
-            continue
-    return [
-        (name, f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S} UTC")
-        for at, name in sorted(found, reverse=True)[:LISTED]
-    ]
 
 
 def _page(text: str) -> Response:

@@ -30,16 +30,18 @@ class Sampling:
         self._target = target
         self._increment = increment
         self._before: dict[str, int] = {}
+        # In the store that has most; 0 if all are compared.
+        self.all_keys = 0
         self.sample = Sample()
         if request.mode is Mode.FULL:
             return
-        keys = 0
         for store in stores:
             counts = store.key_counts()
             self._before |= counts
-            keys = max(keys, sum(n for replica, n in counts.items() if STANDBY not in replica))
+            own = sum(n for replica, n in counts.items() if STANDBY not in replica)
+            self.all_keys = max(self.all_keys, own)
         if request.mode is Mode.SAMPLE:
-            self.sample = self._sample(request.run_id, keys)
+            self.sample = self._sample(request.run_id, self.all_keys)
 
     def _sample(self, run_id: str, keys: int) -> Sample:
         buckets = max(1, ceil(keys / self._target.settings.quality.sample_keys))

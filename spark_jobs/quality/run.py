@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from functools import reduce
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.functions import col
+from pyspark.sql.functions import col, count, count_distinct, lit
 
 from include.position import Offsets
 from include.quality.check import CheckRequest, CheckResult, Mode
@@ -129,8 +129,13 @@ def _check(
     compared, replay = _Comparison(target, readings, sampling.sample, increment).run()
     expectations = key_expectations(compared_fields(target))
     comparison = target.frames.keep(with_failures(compared, expectations))
-    keys = comparison.count()
-    LOG.info("compared %s records with %s replayed events; evaluating", f"{keys:,}", f"{replay.events:,}")
+    counted = comparison.agg(count(lit(1)).alias("records"), count_distinct("key").alias("keys")).first()
+    assert counted is not None  # noqa: S101 - an aggregate without groups has one row
+    LOG.info(
+        "compared %s records with %s replayed events; evaluating",
+        f"{counted.records:,}",
+        f"{replay.events:,}",
+    )
     check = CheckedRecords(target, request, readings, comparison, replay, sampling, lost)
     results = evaluate(check, expectations)
     failing, total = failing_keys(readings, comparison)
@@ -141,7 +146,9 @@ def _check(
         started_at=started_at,
         duration_s=time.monotonic() - started_s,
         events=replay.events,
-        keys=keys,
+        keys=counted["keys"],
+        records=counted.records,
+        all_keys=sampling.all_keys,
         expectations=tuple(results),
         failing_keys=failing,
         failing_keys_total=total,

@@ -140,7 +140,7 @@ def test_correct_records_pass(right: Checks) -> None:
 
     assert (failed(result), named(result)) == ({}, {})
     assert result.passed
-    assert (result.keys, result.events) == (2 * CUSTOMERS, CUSTOMERS * EVENTS_EACH)
+    assert (result.records, result.events) == (2 * CUSTOMERS, CUSTOMERS * EVENTS_EACH)
 
 
 @pytest.mark.parametrize("name", FAULTS)

@@ -81,7 +81,7 @@ def test_no_false_alarm_under_load(nodes: Settings, lake_spark: SparkSession) ->
             stores = (StoreName.LAKE, StoreName.NODES, StoreName.CHANGELOG)
             result = run(lake_spark, nodes, *stores, number=number, mode=mode)
             assert result.passed, result.verdict + str(result.failing_keys[:3])
-            keys.append(result.keys)
+            keys.append(result.records)
     assert keys[-1] != keys[0]
 
 

@@ -228,6 +228,13 @@ def test_compaction_has_a_task_for_each_read_model_with_its_own_asset(loaded: di
     assert {name: task[name] for name in expected} == expected
 
 
+def test_a_check_is_offered_after_the_compaction_of_each_read_model(loaded: dict[str, Any]) -> None:
+    task = loaded["dags"]["compaction"]["tasks"]["check_due_balance"]
+
+    assert (task["operator"], task["upstream"]) == ("OfferCheck", ["compact_balance"])
+    assert task["outlets"] == ["check-due/balance"]
+
+
 def test_an_event_table_has_a_task_that_appends_to_it_and_one_that_checks_it(tmp_path: Path) -> None:
     environment = airflow.environment(Settings.of(home=tmp_path, systems=("pos",)))
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from include.quality.check import Mode
-from include.quality.check_throttle import PAUSE_FACTOR, pause_left_s
+from include.quality.check_throttle import PAUSE_FACTOR, last_check_text, pause_left_s
 from include.quality.report import reports_directory, summary_path
 
 NOW_S = 1_800_000_000.0
@@ -71,3 +71,18 @@ def test_an_incremental_check_is_not_throttled_by_a_full_one_that_was_asked_for(
     assert pause_left_s(home, "balance", NOW_S, Mode.INCREMENTAL) == pytest.approx(
         DURATION_S * PAUSE_FACTOR - 20
     )
+
+
+def test_the_last_check_is_described(home: Path) -> None:
+    assert last_check_text(home, "balance") == "It has not been checked yet."
+    ended(home, "older", ago_s=100)
+    ended(home, "newest", ago_s=0, mode="incremental")
+    ended(home, "visits", ago_s=-10, read_model="visits")
+
+    assert last_check_text(home, "balance") == (
+        "Its last check (incremental) ended at 2027-01-15 08:00:00 UTC and could not be made."
+    )
+    path = summary_path(home, "newest")
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"passed": True}))
+    os.utime(path, (NOW_S, NOW_S))
+    assert last_check_text(home, "balance").endswith("08:00:00 UTC and passed.")

@@ -26,15 +26,15 @@ def test_a_manual_check_skips_other_read_models() -> None:
 
 
 def test_a_check_after_a_compaction_is_incremental() -> None:
-    assert due_check(BALANCE, "asset_triggered", FORM, ["lake/balance"]) == (Mode.INCREMENTAL, BOTH)
-    assert due_check(VISITS, "asset_triggered", FORM, ["lake/balance"]) is None
+    assert due_check(BALANCE, "asset_triggered", FORM, ["check-due/balance"]) == (Mode.INCREMENTAL, BOTH)
+    assert due_check(VISITS, "asset_triggered", FORM, ["check-due/balance"]) is None
 
 
 def test_without_a_merge_a_check_after_a_compaction_covers_a_sample() -> None:
     earlier = replace(BALANCE, folds={**BALANCE.folds, 2: BALANCE.folds[1]})
 
-    assert due_check(VISITS, "asset_triggered", FORM, ["lake/visits"]) == (Mode.SAMPLE, BOTH)
-    assert due_check(earlier, "asset_triggered", FORM, ["lake/balance"]) == (Mode.SAMPLE, BOTH)
+    assert due_check(VISITS, "asset_triggered", FORM, ["check-due/visits"]) == (Mode.SAMPLE, BOTH)
+    assert due_check(earlier, "asset_triggered", FORM, ["check-due/balance"]) == (Mode.SAMPLE, BOTH)
 
 
 def test_a_scheduled_check_covers_everything() -> None:

@@ -21,6 +21,7 @@ PASSED = CheckResult(
     duration_s=12.3,
     events=2_000_000,
     keys=100_000,
+    records=300_000,
     expectations=(ExpectationResult(StoreName.LAKE, "no key is missing", 100_000, 0),),
     failing_keys=(),
     failing_keys_total=0,
@@ -99,6 +100,29 @@ def test_page_of_a_check_that_passed_has_no_failing_keys() -> None:
     assert "Passed." in text
     assert "2,000,000 events replayed" in text
     assert "Failing keys" not in text
+
+
+@pytest.mark.parametrize(
+    ("mode", "keys", "records", "text"),
+    [
+        (Mode.FULL, 911, 2_733, "911 keys, 3 copies each"),
+        (Mode.FULL, 911, 911, "911 keys, 1 copy each"),
+        # One copy is missing, or has a key that no event has.
+        (Mode.FULL, 911, 2_732, "911 keys, 2,732 records"),
+        (Mode.FULL, 0, 0, "0 keys, 0 records"),
+        (Mode.SAMPLE, 911, 2_733, "a sample of 911 of 2,469 keys (37%), 3 copies each"),
+        (Mode.INCREMENTAL, 1, 3, "1 key with new events, 3 copies each"),
+    ],
+)
+def test_keys_copies_and_records_are_kept_apart(mode: Mode, keys: int, records: int, text: str) -> None:
+    all_keys = 0 if mode is Mode.FULL else 2_469
+    result = replace(
+        PASSED, request=replace(REQUEST, mode=mode), keys=keys, records=records, all_keys=all_keys
+    )
+
+    assert result.compared == text
+    assert f"{text}, 2,000,000 events replayed" in result.verdict
+    assert f"none of these keys is missing: {text}." in " ".join(report.html(result).split())
 
 
 def test_a_key_is_escaped() -> None:

@@ -137,7 +137,7 @@ def test_without_a_table_only_a_manual_check_runs(
     context: dict[str, Any] = {
         "dag_run": SimpleNamespace(run_type=run_type, run_id=NAME),
         "params": {"read_model": "balance", "mode": "full", "stores": ["lake"]},
-        "triggering_asset_events": {Asset("lake/balance"): []} if run_type == "asset_triggered" else {},
+        "triggering_asset_events": {Asset("check-due/balance"): []} if run_type == "asset_triggered" else {},
     }
 
     with pytest.raises(AirflowException) as error:

@@ -45,7 +45,7 @@ def test_an_incremental_check_replays_only_new_events(settings: Settings, lake_s
 
     assert result.passed, result.verdict + str(result.failing_keys)
     assert (result.request.mode, result.because) == (Mode.INCREMENTAL, "")
-    assert (result.keys, result.events) == (len(CHANGED), len(CHANGED))
+    assert (result.records, result.events) == (len(CHANGED), len(CHANGED))
     mark = verified_mark(ledger)
     assert mark.verified_up_to == source_ends(settings.kafka.bootstrap_servers, ledger.name)
     assert sum(mark.keys.values()) == CUSTOMERS + 1

@@ -1,11 +1,14 @@
 """Reports are listed and served unchanged, and no other file is."""
 
+import json
+import os
 from pathlib import Path
 
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 
+from query_api.http.report_index import ListedReport, listed_reports
 from query_api.http.report_routes import reports_blueprint
 
 
@@ -28,6 +31,61 @@ def test_reports_are_listed(client: FlaskClient) -> None:
     assert page.status_code == 200
     assert 'href="run-1.html"' in page.text
     assert ".new" not in page.text
+
+
+def test_the_list_has_verdict_model_mode_stores_time_and_duration_newest_first(tmp_path: Path) -> None:
+    request = {"read_model": "balance", "stores": ["lake", "nodes"], "mode": "incremental"}
+    passed = {"request": request, "version": 3, "passed": True, "verdict": "", "duration_s": 12.34}
+    summaries = {
+        "first": passed,
+        "second": passed | {"passed": False, "request": request | {"mode": "full"}, "because": "no merge"},
+        # Its read model cannot be checked: it has no page, and no version.
+        "third": {
+            "request": request | {"version": None},
+            "passed": None,
+            "verdict": "visits <mixed>",
+            "duration_s": 1.0,
+        },
+    }
+    for number, (name, summary) in enumerate(summaries.items()):
+        for path in (tmp_path / f"{name}.json", tmp_path / f"{name}.html"):
+            path.write_text(json.dumps(summary))
+            os.utime(path, (1_800_000_000 + number, 1_800_000_000 + number))
+    (tmp_path / "third.html").unlink()
+    (tmp_path / "old.html").write_text("of an older release")
+    os.utime(tmp_path / "old.html", (1_700_000_000, 1_700_000_000))
+
+    assert listed_reports(tmp_path) == [
+        ListedReport(
+            "",
+            "2027-01-15 08:00:02",
+            "not checked: visits <mixed>",
+            "balance",
+            "incremental",
+            "lake, nodes",
+            1.0,
+        ),
+        ListedReport(
+            "second.html",
+            "2027-01-15 08:00:01",
+            "FAILED",
+            "balance v3",
+            "all keys, not incremental",
+            "lake, nodes",
+            12.34,
+        ),
+        ListedReport(
+            "first.html", "2027-01-15 08:00:00", "passed", "balance v3", "incremental", "lake, nodes", 12.34
+        ),
+        ListedReport("old.html", "2023-11-14 22:13:20"),
+    ]
+    app = Flask(__name__, static_folder=None)
+    app.register_blueprint(reports_blueprint(tmp_path))
+    text = app.test_client().get("/reports/quality/").text
+    assert '<td class="FAILED">FAILED<td>balance v3' in text
+    assert "12.3 s" in text
+    assert "visits &lt;mixed&gt;" in text
+    assert text.index("second.html") < text.index("first.html") < text.index("old.html")
 
 
 def test_a_report_is_served_with_a_policy_that_loads_nothing(client: FlaskClient) -> None:
