@@ -15,6 +15,7 @@ from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
 from cli.lake import to_lines
+from include.lake.as_of import NoHistoryError, table_as_of
 from include.lake.event_table_check import check_event_table
 from include.lake.status import lake_status
 from include.settings import CHECKOUT, Settings
@@ -100,6 +101,11 @@ def test_the_examples_in_the_docs_run(ledger: LakeLedger, lake_spark: SparkSessi
     if "changed" in names:
         changed = {row["key"]: (row["before"], row["after"]) for row in names["changed"].to_dicts()}  # type: ignore[attr-defined]
         assert changed == {key: (Decimal("1.00"), amount) for key, amount in AMOUNTS.items()}
+
+
+def test_as_of_a_time_before_the_first_content_there_is_no_answer(ledger: LakeLedger) -> None:
+    with pytest.raises(NoHistoryError, match="it has nothing as of 2020-01-01"):
+        table_as_of(ledger.table, datetime(2020, 1, 1, tzinfo=UTC))
 
 
 def test_the_status_shows_the_content_of_the_table(ledger: LakeLedger) -> None:
