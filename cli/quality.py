@@ -5,10 +5,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rich.console import Console
+    from rich.table import Table
 
     from include.declarations.event_table import EventTable
     from include.quality.check import CheckRequest
+    from include.quality.history import PastRun
     from include.settings import Settings
 
 SHOWN_KEYS = 20
@@ -186,16 +190,22 @@ def _fields(record: dict[str, str]) -> str:
 
 def _list(console: "Console", settings: "Settings") -> None:
     """List the latest checks, the newest first."""
-    from rich.table import Table
-
     from include.quality.history import last_runs
+
+    console.print(runs_table(last_runs(settings.lake_root)))
+
+
+def runs_table(runs: "Sequence[PastRun]") -> "Table":
+    """Return a line for each check, given the newest last; the newest first."""
+    from rich.table import Table
 
     table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
     for column in ("when (UTC)", "read model", "stores", "mode", "outcome", "run"):
-        table.add_column(column, overflow="fold")
-    for past in reversed(last_runs(settings.lake_root)):
+        is_short = column in ("when (UTC)", "mode")
+        table.add_column(column, overflow="fold", no_wrap=is_short)
+    for past in reversed(runs):
         outcome = "[green]passed[/green]" if past.passed else f"[red]FAILED[/red] {'; '.join(past.failed)}"
         model = f"{past.read_model} v{past.version}"
-        when = f"{past.checked_at:%Y-%m-%d %H:%M:%S}"
+        when = f"{past.checked_at:%Y-%m-%d %H:%M}"
         table.add_row(when, model, ", ".join(past.stores), past.mode, outcome, past.run_id)
-    console.print(table)
+    return table

@@ -1,11 +1,13 @@
-"""The table of versions has the reason of a rollback, and fits a terminal of 80 columns; so does what status says of a version being built."""
+"""Tables fit a terminal of 80 columns: versions with the reason of a rollback, checks, the newest first, and a version being built in status."""
 
 from datetime import UTC, datetime, timedelta
 
 from rich.console import Console
 
+from cli.quality import runs_table
 from cli.status import stream_table
 from cli.versions import versions_table
+from include.quality.history import PastRun
 from include.versions.transitions import hand_over, promote, register, roll_back
 from include.versions.version_record import ReadModelVersions, first_version
 
@@ -40,6 +42,20 @@ def test_the_reason_of_a_rollback_is_shown_within_80_columns() -> None:
     for word in LONG_REASON.split():
         assert word in text, reasons
     assert "kept until" in text
+
+
+def test_checks_are_listed_newest_first_within_80_columns() -> None:
+    def past(day: int, *failed: str) -> PastRun:
+        name = f"manual__2026-11-{day}T10:08:47.213471+00:00-balance"
+        when = NOW.replace(day=day)
+        return PastRun(name, when, "balance", 1, "incremental", ("lake", "nodes"), failed)
+
+    lines = lines_at_80_columns(runs_table([past(20), past(21, "lake: no key is missing (1)")]))
+
+    assert max(map(len, lines)) <= 80
+    text = "\n".join(lines)
+    assert text.index("2026-11-21 12:30") < text.index("2026-11-20 12:30")
+    assert "FAILED" in text
 
 
 def test_status_shows_a_version_being_built() -> None:
