@@ -23,9 +23,12 @@ from include.read_models.balance.events import FundsAdded
 from include.settings import Settings
 from include.stream.status import read_stream_status
 from include.versions.changes import change_live
+from include.versions.explanation import Explanation, object_of
 from include.versions.registry import VersionRegistry
 from include.versions.transitions import promote
+from query_api.http.explain.explanations import ExplainRequest, Explanations
 from spark_jobs.quality_check import FAILED
+from stack.settings_environment import settings_environment
 from tests.support.lake.stage_processes import StageProcesses
 from tests.support.stream_process import EventSource, make_topics, records_of, states
 from tests.support.temporary_stack import SHORT_COMMITS, sharing_servers
@@ -152,6 +155,32 @@ def test_it_is_checked_rebuilt_and_promoted_and_a_planted_fault_is_found(
     assert rows(DeltaTable(table_path(home.lake_root, MODEL.name))) == right
     found = states(home, MODEL, "daily-deposits.v2.changelog")
     assert {key: (state.state["deposits"], state.state["total"]) for key, state in found.items()} == right
+
+
+def test_a_node_explains_a_day_by_the_events_under_its_key(
+    home: Settings, rekeying_driver: SharedDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rekeying_driver.ensure_running()
+    for name, value in settings_environment(home).items():
+        monkeypatch.setenv(name, value)
+    explanations = Explanations(home)
+    found: list[Explanation] = []
+
+    def is_explained() -> bool:
+        one = explanations.find(ExplainRequest(MODEL, FAULTY, None))
+        found.extend([one] if isinstance(one, Explanation) else [])
+        return bool(found)
+
+    wait_until(is_explained, "the day is explained", timeout_s=120)
+    (explained,) = found
+    count, total = totals([*deposits(0), *deposits(EVENTS)])[FAULTY]
+    assert explained.shown.event_count == count
+    assert object_of(explained.shown.state) == {"deposits": count, "total": total}
+    assert [event.number for event in explained.events] == [*range(1, 21), *range(count - 19, count + 1)]
+    assert object_of(explained.events[-1].state) == {"deposits": count, "total": total}
+    # The previous version has the same fold; the planted record was on its changelog, not on the log.
+    assert [(one.stage, one.state) for one in explained.others] == [("previous", explained.shown.state)]
+    assert len(explained.read_until) == 1
 
 
 def plant_fault(settings: Settings, day: str) -> None:

@@ -10,18 +10,20 @@ from confluent_kafka import murmur2
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
-from include.declarations.read_model import ReadModel, StateField
+from include.declarations.read_model import ReadModel, StateField, read_model
 from include.kafka.topic_state import topic_state
 from include.position import Offsets
 from include.read_models.balance.events import FundsAdded, FundsWithdrawn
 from include.read_models.balance.model import READ_MODEL, funds
 from include.settings import Settings
+from include.settings.systems import system_folder
 from include.versions.changes import change
 from include.versions.explained_versions import NoVersionToExplainError
 from include.versions.explanation import Explanation, object_of, steps
 from include.versions.registry import VersionRegistry
 from include.versions.version_record import ReadModelVersions, Stage, first_version
 from spark_jobs.explain import explanation
+from spark_jobs.folding.key_events import personal_fields
 from tests.support.read_models.deposits_per_day import READ_MODEL as PER_DAY
 from tests.support.stream_process import EventSource, make_topics
 
@@ -196,6 +198,13 @@ def test_an_unknown_key_has_no_events_and_no_state(
     found = explained(lake_spark, settings, "nobody")
 
     assert (found.events, found.shown.event_count, found.shown.state) == ((), 0, None)
+
+
+def test_personal_fields_are_those_of_the_schemas() -> None:
+    loyalty = read_model("loyalty", (system_folder("pos"),))
+
+    assert personal_fields(loyalty) == ("LoyaltyInvoice.cardNumber",)
+    assert personal_fields(MODEL) == ()
 
 
 def test_masked_fields_are_left_out(
