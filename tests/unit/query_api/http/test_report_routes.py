@@ -6,7 +6,7 @@ import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 
-from query_api.http.report_routes import reports_blueprint
+from query_api.http.report_routes import CHANGES, reports_blueprint
 
 
 @pytest.fixture
@@ -28,6 +28,22 @@ def test_reports_are_listed(client: FlaskClient) -> None:
     assert page.status_code == 200
     assert 'href="run-1.html"' in page.text
     assert ".new" not in page.text
+
+
+def test_the_reports_of_what_rebuilds_change_are_served_with_their_pictures(tmp_path: Path) -> None:
+    (tmp_path / "rebuild-balance-v2.html").write_text("<h1>changes</h1>")
+    (tmp_path / "rebuild-balance-v2.svg").write_text("<svg/>")
+    app = Flask(__name__, static_folder=None)
+    app.register_blueprint(reports_blueprint(tmp_path / "none"))
+    app.register_blueprint(reports_blueprint(tmp_path, CHANGES))
+    client = app.test_client()
+
+    assert "What rebuilds change" in client.get("/reports/changes/").text
+    assert 'href="rebuild-balance-v2.html"' in client.get("/reports/changes/").text
+    assert client.get("/reports/quality/rebuild-balance-v2.html").status_code == 404
+    with client.get("/reports/changes/rebuild-balance-v2.svg") as picture:
+        assert (picture.status_code, picture.mimetype) == (200, "image/svg+xml")
+        assert "default-src 'none'" in picture.headers["Content-Security-Policy"]
 
 
 def test_a_report_is_served_with_a_policy_that_loads_nothing(client: FlaskClient) -> None:
