@@ -59,10 +59,10 @@ def _totals(comparison: "Comparison", after: str) -> Table:
 
 
 def _net(totals: "FieldTotals") -> str:
-    if not totals.net:
+    if not totals.difference:
         return ""
-    share = "" if totals.net_percent is None else f" ({percent(totals.net_percent, sign=True)})"
-    return f"{signed(totals.net)}{share}"
+    share = "" if totals.difference_percent is None else f" ({percent(totals.difference_percent, sign=True)})"
+    return f"{signed(totals.difference)}{share}"
 
 
 def _starts(side: "VersionStates | None") -> str:

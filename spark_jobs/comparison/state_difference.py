@@ -147,7 +147,7 @@ class _Joined:
         is_empty = not totals.keys_before and not totals.keys_after
         found = {}
         for i, name in enumerate(self._numeric):
-            sums = {
+            sums: dict[str, str | None] = {
                 what: "0" if is_empty else _sum(totals[f"{what}_{i}"]) for what in (BEFORE, AFTER, "moved")
             }
             if name not in self._shared:

@@ -78,16 +78,16 @@ class FieldTotals:
     bins: tuple[Bin, ...] = ()
 
     @property
-    def net(self) -> Decimal | None:
+    def difference(self) -> Decimal | None:
         """The change of the sum; None if only one version has the field."""
         if self.before is None or self.after is None:
             return None
         return EXACT.subtract(Decimal(self.after), Decimal(self.before))
 
     @property
-    def net_percent(self) -> Decimal | None:
+    def difference_percent(self) -> Decimal | None:
         """The change of the sum, relative to the sum before; None if that is not defined."""
-        net, before = self.net, Decimal(self.before or "0")
+        net, before = self.difference, Decimal(self.before or "0")
         if net is None or not before or not net.is_finite() or not before.is_finite():
             return None
         return net / abs(before) * 100

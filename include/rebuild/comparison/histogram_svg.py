@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from html import escape
+from itertools import pairwise
 
 from include.rebuild.comparison.comparison import Bin
 from include.rebuild.comparison.number_format import number
@@ -50,7 +51,7 @@ def _bars(bins: Sequence[Bin], highest: int, step: float) -> list[str]:
         y = _y(one.keys, highest)
         # A bin with few keys next to one with many is still seen.
         height = max(HEIGHT - BOTTOM - y, 1.5 if one.keys else 0)
-        color = DECREASE if one.low.startswith("-") else INCREASE
+        color = DECREASE if _is_decrease(one) else INCREASE
         parts.append(
             f'<rect x="{LEFT + i * step + 1:.1f}" y="{HEIGHT - BOTTOM - height:.1f}" width="{max(step - 2, 1):.1f}" height="{height:.1f}" '
             f'fill="{color}"><title>{escape(describe_bin(one))}</title></rect>'
@@ -60,7 +61,10 @@ def _bars(bins: Sequence[Bin], highest: int, step: float) -> list[str]:
 
 def _labels(bins: Sequence[Bin], step: float) -> list[str]:
     """Return the labels of the edges, and the title of the axis."""
-    edges = [bins[0].low, *(one.high for one in bins)]
+    # Between a decrease and an increase is 0, whatever the smallest of both is.
+    signs = [_is_decrease(one) for one in bins]
+    inner = ("0" if a and not b else one.high for one, (a, b) in zip(bins, pairwise(signs), strict=False))
+    edges = [bins[0].low, *inner, bins[-1].high]
     every = -(-len(edges) // MOST_LABELS)
     y = HEIGHT - BOTTOM + 18
     parts = [
@@ -75,7 +79,11 @@ def _labels(bins: Sequence[Bin], step: float) -> list[str]:
 
 def describe_bin(one: Bin) -> str:
     """Return a bin as text."""
-    return f"{number(one.low)} to {number(one.high)}: {one.keys:,} keys"
+    return f"{number(one.low)} to {number(one.high)}: {one.keys:,} {'key' if one.keys == 1 else 'keys'}"
+
+
+def _is_decrease(one: Bin) -> bool:
+    return one.low.startswith("-")
 
 
 def _short(edge: str) -> str:

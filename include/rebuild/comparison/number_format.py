@@ -32,6 +32,6 @@ def percent(value: float | Decimal | None, *, sign: bool = False) -> str:
     """Return a percentage with two decimals, or `< 0.01 %`; a dash for None."""
     if value is None:
         return ABSENT
-    if 0 < abs(value) < 0.01:  # noqa: PLR2004 - what two decimals cannot show
+    if 0 < abs(float(value)) < 0.01:  # noqa: PLR2004 - what two decimals cannot show
         return "< 0.01 %"
     return f"{value:+,.2f} %" if sign else f"{value:,.2f}".rstrip("0").rstrip(".") + " %"

@@ -60,9 +60,9 @@ def _totals(comparison: Comparison) -> str:
         "|---|---:|---:|---:|---:|---:|",
     ]
     for name, totals in comparison.fields.items():
-        net = signed(totals.net)
-        if totals.net and totals.net_percent is not None:
-            net += f" ({percent(totals.net_percent, sign=True)})"
+        net = signed(totals.difference)
+        if totals.difference and totals.difference_percent is not None:
+            net += f" ({percent(totals.difference_percent, sign=True)})"
         before, after = totals.below_zero
         lines.append(
             f"| {_escaped(name)} | {number(totals.before)} | {number(totals.after)} | {net} | {number(totals.moved)} | {before:,} → {after:,} |"

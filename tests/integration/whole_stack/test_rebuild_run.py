@@ -22,7 +22,7 @@ from include.rebuild.version_cleanup import find_leftovers
 from include.settings import Settings
 from include.versions.registry import VersionRegistry
 from include.versions.version_record import ReadModelVersions, Stage
-from tests.support.comparison_example import EXAMPLE
+from tests.support.lake.comparison_example import EXAMPLE
 from tests.support.rebuild_readers import Readers
 from tests.support.repetition import repeated
 from tests.support.stream_process import EventSource

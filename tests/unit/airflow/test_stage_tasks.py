@@ -20,7 +20,7 @@ from include.rebuild.plan import REBUILD
 from include.rebuild.stage import Approval, SparkJob, StageRun
 from include.settings import Settings
 from include.versions.version_lock import VersionLockedError
-from tests.support.comparison_example import EXAMPLE
+from tests.support.lake.comparison_example import EXAMPLE
 
 FORM = {"read_model": "balance", "reason": "1 % bonus {not a field}", "approve": True}
 RESULTS: dict[str, Any] = {

@@ -17,7 +17,7 @@ from include.rebuild.topic_versions.binding import for_read_model
 from include.rebuild.topic_versions.plan import planned_stages, topic_plan
 from include.rebuild.topic_versions.request import rebuilt_topics, topic_request
 from include.settings import CHECKOUT, Settings
-from tests.support.comparison_example import EXAMPLE
+from tests.support.lake.comparison_example import EXAMPLE
 
 SUPPORT = Path(__file__).parents[2] / "support"
 MODELS = ("accounts", "largest-postings")

@@ -6,7 +6,7 @@ from decimal import Decimal
 import pytest
 
 from include.rebuild.comparison.comparison import Comparison, FieldTotals
-from tests.support.comparison_example import EXAMPLE
+from tests.support.lake.comparison_example import EXAMPLE
 
 
 def test_a_comparison_survives_its_file() -> None:
@@ -36,20 +36,20 @@ def test_the_kind_of_a_change_is_that_of_its_record() -> None:
 
 def test_the_net_change_of_large_sums_is_exact() -> None:
     totals = FieldTotals(before="12345678901234567890123456789012345.67", after="1.66")
-    assert totals.net == Decimal("-12345678901234567890123456789012344.01")
+    assert totals.difference == Decimal("-12345678901234567890123456789012344.01")
 
 
 @pytest.mark.parametrize(("before", "after"), [(None, "1"), ("1", None)])
 def test_a_field_that_only_one_version_has_has_no_change(before: str | None, after: str | None) -> None:
     totals = FieldTotals(before, after)
-    assert totals.net is None
-    assert totals.net_percent is None
+    assert totals.difference is None
+    assert totals.difference_percent is None
 
 
 @pytest.mark.parametrize("before", ["0.00", "NaN"])
 def test_a_change_relative_to_nothing_is_not_stated(before: str) -> None:
-    assert FieldTotals(before, "5.00").net_percent is None
+    assert FieldTotals(before, "5.00").difference_percent is None
 
 
 def test_a_change_relative_to_a_negative_sum_keeps_its_sign() -> None:
-    assert FieldTotals("-100", "-90").net_percent == Decimal(10)
+    assert FieldTotals("-100", "-90").difference_percent == Decimal(10)

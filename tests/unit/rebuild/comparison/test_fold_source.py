@@ -11,7 +11,7 @@ from include.rebuild.comparison.fold_source import (
     difference,
     fold_code,
 )
-from tests.support.comparison_example import EXAMPLE
+from tests.support.lake.comparison_example import EXAMPLE
 
 
 def test_the_code_of_a_fold_is_its_function() -> None:

@@ -11,7 +11,7 @@ import pytest
 from include.rebuild.comparison import report
 from include.rebuild.comparison.comparison import Bin
 from include.rebuild.comparison.histogram_svg import histogram_svg
-from tests.support.comparison_example import EXAMPLE
+from tests.support.lake.comparison_example import EXAMPLE
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -81,7 +81,7 @@ def test_the_picture_has_a_bar_with_its_number_for_each_bin() -> None:
     picture = ET.fromstring(histogram_svg(bins, "changes <of> amount", is_file=True))  # noqa: S314 - written above
     bars = [r for r in picture.iter(f"{SVG}rect") if r.find(f"{SVG}title") is not None]
     assert [bar.findtext(f"{SVG}title") for bar in bars] == [
-        "-50 to -20: 1 keys",
+        "-50 to -20: 1 key",
         "-20 to -10: 0 keys",
         "1,000 to 2,000: 300 keys",
     ]
@@ -91,6 +91,14 @@ def test_the_picture_has_a_bar_with_its_number_for_each_bin() -> None:
     assert heights[2] == max(heights)
     assert bars[0].attrib["fill"] != bars[2].attrib["fill"]
     assert picture.findtext(f"{SVG}title") == "changes <of> amount"
+
+
+def test_between_decreases_and_increases_is_zero() -> None:
+    bins = (Bin("-10", "-1", 3), Bin("-1", "-0.1", 2), Bin("0.1", "1", 2))
+    picture = ET.fromstring(histogram_svg(bins, "x"))  # noqa: S314
+    bottom = max(float(text.attrib["y"]) for text in picture.iter(f"{SVG}text")) - 32
+    labels = [text.text for text in picture.iter(f"{SVG}text") if float(text.attrib["y"]) > bottom]
+    assert labels == ["-10", "-1", "0", "+1", "change of a key"]
 
 
 def test_many_bins_have_labels_that_do_not_overlap() -> None:

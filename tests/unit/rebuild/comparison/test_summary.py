@@ -9,7 +9,7 @@ from include.rebuild.comparison import report
 from include.rebuild.comparison.comparison import FieldChange
 from include.rebuild.comparison.fold_source import FoldText
 from include.rebuild.comparison.summary import MOST_CODE_LINES, comparison_summary, markdown, with_exceeded
-from tests.support.comparison_example import EXAMPLE
+from tests.support.lake.comparison_example import EXAMPLE
 
 NODE = "http://node:8081"
 

@@ -8,7 +8,7 @@ import pytest
 from include.rebuild.comparison.comparison import FieldTotals
 from include.rebuild.comparison.thresholds import Thresholds, exceeded, thresholds_of
 from include.rebuild.errors import RequestError
-from tests.support.comparison_example import EXAMPLE
+from tests.support.lake.comparison_example import EXAMPLE
 
 
 def test_without_fields_there_is_no_limit() -> None:
