@@ -59,7 +59,6 @@ NEEDED = {
     "versions": (KAFKA,),
     "dead-letters": (KAFKA,),
     "retire": (KAFKA,),
-    "rebuild": (KAFKA, AIRFLOW),
     "rollback": (KAFKA, AIRFLOW),
     "load": (KAFKA, REGISTRY),
 }

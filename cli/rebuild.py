@@ -77,6 +77,8 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
 
     if bool(read_model) == bool(topic):
         raise typer.BadParameter("Give a read model, or --topic.")
+    if topic and fold_revision is not None:
+        raise typer.BadParameter("--topic builds each read model with its newest fold revision.")
     if not reason and not dry_run:
         raise typer.BadParameter("Give --reason: it is stored with the version.")
     settings = Settings()
@@ -90,8 +92,6 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
         "grace_hours": settings.rebuild.grace_h if grace_hours is None else grace_hours,
     }
     if topic:
-        if fold_revision is not None:
-            raise typer.BadParameter("--topic builds each read model with its newest fold revision.")
         wanted = _of_topic(settings, topic, conf)
     else:
         wanted = of_read_model(
@@ -134,6 +134,7 @@ def follow_promotion(settings: "Settings", wanted: "RunToFollow", undo: str, *, 
 def of_read_model(settings: "Settings", read_model: str, conf: dict[str, Any]) -> "RunToFollow":
     """Return the rebuild of a read model; its stages are based on the registry's current record."""
     from cli.display.run_display import RunToFollow
+    from cli.servers import AIRFLOW, KAFKA, require_up
     from include.airflow.names import REBUILD_DAG
     from include.declarations.read_model import load_read_models
     from include.rebuild.plan import rebuild_plan
@@ -144,6 +145,7 @@ def of_read_model(settings: "Settings", read_model: str, conf: dict[str, Any]) -
 
     # Also checked here, so that an invalid request fails immediately instead of in the run's first task.
     request = rebuild_request(conf, load_read_models(settings.declaration_folders), settings.rebuild.grace_h)
+    require_up(settings, (KAFKA, AIRFLOW))
     with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
         plan = rebuild_plan(record_of(registry, request.read_model), request)
     return RunToFollow(
@@ -159,6 +161,7 @@ def of_read_model(settings: "Settings", read_model: str, conf: dict[str, Any]) -
 def _of_topic(settings: "Settings", topic: str, conf: dict[str, Any]) -> "RunToFollow":
     """Return the rebuild of everything that folds a topic."""
     from cli.display.run_display import RunToFollow
+    from cli.servers import AIRFLOW, KAFKA, require_up
     from include.airflow.names import topic_rebuild_dag
     from include.declarations.catalog import load_catalog
     from include.rebuild.stages.promote_lake import PROMOTE_LAKE
@@ -167,6 +170,7 @@ def _of_topic(settings: "Settings", topic: str, conf: dict[str, Any]) -> "RunToF
     from include.rebuild.topic_versions.request import topic_request
 
     request = topic_request(topic, conf, load_catalog(settings.declaration_folders), settings.rebuild.grace_h)
+    require_up(settings, (KAFKA, AIRFLOW))
     plan = planned_stages(request)
     promoted = [task_id(name, PROMOTE_LAKE) for name in request.read_models]
     return RunToFollow(

@@ -2,6 +2,9 @@
 
 import itertools
 import math
+import os
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -19,9 +22,10 @@ from include.read_models.balance.events import FundsAdded
 from include.rebuild.comparison import report
 from include.rebuild.retirement import retire_version
 from include.rebuild.version_cleanup import find_leftovers
-from include.settings import Settings
+from include.settings import CHECKOUT, Settings
 from include.versions.registry import VersionRegistry
 from include.versions.version_record import ReadModelVersions, Stage
+from stack.settings_environment import settings_environment
 from tests.support.lake.comparison_example import EXAMPLE
 from tests.support.rebuild_readers import Readers
 from tests.support.repetition import repeated
@@ -226,19 +230,41 @@ def test_rebuild_beyond_its_thresholds_asks_a_person_and_is_abandoned_when_rejec
     assert find_leftovers(stack, MODEL, number) == []
 
 
-def test_dry_run_is_abandoned_without_being_handed_over(stack: Settings, api: AirflowApi) -> None:
-    conf = {"read_model": MODEL, "reason": "only to see", "approve": False, "dry_run": True}
-    run_id = api.trigger(REBUILD_DAG, conf)
-    wait_for(api, REBUILD_DAG, run_id, "register_candidate", "success")
-    # What they do is the same in every rebuild.
-    for task_id in ("compare", "verify", "build_staging", "catch_up"):
-        skip(api, run_id, task_id)
+def test_dry_run_shows_what_changes_and_is_abandoned_without_being_handed_over(
+    stack: Settings, api: AirflowApi
+) -> None:
+    number = max(version.number for version in record(stack).versions) + 1
+    earlier = set(api.runs(REBUILD_DAG, limit=50))
+    command = [sys.executable, "-m", "cli", "rebuild", MODEL, "--dry-run", "--max-changed-percent", "5"]
+    environment = {
+        **os.environ,
+        **settings_environment(stack),
+        "PYTHONPATH": str(CHECKOUT),
+        "COLUMNS": "120",
+    }
+    with subprocess.Popen(
+        command, env=environment, cwd=CHECKOUT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as process:
+        wait_until(lambda: record(stack).version(number) is not None, "it is registered", TIMEOUT_S, POLL_S)
+        (run_id,) = set(api.runs(REBUILD_DAG, limit=50)) - earlier
+        report.write(stack.home, replace(EXAMPLE, run_id=f"rebuild-{MODEL}-v{number}"))
+        # What they do is the same in every rebuild.
+        for task_id in ("compare", "verify", "build_staging", "catch_up"):
+            skip(api, run_id, task_id)
+        output, _ = process.communicate(timeout=TIMEOUT_S)
+
+    # A threshold is exceeded.
+    assert process.returncode == 1, output
+    assert "395 keys change, 3 are new, 2 are gone: 9.99 % of 4,003." in output
+    assert "Threshold exceeded: 400 of 4,003 keys differ" in output
+    assert "the live version was not touched" in output
     wait_until(lambda: api.run_state(REBUILD_DAG, run_id) == "success", "the run ends", TIMEOUT_S, POLL_S)
     now = states(api, REBUILD_DAG, run_id)
     assert (now["hand_over"], now["promote"], now["abandon"]) == ("skipped", "skipped", "success")
-    version = record(stack).versions[-1]
+    version = record(stack).version(number)
+    assert version is not None
     assert (version.run_id, version.stage) == (run_id, Stage.ABANDONED)
-    assert find_leftovers(stack, MODEL, version.number) == []
+    assert find_leftovers(stack, MODEL, number) == []
 
 
 def test_misspelt_field_is_refused_before_the_rebuild_starts(stack: Settings, api: AirflowApi) -> None:

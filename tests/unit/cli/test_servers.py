@@ -16,7 +16,7 @@ ARGUMENTS = {
     "versions": (),
     "dead-letters": (),
     "retire": ("balance", "1"),
-    # It checks its own arguments first.
+    # These check their own arguments first.
     "reset": ("balance", "--to", "earliest"),
     "rebuild": ("balance", "--reason", "a test"),
     "rollback": ("balance", "--reason", "a test"),
@@ -30,7 +30,7 @@ def listening() -> Iterator[int]:
         yield server.getsockname()[1]
 
 
-@pytest.mark.parametrize("command", [*NEEDED, "reset"])
+@pytest.mark.parametrize("command", [*NEEDED, "reset", "rebuild"])
 def test_a_command_without_its_stack_says_how_to_start_it(
     command: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
