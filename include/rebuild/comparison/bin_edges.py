@@ -6,7 +6,7 @@ Changes of a cent and of a million stand in one picture, and the edges do not de
 from decimal import Decimal
 
 # Above this number of powers of ten, a bin is a whole one.
-FINE_DECADES = 4
+FINE_DECADES = 6
 # Changes that are smaller than the largest one by more powers of ten share the first bin.
 MOST_DECADES = 12
 STEPS = (Decimal(1), Decimal(2), Decimal(5))

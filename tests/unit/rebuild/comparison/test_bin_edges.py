@@ -15,7 +15,7 @@ from include.rebuild.comparison.bin_edges import MOST_DECADES, edges, plain
         ("5", "9.99", ["5", "10"]),
         ("0.01", "0.02", ["0.01", "0.02", "0.05"]),
         ("0.10", "90", ["0.1", "0.2", "0.5", "1", "2", "5", "10", "20", "50", "100"]),
-        ("0.01", "1234.56", ["0.01", "0.1", "1", "10", "100", "1000", "10000"]),
+        ("0.01", "12345.67", ["0.01", "0.1", "1", "10", "100", "1000", "10000", "100000"]),
     ],
 )
 def test_edges_are_round_and_include_both_ends(smallest: str, largest: str, expected: list[str]) -> None:
