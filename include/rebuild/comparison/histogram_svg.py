@@ -25,7 +25,8 @@ def histogram_svg(bins: Sequence[Bin], title: str, *, is_file: bool = False) -> 
     highest = max(one.keys for one in bins)
     step = (WIDTH - LEFT - RIGHT) / len(bins)
     parts = [*_grid(highest), *_bars(bins, highest, step), *_labels(bins, step)]
-    style = f' style="{FILE_STYLE}"' if is_file else ""
+    # A picture that is shown on its own has a size of its own.
+    style = f' width="{WIDTH}" height="{HEIGHT}" style="{FILE_STYLE}"' if is_file else ""
     background = f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#ffffff"/>' if is_file else ""
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img"{style} font-size="12" fill="currentColor">'
