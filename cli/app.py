@@ -62,7 +62,6 @@ NEEDED = {
     "explain": (KAFKA, REGISTRY),
     "dead-letters": (KAFKA,),
     "retire": (KAFKA,),
-    "rebuild": (KAFKA, AIRFLOW),
     "rollback": (KAFKA, AIRFLOW),
     "load": (KAFKA, REGISTRY),
     "compact": (KAFKA, AIRFLOW),

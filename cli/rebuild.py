@@ -1,4 +1,4 @@
-"""`./foldlake rebuild`: build a new version of a read model, or of all that fold a topic, verify it, promote it."""
+"""`./foldlake rebuild`: build a new version of a read model, or of all that fold a topic, verify it, compare it, promote it."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -8,9 +8,13 @@ if TYPE_CHECKING:
     from cli.display.run_display import RunToFollow
     from include.settings import Settings
 
+DRY_RUN_REASON = "dry run"
 
-def run(
-    reason: Annotated[str, typer.Option(help="The reason, stored with the version.")],
+
+def run(  # noqa: PLR0913, PLR0917 - the options of the command
+    reason: Annotated[
+        str, typer.Option(help="The reason, stored with the version; required unless it is a dry run.")
+    ] = "",
     read_model: Annotated[str, typer.Argument(help="The read model.")] = "",
     topic: Annotated[
         str, typer.Option(help="Instead of a read model: all that fold this topic, from its new version.")
@@ -18,22 +22,52 @@ def run(
     fold_revision: Annotated[int | None, typer.Option(help="Fold revision. Default: the newest.")] = None,
     approve: Annotated[
         bool,
-        typer.Option("--approve/--when-proved", help="Wait for approval, or promote once verified."),
+        typer.Option(
+            "--approve/--when-proved",
+            help="Wait for approval, or promote once verified, if no threshold is exceeded.",
+        ),
     ] = True,
+    max_changed_percent: Annotated[
+        float | None,
+        typer.Option(help="With --when-proved: require approval if more of the keys differ, in percent."),
+    ] = None,
+    max_total_change: Annotated[
+        float | None,
+        typer.Option(
+            help="With --when-proved: require approval if a numeric field changes by more over all keys, without signs."
+        ),
+    ] = None,
+    no_negative: Annotated[
+        bool,
+        typer.Option(
+            "--no-negative",
+            help="With --when-proved: require approval if a numeric field of a key is below zero.",
+        ),
+    ] = False,
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run", help="Build, verify and compare the version, show what changes, and abandon it."
+        ),
+    ] = False,
     grace_hours: Annotated[
         float | None, typer.Option(help="Hours to keep the replaced version for a rollback.")
     ] = None,
     follow: Annotated[bool, typer.Option(help="Show the stages until the version is live.")] = True,
 ) -> None:
-    """Build a new version of a read model from the first event, next to the live version; verify it, and promote it.
+    """Build a new version of a read model from the first event, next to the live version; verify it, compare it, and promote it.
 
     With --topic: of each read model that folds a topic of which a route has a new version (docs/routes.md), all promoted at once.
 
     Starts a run of Airflow's DAG `rebuild`, or `rebuild_topic.<topic>`. The exit code is 0 when the version is live, lake table included (with
-    --no-follow: when the run has started). Ctrl-C stops following; the rebuild continues.
+    --no-follow: when the run has started; with --dry-run: when no threshold is exceeded). Ctrl-C stops following; the rebuild continues.
 
     Examples:
       ./foldlake rebuild balance --reason "1 % bonus"
+
+      ./foldlake rebuild balance --dry-run
+
+      ./foldlake rebuild balance --reason "1 % bonus" --when-proved --max-changed-percent 5 --no-negative
 
       ./foldlake rebuild balance --reason "as it was in May" --fold-revision 1 --when-proved
 
@@ -43,15 +77,21 @@ def run(
 
     if bool(read_model) == bool(topic):
         raise typer.BadParameter("Give a read model, or --topic.")
+    if topic and fold_revision is not None:
+        raise typer.BadParameter("--topic builds each read model with its newest fold revision.")
+    if not reason and not dry_run:
+        raise typer.BadParameter("Give --reason: it is stored with the version.")
     settings = Settings()
     conf: dict[str, Any] = {
-        "reason": reason,
+        "reason": reason or DRY_RUN_REASON,
         "approve": approve,
+        "max_changed_percent": max_changed_percent,
+        "max_total_change": max_total_change,
+        "no_negative": no_negative,
+        "dry_run": dry_run,
         "grace_hours": settings.rebuild.grace_h if grace_hours is None else grace_hours,
     }
     if topic:
-        if fold_revision is not None:
-            raise typer.BadParameter("--topic builds each read model with its newest fold revision.")
         wanted = _of_topic(settings, topic, conf)
     else:
         wanted = of_read_model(
@@ -65,11 +105,18 @@ def follow_promotion(settings: "Settings", wanted: "RunToFollow", undo: str, *, 
     from rich.console import Console
 
     from cli.display.run_display import trigger_and_follow
+    from cli.display.shown_changes import ShownChanges
 
     console = Console()
-    dag_run, succeeded = trigger_and_follow(console, settings, wanted, follow=follow)
+    changes = ShownChanges(console, settings, wanted.conf)
+    dag_run, succeeded = trigger_and_follow(
+        console, settings, wanted, follow=follow, on_event=changes.show_if_compared
+    )
     if not follow:
         return
+    if succeeded and wanted.conf.get("dry_run"):
+        console.print("Dry run: the live version was not touched, and the new one is abandoned.")
+        raise typer.Exit(1 if changes.exceeded else 0)
     if succeeded:
         console.print(
             f"[green]Promoted.[/green] `./foldlake rollback {undo} --reason …` undoes it.", highlight=False
@@ -87,11 +134,13 @@ def follow_promotion(settings: "Settings", wanted: "RunToFollow", undo: str, *, 
 def of_read_model(settings: "Settings", read_model: str, conf: dict[str, Any]) -> "RunToFollow":
     """Return the rebuild of a read model; its stages are based on the registry's current record."""
     from cli.display.run_display import RunToFollow
+    from cli.servers import AIRFLOW, KAFKA, require_up
     from include.airflow.names import REBUILD_DAG
     from include.declarations.read_model import load_read_models
     from include.declarations.read_model import read_model as declared
     from include.rebuild.plan import rebuild_plan
     from include.rebuild.request import rebuild_request
+    from include.rebuild.stages.promote_lake import PROMOTE_LAKE
     from include.versions.changes import record_of
     from include.versions.registry import VersionRegistry
 
@@ -99,6 +148,7 @@ def of_read_model(settings: "Settings", read_model: str, conf: dict[str, Any]) -
     declared(read_model, settings.declaration_folders)
     # Also checked here, so that an invalid request fails immediately instead of in the run's first task.
     request = rebuild_request(conf, load_read_models(settings.declaration_folders), settings.rebuild.grace_h)
+    require_up(settings, (KAFKA, AIRFLOW))
     with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
         plan = rebuild_plan(record_of(registry, request.read_model), request)
     return RunToFollow(
@@ -107,13 +157,14 @@ def of_read_model(settings: "Settings", read_model: str, conf: dict[str, Any]) -
         conf,
         note=f"{read_model}: {request.reason}",
         plan=plan,
-        until=["promote_lake"],
+        until=[planned.stage.name for planned in plan] if request.dry_run else [PROMOTE_LAKE.name],
     )
 
 
 def _of_topic(settings: "Settings", topic: str, conf: dict[str, Any]) -> "RunToFollow":
     """Return the rebuild of everything that folds a topic."""
     from cli.display.run_display import RunToFollow
+    from cli.servers import AIRFLOW, KAFKA, require_up
     from include.airflow.names import topic_rebuild_dag
     from include.declarations.catalog import load_catalog
     from include.rebuild.stages.promote_lake import PROMOTE_LAKE
@@ -122,11 +173,14 @@ def _of_topic(settings: "Settings", topic: str, conf: dict[str, Any]) -> "RunToF
     from include.rebuild.topic_versions.request import topic_request
 
     request = topic_request(topic, conf, load_catalog(settings.declaration_folders), settings.rebuild.grace_h)
+    require_up(settings, (KAFKA, AIRFLOW))
+    plan = planned_stages(request)
+    promoted = [task_id(name, PROMOTE_LAKE) for name in request.read_models]
     return RunToFollow(
         f"rebuild of {', '.join(request.read_models)} from {request.new_topic}",
         topic_rebuild_dag(topic),
         conf,
         note=f"{request.new_topic}: {request.reason}",
-        plan=planned_stages(request),
-        until=[task_id(name, PROMOTE_LAKE) for name in request.read_models],
+        plan=plan,
+        until=[planned.stage.name for planned in plan] if request.dry_run else promoted,
     )

@@ -6,7 +6,6 @@ import typer
 
 if TYPE_CHECKING:
     from include.settings import Settings
-    from include.versions.reset_preview import FieldChange, ResetPreview
     from include.versions.start_rule import StartRule
 
 
@@ -94,7 +93,10 @@ def _dry_run(settings: "Settings", read_model: str, rule: "StartRule") -> None:
     import tempfile
     from pathlib import Path
 
-    from include.versions.reset_preview import ResetPreview
+    from rich.console import Console
+
+    from cli.display.comparison_display import print_comparison
+    from include.rebuild.comparison.comparison import Comparison
     from stack.launchers.direct_submit import run as run_job
 
     with tempfile.TemporaryDirectory() as folder:
@@ -102,47 +104,6 @@ def _dry_run(settings: "Settings", read_model: str, rule: "StartRule") -> None:
         arguments = ("--read-model", read_model, "--start", str(rule), "--result", str(result))
         if run_job(settings, "reset_preview", arguments) != 0:
             raise typer.Exit(1)
-        print_preview(ResetPreview.from_json(result.read_text(encoding="utf-8")))
-
-
-def print_preview(preview: "ResetPreview") -> None:
-    """Print what a reset would change: counts, totals, and the largest changes by key."""
-    from rich.console import Console
-    from rich.table import Table
-
-    console = Console(highlight=False)
-    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
-    for column in (preview.read_model, f"live v{preview.live}", "after the reset"):
-        table.add_column(column, justify="left" if column == preview.read_model else "right")
-    table.add_row("starts at", *(_starts(starts) for starts in preview.starts))
-    table.add_row("events folded", *(f"{number:,}" for number in preview.events))
-    table.add_row("keys", *(f"{number:,}" for number in preview.keys))
-    for name, total in preview.totals.items():
-        table.add_row(f"sum of {name}", *_sides(total))
-    console.print(table)
-    console.print(f"{preview.changed:,} keys change, {preview.added:,} are new, {preview.gone:,} are gone.")
-    if preview.largest:
-        changes = Table(
-            box=None, header_style="bold", padding=(0, 2, 0, 0), title="largest changes", title_justify="left"
-        )
-        for column in ("key", "events", *preview.largest[0].fields):
-            changes.add_column(column, overflow="fold")
-        for change in preview.largest:
-            changes.add_row(
-                change.key, *(_arrow(field) for field in (change.events, *change.fields.values()))
-            )
-        console.print(changes)
-    console.print("Nothing was changed.")
-
-
-def _starts(starts: dict[str, int]) -> str:
-    return ", ".join(f"{partition}:{offset:,}" for partition, offset in starts.items()) or "the first event"
-
-
-def _sides(change: "FieldChange") -> tuple[str, str]:
-    return change.before or "-", change.after or "-"
-
-
-def _arrow(change: "FieldChange") -> str:
-    before, after = _sides(change)
-    return before if before == after else f"{before} -> {after}"
+        console = Console(highlight=False)
+        print_comparison(console, Comparison.from_json(result.read_text(encoding="utf-8")), "after the reset")
+        console.print("Nothing was changed.")

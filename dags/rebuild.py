@@ -14,7 +14,9 @@ DOCS = f"""
 
 Press **Trigger**, then choose the read model and state the reason. The new version is folded from the first event that counts while the
 live version keeps answering lookups. It is promoted only if every key's state, in the changelog and in a second, independent
-fold, equals what the log yields. The replaced version is kept for a rollback during the grace time.
+fold, equals what the log yields. Before that, it is compared with the live version: the task `compare` links the report, and `approve`
+shows what changes. Without approval, it is promoted unless a threshold is exceeded. The replaced version is kept for a rollback during
+the grace time.
 
 {failure_table(REBUILD)}
 

@@ -11,8 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.functions import col, lit
+from pyspark.sql import SparkSession
 
 from include.declarations.read_model import ReadModel, read_model
 from include.lake.tables import CommitTag, staging_path
@@ -73,8 +72,7 @@ def build_staging(spark: SparkSession, settings: Settings, model: ReadModel, num
         states = fold(model, version.fold_revision, events)
         if model.expires is not None:
             states = unexpired(model.expires, states, model.expires.after_s(settings.stream))
-        states = _with_all_columns(states, table)
-        table.overwrite(states, tag, settings.lake.shuffle_partitions)
+        table.overwrite(table.with_all_columns(states), tag, settings.lake.shuffle_partitions)
 
     with session_settings(spark, DECODE_ONCE), _progress_logged(spark, progress):
         with_needed_schema_ids(write)
@@ -92,18 +90,6 @@ def _version(bootstrap_servers: str, model: ReadModel, number: int) -> Version:
             f"v{number} of {model.name} was abandoned: cannot build its staging table. Start another rebuild."
         )
     return version
-
-
-def _with_all_columns(states: DataFrame, table: LakeTable) -> DataFrame:
-    """Return the states with all columns of the table; a field that the fold revision lacks is null."""
-    return states.select(
-        *(
-            (col(column.name) if column.name in states.columns else lit(None))
-            .cast(column.dataType)
-            .alias(column.name)
-            for column in table.columns
-        )
-    )
 
 
 @contextmanager

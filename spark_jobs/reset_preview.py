@@ -1,31 +1,24 @@
 """Application: folds the log as the live version does, and from another start on, and compares both. Writes nothing but its result."""
 
 import argparse
-import logging
 from pathlib import Path
 
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F
-from pyspark.sql.functions import col
-from pyspark.sql.types import NumericType
+from pyspark.sql import SparkSession
 
 from include.declarations.read_model import ReadModel, read_model
 from include.errors import FoldlakeError
 from include.position import Offsets
+from include.rebuild.comparison.comparison import Comparison, VersionStates
 from include.settings import Settings
 from include.spark.lake_config import DECODE_ONCE
 from include.versions.changes import record_of
 from include.versions.registry import VersionRegistry
-from include.versions.reset_preview import FieldChange, KeyChange, ResetPreview
 from include.versions.start_rule import StartRule, start_offsets
+from spark_jobs.comparison.state_difference import StateDifference, compare_states
 from spark_jobs.folding.fold_query import fold
 from spark_jobs.folding.replay import IdsOf, replayed_events, source_ends, with_needed_schema_ids
 from spark_jobs.runtime.lake_job import run_lake_job
 from spark_jobs.runtime.session import session_settings
-
-LOG = logging.getLogger("foldlake.reset_preview")
-LARGEST = 10
-EVENTS = "event_count"
 
 
 def main() -> None:
@@ -44,7 +37,7 @@ def main() -> None:
     run_lake_job("reset-preview", job)
 
 
-def reset_preview(spark: SparkSession, settings: Settings, model: ReadModel, rule: StartRule) -> ResetPreview:
+def reset_preview(spark: SparkSession, settings: Settings, model: ReadModel, rule: StartRule) -> Comparison:
     """Fold the log up to its end from both starts, with the fold revision of the live version, and compare.
 
     Raises FoldlakeError if there is no live version, StartRuleError, KafkaUnavailableError.
@@ -58,87 +51,34 @@ def reset_preview(spark: SparkSession, settings: Settings, model: ReadModel, rul
     starts = start_offsets(servers, before.source_topic, rule, live.starts)
     after = model.reading(live.source_topic, starts)
     until = source_ends(servers, before.source_topic)
+    names = [field.name for field in model.state_fields(live.fold_revision)]
 
-    def compare(ids_of: IdsOf) -> ResetPreview:
+    def compare(ids_of: IdsOf) -> StateDifference:
         folds = [
             fold(side, live.fold_revision, replayed_events(spark, settings, side, until, ids_of=ids_of))
             for side in (before, after)
         ]
-        names = [field.name for field in model.state_fields(live.fold_revision)]
-        both = _joined(folds[0], folds[1], names).persist()
-        try:
-            return _preview(model.name, live.number, (live.starts, starts), both, names)
-        finally:
-            both.unpersist()
+        return compare_states(folds[0], folds[1], names, names)
 
     with session_settings(spark, DECODE_ONCE):
-        return with_needed_schema_ids(compare)
-
-
-def _joined(before: DataFrame, after: DataFrame, names: list[str]) -> DataFrame:
-    """Return key, before, after: the records of both folds as structs; null where a key has none."""
+        found = with_needed_schema_ids(compare)
     sides = [
-        frame.select("key", F.struct(*names, EVENTS).alias(side))
-        for side, frame in (("before", before), ("after", after))
+        VersionStates(number, live.fold_revision, before.source_topic, _json(of), events, keys)
+        for number, of, events, keys in zip(
+            (live.number, 0), (live.starts, starts), found.events, found.keys, strict=True
+        )
     ]
-    return sides[0].join(sides[1], "key", "full_outer")
-
-
-def _preview(
-    read_model: str, live: int, starts: tuple[Offsets, Offsets], both: DataFrame, names: list[str]
-) -> ResetPreview:
-    before, after = col("before"), col("after")
-    fields = both.select("before.*").schema
-    numeric = [name for name in names if isinstance(fields[name].dataType, NumericType)]
-    state = [F.struct(*(side[name] for name in names)) for side in (before, after)]
-    sums = [
-        F.sum(side[name]).alias(f"{i}.{name}") for i, side in enumerate((before, after)) for name in numeric
-    ]
-    row = both.agg(
-        F.sum(before[EVENTS]).alias("events_before"),
-        F.sum(after[EVENTS]).alias("events_after"),
-        F.count("before").alias("keys_before"),
-        F.count("after").alias("keys_after"),
-        F.count_if(before.isNull()).alias("added"),
-        F.count_if(after.isNull()).alias("gone"),
-        F.count_if(before.isNotNull() & after.isNotNull() & ~state[0].eqNullSafe(state[1])).alias("changed"),
-        *sums,
-    ).first()
-    assert row is not None  # noqa: S101 - an aggregate without groups has one row
-    measure = numeric[0] if numeric else EVENTS
-    change = F.abs(_number(after, measure) - _number(before, measure))
-    largest = both.where(~before.eqNullSafe(after)).orderBy(change.desc(), "key").limit(LARGEST).collect()
-    return ResetPreview(
-        read_model,
-        live,
-        (_json(starts[0]), _json(starts[1])),
-        (row.events_before or 0, row.events_after or 0),
-        (row.keys_before, row.keys_after),
-        row.changed,
-        row.added,
-        row.gone,
-        {name: FieldChange(_text(row[f"0.{name}"]), _text(row[f"1.{name}"])) for name in numeric},
-        tuple(
-            KeyChange(
-                found.key,
-                _field(found.before, found.after, EVENTS),
-                {name: _field(found.before, found.after, name) for name in names},
-            )
-            for found in largest
-        ),
+    return Comparison(
+        read_model=model.name,
+        before=sides[0],
+        after=sides[1],
+        changed=found.changed,
+        added=found.added,
+        gone=found.gone,
+        fields=found.fields,
+        measure=found.measure,
+        largest=found.largest,
     )
-
-
-def _number(side: Column, name: str) -> Column:
-    return F.coalesce(side[name], F.lit(0))
-
-
-def _field(before: dict[str, object] | None, after: dict[str, object] | None, name: str) -> FieldChange:
-    return FieldChange(*(None if side is None else _text(side[name]) for side in (before, after)))
-
-
-def _text(value: object) -> str:
-    return "null" if value is None else str(value)
 
 
 def _json(starts: Offsets) -> dict[str, int]:

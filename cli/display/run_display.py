@@ -1,6 +1,6 @@
 """Starts a DAG run and displays it in the terminal: each task's start and end, and the running task's progress."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,10 +40,16 @@ class RunToFollow:
 
 
 def trigger_and_follow(
-    console: Console, settings: Settings, wanted: RunToFollow, *, follow: bool = True
+    console: Console,
+    settings: Settings,
+    wanted: RunToFollow,
+    *,
+    follow: bool = True,
+    on_event: Callable[[DagRun, RunEvent], None] | None = None,
 ) -> tuple[DagRun, bool]:
     """Start a run and display it; return it, and whether the tasks that the command waits for have succeeded.
 
+    on_event: called with each event after it was displayed.
     With follow=False: return immediately, with True. Ctrl-C exits with status 130; the run continues.
     """
     run = DagRun.trigger(settings, wanted.dag_id, wanted.conf, note=wanted.note)
@@ -55,6 +61,8 @@ def trigger_and_follow(
     try:
         for event in run.follow(wanted.until):
             display.show(event)
+            if on_event is not None:
+                on_event(run, event)
             succeeded = event == RunEnded(succeeded=True)
     except KeyboardInterrupt:
         console.print(f"\nThe run continues: {run.url}", highlight=False, soft_wrap=True)

@@ -34,13 +34,15 @@ def clean_airflow_logs() -> str:
 
 
 def clean_reports() -> str:
-    """Remove the reports of quality checks."""
+    """Remove the reports of quality checks, and of what rebuilds change."""
     from include.maintenance.old_files import remove_old  # noqa: PLC0415
     from include.quality.report import reports_directory  # noqa: PLC0415
+    from include.rebuild.comparison.report import comparisons_directory  # noqa: PLC0415
 
     settings = Settings()
     before = cutoff(settings.retention.reports_h, "FOLDLAKE_RETENTION_REPORTS_H")
-    return _logged(str(remove_old(reports_directory(settings.home), before)))
+    removed = remove_old(reports_directory(settings.home), before)
+    return _logged(str(removed + remove_old(comparisons_directory(settings.home), before)))
 
 
 def clean_version_registry() -> str:

@@ -6,8 +6,14 @@ from typing import Any
 from airflow.sdk import BaseOperator, Param
 
 from include.airflow.quality_operators import VerifyVersion
-from include.airflow.rebuild_operators import ActionOperator, DelayedActionOperator, OptionalApproval
+from include.airflow.rebuild_operators import (
+    ActionOperator,
+    CompareVersions,
+    DelayedActionOperator,
+    OptionalApproval,
+)
 from include.airflow.spark_tasks import announce_lake_change, lake_task, stream_task
+from include.rebuild.comparison.thresholds import MAX_PERCENT
 from include.rebuild.plan import Plan
 from include.rebuild.request import MAX_GRACE_H, MAX_REASON_CHARACTERS
 from include.rebuild.stage import Action, Approval, DelayedAction, Engine, PlanStage, SparkJob
@@ -31,7 +37,36 @@ def promotion_fields(default_grace_h: float) -> dict[str, Param]:
             True,  # noqa: FBT003 - the form's default
             type="boolean",
             title="Approve manually",
-            description="On: what is verified waits for approval (task approve, under Required Actions). Off: it is promoted.",
+            description="On: what is verified waits for approval (task approve, under Required Actions). Off: it is promoted, unless it "
+            "exceeds one of these thresholds.",
+        ),
+        "max_changed_percent": Param(
+            None,
+            type=["null", "number"],
+            minimum=0,
+            maximum=MAX_PERCENT,
+            title="At most this share of keys may differ, in %",
+            description="Keys that change, are new or are gone, relative to all keys. If more differ, approval is required. Empty: no limit.",
+        ),
+        "max_total_change": Param(
+            None,
+            type=["null", "number"],
+            minimum=0,
+            title="At most this change in total",
+            description="Of each numeric field: the changes of all keys, added up without their signs. If it is more, approval is required. "
+            "Empty: no limit.",
+        ),
+        "no_negative": Param(
+            False,  # noqa: FBT003 - the form's default
+            type="boolean",
+            title="None below zero",
+            description="On: if a numeric field of a key is below zero, approval is required.",
+        ),
+        "dry_run": Param(
+            False,  # noqa: FBT003 - the form's default
+            type="boolean",
+            title="Dry run",
+            description="On: the version is built, verified and compared, then abandoned. The task compare links the report.",
         ),
         "grace_hours": Param(
             default_grace_h,
@@ -77,6 +112,7 @@ def stage_task(stage: PlanStage, **operator: Any) -> BaseOperator:  # noqa: ANN4
                 subject=as_jinja(approval.subject),
                 body=as_jinja(approval.body),
                 response_timeout=approval.timeout,
+                exceeded=approval.exceeded,
                 **operator,
             )
         case SparkJob() as job:
@@ -87,6 +123,8 @@ def _spark_task(task_id: str, job: SparkJob, operator: dict[str, Any]) -> BaseOp
     make = stream_task if job.engine is Engine.STREAM else lake_task
     if job.check_id:
         operator |= {"operator_class": VerifyVersion, "check": as_jinja(job.check_id)}
+    if job.comparison_id:
+        operator |= {"operator_class": CompareVersions, "comparison": as_jinja(job.comparison_id)}
     if job.changes_lake:
         operator |= announce_lake_change(job.read_model)
     return make(task_id, job.job, [as_jinja(argument) for argument in job.arguments], **operator)

@@ -13,6 +13,7 @@ from include.rebuild.stages.abandon import ABANDON
 from include.rebuild.stages.approve import APPROVE
 from include.rebuild.stages.build_staging import BUILD_STAGING
 from include.rebuild.stages.catch_up import CATCH_UP
+from include.rebuild.stages.compare import COMPARE
 from include.rebuild.stages.hand_over import HAND_OVER
 from include.rebuild.stages.hydrate import HYDRATE
 from include.rebuild.stages.promote import PROMOTE
@@ -60,6 +61,7 @@ REBUILD = Plan(
         (REGISTER_CANDIDATE,),
         (CATCH_UP, BUILD_STAGING),
         (VERIFY,),
+        (COMPARE,),
         (HAND_OVER,),
         (HYDRATE,),
         (APPROVE,),
@@ -94,9 +96,14 @@ def rebuild_plan(
     start = PlanStart(record, request, number, _replaced(record, own))
     if own is not None and own.stage is Stage.ABANDONED:
         return (PlannedStage(ABANDON, number),)
-    return tuple(
-        PlannedStage(stage, stage.subject(start)) for stage in REBUILD.stages if stage.is_needed(start)
-    )
+    stages = dry_run_stages(REBUILD, COMPARE) if request.dry_run else REBUILD.stages
+    return tuple(PlannedStage(stage, stage.subject(start)) for stage in stages if stage.is_needed(start))
+
+
+def dry_run_stages(plan: Plan, last: PlanStage) -> tuple[PlanStage, ...]:
+    """Return the stages of a dry run: those up to the last comparison, and the clean-up."""
+    built = plan.stages[: plan.stages.index(last) + 1]
+    return built if plan.clean_up is None else (*built, plan.clean_up)
 
 
 def _replaced(record: ReadModelVersions, own: Version | None) -> int | None:

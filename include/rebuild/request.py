@@ -2,15 +2,18 @@
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from include.declarations.read_model import ReadModel
+from include.rebuild.comparison.thresholds import THRESHOLD_FIELDS, Thresholds, thresholds_of
 from include.rebuild.errors import RequestError
 from include.versions.start_rule import StartRule, StartRuleError
 
 MAX_REASON_CHARACTERS = 500
 MAX_GRACE_H = 24.0 * 365
+# The fields that every rebuild has, of a read model or of all that fold a topic.
+PROMOTION_FIELDS = ("approve", *THRESHOLD_FIELDS, "dry_run", "grace_hours")
 
 
 @dataclass(frozen=True)
@@ -20,6 +23,7 @@ class RebuildRequest:
     fold_revision: of the new version. approve: whether the promotion needs approval.
     grace_h: how long the replaced version is kept for a rollback.
     start: where the new version starts to count; None: where the live one does.
+    thresholds: what may change without approval. dry_run: build and compare the version, then abandon it.
     """
 
     read_model: str
@@ -28,6 +32,8 @@ class RebuildRequest:
     approve: bool
     grace_h: float
     start: StartRule | None = None
+    thresholds: Thresholds = field(default_factory=Thresholds)
+    dry_run: bool = False
 
 
 @dataclass(frozen=True)
@@ -47,7 +53,7 @@ def rebuild_request(
     conf: Mapping[str, Any], models: Mapping[str, ReadModel], default_grace_h: float
 ) -> RebuildRequest:
     """Check the fields of a rebuild's form; raises RequestError, which names the field and its allowed values."""
-    reject_unknown(conf, ("read_model", "reason", "fold_revision", "approve", "grace_hours", "start"))
+    reject_unknown(conf, ("read_model", "reason", "fold_revision", "start", *PROMOTION_FIELDS))
     model = _model(conf, models)
     revision = _number(conf, "fold_revision")
     if revision is None:
@@ -59,7 +65,16 @@ def rebuild_request(
         )
     approve = is_true(conf, "approve", default=True, meaning="wait for approval")
     grace_h = grace_time_h(conf, default_grace_h)
-    return RebuildRequest(model.name, reason_of(conf), revision, approve, grace_h, _start(conf))
+    return RebuildRequest(
+        model.name,
+        reason_of(conf),
+        revision,
+        approve,
+        grace_h,
+        _start(conf),
+        thresholds_of(conf),
+        is_dry_run(conf),
+    )
 
 
 def _start(conf: Mapping[str, Any]) -> StartRule | None:
@@ -117,6 +132,11 @@ def _number(conf: Mapping[str, Any], name: str) -> int | None:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise RequestError(f"{name} is {value!r}; allowed: a whole number of at least 1, or empty.")
     return value
+
+
+def is_dry_run(conf: Mapping[str, Any]) -> bool:
+    """Return the field `dry_run`; raises RequestError."""
+    return is_true(conf, "dry_run", default=False, meaning="build and compare, then abandon")
 
 
 def is_true(conf: Mapping[str, Any], name: str, *, default: bool, meaning: str) -> bool:

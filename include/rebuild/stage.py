@@ -4,7 +4,7 @@ The texts of a stage's work (a job's arguments, an approval's question) are temp
 `{form[reason]}` is a field of the form, `{results[promote]}` the result of an earlier stage, `{results[s][x]}` an item of it.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -90,7 +90,7 @@ class DelayedAction:
 class SparkJob:
     """A run of spark_jobs/<job>.py.
 
-    check_id: the id of the report, if the job is a quality check.
+    check_id: the id of the report, if the job is a quality check. comparison_id: the same, if it is a comparison of two versions.
     changes_lake: whether the job replaces lake/<model>, so that a quality check must follow.
     read_model: the read model, if it is not the one in the form.
     """
@@ -101,15 +101,20 @@ class SparkJob:
     check_id: str = ""
     changes_lake: bool = False
     read_model: str = ""
+    comparison_id: str = ""
 
 
 @dataclass(frozen=True)
 class Approval:
-    """Waits for approval if the form's field `approve` is true; a rejection fails the run. `body` is Markdown."""
+    """Waits for approval if the form's field `approve` is true, or a threshold is exceeded; a rejection fails the run.
+
+    body: in Markdown. exceeded: returns a sentence for each threshold of the form that is exceeded; they precede the body.
+    """
 
     subject: str
     body: str
     timeout: timedelta
+    exceeded: Callable[[StageRun], Sequence[str]]
 
 
 Work = Action | DelayedAction | SparkJob | Approval

@@ -32,7 +32,7 @@ from query_api.http.lookups.window_lookups import window_blueprint
 from query_api.http.map.map_routes import map_blueprint
 from query_api.http.problems import ProblemError, http_problem, lookup_problem, problem_reply
 from query_api.http.reply import flask_response
-from query_api.http.report_routes import reports_blueprint
+from query_api.http.report_routes import CHANGES, QUALITY, reports_blueprint
 from query_api.http.request_checks import check_request
 from query_api.lookup.client_slots import ClientSlots
 from query_api.lookup.local_lookup import LocalLookup
@@ -67,7 +67,8 @@ def create_app(
     models = {api.model.name: api.model for api in apis}
     app.register_blueprint(explain_blueprint(settings.node.name, models, Explanations(settings)))
     app.register_blueprint(health_blueprint(settings, lookups))
-    app.register_blueprint(reports_blueprint(settings.home / "reports" / "quality"))
+    for kind in (QUALITY, CHANGES):
+        app.register_blueprint(reports_blueprint(settings.home / "reports" / kind.name, kind))
     app.register_blueprint(index_blueprint(settings.node.name, apis))
     _register_errors(app, settings.node.name)
     return app

@@ -35,7 +35,7 @@ PAGE = """<!doctype html><meta charset="utf-8"><title>Foldlake query node {{ nod
 <ul>
 <li>{{ link("/api/read-models") }}
 <li>{{ link("/api/partitions") }}
-<li>{{ link("/reports/quality/") }}
+<li>{{ link("/reports/quality/") }}, <a href="/reports/changes/">/reports/changes/</a>
 <li>{{ link("/explain") }}
 <li>{{ link("/healthz") }}, <a href="/readyz">/readyz</a>, <a href="/metrics">/metrics</a>
 </ul>

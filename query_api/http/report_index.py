@@ -1,6 +1,7 @@
 """The list of the quality checks' reports, newest first, from the pages and the JSON beside each."""
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -40,6 +41,16 @@ def listed_reports(directory: Path) -> list[ListedReport]:
         _listed(directory / f"{stem}.json", f"{stem}.html" if has_page else "", ended_s)
         for stem, (ended_s, has_page) in newest
     ]
+
+
+def newest_pages(directory: Path) -> list[tuple[str, str]]:
+    """Return the newest pages, each with the time at which it was written."""
+    written: dict[str, float] = {}
+    for page in directory.glob("*.html"):
+        with suppress(FileNotFoundError):
+            written[page.name] = page.stat().st_mtime
+    newest = sorted(written.items(), key=lambda one: one[1], reverse=True)[:LISTED]
+    return [(name, f"{datetime.fromtimestamp(at_s, UTC):%Y-%m-%d %H:%M:%S} UTC") for name, at_s in newest]
 
 
 def _listed(summary: Path, page: str, ended_s: float) -> ListedReport:

@@ -5,6 +5,7 @@ from functools import cached_property
 
 from delta.tables import DeltaTable
 from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql.functions import col, lit
 from pyspark.sql.types import StructType
 
 from include.declarations.read_model import ReadModel
@@ -59,6 +60,17 @@ class LakeTable:
     def newest_commit(self) -> TaggedCommit[CommitTag] | None:
         """Return the newest commit with a tag of Foldlake, or None if there is none."""
         return newest_commit(self.spark, self.path, CommitTag.from_json)
+
+    def with_all_columns(self, states: DataFrame) -> DataFrame:
+        """Return states with all columns of the table; a field that their fold revision lacks is null."""
+        return states.select(
+            *(
+                (col(column.name) if column.name in states.columns else lit(None))
+                .cast(column.dataType)
+                .alias(column.name)
+                for column in self.columns
+            )
+        )
 
     def overwrite(self, states: DataFrame, tag: CommitTag, files: int) -> None:
         """Replace the whole content in one commit, as `files` files clustered by key."""

@@ -16,10 +16,11 @@ from include.declarations.read_model import load_read_models
 from include.lake.tables import staging_path
 from include.quality.report import summary_path
 from include.read_models.balance.events import FundsAdded
+from include.rebuild.comparison import report
+from include.rebuild.comparison.comparison import Comparison
 from include.settings import Settings
 from include.versions.changes import change
 from include.versions.registry import VersionRegistry
-from include.versions.reset_preview import ResetPreview
 from include.versions.version_record import ReadModelVersions, first_version
 from tests.support.lake.stage_processes import StageProcesses
 from tests.support.stream_process import EventSource, make_topics, records_of, states
@@ -82,11 +83,12 @@ def test_a_version_from_a_time_on_holds_exactly_the_later_events(home: Settings,
         stages = StageProcesses(home, MODEL.name, log)
         result = tmp_path / "preview.json"
         run(stages.lake_job, "reset_preview", "--start", start, "--result", str(result))
-        preview = ResetPreview.from_json(result.read_text())
-        assert preview.events == (20 + len(later), len(later))
-        assert preview.keys == (30, 20)
+        preview = Comparison.from_json(result.read_text())
+        assert preview.before is not None
+        assert (preview.before.events, preview.after.events) == (20 + len(later), len(later))
+        assert (preview.before.keys, preview.after.keys) == (30, 20)
         assert (preview.changed, preview.added, preview.gone) == (10, 0, 10)
-        assert Decimal(preview.totals["amount"].after or "") == sum(event.amount for event in later)
+        assert Decimal(preview.fields["amount"].after or "") == sum(event.amount for event in later)
 
         version = ("--version", "2")
         run(
@@ -97,6 +99,12 @@ def test_a_version_from_a_time_on_holds_exactly_the_later_events(home: Settings,
         assert folded(home) == balances(later)
         table = DeltaTable(staging_path(home.lake_root, MODEL.name, 2)).to_pyarrow_table()
         assert {r["key"]: (r["event_count"], r["amount"]) for r in table.to_pylist()} == balances(later)
+        run(stages.lake_job, "compare_versions", *version, "--run-id", "reset")
+        compared = report.read(home.home, "reset")
+        assert compared is not None
+        assert (compared.fields, compared.largest) == (preview.fields, preview.largest)
+        assert (compared.changed, compared.added, compared.gone) == (10, 0, 10)
+        assert compared.notes == ()
         check = (*version, "--stores", "changelog,staging")
         run(stages.lake_job, "quality_check", *check, "--mode", "full", "--run-id", "whole")
 

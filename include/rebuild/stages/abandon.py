@@ -15,7 +15,7 @@ def abandon(run: StageRun) -> None:
 ABANDON = PlanStage(
     "abandon",
     Action(abandon),
-    description="runs when a stage up to `promote` failed or was rejected: N+1 becomes `abandoned`, and what it leaves is removed",
+    description="runs when a stage up to `promote` failed or was rejected, and after a dry run: N+1 becomes `abandoned`, and what it leaves is removed",
     on_failure="the DAG `retirement` does it",
     leaves="some of the version's files",
     next_try="removes the rest. So does the DAG `retirement`",

@@ -2,13 +2,16 @@
 
 from datetime import timedelta
 
+from include.rebuild.errors import NothingToDoError
 from include.rebuild.stage import Action, PlanStage, StageRun
 
 
 def hand_over(run: StageRun) -> None:
-    """Make the version a candidate and wait until the stream driver folds it in real time."""
+    """Make the version a candidate and wait until the stream driver folds it in real time; raises NothingToDoError in a dry run."""
     from include.rebuild.handover import hand_over_version
 
+    if run.form.get("dry_run"):
+        raise NothingToDoError("This is a dry run: the version was built and compared, and is abandoned now.")
     hand_over_version(run.settings, run.read_model, run.version)
 
 

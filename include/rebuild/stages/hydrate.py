@@ -3,16 +3,20 @@
 from datetime import timedelta
 
 from include.rebuild.stage import Action, PlanStage, StageRun
+from include.rebuild.stages.compare import COMPARISON_ID
 from include.rebuild.stages.verify import CHECK_ID
 
 
 def hydrate(run: StageRun) -> str:
-    """Wait until the nodes have loaded the version; returns the check's results in Markdown, for the approval."""
+    """Wait until the nodes have loaded the version; returns what it changes and the check's results in Markdown, for the approval."""
+    from include.rebuild.comparison.summary import comparison_summary
     from include.rebuild.hydration import hydrate_version
     from include.rebuild.verification_summary import verification_summary
 
     hydrate_version(run.settings, run.read_model, run.version)
-    return verification_summary(run.settings.lake_root, run.settings.reports_base_url, run.text(CHECK_ID))
+    settings, url = run.settings, run.settings.reports_base_url
+    changes = comparison_summary(settings.home, url, run.text(COMPARISON_ID))
+    return f"{changes}\n\n{verification_summary(settings.lake_root, url, run.text(CHECK_ID))}"
 
 
 HYDRATE = PlanStage(

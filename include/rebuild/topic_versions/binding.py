@@ -34,17 +34,18 @@ def for_read_model(stage: PlanStage, read_model: str) -> PlanStage:
                 job,
                 arguments=tuple(map(bind, job.arguments)),
                 check_id=bind(job.check_id),
+                comparison_id=bind(job.comparison_id),
                 read_model=read_model,
             )
         case Action() as action:
-            work = Action(lambda run: action.run(_run_of(run, read_model)))
+            work = Action(lambda run: action.run(run_of_read_model(run, read_model)))
         case _:
             raise TypeError(f"{stage.name} cannot be repeated for each read model")
     return replace(stage, name=task_id(read_model, stage), work=work)
 
 
-def _run_of(run: StageRun, read_model: str) -> StageRun:
-    """Return a run as the action of one read model sees it."""
+def run_of_read_model(run: StageRun, read_model: str) -> StageRun:
+    """Return a run as the stages of one read model see it."""
     form = {**run.form, "read_model": read_model}
     return replace(run, form=form, results=_Results(run.results, read_model))
 

@@ -1,14 +1,22 @@
 """The fields of a request for the rebuild of everything that folds a topic, validated."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from include.declarations.catalog import Catalog
+from include.rebuild.comparison.thresholds import Thresholds, thresholds_of
 from include.rebuild.errors import RequestError
-from include.rebuild.request import grace_time_h, is_true, reason_of, reject_unknown
+from include.rebuild.request import (
+    PROMOTION_FIELDS,
+    grace_time_h,
+    is_dry_run,
+    is_true,
+    reason_of,
+    reject_unknown,
+)
 
-FIELDS = ("reason", "approve", "grace_hours")
+FIELDS = ("reason", *PROMOTION_FIELDS)
 
 
 @dataclass(frozen=True)
@@ -16,7 +24,7 @@ class TopicRequest:
     """A valid request.
 
     topic: the topic that the read models declare. new_topic: the version of it that they are to fold. read_models: their names.
-    approve, grace_h: as in RebuildRequest.
+    approve, grace_h, thresholds, dry_run: as in RebuildRequest.
     """
 
     topic: str
@@ -25,6 +33,8 @@ class TopicRequest:
     reason: str
     approve: bool
     grace_h: float
+    thresholds: Thresholds = field(default_factory=Thresholds)
+    dry_run: bool = False
 
 
 def topic_request(
@@ -46,6 +56,8 @@ def topic_request(
         reason_of(conf),
         approve,
         grace_time_h(conf, default_grace_h),
+        thresholds_of(conf),
+        is_dry_run(conf),
     )
 
 

@@ -5,8 +5,9 @@ from datetime import timedelta
 from typing import Any
 
 from include.rebuild.stage import Action, Approval, PlanStage, StageRun
+from include.rebuild.stages.approve import exceeded_thresholds
 from include.rebuild.stages.hydrate import HYDRATE
-from include.rebuild.topic_versions.binding import REGISTER, VERSIONS, task_id, version_of
+from include.rebuild.topic_versions.binding import REGISTER, VERSIONS, run_of_read_model, task_id, version_of
 
 ROUTES_TIMEOUT = timedelta(hours=12)
 
@@ -68,14 +69,24 @@ def approve_together(topic: str, read_models: Sequence[str]) -> PlanStage:
     results = "\n\n".join(
         f"**{name} v{version_of(name)}**\n\n{{results[{task_id(name, HYDRATE)}]}}" for name in read_models
     )
+
+    def exceeded(run: StageRun) -> list[str]:
+        return [
+            f"{name}: {sentence}"
+            for name in read_models
+            for sentence in exceeded_thresholds(run_of_read_model(run, name))
+        ]
+
     return PlanStage(
         "approve",
         Approval(
             subject=f"Promote {names}, together? {{form[reason]}}",
-            body=f"They fold {{results[{REGISTER}][topic]}}, a new version of {topic}. Verified:\n\n{results}",
+            body=f"They fold {{results[{REGISTER}][topic]}}, a new version of {topic}. Verified and compared:\n\n{results}",
             timeout=timedelta(days=7),
+            exceeded=exceeded,
         ),
-        description="shows the results of all checks and waits up to 7 days for approval; passes at once when the form requests none",
+        description="shows what changes in each read model and the results of all checks, and waits up to 7 days for approval; passes at once "
+        "when the form requests none and no threshold is exceeded",
         on_failure="it was rejected, or not answered in time: all candidates are abandoned",
         next_try="asks again",
         timeout=None,
@@ -117,7 +128,7 @@ def abandon_together(read_models: Sequence[str]) -> PlanStage:
     return PlanStage(
         "abandon",
         Action(lambda run: _abandon(run, read_models)),
-        description="runs when a stage up to `promote` failed or was rejected: every new version becomes `abandoned`, and what it leaves is "
+        description="runs when a stage up to `promote` failed or was rejected, and after a dry run: every new version becomes `abandoned`, and what it leaves is "
         "removed. The route's new version goes on",
         on_failure="the DAG `retirement` does it",
         leaves="some of the versions' files",

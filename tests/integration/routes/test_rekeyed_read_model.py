@@ -20,6 +20,7 @@ from include.kafka.wire_format import HEADER_BYTES
 from include.lake.tables import table_path
 from include.quality.report import summary_path
 from include.read_models.balance.events import FundsAdded
+from include.rebuild.comparison import report
 from include.settings import Settings
 from include.stream.status import read_stream_status
 from include.versions.changes import change_live
@@ -143,6 +144,10 @@ def test_it_is_checked_rebuilt_and_promoted_and_a_planted_fault_is_found(
         require_success(stages.lake_job("build_staging", *version))
         check = ("--stores", "changelog,staging", "--run-id", "verify")
         require_success(stages.lake_job("quality_check", *version, *check))
+        require_success(stages.lake_job("compare_versions", *version, "--run-id", "compare"))
+        compared = report.read(home.home, "compare")
+        assert compared is not None
+        assert (compared.differing, compared.all_keys, compared.notes) == (0, len(right), ())
         require_success(stages.action("hand_over", *version))
         now = datetime.now(UTC)
         with VersionRegistry(home.kafka.bootstrap_servers) as registry:

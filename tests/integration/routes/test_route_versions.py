@@ -16,6 +16,7 @@ from deltalake import DeltaTable
 
 from include.lake.tables import table_path
 from include.read_models.balance.events import FundsAdded
+from include.rebuild.comparison import report
 from include.rebuild.stage import Action, Approval, Engine, PlanStage, SparkJob, StageRun
 from include.rebuild.topic_versions.plan import topic_plan
 from include.settings import Settings
@@ -201,6 +202,8 @@ def test_a_new_version_of_the_routes_is_promoted_with_what_is_folded_behind_it(
                 assert are_answered(home, ledger.expected(2), version=2)
                 # A node answers from the new live version some 0.6 s after the record that makes it live.
                 wait_until(lambda: are_answered(home, ledger.expected(2)), "version 2 is live", TIMEOUT_S)
+            if stage.name == "accounts.compare":
+                require_compared(home, ledger)
             if stage.name == "read_sources":
                 versions_driver.kill()
                 versions_driver.ensure_running()
@@ -216,6 +219,20 @@ def test_a_new_version_of_the_routes_is_promoted_with_what_is_folded_behind_it(
         for model in MODELS:
             change_live(registry, model, back)
     wait_until(lambda: are_answered(home, ledger.expected(1)), "version 1 is live again", TIMEOUT_S)
+
+
+def require_compared(settings: Settings, ledger: Ledger) -> None:
+    """Fail unless the comparison says exactly what version 2 of the routes changes in the accounts."""
+    found = report.read(settings.home, "rebuild-accounts-v2")
+    assert found is not None
+    assert found.before is not None
+    old, new = (ledger.expected(version)["accounts"] for version in (1, 2))
+    assert (found.before.keys, found.after.keys) == (len(old), len(new))
+    total = found.fields["total"]
+    assert Decimal(total.before or "") == sum(state["total"] for state in old.values())
+    assert Decimal(total.after or "") == sum(state["total"] for state in new.values())
+    assert found.changed == sum(state != old[key] for key, state in new.items())
+    assert f"different topics, {TOPIC} and {NEW_TOPIC}" in found.notes[0]
 
 
 def require_rows(settings: Settings, expected: Mapping[str, Totals]) -> None:

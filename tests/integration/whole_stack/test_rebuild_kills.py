@@ -134,6 +134,8 @@ def test_rebuild_with_every_stage_killed_is_promoted_and_rolled_back(
         stages.kill_then_finish("stream_job", "catch_up", *version, kills_s=SPARK_KILLS_S)
         stages.kill_then_finish("lake_job", "build_staging", *version, kills_s=SPARK_KILLS_S)
         stages.kill_then_finish("lake_job", "quality_check", *version, *check, kills_s=SPARK_KILLS_S)
+        compare = (*version, "--run-id", f"killed-v{number}")
+        stages.kill_then_finish("lake_job", "compare_versions", *compare, kills_s=SPARK_KILLS_S)
         stages.kill_then_finish("action", "hand_over", *version, kills_s=QUICK_KILLS_S)
         stages.kill_then_finish("action", "hydrate", *version, kills_s=QUICK_KILLS_S)
         assert set(active_readers.versions) == {live.number}, "no reader has seen the candidate"

@@ -2,9 +2,13 @@
 
 import itertools
 import math
+import os
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from decimal import Decimal
 from http import HTTPStatus
 
@@ -15,11 +19,14 @@ from include.airflow.login import airflow_api
 from include.airflow.names import QUALITY_DAG, REBUILD_DAG, ROLLBACK_DAG
 from include.kafka.events import event_key
 from include.read_models.balance.events import FundsAdded
+from include.rebuild.comparison import report
 from include.rebuild.retirement import retire_version
 from include.rebuild.version_cleanup import find_leftovers
-from include.settings import Settings
+from include.settings import CHECKOUT, Settings
 from include.versions.registry import VersionRegistry
 from include.versions.version_record import ReadModelVersions, Stage
+from stack.settings_environment import settings_environment
+from tests.support.lake.comparison_example import EXAMPLE
 from tests.support.rebuild_readers import Readers
 from tests.support.repetition import repeated
 from tests.support.stream_process import EventSource
@@ -103,6 +110,12 @@ def task_log(api: AirflowApi, run_id: str, task_id: str) -> str:
     return "\n".join(api.task_log(REBUILD_DAG, run_id, task_id, 1))
 
 
+def approval_text(api: AirflowApi, run_id: str) -> str:
+    """Return the text that a person sees who is asked for approval."""
+    path = f"dags/{REBUILD_DAG}/dagRuns/{run_id}/taskInstances/approve/-1/hitlDetails"
+    return str(api._call("GET", path)["body"])
+
+
 def checks(api: AirflowApi) -> dict[str, str]:
     """Return the runs of the quality check that the lake's asset triggered, and their states."""
     runs = api.runs(QUALITY_DAG, limit=50)
@@ -150,6 +163,10 @@ def test_rebuild_under_load_is_approved_promoted_and_rolled_back(
         assert states(api, REBUILD_DAG, second)["abandon"] == "skipped"
         wait_for(api, REBUILD_DAG, run_id, "approve", "awaiting_input")
         assert set(readers.versions) == {old}
+        # The same fold: no key differs, although events arrive all the time.
+        request = approval_text(api, run_id)
+        assert f"**0 of {len(KEYS)} keys differ (0 %)** between v{number} and the live v{old}" in request
+        assert "| changelog |" in request
         answer(api, run_id, "Approve", "success")
         wait_for(api, REBUILD_DAG, run_id, "promote", "success")
         wait_until(lambda: readers.versions[number] > 0, "readers get the new version")
@@ -187,16 +204,22 @@ def skip(api: AirflowApi, run_id: str, task_id: str) -> None:
     )
 
 
-def test_rejected_rebuild_is_abandoned(stack: Settings, api: AirflowApi) -> None:
-    conf = {"read_model": MODEL, "reason": "to be rejected", "approve": True}
+def test_rebuild_beyond_its_thresholds_asks_a_person_and_is_abandoned_when_rejected(
+    stack: Settings, api: AirflowApi
+) -> None:
+    conf = {"read_model": MODEL, "reason": "to be rejected", "approve": False, "max_changed_percent": 5}
     run_id = api.trigger(REBUILD_DAG, conf)
     wait_for(api, REBUILD_DAG, run_id, "register_candidate", "success")
     # The stream driver then folds the candidate from the first event; a rebuild to be rejected needs no verification.
     # The last task comes first: otherwise Airflow may start a task before it is marked.
-    for task_id in ("verify", "build_staging", "catch_up"):
+    for task_id in ("compare", "verify", "build_staging", "catch_up"):
         skip(api, run_id, task_id)
-    wait_for(api, REBUILD_DAG, run_id, "approve", "awaiting_input")
     number = record(stack).versions[-1].number
+    beyond = replace(EXAMPLE, run_id=f"rebuild-{MODEL}-v{number}", new_fields=())
+    report.write(stack.home, beyond)
+    wait_for(api, REBUILD_DAG, run_id, "approve", "awaiting_input")
+    assert "Thresholds of the form are exceeded" in approval_text(api, run_id)
+    assert r"400 of 4,003 keys differ \(9.99 %\), and at most 5 % may" in approval_text(api, run_id)
     answer(api, run_id, "Reject", "failed")
     wait_until(lambda: api.run_state(REBUILD_DAG, run_id) == "failed", "the run ends", TIMEOUT_S, POLL_S)
     now = states(api, REBUILD_DAG, run_id)
@@ -204,6 +227,43 @@ def test_rejected_rebuild_is_abandoned(stack: Settings, api: AirflowApi) -> None
     version = record(stack).version(number)
     assert version is not None
     assert version.stage is Stage.ABANDONED
+    assert find_leftovers(stack, MODEL, number) == []
+
+
+def test_dry_run_shows_what_changes_and_is_abandoned_without_being_handed_over(
+    stack: Settings, api: AirflowApi
+) -> None:
+    number = max(version.number for version in record(stack).versions) + 1
+    earlier = set(api.runs(REBUILD_DAG, limit=50))
+    command = [sys.executable, "-m", "cli", "rebuild", MODEL, "--dry-run", "--max-changed-percent", "5"]
+    environment = {
+        **os.environ,
+        **settings_environment(stack),
+        "PYTHONPATH": str(CHECKOUT),
+        "COLUMNS": "120",
+    }
+    with subprocess.Popen(
+        command, env=environment, cwd=CHECKOUT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as process:
+        wait_until(lambda: record(stack).version(number) is not None, "it is registered", TIMEOUT_S, POLL_S)
+        (run_id,) = set(api.runs(REBUILD_DAG, limit=50)) - earlier
+        report.write(stack.home, replace(EXAMPLE, run_id=f"rebuild-{MODEL}-v{number}"))
+        # What they do is the same in every rebuild.
+        for task_id in ("compare", "verify", "build_staging", "catch_up"):
+            skip(api, run_id, task_id)
+        output, _ = process.communicate(timeout=TIMEOUT_S)
+
+    # A threshold is exceeded.
+    assert process.returncode == 1, output
+    assert "395 keys change, 3 are new, 2 are gone: 9.99 % of 4,003." in output
+    assert "Threshold exceeded: 400 of 4,003 keys differ" in output
+    assert "the live version was not touched" in output
+    wait_until(lambda: api.run_state(REBUILD_DAG, run_id) == "success", "the run ends", TIMEOUT_S, POLL_S)
+    now = states(api, REBUILD_DAG, run_id)
+    assert (now["hand_over"], now["promote"], now["abandon"]) == ("skipped", "skipped", "success")
+    version = record(stack).version(number)
+    assert version is not None
+    assert (version.run_id, version.stage) == (run_id, Stage.ABANDONED)
     assert find_leftovers(stack, MODEL, number) == []
 
 

@@ -3,6 +3,7 @@
 import subprocess
 from datetime import UTC, datetime, timedelta
 
+from include.rebuild.comparison import report
 from include.settings import Settings
 from include.versions.changes import change_live
 from include.versions.registry import VersionRegistry
@@ -14,7 +15,7 @@ STAGE_TIMEOUT_S = 300.0
 
 
 def rebuild_and_promote(settings: Settings, driver: SharedDriver, name: str) -> None:
-    """Build version 2 of a read model, verify it, and make it live. The driver, which would take the processors from the jobs, stops meanwhile."""
+    """Build version 2 of a read model, verify it, compare it with the live one, and make it live. The driver, which would take the processors from the jobs, stops meanwhile."""
     driver.stop()
     with (settings.home / "logs" / "stages.log").open("ab") as log:
         stages = StageProcesses(settings, name, log)
@@ -24,6 +25,11 @@ def rebuild_and_promote(settings: Settings, driver: SharedDriver, name: str) -> 
         _require_success(stages.lake_job("build_staging", *version))
         both = ("--stores", "changelog,staging", "--run-id", f"verify-{name}")
         _require_success(stages.lake_job("quality_check", *version, *both))
+        compare_id = f"compare-{name}"
+        _require_success(stages.lake_job("compare_versions", *version, "--run-id", compare_id))
+        compared = report.read(settings.home, compare_id)
+        assert compared is not None
+        assert (compared.differing, compared.notes) == (0, ()), "the fold is the same"
         driver.ensure_running()
         _require_success(stages.action("hand_over", *version))
     now = datetime.now(UTC)

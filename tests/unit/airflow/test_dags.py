@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from include.rebuild.plan import REBUILD, ROLLBACK, Plan, failure_table
-from include.rebuild.request import RollbackRequest
+from include.rebuild.request import PROMOTION_FIELDS, RollbackRequest
 from include.rebuild.topic_versions.plan import topic_plan
 from include.settings import CHECKOUT, Settings
 from stack.components import airflow
@@ -85,7 +85,7 @@ def test_a_topic_with_a_new_version_has_a_dag_with_the_stages_of_its_plan(tmp_pa
 
     assert found["errors"] == {}
     dag = found["dags"]["rebuild_topic.postings"]
-    assert dag["form"] == ["reason", "approve", "grace_hours"]
+    assert dag["form"] == ["reason", *PROMOTION_FIELDS]
     plan = topic_plan("postings", ("accounts", "largest-postings"))
     assert set(dag["tasks"]) == {stage.name for stage in plan.all_stages}
     assert failure_table(plan) in dag["doc"]
@@ -167,7 +167,12 @@ def test_the_form_of_a_rollback_has_every_field_of_its_request(loaded: dict[str,
 def test_a_field_that_is_empty_at_first_may_stay_empty(loaded: dict[str, Any]) -> None:
     """Airflow's page has no other way to say so than the type null: it does not trigger a run with an empty string."""
     fields_of = {dag: one["empty"] for dag, one in loaded["dags"].items()}
-    assert set(fields_of["rebuild"]) == {"fold_revision", "start"}
+    assert set(fields_of["rebuild"]) == {
+        "fold_revision",
+        "start",
+        "max_changed_percent",
+        "max_total_change",
+    }
     for dag, empty in fields_of.items():
         for name, kind in empty.items():
             assert "null" in kind, f"{dag}: {name}"
@@ -255,3 +260,8 @@ def test_an_event_table_has_a_task_that_appends_to_it_and_one_that_checks_it(tmp
 
 def test_a_rebuild_is_verified_by_a_task_that_does_not_retry_a_failed_check(loaded: dict[str, Any]) -> None:
     assert loaded["dags"]["rebuild"]["tasks"]["verify"]["operator"] == "VerifyVersion"
+
+
+def test_a_rebuild_is_compared_by_a_task_that_links_its_report(loaded: dict[str, Any]) -> None:
+    assert loaded["dags"]["rebuild"]["tasks"]["compare"]["operator"] == "CompareVersions"
+    assert loaded["dags"]["rebuild"]["form"][4:] == list(PROMOTION_FIELDS)

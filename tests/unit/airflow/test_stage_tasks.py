@@ -1,20 +1,26 @@
 """Airflow renders a stage's templates to the same text as `str.format`, and a stage's errors decide whether its task is retried."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
+from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from jinja2 import Template
 
+from include.airflow.rebuild_operators import OptionalApproval
 from include.airflow.stage_execution import fail_without_retry
 from include.airflow.stage_tasks import as_jinja
 from include.errors import KafkaUnavailableError
+from include.rebuild.comparison import report
 from include.rebuild.errors import NothingToDoError, RequestError, StageTimeoutError
 from include.rebuild.plan import REBUILD
 from include.rebuild.stage import Approval, SparkJob, StageRun
 from include.settings import Settings
 from include.versions.version_lock import VersionLockedError
+from tests.support.lake.comparison_example import EXAMPLE
 
 FORM = {"read_model": "balance", "reason": "1 % bonus {not a field}", "approve": True}
 RESULTS: dict[str, Any] = {
@@ -36,7 +42,7 @@ def texts() -> list[str]:
     found = []
     for stage in REBUILD.all_stages:
         if isinstance(stage.work, SparkJob):
-            found += [*stage.work.arguments, stage.work.check_id]
+            found += [*stage.work.arguments, stage.work.check_id, stage.work.comparison_id]
         elif isinstance(stage.work, Approval):
             found += [stage.work.subject, stage.work.body]
     return found
@@ -53,6 +59,51 @@ def test_the_approval_request_names_version_read_model_and_reason() -> None:
     run = StageRun(Settings.of(), "run-a", FORM, FORM, RESULTS, datetime.now(UTC), set_note=print)
     approval = next(stage.work for stage in REBUILD.stages if isinstance(stage.work, Approval))
     assert run.text(approval.subject) == "Promote v7 of balance? 1 % bonus {not a field}"
+
+
+def approval() -> Approval:
+    return next(stage.work for stage in REBUILD.stages if isinstance(stage.work, Approval))
+
+
+def run_with(tmp_path: Path, **form: object) -> StageRun:
+    settings, sent = Settings.of(home=tmp_path), {**FORM, **form}
+    return StageRun(settings, "run-a", sent, sent, RESULTS, datetime.now(UTC), set_note=print)
+
+
+def test_a_form_without_thresholds_exceeds_none(tmp_path: Path) -> None:
+    assert approval().exceeded(run_with(tmp_path)) == ()
+
+
+def test_thresholds_without_a_comparison_require_a_person(tmp_path: Path) -> None:
+    (sentence,) = approval().exceeded(run_with(tmp_path, no_negative=True))
+    assert "no comparison rebuild-balance-v7" in sentence
+
+
+def test_thresholds_are_evaluated_with_the_comparison_of_the_run_s_version(tmp_path: Path) -> None:
+    report.write(tmp_path, replace(EXAMPLE, run_id="rebuild-balance-v7"))
+    assert approval().exceeded(run_with(tmp_path, max_changed_percent=10)) == ()
+    (sentence,) = approval().exceeded(run_with(tmp_path, max_changed_percent=9.5))
+    assert "9.99 %" in sentence
+
+
+@pytest.mark.parametrize("approve", [True, False])
+@pytest.mark.parametrize("exceeded", [(), ("v7 is too different.",)])
+def test_a_person_is_asked_if_the_form_says_so_or_a_threshold_is_exceeded(
+    monkeypatch: pytest.MonkeyPatch, approve: bool, exceeded: tuple[str, ...]
+) -> None:
+    asked: list[str] = []
+    operator = OptionalApproval(
+        task_id="approve", subject="Promote?", body="the results", exceeded=lambda _run: exceeded
+    )
+    monkeypatch.setattr("include.airflow.rebuild_operators.stage_run", lambda _context: None)
+    monkeypatch.setattr(ApprovalOperator, "execute", lambda self, _context: asked.append(self.body))
+
+    operator.execute({"params": {"approve": approve}})
+
+    assert len(asked) == (1 if approve or exceeded else 0)
+    for body in asked:
+        assert body.endswith("the results")
+        assert ("v7 is too different." in body) == bool(exceeded)
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ ARGUMENTS = {
     "versions": (),
     "dead-letters": (),
     "retire": ("balance", "1"),
-    # It checks its own arguments first.
+    # These check their own arguments first.
     "reset": ("balance", "--to", "earliest"),
     "rebuild": ("balance", "--reason", "a test"),
     "rollback": ("balance", "--reason", "a test"),
@@ -42,7 +42,7 @@ def listening() -> Iterator[int]:
 AT_ONCE_S = 5.0
 
 
-@pytest.mark.parametrize("command", [*NEEDED, "reset", "quality", "quality --now"])
+@pytest.mark.parametrize("command", [*NEEDED, "reset", "rebuild", "quality", "quality --now"])
 def test_a_command_without_its_stack_says_how_to_start_it(
     command: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

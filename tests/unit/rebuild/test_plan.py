@@ -9,6 +9,8 @@ from datetime import UTC, datetime
 import pytest
 
 from include.airflow.names import POOLS
+from include.rebuild.comparison.thresholds import Thresholds
+from include.rebuild.errors import NothingToDoError
 from include.rebuild.plan import (
     REBUILD,
     ROLLBACK,
@@ -20,8 +22,8 @@ from include.rebuild.plan import (
     rollback_plan,
 )
 from include.rebuild.request import RebuildRequest
-from include.rebuild.stage import SparkJob
-from include.settings import CHECKOUT
+from include.rebuild.stage import Action, SparkJob, StageRun
+from include.settings import CHECKOUT, Settings
 from include.versions.transitions import abandon, hand_over, promote, register
 from include.versions.version_record import ReadModelVersions, first_version
 
@@ -38,6 +40,7 @@ EVERY_STAGE = [
     ("catch_up", 2),
     ("build_staging", 2),
     ("verify", 2),
+    ("compare", 2),
     ("hand_over", 2),
     ("hydrate", 2),
     ("approve", 2),
@@ -58,6 +61,25 @@ def test_fresh_rebuild_has_every_stage() -> None:
 def test_rebuild_without_approval_lacks_only_that_stage() -> None:
     plan = rebuild_plan(FRESH, replace(REQUEST, approve=False), RUN)
     assert as_data(plan) == [stage for stage in EVERY_STAGE if stage != ("approve", 2)]
+
+
+def test_rebuild_with_thresholds_may_ask_for_approval() -> None:
+    request = replace(REQUEST, approve=False, thresholds=Thresholds(no_negative=True))
+    assert as_data(rebuild_plan(FRESH, request, RUN)) == EVERY_STAGE
+
+
+def test_dry_run_ends_with_the_comparison_and_abandons_the_version() -> None:
+    plan = as_data(rebuild_plan(FRESH, replace(REQUEST, dry_run=True), RUN))
+    assert plan == [*EVERY_STAGE[:5], ("abandon", 2)]
+
+
+def test_dry_run_hands_nothing_over() -> None:
+    form = {"read_model": "balance", "dry_run": True}
+    run = StageRun(Settings.of(), RUN, form, form, {}, NOW, print)
+    work = next(stage.work for stage in REBUILD.stages if stage.name == "hand_over")
+    assert isinstance(work, Action)
+    with pytest.raises(NothingToDoError, match="dry run"):
+        work.run(run)
 
 
 @pytest.mark.parametrize("record", [REGISTERED, HANDED_OVER, PROMOTED])
@@ -95,7 +117,7 @@ def test_only_catch_up_and_staging_may_run_concurrently() -> None:
 def test_clean_up_follows_the_stages_up_to_the_promotion() -> None:
     assert REBUILD.clean_up is not None
     assert REBUILD.clean_up.name == "abandon"
-    assert [stage.name for stage in REBUILD.before_clean_up] == [name for name, _ in EVERY_STAGE[:8]]
+    assert [stage.name for stage in REBUILD.before_clean_up] == [name for name, _ in EVERY_STAGE[:9]]
 
 
 @pytest.mark.parametrize("plan", [REBUILD, ROLLBACK], ids=lambda plan: plan.name)

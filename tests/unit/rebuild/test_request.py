@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from include.declarations.read_model import load_read_models
+from include.rebuild.comparison.thresholds import Thresholds
 from include.rebuild.errors import RequestError
 from include.rebuild.request import RebuildRequest, RollbackRequest, rebuild_request, rollback_request
 from include.versions.start_rule import StartRule
@@ -44,6 +45,10 @@ def test_given_fields_are_kept() -> None:
         ({"grace_hours": "long"}, "grace_hours is 'long'"),
         ({"start": "yesterday"}, "start is 'yesterday'; allowed: `earliest`, a time"),
         ({"start": "shift-by few"}, "start is 'shift-by few'"),
+        ({"max_changed_percent": 101}, "max_changed_percent is 101; allowed: a number from 0 to 100"),
+        ({"max_total_change": "much"}, "max_total_change is 'much'"),
+        ({"no_negative": 1}, "no_negative is 1"),
+        ({"dry_run": "yes"}, "dry_run is 'yes'; allowed: true"),
         ({"aprove": False}, "Unknown field: aprove"),
     ],
 )
@@ -55,6 +60,13 @@ def test_invalid_request_is_rejected(changed: dict[str, Any], message: str) -> N
 def test_the_start_of_a_version_is_a_rule() -> None:
     assert rebuild_request(GOOD | {"start": ""}, MODELS, 24.0).start is None
     assert rebuild_request(GOOD | {"start": "shift-by -100"}, MODELS, 24.0).start == StartRule(shift_by=-100)
+
+
+def test_thresholds_and_a_dry_run_are_part_of_the_request() -> None:
+    conf = GOOD | {"max_changed_percent": 2.5, "max_total_change": 0, "no_negative": True, "dry_run": True}
+    request = rebuild_request(conf, MODELS, 24.0)
+    assert request.thresholds == Thresholds(2.5, 0.0, no_negative=True)
+    assert request.dry_run
 
 
 def test_rollback_request_is_validated_too() -> None:

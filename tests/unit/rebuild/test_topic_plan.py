@@ -1,6 +1,7 @@
 """The rebuild of a topic repeats a rebuild's stages for each read model behind it, and promotes all of them with one stage."""
 
 import shutil
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 import pytest
 
 from include.declarations.catalog import Catalog, load_catalog
+from include.rebuild.comparison import report
 from include.rebuild.errors import RequestError
 from include.rebuild.plan import kill_table
 from include.rebuild.stage import Action, Approval, PlanStage, SparkJob, StageRun
@@ -15,6 +17,7 @@ from include.rebuild.topic_versions.binding import for_read_model
 from include.rebuild.topic_versions.plan import planned_stages, topic_plan
 from include.rebuild.topic_versions.request import rebuilt_topics, topic_request
 from include.settings import CHECKOUT, Settings
+from tests.support.lake.comparison_example import EXAMPLE
 
 SUPPORT = Path(__file__).parents[2] / "support"
 MODELS = ("accounts", "largest-postings")
@@ -55,6 +58,7 @@ def test_every_stage_of_a_read_model_comes_before_any_is_promoted() -> None:
             "largest-postings.build_staging",
         ],
         ["accounts.verify", "largest-postings.verify"],
+        ["accounts.compare", "largest-postings.compare"],
         ["accounts.hand_over", "largest-postings.hand_over"],
         ["accounts.hydrate", "largest-postings.hydrate"],
         ["approve"],
@@ -73,6 +77,37 @@ def test_a_job_gets_its_own_read_model_and_version() -> None:
     arguments = [RUN.text(argument) for argument in work.arguments]
     assert arguments[:4] == ["--read-model", "largest-postings", "--version", "3"]
     assert RUN.text(work.check_id) == arguments[-1] == "rebuild-largest-postings-v3"
+
+
+def test_a_comparison_has_the_id_of_its_own_version() -> None:
+    work = stage("largest-postings.compare").work
+    assert isinstance(work, SparkJob)
+    assert RUN.text(work.comparison_id) == "rebuild-largest-postings-v3"
+    assert [RUN.text(argument) for argument in work.arguments][-2:] == [
+        "--run-id",
+        "rebuild-largest-postings-v3",
+    ]
+
+
+def test_the_approval_names_the_read_model_whose_thresholds_are_exceeded(tmp_path: Path) -> None:
+    work = stage("approve").work
+    assert isinstance(work, Approval)
+    within = replace(EXAMPLE, run_id="rebuild-accounts-v7", fields={})
+    for comparison in (within, replace(EXAMPLE, run_id="rebuild-largest-postings-v3")):
+        report.write(tmp_path, comparison)
+    form = {**SENT, "no_negative": True}
+    run = replace(RUN, settings=Settings.of(home=tmp_path), form=form, sent=form)
+
+    assert work.exceeded(RUN) == []
+    (sentence,) = work.exceeded(run)
+    assert sentence.startswith("largest-postings: amount is below zero in 7 keys")
+
+
+def test_a_dry_run_ends_with_the_last_comparison(catalog: Catalog) -> None:
+    request = topic_request("postings", {**SENT, "dry_run": True}, catalog, 2.0)
+    names = [planned.stage.name for planned in planned_stages(request)]
+    assert names[-2:] == ["largest-postings.compare", "abandon"]
+    assert "approve" not in names
 
 
 def test_an_action_sees_the_run_of_its_own_read_model() -> None:
@@ -117,6 +152,8 @@ def test_a_request_names_the_newest_topic_and_its_read_models(catalog: Catalog) 
     assert (request.new_topic, request.read_models) == ("postings.v2", MODELS)
     assert (request.reason, request.approve, request.grace_h) == ("only large ones", False, 2.0)
     assert "approve" not in [planned.stage.name for planned in planned_stages(request)]
+    limited = topic_request("postings", {**SENT, "approve": False, "max_total_change": 5}, catalog, 2.0)
+    assert "approve" in [planned.stage.name for planned in planned_stages(limited)]
 
 
 @pytest.mark.parametrize(
@@ -126,6 +163,7 @@ def test_a_request_names_the_newest_topic_and_its_read_models(catalog: Catalog) 
         ("postings", {**SENT, "read_model": "accounts"}, "Unknown field: read_model"),
         ("postings", {"reason": " "}, "reason is empty"),
         ("postings", {**SENT, "grace_hours": -1}, "grace_hours is -1"),
+        ("postings", {**SENT, "max_changed_percent": 101}, "max_changed_percent is 101"),
     ],
 )
 def test_a_wrong_request_is_refused(catalog: Catalog, topic: str, conf: dict[str, Any], message: str) -> None:

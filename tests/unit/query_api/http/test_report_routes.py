@@ -9,7 +9,7 @@ from flask import Flask
 from flask.testing import FlaskClient
 
 from query_api.http.report_index import ListedReport, listed_reports
-from query_api.http.report_routes import reports_blueprint
+from query_api.http.report_routes import CHANGES, reports_blueprint
 
 
 @pytest.fixture
@@ -86,6 +86,22 @@ def test_the_list_has_verdict_model_mode_stores_time_and_duration_newest_first(t
     assert "12.3 s" in text
     assert "visits &lt;mixed&gt;" in text
     assert text.index("second.html") < text.index("first.html") < text.index("old.html")
+
+
+def test_the_reports_of_what_rebuilds_change_are_served_with_their_pictures(tmp_path: Path) -> None:
+    (tmp_path / "rebuild-balance-v2.html").write_text("<h1>changes</h1>")
+    (tmp_path / "rebuild-balance-v2.svg").write_text("<svg/>")
+    app = Flask(__name__, static_folder=None)
+    app.register_blueprint(reports_blueprint(tmp_path / "none"))
+    app.register_blueprint(reports_blueprint(tmp_path, CHANGES))
+    client = app.test_client()
+
+    assert "What rebuilds change" in client.get("/reports/changes/").text
+    assert 'href="rebuild-balance-v2.html"' in client.get("/reports/changes/").text
+    assert client.get("/reports/quality/rebuild-balance-v2.html").status_code == 404
+    with client.get("/reports/changes/rebuild-balance-v2.svg") as picture:
+        assert (picture.status_code, picture.mimetype) == (200, "image/svg+xml")
+        assert "default-src 'none'" in picture.headers["Content-Security-Policy"]
 
 
 def test_a_report_is_served_with_a_policy_that_loads_nothing(client: FlaskClient) -> None:

@@ -1,0 +1,1 @@
+"""The states of two versions of a read model, compared key by key."""

@@ -1,0 +1,77 @@
+"""The states of the live version, as of the same events as those of a candidate."""
+
+import logging
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+
+from include.declarations.read_model import ReadModel
+from include.kafka.topic_state import topic_state
+from include.position import Offsets
+from include.settings import Settings
+from include.versions.version_record import Version
+from spark_jobs.folding.fold_query import fold
+from spark_jobs.folding.lifetimes import unexpired
+from spark_jobs.folding.replay import IdsOf, replayed_events
+from spark_jobs.lake.lake_table import LakeTable
+from spark_jobs.lake.live_lake import lake_table
+
+LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class LiveStates:
+    """The states of a live version, with the columns of the lake's table; None if they cannot be had. note: a sentence on them, or empty."""
+
+    frame: DataFrame | None
+    note: str = ""
+
+
+def replayed_states(
+    spark: SparkSession,
+    settings: Settings,
+    table: LakeTable,
+    version: Version,
+    until: Offsets,
+    ids_of: IdsOf,
+) -> DataFrame:
+    """Fold the log up to these end offsets as a version does; the columns are those of the table."""
+    model = table.model.reading(version.source_topic, version.starts)
+    states = fold(
+        model,
+        version.fold_revision,
+        replayed_events(spark, settings, model, until, ids_of=ids_of),
+    )
+    if model.expires is not None:
+        states = unexpired(model.expires, states, model.expires.after_s(settings.stream))
+    return table.with_all_columns(states)
+
+
+def no_replay_because(settings: Settings, model: ReadModel, version: Version) -> str:
+    """Return why the log cannot be folded as this version does; empty if it can."""
+    if version.fold_revision not in model.folds:
+        return f"the module has no fold revision {version.fold_revision} any more"
+    topic = model.reading(version.source_topic).source_topic
+    log = topic_state(settings.kafka.bootstrap_servers, topic)
+    if log is None:
+        return f"topic {topic} does not exist any more"
+    lost = [str(p) for p, first in log.starts.items() if first > version.starts.of(p)]
+    return f"{topic} has lost its first events in partitions {', '.join(lost)}" if lost else ""
+
+
+def stored_states(
+    spark: SparkSession, settings: Settings, model: ReadModel, version: Version, because: str
+) -> LiveStates:
+    """Return the states in `lake/<model>`, for a live version that cannot be folded again."""
+    because = because.rstrip(".")
+    table = lake_table(spark, settings.lake_root, settings.lake.retention_h, model)
+    newest = table.newest_commit()
+    if newest is None or newest.tag.version != version.number:
+        note = f"v{version.number} cannot be folded again, because {because}; and lake/{model.name} does not contain it."
+        return LiveStates(None, f"{note} Every key counts as an added one.")
+    LOG.info("%s v%d cannot be folded again, because %s", model.name, version.number, because)
+    return LiveStates(
+        table.with_all_columns(spark.read.format("delta").load(table.path)),
+        f"v{version.number} cannot be folded again, because {because}. Its states are those of lake/{model.name}, so that events after the "
+        "last compaction are differences, too.",
+    )
