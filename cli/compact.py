@@ -23,25 +23,27 @@ def run(
 
       ./foldlake compact balance --optimize
 
-      ./foldlake compact trend
+      ./foldlake compact events/balance
     """
     from rich.console import Console
 
     from cli.display.run_display import RunToFollow, trigger_and_follow
     from include.airflow.names import COMPACTION_DAG
-    from include.declarations.catalog import load_catalog
+    from include.declarations.topic_tables.selection import load_lake_catalog
+    from include.declarations.topic_tables.topic_table import FOLDER
     from include.settings import Settings
 
     settings, console = Settings(), Console()
-    catalog = load_catalog(settings.declaration_folders)
+    catalog = load_lake_catalog(settings)
     catalog.require_table(read_model)
     tasks = {name: f"compact_{name}" for name in catalog.models}
-    tasks |= {name: f"append_{name}" for name in catalog.event_tables}
+    tasks |= {name: f"append_{name}" for name in catalog.declared}
+    tasks |= dict.fromkeys(catalog.of_topics, f"append_{FOLDER}")
     wanted = RunToFollow(
         "compaction",
         COMPACTION_DAG,
         {"read_model": read_model or "all", "optimize": optimize},
-        until=[tasks[read_model]] if read_model else list(tasks.values()),
+        until=[tasks[read_model]] if read_model else list(dict.fromkeys(tasks.values())),
     )
     _, succeeded = trigger_and_follow(console, settings, wanted, follow=follow)
     if not follow:

@@ -35,7 +35,7 @@ def run(
     from dataclasses import asdict
 
     from cli.servers import KAFKA, is_up
-    from include.declarations.catalog import load_catalog
+    from include.declarations.topic_tables.selection import load_lake_catalog
     from include.lake.event_table_status import event_table_status
     from include.lake.status import lake_status
     from include.lake.tables import table_path
@@ -44,7 +44,7 @@ def run(
     settings = Settings()
     # The tables can be read without Kafka; only the lag is then unknown.
     servers = settings.kafka.bootstrap_servers if is_up(settings, KAFKA) else None
-    catalog = load_catalog(settings.declaration_folders)
+    catalog = load_lake_catalog(settings)
     catalog.require_table(name)
     found: dict[str, LakeStatus | EventTableStatus | None] = {
         one: lake_status(settings.lake_root, servers, model, newest)

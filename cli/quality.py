@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from include.declarations.event_table import EventTable
+    from include.declarations.event_table import AppendedTable
     from include.quality.check import CheckRequest
     from include.quality.history import PastRun
     from include.settings import Settings
@@ -60,8 +60,8 @@ def run(
     from rich.console import Console
 
     from cli.servers import AIRFLOW, KAFKA, REGISTRY, require_up
-    from include.declarations.catalog import load_catalog
     from include.declarations.read_model import read_model as declared
+    from include.declarations.topic_tables.selection import load_lake_catalog
     from include.quality.check import CheckRequest, Mode
     from include.settings import Settings
 
@@ -69,8 +69,9 @@ def run(
     if listing:
         _list(console, settings)
         return
-    table = load_catalog(settings.declaration_folders).event_tables.get(read_model)
+    table = load_lake_catalog(settings).event_tables.get(read_model)
     if table is not None:
+        require_up(settings, (KAFKA, REGISTRY))
         raise typer.Exit(_check_event_table(console, settings, table))
     declared(read_model, settings.declaration_folders)
     chosen = _mode(mode) if mode else Mode.SAMPLE if sample else Mode.FULL
@@ -80,18 +81,22 @@ def run(
     raise typer.Exit(_show(console, settings, name))
 
 
-def _check_event_table(console: "Console", settings: "Settings", table: "EventTable") -> int:
+def _check_event_table(console: "Console", settings: "Settings", table: "AppendedTable") -> int:
     """Check an event table, print the result, and return the exit code."""
     from include.lake.event_table_check import EventTableMissingError, check_event_table
+    from include.lake.log_comparison import compare_with_log
 
     try:
-        found = check_event_table(settings.lake_root, table)
+        results = (check_event_table(settings.lake_root, table), compare_with_log(settings, table))
     except EventTableMissingError as error:
         console.print(str(error), style="yellow", highlight=False, markup=False, soft_wrap=True)
         return 69
-    color = "green" if found.is_exact else "red"
-    console.print(f"lake/{table.name}: {found}", style=color, highlight=False, markup=False, soft_wrap=True)
-    return 0 if found.is_exact else 1
+    for found in results:
+        color = "green" if found.is_exact else "red"
+        console.print(
+            f"lake/{table.name}: {found}", style=color, highlight=False, markup=False, soft_wrap=True
+        )
+    return 0 if all(found.is_exact for found in results) else 1
 
 
 def _stores(text: str) -> "tuple[Any, ...]":

@@ -8,7 +8,8 @@ from airflow.sdk import DAG, Asset, Param
 from include.airflow.checks.offer_check import OfferCheck
 from include.airflow.names import COMPACTION_DAG, LAKE_POOL, changelog_asset, dag_arguments, lake_asset
 from include.airflow.spark_tasks import lake_task, skip_if_appended, skip_if_compacted
-from include.declarations.catalog import load_catalog
+from include.declarations.topic_tables.selection import load_lake_catalog
+from include.declarations.topic_tables.topic_table import FOLDER
 from include.settings import Settings
 
 DOCS = """
@@ -20,7 +21,8 @@ harmless: the next one continues from the offsets in the table. Each successful 
 after it, `check_due_<model>`, starts a quality check, or is skipped with the reason why none is due.
 
 One task for each event table: a Spark job that appends the new events of its topic to `lake/<event table>`. Each commit stores
-the topic's offsets up to which it has read.
+the topic's offsets up to which it has read. The task `append_events` does so for the tables `lake/events/<topic>` of the read models'
+events, one after the other, when the other tasks have run.
 
 The DAG runs every `FOLDLAKE_COMPACTION_INTERVAL_S` seconds (0: only manually). Missed runs are not repeated: one run merges
 everything new. A scheduled run with nothing new is **skipped**, except that once an hour it runs for VACUUM. While the DAG is **paused**, the tables stay as they are.
@@ -44,15 +46,24 @@ Appends the new events of topic `{topic}` to the event table `{table}`. The last
 how many rows were appended. Skipped when the run is for another table, and when a scheduled run has nothing to do.
 """
 
+EVENTS_TASK_DOCS = """
+Appends the new events of each topic to `lake/events/<topic>`. Which topics: `FOLDLAKE_LAKE_EVENTS`. One that cannot be appended to does not
+hold up the others; the task fails after them. Skipped when the run is for another table, and when a scheduled run has nothing to do.
+"""
+
 SETTINGS = Settings()
-CATALOG = load_catalog(SETTINGS.declaration_folders)
-MODELS, EVENT_TABLES = CATALOG.models, CATALOG.event_tables
+CATALOG = load_lake_catalog(SETTINGS)
+MODELS, EVENT_TABLES, OF_TOPICS = CATALOG.models, CATALOG.declared, CATALOG.of_topics
 OPTIMIZE = "{{ 'always' if params.optimize else 'when-worth-it' }}"
 ALL = "all"
+# The table of the form if it is that of a topic, else those of all topics.
+ONE_TOPIC = f"{{{{ params.read_model if params.read_model.startswith('{FOLDER}/') else '{FOLDER}' }}}}"
+# Tables of read models wait for no event: other tasks that wait for the pool have weight 1 at least.
+LAST = 0
 FORM = {
     "read_model": Param(
         ALL,
-        enum=[ALL, *MODELS, *EVENT_TABLES],
+        enum=[ALL, *MODELS, *EVENT_TABLES, *OF_TOPICS],
         title="Read model or event table",
         description="The table to bring up to date.",
     ),
@@ -105,8 +116,21 @@ with DAG(
             f"append_{name}",
             "event_tables",
             ["--event-table", name, "--optimize", OPTIMIZE],
-            pre_execute=skip_if_appended(table, ALL),
+            pre_execute=skip_if_appended([table], ALL, name),
             **OF_EVERY_TASK,
             outlets=[Asset(lake_asset(name))],
             doc_md=APPEND_TASK_DOCS.format(topic=table.source_topic, table=name),
+        )
+    if OF_TOPICS:
+        # One task for all of them: a task of its own would cost each topic seconds, and these events are in the log anyway.
+        lake_task(
+            "append_events",
+            "event_tables",
+            ["--event-table", ONE_TOPIC, "--optimize", OPTIMIZE],
+            pre_execute=skip_if_appended(OF_TOPICS.values(), ALL, FOLDER),
+            **OF_EVERY_TASK,
+            weight_rule="absolute",
+            priority_weight=LAST,
+            outlets=[Asset(lake_asset(FOLDER))],
+            doc_md=EVENTS_TASK_DOCS,
         )

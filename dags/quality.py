@@ -1,6 +1,7 @@
 """The DAG that checks stored records against a replay of the events."""
 
 from datetime import timedelta
+from typing import Any
 
 from airflow.sdk import DAG, Asset, AssetAny, AssetOrTimeSchedule, CronTriggerTimetable, Param
 
@@ -12,9 +13,10 @@ from include.airflow.names import (
     lake_asset,
     quality_asset,
 )
-from include.airflow.quality_operators import CheckEventTable, CheckStores
+from include.airflow.quality_operators import CheckEventTables, CheckStores
 from include.airflow.spark_tasks import lake_task
-from include.declarations.catalog import load_catalog
+from include.declarations.topic_tables.selection import load_lake_catalog
+from include.declarations.topic_tables.topic_table import FOLDER
 from include.settings import Settings
 
 DOCS = """
@@ -31,7 +33,8 @@ It runs
   **no run is started** if nothing is new, and within nine times the duration of the last check after a compaction: the task `check_due_<model>` of
   the DAG `compaction` is then skipped, and says so;
 * **every day at 03:00 UTC**, on all keys;
-* of an event table **after each append, and every day**: the number of its rows, and that each event is in it once;
+* of an event table **after each append, and every day**: the number of its rows, and that each event is in it once; every day and
+  manually, also that each event of the log is in it;
 * **manually**: press **Trigger** and choose what to check.
 
 | task | meaning | what to do |
@@ -43,12 +46,14 @@ It runs
 A failed check is posted to the webhook `FOLDLAKE_ALERT_WEBHOOK_URL`, if set.
 """
 
-CATALOG = load_catalog(Settings().declaration_folders)
-MODELS, EVENT_TABLES = CATALOG.models, CATALOG.event_tables
+CATALOG = load_lake_catalog(Settings())
+MODELS, EVENT_TABLES, OF_TOPICS = CATALOG.models, CATALOG.declared, CATALOG.of_topics
+# The assets of event tables: those of topics have one together.
+APPENDED = (*EVENT_TABLES, *((FOLDER,) if OF_TOPICS else ()))
 FORM = {
     "read_model": Param(
         next(iter(MODELS)),
-        enum=[*MODELS, *EVENT_TABLES],
+        enum=[*MODELS, *EVENT_TABLES, *OF_TOPICS],
         title="Read model or event table",
         description="What to check. Mode and stores concern read models only.",
     ),
@@ -70,13 +75,20 @@ FORM = {
     ),
 }
 
+OF_EVENT_TABLES: dict[str, Any] = {
+    "pool": QUALITY_POOL,
+    "retries": 2,
+    "retry_delay": timedelta(seconds=30),
+    "execution_timeout": timedelta(hours=2),
+}
+
 with DAG(
     dag_id=QUALITY_DAG,
     schedule=AssetOrTimeSchedule(
         timetable=CronTriggerTimetable("0 3 * * *", timezone="UTC"),
         assets=AssetAny(
             *(Asset(check_due_asset(name)) for name in MODELS),
-            *(Asset(lake_asset(name)) for name in EVENT_TABLES),
+            *(Asset(lake_asset(name)) for name in APPENDED),
         ),
     ),
     description="Checks lake and query nodes against the events in the log",
@@ -100,13 +112,20 @@ with DAG(
             doc_md=f"Checks the read model {name}. Skipped when the run is for another one.",
         )
     for name, table in EVENT_TABLES.items():
-        CheckEventTable(
+        CheckEventTables(
             task_id=f"check_{name}",
-            table=table,
-            pool=QUALITY_POOL,
-            retries=2,
-            retry_delay=timedelta(seconds=30),
-            execution_timeout=timedelta(hours=2),
+            tables=(table,),
+            group=name,
+            **OF_EVENT_TABLES,
             outlets=[Asset(quality_asset(name))],
             doc_md=f"Checks the event table {name}. Skipped when the run is for another one.",
+        )
+    if OF_TOPICS:
+        CheckEventTables(
+            task_id=f"check_{FOLDER}",
+            tables=tuple(OF_TOPICS.values()),
+            group=FOLDER,
+            **OF_EVENT_TABLES,
+            outlets=[Asset(quality_asset(FOLDER))],
+            doc_md="Checks the event tables of the topics. Skipped when the run is for another table.",
         )

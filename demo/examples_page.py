@@ -6,8 +6,6 @@ from typing import Any
 
 import duckdb
 
-BEGIN, END = "<!-- analysis:begin -->", "<!-- analysis:end -->"
-
 
 @dataclass(frozen=True)
 class Example:
@@ -39,8 +37,9 @@ def answers(connection: duckdb.DuckDBPyConnection, examples: Sequence[Example]) 
     return "\n\n".join(parts)
 
 
-def with_answers(page: str, text: str) -> str:
-    """Return the page with the text between its markers."""
-    before, _, rest = page.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    return f"{before}{BEGIN}\n{text}\n{END}{after}"
+def with_answers(page: str, text: str, block: str = "analysis") -> str:
+    """Return the page with the text between the markers of a block, `<!-- <block>:begin -->` and `<!-- <block>:end -->`."""
+    begin, end = f"<!-- {block}:begin -->", f"<!-- {block}:end -->"
+    before, _, rest = page.partition(begin)
+    _, _, after = rest.partition(end)
+    return f"{before}{begin}\n{text}\n{end}{after}"

@@ -8,16 +8,21 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
 
-from include.declarations.catalog import load_catalog
-from include.declarations.event_table import EventTable
-from include.declarations.event_types.topic_events import TopicEvents
-from include.errors import FoldlakeError, ReadModelError
+from include.declarations.event_table import AppendedTable
+from include.declarations.topic_tables.selection import load_lake_catalog
+from include.errors import FoldlakeError
 from include.kafka.topic_state import TopicState, topic_state
 from include.lake.append_tag import APPEND, AppendTag, slice_end
 from include.lake.table_lock import lake_lock
 from include.lake.tables import table_path
 from include.settings import Settings
 from spark_jobs.folding.replay import IdsOf, decoded_records, with_needed_schema_ids
+from spark_jobs.lake.append_state import (
+    ChangedTopicError,
+    newest_tag,
+    require_same_topic,
+    with_all_event_types,
+)
 from spark_jobs.lake.event_rows import OTHER_TYPE, ROW, EventDeltaTable, count_kinds
 from spark_jobs.lake.maintenance import Maintenance, Usage, maintain, usage
 from spark_jobs.runtime.lake_job import run_lake_job
@@ -25,14 +30,6 @@ from spark_jobs.runtime.lake_job import run_lake_job
 LOG = logging.getLogger(__name__)
 # Records in one commit: bounds the disk that it needs and the work that is repeated after a kill.
 SLICE_RECORDS = 1_000_000
-
-
-class ChangedTopicError(FoldlakeError):
-    """The topic is not the one from which the table was appended to, or has lost its newest records."""
-
-
-class UnknownOffsetsError(FoldlakeError):
-    """The table has rows, but no commit in its history says up to where they contain the topic."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +60,7 @@ class Appending:
 def append_new(
     spark: SparkSession,
     settings: Settings,
-    declared: EventTable,
+    declared: AppendedTable,
     *,
     force_optimize: bool = False,
     slice_records: int = SLICE_RECORDS,
@@ -88,9 +85,10 @@ def append_new(
         if topic is None:
             LOG.info("lake/%s: topic %s does not exist yet", declared.name, declared.source_topic)
             return None
-        tag = _newest_tag(table, topic)
-        _require_same_topic(table, tag, topic)
+        tag = newest_tag(table, topic)
+        require_same_topic(table, tag, topic)
         table.ensure()
+        tag = with_all_event_types(table, tag, topic)
         before = usage(spark, table.path)
         while not tag.offsets.covers(topic.ends):
             tag, appended = append_slice(table, settings, topic, tag, slice_records)
@@ -110,58 +108,7 @@ def append_new(
     )
 
 
-def _newest_tag(table: EventDeltaTable, topic: TopicState) -> AppendTag:
-    newest = table.newest_commit()
-    if newest is None:
-        name, source = table.name, table.declared.source_topic
-        if table.has_rows():
-            raise UnknownOffsetsError(
-                f"{table.path} has rows, but no commit in its history has the offsets of {source} up to which it was appended to: another "
-                "program wrote it, or removed its history. Nothing was appended. Hint: move it away, or remove it, and run "
-                f"`./foldlake compact {name}`, which appends all events that are in the topic."
-            )
-        return AppendTag(name, source, topic.topic_id, start=topic.starts, offsets=topic.starts)
-    if newest.overwritten_by:
-        LOG.warning(
-            "lake/%s was changed by another program (%s): it may lack events or contain others. Hint: remove %s and run "
-            "`./foldlake compact %s`, which appends all events of the topic",
-            table.name,
-            newest.overwritten_by,
-            table.path,
-            table.name,
-        )
-    return newest.tag
-
-
-def _require_same_topic(table: EventDeltaTable, tag: AppendTag, topic: TopicState) -> None:
-    source = table.declared.source_topic
-    hint = (
-        f"Hint: move {table.path} away, or remove it, and run `./foldlake compact {table.name}`: it appends all events that are in "
-        f"{source} to a new table."
-    )
-    if tag.source_topic != source:
-        raise ChangedTopicError(
-            f"lake/{table.name} has the events of {tag.source_topic}, but event table {table.name} reads {source}, so nothing was "
-            f"appended. {hint}"
-        )
-    if tag.topic_id != topic.topic_id:
-        raise ChangedTopicError(
-            f"Topic {source} was deleted and created again since its events were appended to lake/{table.name}: its id is "
-            f"{topic.topic_id}, and was {tag.topic_id}. Nothing was appended. {hint}"
-        )
-    ahead = [
-        f"partition {p} ends at offset {topic.ends.of(p)}, and lake/{table.name} contains it up to {offset}"
-        for p, offset in tag.offsets.items()
-        if topic.ends.of(p) < offset
-    ]
-    if ahead:
-        raise ChangedTopicError(
-            f"Kafka has lost records of {source}: {'; '.join(ahead)}. New records at these offsets would be left out, so nothing was "
-            f"appended. {hint}"
-        )
-
-
-def delta_table(spark: SparkSession, settings: Settings, declared: EventTable) -> EventDeltaTable:
+def delta_table(spark: SparkSession, settings: Settings, declared: AppendedTable) -> EventDeltaTable:
     """Return the Delta table of an event table, which may not exist yet."""
     path = table_path(settings.lake_root, declared.name)
     return EventDeltaTable(spark, declared, path, settings.lake.retention_h)
@@ -190,8 +137,7 @@ def append_slice(
         )
 
     def append(ids_of: IdsOf) -> tuple[AppendTag, Counter[str]]:
-        events = TopicEvents(source, (table.declared.schema,))
-        decoded = decoded_records(table.spark, settings, events, end, since, ids_of=ids_of)
+        decoded = decoded_records(table.spark, settings, table.declared.events, end, since, ids_of=ids_of)
         with table.classified(decoded) as rows:
             counts = Counter(count_kinds(rows))
             new = replace(
@@ -205,12 +151,12 @@ def append_slice(
             )
             # The version is where the slice begins, not where it ends: a commit of a killed process that arrives after all, and this
             # one, begin at the same offsets, so Delta accepts only one of them, even if they end at different ones.
-            table.append(rows, new, f"foldlake-append/{topic.topic_id}", sum(tag.offsets.values()))
+            table.append(rows, new, _application(tag), sum(tag.offsets.values()))
         return new, counts
 
     new, counts = with_needed_schema_ids(append)
     newest = table.newest_commit()
-    if newest is None or newest.tag.offsets == tag.offsets:
+    if newest is None or (newest.tag.offsets, newest.tag.generation) == (tag.offsets, tag.generation):
         raise ChangedTopicError(
             f"The commit of new events to lake/{table.name} is not in its history: another program has removed it. Hint: run "
             f"`./foldlake compact {table.name}` again."
@@ -228,13 +174,19 @@ def append_slice(
     return new, counts
 
 
-def _report_unreadable(declared: EventTable, counts: Counter[str]) -> None:
+def _application(tag: AppendTag) -> str:
+    """Return Delta's `txnAppId` of appends: each generation of a table begins at the same offsets again."""
+    name = f"foldlake-append/{tag.topic_id}"
+    return f"{name}/{tag.generation}" if tag.generation else name
+
+
+def _report_unreadable(declared: AppendedTable, counts: Counter[str]) -> None:
     unreadable = {kind: count for kind, count in counts.items() if kind not in {ROW, OTHER_TYPE}}
     if unreadable:
         LOG.warning(
             "skipped records of %s that cannot be decoded as %s: %s. Hint: find out which program wrote them",
             declared.source_topic,
-            declared.event_type,
+            " or ".join(reader.name for reader in declared.events.readers),
             ", ".join(f"{kind}: {count:,}" for kind, count in sorted(unreadable.items())),
         )
 
@@ -242,7 +194,11 @@ def _report_unreadable(declared: EventTable, counts: Counter[str]) -> None:
 def main() -> None:
     """Run under spark-submit: for one event table, or for all declared ones."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--event-table", default="", help="name of one event table (default: all of them)")
+    parser.add_argument(
+        "--event-table",
+        default="",
+        help="name of one event table, or `events` for those of topics (default: all of them)",
+    )
     parser.add_argument(
         "--optimize",
         choices=("when-worth-it", "always"),
@@ -252,16 +208,19 @@ def main() -> None:
     arguments = parser.parse_args()
 
     def job(spark: SparkSession, settings: Settings) -> None:
-        tables = load_catalog(settings.declaration_folders).event_tables
-        name = arguments.event_table
-        if name and name not in tables:
-            raise ReadModelError(
-                f"There is no event table {name!r}. Known event tables: {', '.join(sorted(tables))}."
-            )
-        for table in [tables[name]] if name else tables.values():
-            done = append_new(spark, settings, table, force_optimize=arguments.optimize == "always")
+        failures = []
+        for table in load_lake_catalog(settings).appended_tables(arguments.event_table):
+            try:
+                done = append_new(spark, settings, table, force_optimize=arguments.optimize == "always")
+            except FoldlakeError as error:
+                # One that is refused does not hold up the others.
+                failures.append(error)
+                LOG.error("%s", error)  # noqa: TRY400 - a traceback would add nothing
+                continue
             if done is not None:
                 LOG.info("%s", done)
+        if failures:
+            raise failures[0]
 
     run_lake_job("event-tables", job)
 

@@ -11,7 +11,7 @@ from airflow.sdk import BaseOperator, BaseOperatorLink
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from include.airflow.names import COMPACTION_DAG, check_due_asset, lake_asset
-from include.declarations.event_table import EventTable
+from include.declarations.event_table import AppendedTable
 from include.declarations.read_model import ReadModel, read_model
 from include.files import file_lock
 from include.lake.tables import table_path
@@ -127,40 +127,56 @@ class VerifyVersion(SparkSubmitOperator):
         self.log.info("report: %s", link)
 
 
-class CheckEventTable(BaseOperator):
-    """Checks that an event table has each event once: daily, after each append to it, and as the form specifies.
+class CheckEventTables(BaseOperator):
+    """Checks that event tables have each event once: daily, after each append, and as the form specifies; all but after an append, against the log.
 
-    A failed check fails the task without retry, and is posted to the webhook.
+    group: the name of their asset; that of the table, if there is one. A failed check fails the task without retry, and is posted to the
+    webhook.
     """
 
-    def __init__(self, *, table: EventTable, **operator: Any) -> None:  # noqa: ANN401 - Airflow's
+    def __init__(self, *, tables: Sequence[AppendedTable], group: str, **operator: Any) -> None:  # noqa: ANN401 - Airflow's
         super().__init__(**operator)
-        self._table = table
+        self._tables, self._group = tuple(tables), group
 
     def execute(self, context: Any) -> None:  # noqa: ANN401 - Airflow's
-        """Check the table, if this run is for it."""
+        """Check the tables for which this run is."""
         # Not when DAGs are parsed.
         from include.lake.event_table_check import EventTableMissingError, check_event_table  # noqa: PLC0415
+        from include.lake.log_comparison import compare_with_log  # noqa: PLC0415
 
-        name, run_type = self._table.name, kind_of(context["dag_run"].run_type)
-        changed = [asset.name for asset in context.get("triggering_asset_events") or {}]
-        is_asked = (
-            context["params"]["read_model"] == name
-            if run_type == MANUAL
-            else run_type != ASSET_TRIGGERED or lake_asset(name) in changed
-        )
-        if not is_asked:
-            raise AirflowSkipException(f"This run is not for {name}.")
         settings = Settings()
-        try:
-            found = check_event_table(settings.lake_root, self._table)
-        except EventTableMissingError as error:
-            raise AirflowSkipException(str(error)) from error
-        self.log.info("lake/%s: %s", name, found)
-        if not found.is_exact:
-            text = f"The check of event table {name} failed: {found}."
-            post_alert(settings.quality.alert_webhook_url, {"text": text, "event_table": name})
-            raise AirflowFailException(f"{text} docs/lake.md says how to build it again.")
+        is_after_append = kind_of(context["dag_run"].run_type) == ASSET_TRIGGERED
+        checked, missing, failures = 0, "", []
+        for table in self._due(context):
+            try:
+                results = (
+                    check_event_table(settings.lake_root, table),
+                    *(() if is_after_append else (compare_with_log(settings, table),)),
+                )
+            except EventTableMissingError as error:
+                missing = str(error)
+                continue
+            checked += 1
+            for found in results:
+                self.log.info("lake/%s: %s", table.name, found)
+                if not found.is_exact:
+                    failures.append(f"The check of event table {table.name} failed: {found}.")
+        for text in failures:
+            post_alert(settings.quality.alert_webhook_url, {"text": text, "event_table": self._group})
+        if failures:
+            raise AirflowFailException(f"{' '.join(failures)} docs/lake.md says how to build it again.")
+        if not checked:
+            raise AirflowSkipException(missing or f"This run is not for {self._group}.")
+
+    def _due(self, context: Any) -> list[AppendedTable]:  # noqa: ANN401 - Airflow's
+        match kind_of(context["dag_run"].run_type):
+            case "manual":
+                return [table for table in self._tables if table.name == context["params"]["read_model"]]
+            case "asset_triggered":
+                changed = [asset.name for asset in context.get("triggering_asset_events") or {}]
+                return list(self._tables) if lake_asset(self._group) in changed else []
+            case _:
+                return list(self._tables)
 
 
 def run_check_job(home: Path, reports_base_url: str, name: str, job: Callable[[], object]) -> str:

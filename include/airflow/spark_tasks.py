@@ -1,6 +1,6 @@
 """Airflow tasks that run a Spark job and end when it ends."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
@@ -15,7 +15,7 @@ from include.airflow.names import (
     lake_asset,
 )
 from include.airflow.quality_operators import SCHEDULED, confirm_if_nothing_is_new, kind_of
-from include.declarations.event_table import EventTable
+from include.declarations.event_table import AppendedTable
 from include.declarations.read_model import ReadModel
 from include.settings import CHECKOUT, Settings
 from include.spark.lake_config import lake_config
@@ -76,7 +76,7 @@ def skip_if_compacted(read_model: ReadModel, everything: str) -> Callable[[Conte
     def skip(context: Context) -> None:
         from include.lake.pending_work import has_pending_work  # noqa: PLC0415 - not when DAGs are parsed
 
-        is_scheduled = _require_requested(context, read_model.name, everything)
+        is_scheduled = _require_requested(context, {read_model.name}, everything)
         settings = Settings()
         if is_scheduled and not has_pending_work(settings, read_model):
             # No check follows a run that is skipped: what was verified is still up to date.
@@ -88,26 +88,34 @@ def skip_if_compacted(read_model: ReadModel, everything: str) -> Callable[[Conte
     return skip
 
 
-def skip_if_appended(table: EventTable, everything: str) -> Callable[[Context], None]:
-    """Return a `pre_execute` that skips the job of an event table in the same cases as `skip_if_compacted`."""
+def skip_if_appended(
+    tables: Iterable[AppendedTable], everything: str, name: str
+) -> Callable[[Context], None]:
+    """Return a `pre_execute` that skips the job of event tables in the same cases as `skip_if_compacted`.
+
+    name: what the run's parameter names all of these tables; it may also name one of them.
+    """
+    tables = tuple(tables)
 
     def skip(context: Context) -> None:
         from include.lake.event_table_status import has_records_to_append  # noqa: PLC0415 - not when DAGs are parsed
 
-        if _require_requested(context, table.name, everything) and not has_records_to_append(
-            Settings(), table
+        names = {name, *(table.name for table in tables)}
+        if _require_requested(context, names, everything) and not any(
+            has_records_to_append(Settings(), table) for table in tables
         ):
+            topics = ", ".join(table.source_topic for table in tables)
             raise AirflowSkipException(
-                f"lake/{table.name} contains every event of {table.source_topic}, and VACUUM is not due."
+                f"lake/{name} contains every event of {topics}, and VACUUM is not due."
             )
 
     return skip
 
 
-def _require_requested(context: Context, name: str, everything: str) -> bool:
+def _require_requested(context: Context, names: Collection[str], everything: str) -> bool:
     """Return whether a run was scheduled; raises AirflowSkipException if it is for another table."""
     requested = context["params"]["read_model"]
-    if requested not in (everything, name):
+    if requested not in {everything, *names}:
         raise AirflowSkipException(f"This run is for {requested}.")
     return kind_of(context["dag_run"].run_type) == SCHEDULED
 

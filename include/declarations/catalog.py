@@ -15,7 +15,7 @@ from include.declarations.read_model import ReadModel, load_read_models
 from include.declarations.rekeying import key_routes, record_key, require_own_topics
 from include.declarations.route import Route, load_routes
 from include.declarations.topic_options import merge_options
-from include.errors import ReadModelError, UnknownReadModelError
+from include.errors import ReadModelError
 from include.kafka.json_mapping import JsonMapping
 from include.kafka.record_schema import RecordSchema
 from include.settings import TopicSettings
@@ -69,14 +69,6 @@ class Catalog:
         """Return what reads a topic, or may read it as a version of the topic that it declares."""
         names = {topic, self.declared_topic(topic)}
         return [one for one in self._readers if one.source_topic in names]
-
-    def require_table(self, name: str) -> None:
-        """Raise UnknownReadModelError if no read model and no event table has this name; the empty name stands for all of them."""
-        known = [*self.models, *self.event_tables]
-        if name not in {"", *known}:
-            raise UnknownReadModelError(
-                f"There is no read model or event table {name!r}. Known ones: {', '.join(sorted(known))}."
-            )
 
     def event_schemas(self, source_topic: str) -> tuple[RecordSchema, ...]:
         """Return the schema of every event type that is read from a source topic."""

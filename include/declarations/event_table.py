@@ -4,14 +4,15 @@ A module of `include/read_models/`, or any module of a package there, assigns it
 """
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from include.declarations.event_types.event_schemas import event_schema
 from include.declarations.event_types.privacy import Privacy, field_classes
+from include.declarations.event_types.topic_events import TopicEvents
 from include.declarations.modules import declared_values
 from include.errors import ReadModelError
 from include.kafka.record_schema import RecordSchema
@@ -24,11 +25,15 @@ PARTITION_COLUMN, OFFSET_COLUMN = "source_partition", "source_offset"
 
 @dataclass(frozen=True)
 class TableColumn:
-    """A column of an event table: its Avro type and its meaning."""
+    """A column of an event table: its Avro type, its meaning, and the field of each event type that it contains.
+
+    fields: event type -> field. Empty for what is no field of an event.
+    """
 
     name: str
     avro_type: str | dict[str, Any] | list[Any]
     doc: str = ""
+    fields: Mapping[str, str] = field(default_factory=dict)
 
 
 ADDED_COLUMNS = (
@@ -38,6 +43,30 @@ ADDED_COLUMNS = (
     TableColumn(PARTITION_COLUMN, "int", "Partition of the topic in which the event is."),
     TableColumn(OFFSET_COLUMN, "long", "Offset of the event in this partition."),
 )
+
+
+class AppendedTable(Protocol):
+    """A table with one row for each event: declared, or derived from a topic (include/declarations/topic_tables/)."""
+
+    @property
+    def name(self) -> str:
+        """The name: the table is `lake/<name>`."""
+
+    @property
+    def source_topic(self) -> str:
+        """The topic that it reads."""
+
+    @property
+    def doc(self) -> str:
+        """What a row is."""
+
+    @property
+    def events(self) -> TopicEvents:
+        """The event types of which each event is a row."""
+
+    @property
+    def columns(self) -> tuple[TableColumn, ...]:
+        """The columns, those of ADDED_COLUMNS last."""
 
 
 @dataclass(frozen=True)
@@ -72,8 +101,16 @@ class EventTable:
     def columns(self) -> tuple[TableColumn, ...]:
         """The columns of the table: every field of the schema, the month, and where the event is in the topic."""
         fields = self.schema.parsed()["fields"]
-        of_schema = (TableColumn(one["name"], one["type"], one.get("doc", "")) for one in fields)
+        of_schema = (
+            TableColumn(one["name"], one["type"], one.get("doc", ""), {self.event_type: one["name"]})
+            for one in fields
+        )
         return (*of_schema, *ADDED_COLUMNS)
+
+    @property
+    def events(self) -> TopicEvents:
+        """The event type of which each event is a row."""
+        return TopicEvents(self.source_topic, (self.schema,))
 
 
 def load_event_tables(models: Collection[str], folders: tuple[Path, ...] = ()) -> dict[str, EventTable]:

@@ -8,6 +8,8 @@ from include.known_fields import known_fields
 from include.position import Offsets
 
 APPEND = "append"
+# Empties the table.
+RESTART = "restart"
 
 
 @dataclass(frozen=True)
@@ -17,9 +19,12 @@ class AppendTag:
     topic_id: Kafka's id of the topic: a recreated topic of the same name has another one.
     start: partition of the topic -> offset of the first record that the topic had when its first events were appended.
     offsets: partition -> offset of the first record that is not in the table yet.
-    operation: append, optimize or vacuum.
+    operation: append, restart, optimize or vacuum.
 
-    The records from `start` to `offsets` are counted. rows: those of the table's event type, each of which is a row. unreadable: those
+    event_types: those of which each event is a row; empty in tags of releases that did not write them.
+    generation: how often the table was emptied to append all events again, of which more event types are rows since then.
+
+    The records from `start` to `offsets` are counted. rows: those of the table's event types, each of which is a row. unreadable: those
     that cannot be decoded. other_types: those of other event types. lost: those that the topic deleted before they were read.
     """
 
@@ -33,6 +38,8 @@ class AppendTag:
     unreadable: int = 0
     other_types: int = 0
     lost: int = 0
+    event_types: tuple[str, ...] = ()
+    generation: int = 0
 
     @property
     def records(self) -> int:
@@ -50,6 +57,7 @@ class AppendTag:
             fields: dict[str, Any] = json.loads(text or "")
             for name in ("start", "offsets"):
                 fields[name] = Offsets.from_json(fields[name])
+            fields["event_types"] = tuple(fields.get("event_types", ()))
             return cls(**known_fields(cls, fields))
         except (ValueError, TypeError, KeyError, AttributeError):
             return None

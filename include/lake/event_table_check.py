@@ -7,8 +7,9 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
-from include.declarations.event_table import OFFSET_COLUMN, PARTITION_COLUMN, EventTable
+from include.declarations.event_table import OFFSET_COLUMN, PARTITION_COLUMN, AppendedTable
 from include.errors import FoldlakeError
+from include.lake.append_tag import AppendTag
 from include.lake.event_table_status import append_history
 from include.lake.tables import table_path
 
@@ -59,20 +60,13 @@ class EventTableCheck:
         return text
 
 
-def check_event_table(lake_root: str, declared: EventTable) -> EventTableCheck:
+def check_event_table(lake_root: str, declared: AppendedTable) -> EventTableCheck:
     """Check an event table with delta-rs; reads three of its columns into memory.
 
     Raises EventTableMissingError when nothing has been appended to it yet.
     """
-    path = table_path(lake_root, declared.name)
-    try:
-        table = DeltaTable(path)
-    except TableNotFoundError as error:
-        raise _missing(declared) from error
-    tag = next((commit.tag for commit in append_history(table) if commit.tag is not None), None)
-    if tag is None:
-        raise _missing(declared)
-    has_id = ID_FIELD in declared.schema.fields
+    table, tag = opened(lake_root, declared)
+    has_id = any(column.name == ID_FIELD for column in declared.columns)
     columns = [PARTITION_COLUMN, OFFSET_COLUMN, *([ID_FIELD] if has_id else [])]
     rows = table.to_pyarrow_table(columns=columns)
     partitions = pc.unique(rows[PARTITION_COLUMN]).to_pylist()
@@ -97,11 +91,23 @@ def check_event_table(lake_root: str, declared: EventTable) -> EventTableCheck:
     )
 
 
+def opened(lake_root: str, declared: AppendedTable) -> tuple[DeltaTable, AppendTag]:
+    """Return an event table and its newest tag; raises EventTableMissingError when nothing has been appended to it yet."""
+    try:
+        table = DeltaTable(table_path(lake_root, declared.name))
+    except TableNotFoundError as error:
+        raise _missing(declared) from error
+    tag = next((commit.tag for commit in append_history(table) if commit.tag is not None), None)
+    if tag is None:
+        raise _missing(declared)
+    return table, tag
+
+
 def _distinct(rows: pa.Table, columns: list[str]) -> int:
     return int(rows.group_by(columns).aggregate([]).num_rows)
 
 
-def _missing(declared: EventTable) -> EventTableMissingError:
+def _missing(declared: AppendedTable) -> EventTableMissingError:
     return EventTableMissingError(
         f"Nothing has been appended to lake/{declared.name} yet. Hint: `./foldlake compact {declared.name}`."
     )

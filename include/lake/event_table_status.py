@@ -7,7 +7,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
-from include.declarations.event_table import MONTH_COLUMN, EventTable
+from include.declarations.event_table import MONTH_COLUMN, AppendedTable
 from include.kafka.topic_state import ends_if_known, topic_state
 from include.lake.append_tag import AppendTag
 from include.lake.tables import table_path
@@ -52,7 +52,7 @@ class EventTableStatus:
 
 
 def event_table_status(
-    lake_root: str, bootstrap_servers: str | None, declared: EventTable, commits: int
+    lake_root: str, bootstrap_servers: str | None, declared: AppendedTable, commits: int
 ) -> EventTableStatus | None:
     """Return the status of an event table, with its newest `commits` commits, or None if it does not exist yet.
 
@@ -104,7 +104,7 @@ def append_history(table: DeltaTable, limit: int | None = None) -> tuple[AppendC
     )
 
 
-def has_records_to_append(settings: Settings, declared: EventTable, now: datetime | None = None) -> bool:
+def has_records_to_append(settings: Settings, declared: AppendedTable, now: datetime | None = None) -> bool:
     """Return whether the job of an event table would change `lake/<name>` or is due to clean up.
 
     It has nothing to do without the topic, or if the table's newest commit covers the whole topic and VACUUM is not due.

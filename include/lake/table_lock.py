@@ -16,7 +16,7 @@ class LakeLockedError(FoldlakeError):
 
 def lock_path(home: Path, model: str) -> Path:
     """Return the file on which a writer of `lake/<model>` holds an exclusive `flock`."""
-    return home / "lake-locks" / model
+    return home / "lake-locks" / model.replace("/", ".")
 
 
 def lake_lock(home: Path, model: str) -> AbstractContextManager[None]:

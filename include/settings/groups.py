@@ -115,6 +115,7 @@ class LakeSettings(SettingsGroup):
     """The Delta tables, and the Spark jobs that read and write them.
 
     dir: empty for a folder in the home. keep_session_s: how long the job server waits for another job; 0: every job has its own process.
+    events: the topics of which each event is a row in `lake/events/<topic>`; auto: those of the read models' events; off: none.
     """
 
     dir: str = ""
@@ -127,6 +128,13 @@ class LakeSettings(SettingsGroup):
     compaction_interval_s: int = Field(
         default=300, ge=0, json_schema_extra=named_variable("compaction_interval_s")
     )
+    events: tuple[str, ...] = ("auto",)
+
+    @field_validator("events", mode="before")
+    @classmethod
+    def _split_topics(cls, value: object) -> object:
+        """Accept the format of environment variables, `trips,fares`."""
+        return split_names(value)
 
 
 class RedisSettings(SettingsGroup):

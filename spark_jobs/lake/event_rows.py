@@ -17,8 +17,10 @@ from include.declarations.event_table import (
     MONTH_COLUMN,
     OFFSET_COLUMN,
     PARTITION_COLUMN,
-    EventTable,
+    AppendedTable,
+    TableColumn,
 )
+from include.declarations.topic_tables.topic_table import EVENT_TYPE
 from include.lake.append_tag import AppendTag
 from spark_jobs.lake.table_definition import TableDefinition, column_types, ensure_table
 from spark_jobs.lake.tagged_commit import TaggedCommit, newest_commit
@@ -37,7 +39,7 @@ class EventDeltaTable:
     """
 
     spark: SparkSession
-    declared: EventTable
+    declared: AppendedTable
     path: str
     retention_h: float
 
@@ -45,6 +47,11 @@ class EventDeltaTable:
     def name(self) -> str:
         """The event table's name."""
         return self.declared.name
+
+    @property
+    def event_types(self) -> tuple[str, ...]:
+        """The event types of which each event is a row."""
+        return tuple(reader.name for reader in self.declared.events.readers)
 
     @cached_property
     def columns(self) -> StructType:
@@ -57,9 +64,9 @@ class EventDeltaTable:
         Raises LakeTableError when the type of a column differs from that of the schema's field.
         """
         definition = TableDefinition(
-            f"event type {self.declared.event_type} of event table {self.name}",
+            f"{' or '.join(self.event_types)} of event table {self.name}",
             self.columns,
-            self.declared.doc or f"The events of type {self.declared.event_type}, one row each.",
+            self.declared.doc or f"The events of type {' and '.join(self.event_types)}, one row each.",
             self.retention_h,
             f"The type of a field cannot change. Hint: give the field another name; or remove {self.path} and run "
             f"`./foldlake compact {self.name}`, which appends all events that are in {self.declared.source_topic}.",
@@ -83,25 +90,32 @@ class EventDeltaTable:
 
         decoded: the records as EventDecoder decodes them. What is yielded is on disk: it is read twice, and records are decoded once.
         """
-        event = self.declared.event_type
-        is_event = col("reason").isNull() & (col("event_type") == lit(event))
+        # Without any schema of an event type in the registry, none of its records is decoded, and its struct has no type.
+        typed = [one for one in self.event_types if isinstance(decoded.schema[one].dataType, StructType)]
+        is_event = col("reason").isNull() & col("event_type").isin(typed)
         kind = when(col("reason").isNotNull(), col("reason")).when(is_event, ROW).otherwise(OTHER_TYPE)
-        # Without any schema of the event type in the registry, no record is decoded, and its struct has no type.
-        is_known = isinstance(decoded.schema[event].dataType, StructType)
 
-        def of_event(name: str) -> Column:
-            return when(is_event, col(f"{event}.{name}")) if is_known else lit(None)
+        def of_event(column: TableColumn) -> Column:
+            values = [
+                when(col("event_type") == lit(one), col(f"{one}.`{name}`"))
+                for one, name in column.fields.items()
+                if one in typed
+            ]
+            return when(is_event, F.coalesce(*values)) if values else lit(None)
 
+        times = [when(col("event_type") == lit(one), col(f"{one}.{EVENT_TIME}")) for one in typed]
+        time = F.coalesce(*times) if times else lit(None)
         added = {
-            MONTH_COLUMN: date_format(of_event(EVENT_TIME).cast("timestamp"), "yyyy-MM"),
+            EVENT_TYPE.name: when(is_event, col("event_type")),
+            MONTH_COLUMN: when(is_event, date_format(time.cast("timestamp"), "yyyy-MM")),
             PARTITION_COLUMN: col("partition"),
             OFFSET_COLUMN: col("offset"),
         }
         columns = [
-            (added[column.name] if column.name in added else of_event(column.name))
-            .cast(column.dataType)
+            (of_event(column) if column.fields else added[column.name])
+            .cast(self.columns[column.name].dataType)
             .alias(column.name)
-            for column in self.columns
+            for column in self.declared.columns
         ]
         # One task for each month writes one file. Without this, every task would write one for each month that it has.
         rows = decoded.select(*columns, kind.alias(KIND)).repartition(MONTH_COLUMN)
@@ -126,6 +140,11 @@ class EventDeltaTable:
             .option("userMetadata", tag.to_json())
             .save(self.path)
         )
+
+    def restart(self, tag: AppendTag) -> None:
+        """Remove all rows, in one commit with a tag, to append all events again."""
+        empty = self.spark.createDataFrame([], self.columns)
+        empty.write.format("delta").mode("overwrite").option("userMetadata", tag.to_json()).save(self.path)
 
 
 def count_kinds(rows: DataFrame) -> Mapping[str, int]:

@@ -42,19 +42,20 @@ class AvroField(Protocol):
 def column_types(spark: SparkSession, fields: Iterable[AvroField]) -> StructType:
     """Return the columns for these fields, with their comments; Spark maps the Avro types. Every column may be null."""
     fields = tuple(fields)
-    record = {
-        "type": "record",
-        "name": "Columns",
-        "fields": [{"name": field.name, "type": field.avro_type} for field in fields],
-    }
-    empty = spark.range(0).select(from_avro(lit(None).cast("binary"), json.dumps(record)).alias("columns"))
-    types: Any = empty.schema["columns"].dataType
-    return StructType(
-        [
-            StructField(field.name, types[field.name].dataType, metadata={"comment": field.doc})
-            for field in fields
-        ]
-    )
+    # Each field in a record of its own: two of them may define the same named type.
+    columns = [from_avro(lit(None).cast("binary"), _record_of(field)).alias(field.name) for field in fields]
+    types = spark.range(0).select(*columns).schema
+
+    def column(field: AvroField) -> StructField:
+        record: Any = types[field.name].dataType
+        return StructField(field.name, record[field.name].dataType, metadata={"comment": field.doc})
+
+    return StructType(list(map(column, fields)))
+
+
+def _record_of(field: AvroField) -> str:
+    fields = [{"name": field.name, "type": field.avro_type}]
+    return json.dumps({"type": "record", "name": "Columns", "fields": fields})
 
 
 @dataclass(frozen=True)

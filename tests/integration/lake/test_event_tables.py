@@ -18,7 +18,8 @@ from include.lake.event_table_status import append_history, event_table_status, 
 from include.lake.table_lock import LakeLockedError, lake_lock
 from include.settings import Settings
 from spark_jobs import event_tables
-from spark_jobs.event_tables import Appending, ChangedTopicError, UnknownOffsetsError, append_new
+from spark_jobs.event_tables import Appending, append_new
+from spark_jobs.lake.append_state import ChangedTopicError, UnknownOffsetsError
 from spark_jobs.lake.event_rows import ROW, count_kinds
 from spark_jobs.lake.table_definition import LakeTableError
 from stack.launchers.direct_submit import launch

@@ -252,10 +252,27 @@ def test_an_event_table_has_a_task_that_appends_to_it_and_one_that_checks_it(tmp
     assert Path(task["application"]).is_file()
     check = found["dags"]["quality"]["tasks"]["check_trend"]
     assert (check["operator"], check["outlets"], check["pool"]) == (
-        "CheckEventTable",
+        "CheckEventTables",
         ["quality/trend"],
         "quality",
     )
+
+
+def test_the_events_of_all_topics_have_one_task_that_appends_and_one_that_checks(
+    loaded: dict[str, Any],
+) -> None:
+    task = loaded["dags"]["compaction"]["tasks"]["append_events"]
+    assert (task["outlets"], task["pool"], task["retries"]) == (["lake/events"], "lake", 3)
+    assert task["arguments"][0] == "--event-table"
+    check = loaded["dags"]["quality"]["tasks"]["check_events"]
+    assert (check["operator"], check["outlets"]) == ("CheckEventTables", ["quality/events"])
+
+
+def test_without_events_in_the_lake_there_is_no_task_for_them(tmp_path: Path) -> None:
+    found = load(airflow.environment(Settings.of(home=tmp_path)) | {"FOLDLAKE_LAKE_EVENTS": "off"})
+
+    assert "append_events" not in found["dags"]["compaction"]["tasks"]
+    assert "check_events" not in found["dags"]["quality"]["tasks"]
 
 
 def test_a_rebuild_is_verified_by_a_task_that_does_not_retry_a_failed_check(loaded: dict[str, Any]) -> None:

@@ -1,6 +1,7 @@
 """The tags of commits of an event table, and the slices in which its topic is read."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -9,13 +10,31 @@ from include.lake.tables import CommitTag
 from include.position import Offsets
 
 TAG = AppendTag(
-    "trend", "trend-records", "i_Pm", Offsets({0: 5, 1: 0}), Offsets({0: 17, 1: 9}), rows=18, unreadable=3
+    "trend",
+    "trend-records",
+    "i_Pm",
+    Offsets({0: 5, 1: 0}),
+    Offsets({0: 17, 1: 9}),
+    rows=18,
+    unreadable=3,
+    event_types=("TrendRecord",),
+    generation=1,
 )
 
 
 def test_a_tag_is_read_as_it_was_written() -> None:
     assert AppendTag.from_json(TAG.to_json()) == TAG
     assert TAG.records == 21
+
+
+def test_a_tag_of_an_older_release_names_no_event_types() -> None:
+    fields = {
+        name: value
+        for name, value in json.loads(TAG.to_json()).items()
+        if name not in {"event_types", "generation"}
+    }
+
+    assert AppendTag.from_json(json.dumps(fields)) == replace(TAG, event_types=(), generation=0)
 
 
 def test_a_tag_of_a_newer_release_is_read() -> None:

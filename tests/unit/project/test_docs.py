@@ -12,9 +12,8 @@ from include.settings import CHECKOUT, PREFIX, VARIABLES
 from stack.provisioning.command_names import COMMANDS
 
 PAGES = [CHECKOUT / "README.md", *sorted((CHECKOUT / "docs").rglob("*.md"))]
-# Hosts that a tracked file may name in a URL: this machine, containers of docker-compose.yaml, documentation.
+# Hosts that a tracked file may name in a URL: this machine, containers of docker-compose.yaml, documentation, and the namespace of SVG.
 LOOPBACK = {"127.0.0.1", "localhost"}
-# The last one is part of the name of SVG, and is not contacted.
 DOCUMENTATION = {"docs.astral.sh", "kafka.apache.org", "www.apache.org", "www.w3.org"}
 URL_HOST = re.compile(r"https?://((?:[\w-]+\.)+[A-Za-z]{2,}|\d+(?:\.\d+){3})")
 # Hosts without a scheme; `from a.net import b` is not one.

@@ -1,0 +1,113 @@
+"""Which topics have an event table: by default those whose events read models fold, and which are kept for ever."""
+
+from dataclasses import dataclass
+
+from include.declarations.catalog import Catalog, load_catalog
+from include.declarations.event_table import AppendedTable, EventTable
+from include.declarations.event_types.event_format import EventFormat
+from include.declarations.read_model import ReadModel
+from include.declarations.topic_tables.topic_table import FOLDER, TopicTable
+from include.errors import ReadModelError, UnknownReadModelError
+from include.settings import Settings
+
+AUTO, OFF = "auto", "off"
+SETTING = "FOLDLAKE_LAKE_EVENTS"
+
+
+@dataclass(frozen=True)
+class LakeCatalog:
+    """The tables of the lake: those of read models, the declared event tables, and those of topics; by name."""
+
+    models: dict[str, ReadModel]
+    declared: dict[str, EventTable]
+    of_topics: dict[str, TopicTable]
+
+    @property
+    def event_tables(self) -> dict[str, AppendedTable]:
+        """All tables with one row for each event."""
+        return {**self.declared, **self.of_topics}
+
+    def require_table(self, name: str) -> None:
+        """Raise UnknownReadModelError if there is no table of this name; the empty name stands for all of them."""
+        known = [*self.models, *self.event_tables]
+        if name not in {"", *known}:
+            raise UnknownReadModelError(
+                f"There is no read model or event table {name!r}. Known ones: {', '.join(sorted(known))}."
+            )
+
+    def appended_tables(self, name: str) -> list[AppendedTable]:
+        """Return the event table of this name; those of all topics for `events`, and all event tables for the empty name.
+
+        Raises ReadModelError when there is none of this name.
+        """
+        if name in {"", FOLDER}:
+            return list(self.event_tables.values()) if not name else list(self.of_topics.values())
+        if name not in self.event_tables:
+            raise ReadModelError(
+                f"There is no event table {name!r}. Known event tables: {', '.join(sorted(self.event_tables))}."
+            )
+        return [self.event_tables[name]]
+
+
+def load_lake_catalog(settings: Settings) -> LakeCatalog:
+    """Return the tables that are declared, and those of the topics that the settings select.
+
+    Raises ReadModelError as `load_catalog`, and for a topic that cannot have a table.
+    """
+    catalog = load_catalog(settings.declaration_folders)
+    return LakeCatalog(catalog.models, catalog.event_tables, topic_tables(catalog, settings.lake.events))
+
+
+def topic_tables(catalog: Catalog, selected: tuple[str, ...]) -> dict[str, TopicTable]:
+    """Return the event tables of topics, by name.
+
+    selected: ("auto",), ("off",), or topics.
+
+    Raises ReadModelError for a topic that is not read as Avro, and if a table has the name of the folder of these.
+    """
+    if selected == (OFF,):
+        return {}
+    topics = _default_topics(catalog) if selected == (AUTO,) else selected
+    if FOLDER in {*catalog.models, *catalog.event_tables}:
+        raise ReadModelError(
+            f"A read model or an event table is named {FOLDER!r}: its table would contain those of the topics, lake/{FOLDER}/<topic>. Rename "
+            f"it, or set {SETTING}={OFF}."
+        )
+    tables = (_table(catalog, topic) for topic in topics)
+    return {table.name: table for table in tables}
+
+
+def _default_topics(catalog: Catalog) -> list[str]:
+    """Return the topics of the read models' events in all their versions, without those that expire or that a declared table has.
+
+    Of a topic that is re-keyed, it is the original one.
+    """
+    found: dict[str, None] = {}
+    for model in catalog.models.values():
+        if model.topic.retention_ms is not None:
+            continue
+        for topic in catalog.topic_versions(model.events_topic):
+            types = {schema.name for schema in catalog.event_schemas(topic)}
+            declared = {
+                name
+                for table in catalog.event_tables.values()
+                if table.source_topic == topic
+                for name in (reader.name for reader in table.events.readers)
+            }
+            if not types <= declared:
+                found[topic] = None
+    return list(found)
+
+
+def _table(catalog: Catalog, topic: str) -> TopicTable:
+    events = catalog.events(topic)
+    if not events.readers:
+        raise ReadModelError(
+            f"{SETTING} names topic {topic}, which no read model or route reads: allowed are {AUTO}, {OFF}, or "
+            f"{', '.join(sorted(catalog.source_topics))}."
+        )
+    if events.event_format is not EventFormat.AVRO:
+        raise ReadModelError(
+            f"{SETTING} names topic {topic}, which is in JSON: name the topic to which a route writes its events."
+        )
+    return TopicTable(events)

@@ -1,0 +1,115 @@
+"""The lake's tables as SQL statements for DuckDB: each table under a name of its own, its history, and versions by time."""
+
+import re
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from include.errors import FoldlakeError
+
+EVENTS, QUALITY = "events", "_quality"
+DELTA_LOG = "_delta_log"
+# Names of DuckDB's own databases: a table of this name gets another one.
+TAKEN = frozenset({"memory", "system", "temp", "main"})
+LINE_WIDTH = 80
+HISTORY = """
+CREATE VIEW "{name}_history" AS
+SELECT regexp_extract(filename, '([0-9]+)[.]json$', 1)::BIGINT AS delta_version,
+       to_timestamp(commitInfo."timestamp" / 1000) AS committed_at,
+       coalesce(tag ->> '$.operation', lower(commitInfo.operation)) AS operation,
+       (tag ->> '$.version')::INTEGER AS model_version,
+       coalesce(tag -> '$.complete_up_to', tag -> '$.offsets') AS complete_up_to
+FROM (SELECT *, if(json_valid(commitInfo."userMetadata"), commitInfo."userMetadata", NULL)::JSON AS tag
+      FROM read_json('{log}/*.json', format = 'newline_delimited', records = true, filename = true,
+                     columns = {{commitInfo: 'STRUCT("timestamp" BIGINT, operation VARCHAR, "userMetadata" VARCHAR)'}}))
+WHERE commitInfo IS NOT NULL
+ORDER BY delta_version
+"""
+# AT (VERSION => NULL) would crash DuckDB 1.4, so that a time before the first content is an error here. A created table has no rows yet.
+VERSION_AS_OF = """
+CREATE MACRO version_as_of(name, moment) AS (
+    SELECT coalesce(max(delta_version), error('The history of ' || name || ' begins after ' || moment || '.'))
+    FROM query_table(name || '_history') WHERE committed_at <= moment::TIMESTAMPTZ AND operation <> 'create table'
+)
+"""
+
+
+class NoLakeError(FoldlakeError):
+    """There is no lake that DuckDB can read."""
+
+
+@dataclass(frozen=True)
+class SqlTable:
+    """A Delta table: its name in SQL, and its folder."""
+
+    name: str
+    path: Path
+
+
+def sql_name(table: str) -> str:
+    """Return the name in SQL of a table of the lake: `order-location` is `order_location`, `events/trips` is `events_trips`."""
+    name = re.sub(r"\W", "_", table)
+    return f"{name}_table" if name.casefold() in TAKEN else name
+
+
+def sql_tables(lake_root: str) -> list[SqlTable]:
+    """Return the tables that exist in the lake, read models and declared event tables first; opens none of them.
+
+    Raises NoLakeError when the lake does not exist, or is on a file system that is not mounted here.
+    """
+    if "://" in lake_root.removeprefix("file://"):
+        raise NoLakeError(
+            f"The lake {lake_root} is not on a file system of this machine, so this command cannot list its tables: use DuckDB with an "
+            "extension for this storage, as docs/analysts.md says."
+        )
+    root = Path(lake_root.removeprefix("file://"))
+    folders = [path for path in _tables_in(root) if not path.name.startswith("_")]
+    folders += _tables_in(root / EVENTS)
+    folders += [path for path in _tables_in(root) if path.name == QUALITY]
+    if not folders:
+        raise NoLakeError(
+            f"There is no table in {root} yet. Hint: `./foldlake up` starts the stack; the first compaction creates the tables, or "
+            "`./foldlake compact` does now."
+        )
+    found: dict[str, SqlTable] = {}
+    for path in folders:
+        name = sql_name(str(path.relative_to(root)))
+        found.setdefault(name, SqlTable(name, path))
+    return list(found.values())
+
+
+def setup_statements(extensions: Path, tables: Iterable[SqlTable]) -> Iterator[str]:
+    """Yield the statements that prepare a connection: tables are attached for reading only, and opened by the queries that use them.
+
+    extensions: the folder of DuckDB's extensions, which has the one for Delta.
+    """
+    yield f"SET extension_directory = {quoted(extensions)}"
+    yield "LOAD delta"
+    yield "SET TimeZone = 'UTC'"
+    for table in tables:
+        yield f'ATTACH {quoted(table.path)} AS "{table.name}" (TYPE delta, READ_ONLY)'
+        yield HISTORY.format(name=table.name, log=str(table.path / DELTA_LOG).replace("'", "''")).strip()
+    yield VERSION_AS_OF.strip()
+
+
+def overview(tables: Collection[SqlTable]) -> str:
+    """Return the names of the tables, in lines of 80 characters at most, and how to see their history."""
+    lines, line = [], "Tables:"
+    for table in tables:
+        if len(line) + len(table.name) + 1 > LINE_WIDTH:
+            lines.append(line)
+            line = " " * 7
+        line += f" {table.name}"
+    return "\n".join(
+        [*lines, line, "Each has its commits in <table>_history. DESCRIBE <table>; shows its columns."]
+    )
+
+
+def quoted(value: object) -> str:
+    """Return a value as text in SQL."""
+    escaped = str(value).replace("'", "''")
+    return f"'{escaped}'"
+
+
+def _tables_in(folder: Path) -> list[Path]:
+    return sorted(path.parent for path in folder.glob(f"*/{DELTA_LOG}"))

@@ -1,0 +1,1 @@
+"""The event tables of topics."""
