@@ -28,7 +28,7 @@ def run(
     from rich.console import Console
 
     from cli.display.run_display import RunToFollow, trigger_and_follow
-    from include.airflow.names import COMPACTION_DAG
+    from include.airflow.names import ALL_TABLES, COMPACTION_DAG
     from include.declarations.catalog import load_catalog
     from include.settings import Settings
 
@@ -40,7 +40,7 @@ def run(
     wanted = RunToFollow(
         "compaction",
         COMPACTION_DAG,
-        {"read_model": read_model or "all", "optimize": optimize},
+        {"read_model": read_model or ALL_TABLES, "optimize": optimize},
         until=[tasks[read_model]] if read_model else list(tasks.values()),
     )
     _, succeeded = trigger_and_follow(console, settings, wanted, follow=follow)

@@ -6,6 +6,7 @@ from airflow.sdk import DAG, Asset, AssetAny, AssetOrTimeSchedule, CronTriggerTi
 
 from include.airflow.names import QUALITY_DAG, QUALITY_POOL, dag_arguments, lake_asset, quality_asset
 from include.airflow.quality_operators import CheckEventTable, CheckStores
+from include.airflow.runs.run_priority import RequestedFirst
 from include.airflow.spark_tasks import lake_task
 from include.declarations.catalog import load_catalog
 from include.settings import Settings
@@ -93,6 +94,7 @@ with DAG(
             task_id=f"check_{name}",
             table=table,
             pool=QUALITY_POOL,
+            weight_rule=RequestedFirst(),
             retries=2,
             retry_delay=timedelta(seconds=30),
             execution_timeout=timedelta(hours=2),
