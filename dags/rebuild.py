@@ -14,7 +14,10 @@ DOCS = f"""
 
 Press **Trigger**, then choose the read model and state the reason. The new version is folded from the first event that counts while the
 live version keeps answering lookups. It is promoted only if every key's state, in the changelog and in a second, independent
-fold, equals what the log yields. The replaced version is kept for a rollback during the grace time.
+fold, equals what the log yields. The replaced version is kept for a rollback during the grace time; the DAG `retirement` retires it.
+
+**To stop it**, mark the run as **failed**: its version is abandoned within 30 seconds, and what it leaves is removed. A request that is refused
+skips all tasks, and the run's note says why.
 
 {failure_table(REBUILD)}
 

@@ -1,18 +1,15 @@
-"""The Airflow operators of a plan's stages. Those that wait, for approval or for a time, occupy no worker."""
+"""The Airflow operators of a plan's stages. The one that waits for approval occupies no worker."""
 
-from datetime import UTC, datetime, timedelta
+from contextlib import nullcontext
 from typing import Any
 
 from airflow.providers.standard.exceptions import HITLRejectException, HITLTimeoutError
 from airflow.providers.standard.operators.hitl import ApprovalOperator
-from airflow.providers.standard.triggers.temporal import DateTimeTrigger
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException
 
-from include.airflow.stage_execution import fail_without_retry, stage_run
-from include.rebuild.stage import Action, DelayedAction
-
-RECHECK_INTERVAL = timedelta(minutes=15)
+from include.airflow.stage_execution import fail_without_retry, skip_refused_request, stage_run
+from include.rebuild.stage import Action
 
 
 class ActionOperator(BaseOperator):
@@ -24,40 +21,10 @@ class ActionOperator(BaseOperator):
 
     def execute(self, context: Any) -> Any:  # noqa: ANN401 - Airflow's
         """Execute the action."""
-        with fail_without_retry():
-            return self._action.run(stage_run(context))
-
-
-class DelayedActionOperator(BaseOperator):
-    """Waits in the triggerer until a stage's action is due, then executes it."""
-
-    def __init__(self, *, action: DelayedAction, **arguments: Any) -> None:  # noqa: ANN401 - Airflow's
-        super().__init__(**arguments)
-        self._action = action
-
-    def execute(self, context: Any) -> None:  # noqa: ANN401 - Airflow's
-        """Execute the action if it is due, else wait."""
-        self._execute_or_wait(context)
-
-    def resume(self, context: Any, event: Any = None) -> None:  # noqa: ANN401, ARG002 - Airflow's
-        """Continue after a wait: the due time may have changed, or the action may no longer be needed."""
-        self._execute_or_wait(context)
-
-    def _execute_or_wait(self, context: Any) -> None:  # noqa: ANN401 - Airflow's
         run = stage_run(context)
-        with fail_without_retry():
-            due_at = self._action.due_at(run)
-        if due_at is None:
-            self.log.info("nothing to do")
-            return
-        now = datetime.now(UTC)
-        if due_at > now:
-            self.log.info("due at %s", due_at)
-            # Wait in steps: if someone performs the action manually, the run ends without waiting for the due time.
-            trigger = DateTimeTrigger(moment=min(due_at, now + RECHECK_INTERVAL))
-            self.defer(trigger=trigger, method_name="resume")
-        with fail_without_retry():
-            self._action.run(run)
+        refusal = skip_refused_request(run.set_note) if self._action.checks_request else nullcontext()
+        with fail_without_retry(), refusal:
+            return self._action.run(run)
 
 
 class OptionalApproval(ApprovalOperator):
