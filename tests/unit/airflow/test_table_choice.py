@@ -24,11 +24,13 @@ class Lake:
     confirmed: list[str] = field(default_factory=list)
 
     def has_work(self, _settings: Settings, declared: ReadModel | EventTable) -> bool:
+        """Return whether a table has something new."""
         if declared.name in self.damaged:
             raise self.damaged[declared.name]
         return declared.name in self.pending
 
     def confirm(self, _settings: Settings, model: ReadModel) -> bool:
+        """Note that what was verified is confirmed."""
         self.confirmed.append(model.name)
         return True
 
