@@ -28,22 +28,20 @@ def run(
     from rich.console import Console
 
     from cli.display.run_display import RunToFollow, trigger_and_follow
-    from include.airflow.names import COMPACTION_DAG
+    from include.airflow.names import ALL_TABLES, COMPACTION_DAG
+    from include.airflow.runs.table_choice import tasks_of
     from include.declarations.topic_tables.selection import load_lake_catalog
-    from include.declarations.topic_tables.topic_table import FOLDER
     from include.settings import Settings
 
     settings, console = Settings(), Console()
     catalog = load_lake_catalog(settings)
     catalog.require_table(read_model)
-    tasks = {name: f"compact_{name}" for name in catalog.models}
-    tasks |= {name: f"append_{name}" for name in catalog.declared}
-    tasks |= dict.fromkeys(catalog.of_topics, f"append_{FOLDER}")
+    names = [read_model] if read_model else [*catalog.models, *catalog.event_tables]
     wanted = RunToFollow(
         "compaction",
         COMPACTION_DAG,
-        {"read_model": read_model or "all", "optimize": optimize},
-        until=[tasks[read_model]] if read_model else list(dict.fromkeys(tasks.values())),
+        {"read_model": read_model or ALL_TABLES, "optimize": optimize},
+        until=tasks_of(catalog, names),
     )
     _, succeeded = trigger_and_follow(console, settings, wanted, follow=follow)
     if not follow:

@@ -7,6 +7,7 @@ import typer
 if TYPE_CHECKING:
     from include.lake.event_table_status import AppendCommit, EventTableStatus
     from include.lake.status import LakeCommit, LakeStatus
+    from include.settings import Settings
 
 MEGABYTE = 1e6
 
@@ -62,9 +63,14 @@ def run(
             "the stack.",
             file=sys.stderr,
         )
+    waits = {one: waits for one, status in found.items() if (waits := _waits_for(settings, status))}
     if as_json:
-        tables = [None if status is None else asdict(status) for status in found.values()]
-        print(json.dumps([table for table in tables if table], indent=2, default=str))
+        tables = [
+            asdict(status) | {"waits_for": waits.get(one)}
+            for one, status in found.items()
+            if status is not None
+        ]
+        print(json.dumps(tables, indent=2, default=str))
         return
     for one, status in found.items():
         if status is None:
@@ -72,21 +78,42 @@ def run(
                 f"{one}: no table yet at {table_path(settings.lake_root, one)}; `./foldlake compact` creates it"
             )
         else:
-            print("\n".join(_lines(status)))
+            print("\n".join(_lines(status, waits.get(one, ""))))
 
 
-def _lines(status: "LakeStatus | EventTableStatus") -> list[str]:
+def _waits_for(settings: "Settings", status: "LakeStatus | EventTableStatus | None") -> str:
+    """Return what a table that does not contain the live version waits for; empty for any other table."""
+    from include.airflow.client import AirflowUnavailableError
+    from include.airflow.login import airflow_api
+    from include.airflow.runs.lake_queue import waits_for
     from include.lake.status import LakeStatus
 
-    return to_lines(status) if isinstance(status, LakeStatus) else event_table_lines(status)
+    if not isinstance(status, LakeStatus) or status.follows_live:
+        return ""
+    try:
+        return waits_for(airflow_api(settings.home, settings.airflow), status.read_model)
+    except (AirflowUnavailableError, OSError, ValueError, KeyError):
+        return "Airflow, which does not answer: no task replaces the table meanwhile"
 
 
-def to_lines(status: "LakeStatus") -> list[str]:
-    """Return the figures of a read model's table, then its history, newest first, as lines."""
+def _lines(status: "LakeStatus | EventTableStatus", waits_for: str) -> list[str]:
+    from include.lake.status import LakeStatus
+
+    return to_lines(status, waits_for) if isinstance(status, LakeStatus) else event_table_lines(status)
+
+
+def to_lines(status: "LakeStatus", waits_for: str = "") -> list[str]:
+    """Return the figures of a read model's table, then its history, newest first, as lines.
+
+    waits_for: what replaces the table, if it does not contain the live version.
+    """
     version = "no version yet" if status.version is None else f"version {status.version}"
+    if not status.follows_live:
+        version += f"; version {status.live_version} is live"
     offsets = ", ".join(f"{partition}: {offset}" for partition, offset in status.complete_up_to.items())
     lines = [
         f"{status.read_model}: {version}",
+        *([f"  waits for       {waits_for}"] if waits_for else []),
         *_size(status),
         f"  complete up to  {offsets or 'not known yet'}  (source partition: offset)",
         f"  events behind   {_count(status.events_behind)}",

@@ -54,6 +54,10 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
         float | None, typer.Option(help="Hours to keep the replaced version for a rollback.")
     ] = None,
     follow: Annotated[bool, typer.Option(help="Show the stages until the version is live.")] = True,
+    abort: Annotated[
+        bool,
+        typer.Option("--abort", help="Stop the running rebuild of the read model, and remove its version."),
+    ] = False,
 ) -> None:
     """Build a new version of a read model from the first event, next to the live version; verify it, compare it, and promote it.
 
@@ -72,9 +76,14 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
       ./foldlake rebuild balance --reason "as it was in May" --fold-revision 1 --when-proved
 
       ./foldlake rebuild --topic loyalty-invoices --reason "staff cards earn no points"
+
+      ./foldlake rebuild balance --abort
     """
     from include.settings import Settings
 
+    if abort:
+        _abort(Settings(), read_model)
+        return
     if bool(read_model) == bool(topic):
         raise typer.BadParameter("Give a read model, or --topic.")
     if topic and fold_revision is not None:
@@ -98,6 +107,22 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
             settings, read_model, conf | {"read_model": read_model, "fold_revision": fold_revision}
         )
     follow_promotion(settings, wanted, read_model or "<read model>", follow=follow)
+
+
+def _abort(settings: "Settings", read_model: str) -> None:
+    """Stop the running rebuild of a read model, and say which versions are gone."""
+    import logging
+
+    from include.airflow.runs.rebuild_runs import abort_rebuild
+
+    if not read_model:
+        raise typer.BadParameter(
+            "--abort needs a read model. All that are rebuilt in the same run end with it."
+        )
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    aborted = abort_rebuild(settings, read_model)
+    versions = ", ".join(f"v{number} of {name}" for name, number in aborted.versions.items())
+    print(f"Aborted: {versions}. The live version was not touched.")
 
 
 def follow_promotion(settings: "Settings", wanted: "RunToFollow", undo: str, *, follow: bool) -> None:
@@ -139,6 +164,7 @@ def of_read_model(settings: "Settings", read_model: str, conf: dict[str, Any]) -
     from include.declarations.read_model import load_read_models
     from include.declarations.read_model import read_model as declared
     from include.rebuild.plan import rebuild_plan
+    from include.rebuild.registration import check_registration
     from include.rebuild.request import rebuild_request
     from include.rebuild.stages.promote_lake import PROMOTE_LAKE
     from include.versions.changes import record_of
@@ -146,10 +172,11 @@ def of_read_model(settings: "Settings", read_model: str, conf: dict[str, Any]) -
 
     # Its error names the modules that do not load.
     declared(read_model, settings.declaration_folders)
-    # Also checked here, so that an invalid request fails immediately instead of in the run's first task.
+    # Checked here, so that a request that is refused makes no run.
     request = rebuild_request(conf, load_read_models(settings.declaration_folders), settings.rebuild.grace_h)
     require_up(settings, (KAFKA, AIRFLOW))
     with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
+        check_registration(settings, registry, request)
         plan = rebuild_plan(record_of(registry, request.read_model), request)
     return RunToFollow(
         f"rebuild of {read_model}",
@@ -170,10 +197,13 @@ def _of_topic(settings: "Settings", topic: str, conf: dict[str, Any]) -> "RunToF
     from include.rebuild.stages.promote_lake import PROMOTE_LAKE
     from include.rebuild.topic_versions.binding import task_id
     from include.rebuild.topic_versions.plan import planned_stages
+    from include.rebuild.topic_versions.registration import check_topic_registration
     from include.rebuild.topic_versions.request import topic_request
 
-    request = topic_request(topic, conf, load_catalog(settings.declaration_folders), settings.rebuild.grace_h)
+    catalog = load_catalog(settings.declaration_folders)
+    request = topic_request(topic, conf, catalog, settings.rebuild.grace_h)
     require_up(settings, (KAFKA, AIRFLOW))
+    check_topic_registration(settings, catalog, request)
     plan = planned_stages(request)
     promoted = [task_id(name, PROMOTE_LAKE) for name in request.read_models]
     return RunToFollow(

@@ -3,17 +3,29 @@
 from datetime import timedelta
 from typing import Any
 
+from airflow.providers.standard.operators.python import BranchPythonOperator
 from airflow.sdk import DAG, Asset, Param
+from airflow.sdk.exceptions import AirflowSkipException
 
 from include.airflow.checks.offer_check import OfferCheck
-from include.airflow.names import COMPACTION_DAG, LAKE_POOL, changelog_asset, dag_arguments, lake_asset
-from include.airflow.spark_tasks import lake_task, skip_if_appended, skip_if_compacted
+from include.airflow.names import (
+    ALL_TABLES,
+    COMPACTION_DAG,
+    LAKE_POOL,
+    TOPICS_TASK,
+    changelog_asset,
+    dag_arguments,
+    lake_asset,
+)
+from include.airflow.spark_tasks import lake_task
 from include.declarations.topic_tables.selection import load_lake_catalog
 from include.declarations.topic_tables.topic_table import FOLDER
 from include.settings import Settings
 
 DOCS = """
 ### Brings the lake's tables up to date
+
+The task `choose` finds out which tables have something new, or takes those that the form names; the tasks of all others are skipped.
 
 One task for each read model: a Spark job that merges new records of the live version's changelog into `lake/<model>`. Each
 commit stores the changelog offsets up to which it has read. OPTIMIZE and VACUUM follow when they are worthwhile. A killed run is
@@ -25,15 +37,15 @@ the topic's offsets up to which it has read. The task `append_events` does so fo
 events, one after the other, when the other tasks have run.
 
 The DAG runs every `FOLDLAKE_COMPACTION_INTERVAL_S` seconds (0: only manually). Missed runs are not repeated: one run merges
-everything new. A scheduled run with nothing new is **skipped**, except that once an hour it runs for VACUUM. While the DAG is **paused**, the tables stay as they are.
+everything new. The tasks of tables with nothing new are **skipped** in a scheduled run, except that once an hour they run for VACUUM.
+A run that somebody has started does not wait for the tasks of a scheduled one that have not begun. While the DAG is **paused**, the tables stay as they are.
 
 **Manually**: press **Trigger**, or run `./foldlake compact`. `./foldlake lake` shows the tables and their lag. The tables are
 described in `docs/lake.md`.
 """
 TASK_DOCS = """
 Merges the live changelog of `{model}` into its table. The last lines of the log show how many records were read, how many
-keys were merged and deleted, and files and bytes before and after. Skipped when the run is for
-another read model, and when a scheduled run has nothing to do.
+keys were merged and deleted, and files and bytes before and after. Skipped unless the task `choose` has chosen it.
 """
 
 CHECK_DOCS = """
@@ -43,27 +55,26 @@ check in its log, if nothing is new since that, if one is running, and within ni
 
 APPEND_TASK_DOCS = """
 Appends the new events of topic `{topic}` to the event table `{table}`. The last lines of the log show how many records were read and
-how many rows were appended. Skipped when the run is for another table, and when a scheduled run has nothing to do.
+how many rows were appended. Skipped unless the task `choose` has chosen it.
 """
 
 EVENTS_TASK_DOCS = """
 Appends the new events of each topic to `lake/events/<topic>`. Which topics: `FOLDLAKE_LAKE_EVENTS`. One that cannot be appended to does not
-hold up the others; the task fails after them. Skipped when the run is for another table, and when a scheduled run has nothing to do.
+hold up the others; the task fails after them. Skipped unless the task `choose` has chosen it.
 """
 
 SETTINGS = Settings()
 CATALOG = load_lake_catalog(SETTINGS)
 MODELS, EVENT_TABLES, OF_TOPICS = CATALOG.models, CATALOG.declared, CATALOG.of_topics
 OPTIMIZE = "{{ 'always' if params.optimize else 'when-worth-it' }}"
-ALL = "all"
 # The table of the form if it is that of a topic, else those of all topics.
 ONE_TOPIC = f"{{{{ params.read_model if params.read_model.startswith('{FOLDER}/') else '{FOLDER}' }}}}"
 # Tables of read models wait for no event: other tasks that wait for the pool have weight 1 at least.
 LAST = 0
 FORM = {
     "read_model": Param(
-        ALL,
-        enum=[ALL, *MODELS, *EVENT_TABLES, *OF_TOPICS],
+        ALL_TABLES,
+        enum=[ALL_TABLES, *MODELS, *EVENT_TABLES, *OF_TOPICS],
         title="Read model or event table",
         description="The table to bring up to date.",
     ),
@@ -80,6 +91,26 @@ OF_EVERY_TASK: dict[str, Any] = {
     "retry_delay": timedelta(seconds=10),
     "execution_timeout": timedelta(hours=2),
 }
+CHOICE_DOCS = "Finds out which tables the run brings up to date. Its log says which are complete already."
+
+
+def chosen_tasks(params: dict[str, Any], dag_run: Any) -> list[str]:  # noqa: ANN401 - Airflow's
+    """Return the ids of the tasks that are to run."""
+    # Not when DAGs are parsed.
+    from include.airflow.login import airflow_api
+    from include.airflow.quality_operators import SCHEDULED, kind_of
+    from include.airflow.runs.table_choice import chosen_tables, earlier_scheduled_run, tasks_of
+
+    is_scheduled = kind_of(dag_run.run_type) == SCHEDULED
+    if is_scheduled:
+        active = airflow_api(SETTINGS.home, SETTINGS.airflow).active_runs(COMPACTION_DAG)
+        if (earlier := earlier_scheduled_run(active, dag_run.run_id)) is not None:
+            raise AirflowSkipException(
+                f"The scheduled run {earlier} has not ended: the next one merges everything new."
+            )
+    names = chosen_tables(Settings(), CATALOG, params["read_model"], is_scheduled=is_scheduled)
+    return tasks_of(CATALOG, names)
+
 
 with DAG(
     dag_id=COMPACTION_DAG,
@@ -90,20 +121,28 @@ with DAG(
     doc_md=DOCS,
     params=FORM,
     is_paused_upon_creation=False,
-    **dag_arguments("lake", "spark"),
+    # A run for one table must not wait until a scheduled one has brought up all of them: the pool keeps their tasks apart.
+    **dag_arguments("lake", "spark", max_active_runs=16),
 ):
-    for name, model in MODELS.items():
+    choose = BranchPythonOperator(
+        task_id="choose",
+        python_callable=chosen_tasks,
+        retries=3,
+        retry_delay=timedelta(seconds=10),
+        execution_timeout=timedelta(minutes=10),
+        doc_md=CHOICE_DOCS,
+    )
+    for name in MODELS:
         compacted = lake_task(
             f"compact_{name}",
             "compaction",
             ["--read-model", name, "--optimize", OPTIMIZE],
-            pre_execute=skip_if_compacted(model, ALL),
             **OF_EVERY_TASK,
             inlets=[Asset(changelog_asset(name))],
             outlets=[Asset(lake_asset(name))],
             doc_md=TASK_DOCS.format(model=name),
         )
-        compacted >> OfferCheck(
+        check_due = OfferCheck(
             task_id=f"check_due_{name}",
             read_model=name,
             retries=3,
@@ -111,25 +150,23 @@ with DAG(
             execution_timeout=timedelta(minutes=5),
             doc_md=CHECK_DOCS.format(model=name),
         )
+        choose >> compacted >> check_due
     for name, table in EVENT_TABLES.items():
-        lake_task(
+        choose >> lake_task(
             f"append_{name}",
             "event_tables",
             ["--event-table", name, "--optimize", OPTIMIZE],
-            pre_execute=skip_if_appended([table], ALL, name),
             **OF_EVERY_TASK,
             outlets=[Asset(lake_asset(name))],
             doc_md=APPEND_TASK_DOCS.format(topic=table.source_topic, table=name),
         )
     if OF_TOPICS:
         # One task for all of them: a task of its own would cost each topic seconds, and these events are in the log anyway.
-        lake_task(
-            "append_events",
+        choose >> lake_task(
+            TOPICS_TASK,
             "event_tables",
             ["--event-table", ONE_TOPIC, "--optimize", OPTIMIZE],
-            pre_execute=skip_if_appended(OF_TOPICS.values(), ALL, FOLDER),
             **OF_EVERY_TASK,
-            weight_rule="absolute",
             priority_weight=LAST,
             outlets=[Asset(lake_asset(FOLDER))],
             doc_md=EVENTS_TASK_DOCS,

@@ -14,6 +14,7 @@ from include.airflow.names import (
     quality_asset,
 )
 from include.airflow.quality_operators import CheckEventTables, CheckStores
+from include.airflow.runs.run_priority import RequestedFirst
 from include.airflow.spark_tasks import lake_task
 from include.declarations.topic_tables.selection import load_lake_catalog
 from include.declarations.topic_tables.topic_table import FOLDER
@@ -77,6 +78,7 @@ FORM = {
 
 OF_EVENT_TABLES: dict[str, Any] = {
     "pool": QUALITY_POOL,
+    "weight_rule": RequestedFirst(),
     "retries": 2,
     "retry_delay": timedelta(seconds=30),
     "execution_timeout": timedelta(hours=2),

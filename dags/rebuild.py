@@ -16,7 +16,10 @@ Press **Trigger**, then choose the read model and state the reason. The new vers
 live version keeps answering lookups. It is promoted only if every key's state, in the changelog and in a second, independent
 fold, equals what the log yields. Before that, it is compared with the live version: the task `compare` links the report, and `approve`
 shows what changes. Without approval, it is promoted unless a threshold is exceeded. The replaced version is kept for a rollback during
-the grace time.
+the grace time; the DAG `retirement` retires it.
+
+**To stop it**, mark the run as **failed**: its version is abandoned within 30 seconds, and what it leaves is removed. A request that is refused
+skips all tasks, and the run's note says why.
 
 {failure_table(REBUILD)}
 

@@ -15,7 +15,11 @@ DOCS = """
 
 A route to `{topic}` has a new version, which writes `{new_topic}`. Press **Trigger** and state the reason. A new version of each of
 these read models folds `{new_topic}` from its first event, while the live ones keep answering lookups: {read_models}. They are promoted
-only if each is proved, all in one transaction. The replaced versions are kept for a rollback during the grace time.
+only if each is proved, all in one transaction. The replaced versions are kept for a rollback during the grace time; the DAG
+`retirement` retires them.
+
+**To stop it**, mark the run as **failed**: its versions are abandoned within 30 seconds, and what they leave is removed. A request that is
+refused skips all tasks, and the run's note says why.
 
 {table}
 

@@ -14,7 +14,7 @@ Every 15 minutes:
 
 * previous versions whose grace time has ended are retired: their query ends, the nodes remove their stores, and topic,
   checkpoint and staging are deleted;
-* candidates whose rebuild has ended or no longer exists are abandoned in the same way;
+* candidates whose rebuild has ended or no longer exists are abandoned in the same way: at once if somebody ends a rebuild's run;
 * leftovers of retired and abandoned versions are removed.
 
 To retire one previous version now, press **Trigger** and name it. The live version is never retired.

@@ -20,6 +20,8 @@ The version must pass the same gate as a new one: the stream driver folds it in 
 events that the live version contains. Otherwise nothing is changed, and the task's log and the run's note name what it lacks.
 **Force** makes it live nevertheless: lookups then answer from what it has.
 
+A request that is refused, because there is no such version for example, skips all tasks, and the run's note says why.
+
 Press **Trigger**, then choose the read model and state the reason. `./foldlake versions` lists the versions. A retired
 version cannot come back: rebuild with its fold revision instead.
 

@@ -6,32 +6,34 @@ or the new one. The check of a rebuild compares it with the changelog.
 
 import argparse
 import logging
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from pyspark.sql import SparkSession
 
 from include.declarations.read_model import ReadModel, read_model
 from include.lake.tables import CommitTag, staging_path
+from include.rebuild.progress.stage_progress import StageReporter
+from include.rebuild.stages.build_staging import BUILD_STAGING
 from include.settings import Settings
 from include.spark.lake_config import DECODE_ONCE
 from include.versions.changes import record_of
 from include.versions.registry import VersionRegistry
 from include.versions.transitions import UnknownVersionError, VersionAbandonedError
+from include.versions.version_lock import staging_lock
 from include.versions.version_record import UNFINISHED_STAGES, Stage, Version
 from include.work_progress import WorkProgress
 from spark_jobs.folding.fold_query import fold
 from spark_jobs.folding.lifetimes import unexpired
 from spark_jobs.folding.replay import IdsOf, events_for_staging, source_ends, with_needed_schema_ids
 from spark_jobs.lake.lake_table import LakeTable
+from spark_jobs.runtime.job_progress import progress_logged
 from spark_jobs.runtime.lake_job import run_lake_job
 from spark_jobs.runtime.session import session_settings
 
 LOG = logging.getLogger("foldlake.build_staging")
 OPERATION = "staging"
-POLL_INTERVAL_S = 0.5
+# A killed job releases its lock within a second, and a check that reads the table when it ends.
+LOCK_WAIT_S = 60.0
 
 
 def main() -> None:
@@ -43,7 +45,9 @@ def main() -> None:
 
     def job(spark: SparkSession, settings: Settings) -> None:
         model = read_model(arguments.read_model, settings.declaration_folders)
-        build_staging(spark, settings, model, arguments.version)
+        # Whoever removes the table waits until this job has ended.
+        with staging_lock(settings.home, model.name, arguments.version, wait_s=LOCK_WAIT_S):
+            build_staging(spark, settings, model, arguments.version)
 
     run_lake_job("build-staging", job)
 
@@ -64,7 +68,12 @@ def build_staging(spark: SparkSession, settings: Settings, model: ReadModel, num
     )
     table.ensure()
     tag = CommitTag(model.name, number, version.fold_revision, OPERATION, complete_up_to=until)
-    progress = WorkProgress(f"staging of {model.name} v{number}", "events", model.starts.events_until(until))
+    progress = WorkProgress(
+        f"staging of {model.name} v{number}",
+        "events",
+        model.starts.events_until(until),
+        StageReporter(settings, model.name, number, BUILD_STAGING.name),
+    )
     started_s = time.monotonic()
 
     def write(ids_of: IdsOf) -> None:
@@ -74,10 +83,10 @@ def build_staging(spark: SparkSession, settings: Settings, model: ReadModel, num
             states = unexpired(model.expires, states, model.expires.after_s(settings.stream))
         table.overwrite(table.with_all_columns(states), tag, settings.lake.shuffle_partitions)
 
-    with session_settings(spark, DECODE_ONCE), _progress_logged(spark, progress):
+    with session_settings(spark, DECODE_ONCE), progress_logged(spark, progress):
         with_needed_schema_ids(write)
     elapsed_s = time.monotonic() - started_s
-    progress.reached(progress.total, f"; staging written in {elapsed_s:.1f} s")
+    progress.reached(progress.total or 0, f"; staging written in {elapsed_s:.1f} s")
 
 
 def _version(bootstrap_servers: str, model: ReadModel, number: int) -> Version:
@@ -90,29 +99,6 @@ def _version(bootstrap_servers: str, model: ReadModel, number: int) -> Version:
             f"v{number} of {model.name} was abandoned: cannot build its staging table. Start another rebuild."
         )
     return version
-
-
-@contextmanager
-def _progress_logged(spark: SparkSession, progress: WorkProgress) -> Iterator[None]:
-    """Log progress during a block: the share of finished tasks in the most advanced Spark stage, which reads the log."""
-    is_done = threading.Event()
-    tracker = spark.sparkContext.statusTracker()
-
-    def log_progress() -> None:
-        done = 0
-        while not is_done.wait(POLL_INTERVAL_S):
-            stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
-            shares = [s.numCompletedTasks / s.numTasks for s in stages if s is not None and s.numTasks]
-            done = max(done, int(max(shares, default=0) * progress.total))
-            progress.reached(min(done, progress.total - 1))
-
-    thread = threading.Thread(target=log_progress, name="progress", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        is_done.set()
-        thread.join()
 
 
 if __name__ == "__main__":

@@ -13,6 +13,8 @@ from include.declarations.catalog import Catalog
 from include.declarations.read_model import read_model
 from include.errors import FoldlakeError
 from include.parent_death import die_with_parent
+from include.rebuild.progress.stage_progress import StageReporter
+from include.rebuild.stages.catch_up import CATCH_UP
 from include.settings import Settings
 from include.spark.stream_config import stream_config
 from include.stream.phase import Phase
@@ -22,6 +24,7 @@ from include.versions.transitions import require_not_ended
 from include.versions.version_record import Stage, Version
 from include.work_progress import WorkProgress
 from spark_jobs.runtime.job_logging import configure_logging
+from spark_jobs.runtime.job_progress import RecordsRead
 from spark_jobs.runtime.session import spark_session
 from spark_jobs.streaming.expiry.expiry_sweeper import sweep_once
 from spark_jobs.streaming.progress import ProgressListener, add_progress_listener
@@ -72,25 +75,32 @@ def catch_up(settings: Settings, name: str, number: int) -> None:
             spec = catch_up_spec(context, model, version, settings.rebuild.batch_events)
             # A supervised query retries a refused start; a rebuild must fail instead.
             spec.prepare()
-            _run(context, SupervisedQuery(spark, spec, context.consumer), version, name)
+            report = StageReporter(settings, name, number, CATCH_UP.name)
+            _run(context, SupervisedQuery(spark, spec, context.consumer), version, name, report)
             removed = sweep_once(settings, model, version.changelog_topic)
             LOG.info("v%d of %s: removed %d expired keys", number, name, removed)
     finally:
         spark.stop()
 
 
-def _run(context: StreamContext, query: SupervisedQuery, version: Version, name: str) -> None:
+def _run(
+    context: StreamContext, query: SupervisedQuery, version: Version, name: str, report: StageReporter
+) -> None:
     listener = add_progress_listener(context.spark)
     lag = query.events_behind()
     skipped = sum(version.starts.values())
     already_folded = sum(query.committed_offsets.values()) - skipped
-    progress = WorkProgress(f"catch up of {name} v{version.number}", "events", already_folded + lag)
+    end = already_folded + lag
+    progress = WorkProgress(f"catch up of {name} v{version.number}", "events", end, report)
     progress.reached(already_folded)
+    read = RecordsRead(context.spark)
     next_check_s = 0.0
     try:
         while query.phase is not Phase.STOPPED:
             query.poll()
-            progress.reached(_folded_events(listener, query.name, already_folded, skipped))
+            folded = _folded_events(listener, query.name, already_folded, skipped)
+            # A batch ends when all its events are folded: the events read so far move meanwhile.
+            progress.reached(max(folded, min(already_folded + read.total(), end - 1)))
             if time.monotonic() >= next_check_s:
                 next_check_s = time.monotonic() + STAGE_CHECK_INTERVAL_S
                 require_not_ended(record_of(context.versions, name), version.number)
@@ -98,7 +108,7 @@ def _run(context: StreamContext, query: SupervisedQuery, version: Version, name:
     finally:
         query.stop()
     total = sum(query.committed_offsets.values()) - skipped
-    progress.total = max(total, progress.total)
+    progress.total = max(total, end)
     progress.reached(total)
 
 

@@ -7,6 +7,7 @@ import argparse
 import logging
 import sys
 import time
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 
 from pyspark.sql import SparkSession
@@ -16,6 +17,7 @@ from include.quality import alerts, report, verified_file
 from include.quality.check import CheckRequest, CheckResult, Mode, StoreName, UncheckableError
 from include.quality.verified_file import VerifiedStores
 from include.settings import Settings
+from include.versions.version_lock import staging_lock
 from spark_jobs.quality import results
 from spark_jobs.quality.run import run_check
 from spark_jobs.runtime.job_logging import configure_logging
@@ -27,6 +29,8 @@ PASSED, FAILED = 0, 1
 UNCHECKABLE = 69
 # EX_TEMPFAIL of sysexits.h: no verdict; retry later.
 NO_VERDICT = 75
+# A killed job releases its lock within a second.
+LOCK_WAIT_S = 60.0
 
 
 def main() -> None:
@@ -36,7 +40,7 @@ def main() -> None:
     die_with_parent()
     settings = Settings()
     try:
-        with lake_session("quality", settings) as spark:
+        with lake_session("quality", settings) as spark, _staging_kept(settings, request):
             status = PASSED if check(spark, settings, request).passed else FAILED
     except UncheckableError as error:
         LOG.error("%s", error)  # noqa: TRY400 - its message is complete without a traceback
@@ -46,6 +50,13 @@ def main() -> None:
         LOG.exception("the check did not complete: %s", error)  # noqa: TRY401 - Spark's errors have the cause in their first line
         status = NO_VERDICT
     sys.exit(status)
+
+
+def _staging_kept(settings: Settings, request: CheckRequest) -> AbstractContextManager[None]:
+    """Keep the staging table that a check reads, and the place of what it verifies, from being removed during a block of code."""
+    if request.version is None or StoreName.STAGING not in request.stores:
+        return nullcontext()
+    return staging_lock(settings.home, request.read_model, request.version, wait_s=LOCK_WAIT_S)
 
 
 def parse(arguments: list[str]) -> CheckRequest:

@@ -7,7 +7,15 @@ from typing import Any
 from rich.console import Console
 
 from include.airflow.client import TaskState
-from include.airflow.dag_run import DagRun, RunEnded, RunEvent, TaskChanged, TaskFailure, TaskProgress
+from include.airflow.dag_run import (
+    DagRun,
+    RunEnded,
+    RunEvent,
+    RunRefused,
+    TaskChanged,
+    TaskFailure,
+    TaskProgress,
+)
 from include.rebuild.plan import PlannedStage
 from include.settings import Settings
 
@@ -19,7 +27,7 @@ STATES = {
     "awaiting_input": "[yellow]waiting for approval in Airflow, under Required Actions[/yellow]",
     "deferred": "[dim]waiting[/dim]",
 }
-# It starts in every run, and is skipped unless a task has failed.
+# It starts in every run, and is skipped unless a task has failed or was skipped.
 NOT_SHOWN = ("abandon", "running")
 
 
@@ -87,6 +95,8 @@ class RunDisplay:
                 self._console.print(f"  {text}", highlight=False, markup=False, soft_wrap=True)
             case TaskFailure(task_id, lines):
                 self._show_failure(task_id, lines)
+            case RunRefused(reason):
+                self._console.print(f"Refused: {reason}", highlight=False, markup=False, soft_wrap=True)
             case RunEnded():
                 pass
 

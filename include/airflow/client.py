@@ -18,6 +18,7 @@ HEALTH_TIMEOUT_S = 1.8
 TRIGGER_TIMEOUT_S = 60.0
 TRIGGER_POLL_S = 1.0
 MAX_NOTE_CHARACTERS = 1000
+MAX_POOL_TASKS = 100
 
 # The states in which `mark_run` can end a run.
 RunState = Literal["success", "failed"]
@@ -46,6 +47,16 @@ class TaskState:
     state: str | None
     try_number: int
     duration_s: float | None = None
+
+
+@dataclass(frozen=True)
+class PoolTask:
+    """A task that occupies a slot of a pool or waits for one."""
+
+    dag_id: str
+    run_id: str
+    task_id: str
+    state: str
 
 
 class AirflowApi:
@@ -111,6 +122,10 @@ class AirflowApi:
             "PATCH", f"dags/{dag_id}/dagRuns/{quote(run_id)}", json={"note": note[:MAX_NOTE_CHARACTERS]}
         )
 
+    def note(self, dag_id: str, run_id: str) -> str:
+        """Return a run's note; empty when it has none."""
+        return str(self._call("GET", f"dags/{dag_id}/dagRuns/{quote(run_id)}")["note"] or "")
+
     def run_state(self, dag_id: str, run_id: str) -> str | None:
         """Return the state of a run: queued, running, success or failed; None when there is no such run."""
         try:
@@ -127,6 +142,24 @@ class AirflowApi:
             TaskState(str(task["task_id"]), task["state"], int(task["try_number"]), task["duration"])
             for task in self._call("GET", path)["task_instances"]
         ]
+
+    def pool_tasks(self, pool: str) -> list[PoolTask]:
+        """Return the tasks that occupy slots of a pool, then those that wait for one."""
+        states = ("running", "queued", "scheduled", "up_for_retry")
+        answer = self._call(
+            "GET",
+            "dags/~/dagRuns/~/taskInstances",
+            params={"pool": pool, "state": states, "limit": MAX_POOL_TASKS},
+        )
+        found = [
+            PoolTask(str(task["dag_id"]), str(task["dag_run_id"]), str(task["task_id"]), str(task["state"]))
+            for task in answer["task_instances"]
+        ]
+        return sorted(found, key=lambda task: states.index(task.state))
+
+    def run_conf(self, dag_id: str, run_id: str) -> dict[str, Any]:
+        """Return the fields with which a run was triggered."""
+        return dict(self._call("GET", f"dags/{dag_id}/dagRuns/{quote(run_id)}")["conf"] or {})
 
     def task_log(self, dag_id: str, run_id: str, task_id: str, try_number: int) -> list[str]:
         """Return the lines that one try of a task has logged so far."""

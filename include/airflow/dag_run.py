@@ -7,6 +7,7 @@ from typing import Any, Self
 
 from include.airflow.client import AirflowApi, AirflowUnavailableError, TaskState
 from include.airflow.login import airflow_api
+from include.airflow.names import REFUSED
 from include.errors import FoldlakeError
 from include.settings import Settings
 from include.work_progress import PATTERN
@@ -46,13 +47,20 @@ class TaskFailure:
 
 
 @dataclass(frozen=True)
+class RunRefused:
+    """The run's first task has refused its request, and the other tasks were skipped."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
 class RunEnded:
     """The last event. succeeded: whether all awaited tasks succeeded."""
 
     succeeded: bool
 
 
-RunEvent = TaskChanged | TaskProgress | TaskFailure | RunEnded
+RunEvent = TaskChanged | TaskProgress | TaskFailure | RunRefused | RunEnded
 
 
 class DagRun:
@@ -91,6 +99,7 @@ class DagRun:
                     return
                 if self._api.run_state(self._dag_id, self.run_id) in (None, "success", "failed"):
                     yield from self._failures()
+                    yield from self._refusal()
                     yield RunEnded(succeeded=False)
                     return
                 answered_s = time.monotonic()
@@ -129,6 +138,11 @@ class DagRun:
             if task.state == "failed":
                 lines = [line for line in self._log(task) if line.strip() and not line.startswith("::")]
                 yield TaskFailure(task.task_id, tuple(lines[-LAST_LINES:]))
+
+    def _refusal(self) -> Iterator[RunRefused]:
+        note = self._api.note(self._dag_id, self.run_id)
+        if note.startswith(REFUSED):
+            yield RunRefused(note.removeprefix(REFUSED))
 
     def _log(self, task: TaskState) -> list[str]:
         return self._api.task_log(self._dag_id, self.run_id, task.task_id, task.try_number)

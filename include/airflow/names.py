@@ -12,6 +12,7 @@ OWNER = "foldlake"
 STREAM_DAG = "stream"
 COMPACTION_DAG = "compaction"
 REBUILD_DAG = "rebuild"
+TOPIC_REBUILDS = "rebuild_topic."
 ROLLBACK_DAG = "rollback"
 RETIREMENT_DAG = "retirement"
 QUALITY_DAG = "quality"
@@ -20,6 +21,14 @@ MAINTENANCE_DAG = "maintenance"
 SPARK_STREAM_CONNECTION = "stream_spark"
 # The same for the jobs that read and write the lake: AIRFLOW_CONN_LAKE_SPARK.
 SPARK_LAKE_CONNECTION = "lake_spark"
+
+# The first word of the note of a run whose request was refused.
+REFUSED = "Refused: "
+
+# What a run of the DAG `compaction` brings up to date if its form names no table.
+ALL_TABLES = "all"
+# The task that brings the tables of all topics up to date.
+TOPICS_TASK = "append_events"
 
 # The alias under which a task emits an event of the lake asset that the run's form determines.
 LAKE_ALIAS = "lake"
@@ -31,7 +40,7 @@ QUALITY_POOL = "quality"
 POOLS = {
     LAKE_POOL: (
         1,
-        "Jobs that write lake/<model>: one at a time, because a promotion replaces the table",
+        "Jobs that write the lake's tables: one at a time, those that somebody waits for first",
     ),
     REBUILD_POOL: (
         2,
@@ -43,7 +52,12 @@ POOLS = {
 
 def topic_rebuild_dag(topic: str) -> str:
     """Return the id of the DAG that rebuilds everything that folds a topic, from a new version of it."""
-    return f"rebuild_topic.{topic}"
+    return f"{TOPIC_REBUILDS}{topic}"
+
+
+def is_rebuild(dag_id: str) -> bool:
+    """Return whether the runs of a DAG build versions."""
+    return dag_id == REBUILD_DAG or dag_id.startswith(TOPIC_REBUILDS)
 
 
 def changelog_asset(model: str) -> str:

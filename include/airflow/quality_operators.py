@@ -5,17 +5,16 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.providers.common.compat.sdk import AirflowException
 from airflow.sdk import BaseOperator, BaseOperatorLink
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from include.airflow.names import COMPACTION_DAG, check_due_asset, lake_asset
+from include.airflow.spark_tasks import SparkJobOperator
 from include.declarations.event_table import AppendedTable
 from include.declarations.read_model import ReadModel, read_model
 from include.files import file_lock
 from include.lake.tables import table_path
-from include.quality import verified_file
 from include.quality.check import CheckRequest, Mode, StoreName
 from include.quality.check_throttle import last_check_text, pause_left_s
 from include.quality.job_arguments import arguments
@@ -23,7 +22,6 @@ from include.quality.report import remove, report_url
 from include.quality.run_ids import check_id
 from include.quality.verdict import Outcome, Verdict, verdict_of
 from include.settings import Settings
-from include.versions.source_ends import source_ends_if_known
 from include.webhook import post_alert
 
 BOTH = (StoreName.LAKE, StoreName.NODES)
@@ -43,7 +41,7 @@ class ReportLink(BaseOperatorLink):
         return report_url(Settings().reports_base_url, operator.check_of(ti_key.run_id))
 
 
-class CheckStores(SparkSubmitOperator):
+class CheckStores(SparkJobOperator):
     """Runs spark_jobs/quality_check.py for one read model: as the form specifies, incrementally or on a sample after a compaction, on all keys daily.
 
     A failed check fails the task without retry. A check that could not run is retried; one that can never run is skipped.
@@ -93,14 +91,14 @@ class CheckStores(SparkSubmitOperator):
         self.log.info("report: %s", link)
 
 
-class VerifyVersion(SparkSubmitOperator):
+class VerifyVersion(SparkJobOperator):
     """Runs spark_jobs/quality_check.py for the candidate of a rebuild with the given arguments; `check` is the check's id.
 
     An unverified candidate is not promoted: a check that fails, or that can never run, fails the task without retry.
     """
 
     operator_extra_links = (ReportLink(),)
-    template_fields = (*SparkSubmitOperator.template_fields, "check")
+    template_fields = (*SparkJobOperator.template_fields, "check")
 
     def __init__(self, *, check: str, **operator: Any) -> None:  # noqa: ANN401 - Airflow's
         super().__init__(**operator)
@@ -224,26 +222,6 @@ def mode_after_change(model: ReadModel) -> Mode:
 def check_lock(settings: Settings, read_model: str) -> Path:
     """Return the file that is locked while a run of the DAG checks a read model."""
     return settings.home / "run" / f"check-{read_model}.lock"
-
-
-def confirm_if_nothing_is_new(settings: Settings, model: ReadModel) -> bool:
-    """Publish that lake and nodes are still verified up to the log's end, if they are; return whether they are."""
-    from deltalake import DeltaTable  # noqa: PLC0415 - not when DAGs are parsed
-
-    verified = verified_file.read(settings.home, model.name)
-    if verified is None or verified.stores.keys() != {str(store) for store in BOTH}:
-        return False
-    now_s = time.time()
-    ends = source_ends_if_known(settings.kafka.bootstrap_servers, model, verified.version)
-    table = DeltaTable(table_path(settings.lake_root, model.name))
-    if (
-        ends is None
-        or any(mark.verified_up_to != ends for mark in verified.stores.values())
-        or verified.stores[str(StoreName.LAKE)].table_version != table.version()
-    ):
-        return False
-    verified_file.confirm(settings.home, verified, now_s)
-    return True
 
 
 def kind_of(run_type: object) -> str:

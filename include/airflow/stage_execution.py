@@ -1,7 +1,7 @@
 """Executes a stage's action within an Airflow task: builds its StageRun and maps its errors to Airflow's."""
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -9,10 +9,20 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from include.airflow.client import AirflowUnavailableError
 from include.airflow.login import airflow_api
+from include.airflow.names import REFUSED
 from include.errors import FoldlakeError, KafkaUnavailableError, RegistryUnavailableError
-from include.rebuild.errors import CleanUpIncompleteError, NothingToDoError, StageTimeoutError
+from include.rebuild.errors import (
+    CleanUpIncompleteError,
+    NoSlotsError,
+    NothingToDoError,
+    RequestError,
+    StageTimeoutError,
+    StaleRequestError,
+)
 from include.rebuild.stage import StageRun
 from include.settings import Settings
+from include.versions.start_rule import StartRuleError
+from include.versions.transitions import RunAbandonedError, VersionChangeError
 from include.versions.version_lock import VersionLockedError
 
 LOG = logging.getLogger(__name__)
@@ -24,6 +34,8 @@ RETRYABLE_ERRORS = (
     StageTimeoutError,
     CleanUpIncompleteError,
 )
+# A request that the registry's state or the declarations do not allow.
+REFUSALS = (RequestError, NoSlotsError, StaleRequestError, StartRuleError, VersionChangeError)
 
 
 @contextmanager
@@ -38,6 +50,23 @@ def fail_without_retry() -> Iterator[None]:
     except FoldlakeError as error:
         LOG.error("%s", error)  # noqa: TRY400 - its message is complete
         raise AirflowFailException(str(error)) from None
+
+
+@contextmanager
+def skip_refused_request(set_note: Callable[[str], None]) -> Iterator[None]:
+    """Skip the task, and with it those that follow, if the run's request is refused; `set_note` gets the reason.
+
+    A run that was refused is no failure: it has changed nothing, and must not look like one that has failed.
+    """
+    try:
+        yield
+    except RunAbandonedError:
+        # Not the request: this run was ended, and somebody has cleared its task.
+        raise
+    except REFUSALS as reason:
+        LOG.warning("%s%s", REFUSED, reason)
+        set_note(f"{REFUSED}{reason}")
+        raise AirflowSkipException(f"{REFUSED}{reason}") from None
 
 
 def stage_run(context: Any) -> StageRun:  # noqa: ANN401 - Airflow's

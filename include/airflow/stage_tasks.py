@@ -6,17 +6,12 @@ from typing import Any
 from airflow.sdk import BaseOperator, Param
 
 from include.airflow.quality_operators import VerifyVersion
-from include.airflow.rebuild_operators import (
-    ActionOperator,
-    CompareVersions,
-    DelayedActionOperator,
-    OptionalApproval,
-)
+from include.airflow.rebuild_operators import ActionOperator, CompareVersions, OptionalApproval
 from include.airflow.spark_tasks import announce_lake_change, lake_task, stream_task
 from include.rebuild.comparison.thresholds import MAX_PERCENT
 from include.rebuild.plan import Plan
 from include.rebuild.request import MAX_GRACE_H, MAX_REASON_CHARACTERS
-from include.rebuild.stage import Action, Approval, DelayedAction, Engine, PlanStage, SparkJob
+from include.rebuild.stage import Action, Approval, Engine, PlanStage, SparkJob
 
 
 def reason_field(description: str) -> Param:
@@ -100,12 +95,10 @@ def stage_task(stage: PlanStage, **operator: Any) -> BaseOperator:  # noqa: ANN4
         "doc_md": f"{stage.name}: {stage.description}.\n\nWhen it fails: {stage.on_failure}.",
     }
     if stage.slot is not None:
-        operator["pool"] = stage.slot.value
+        operator |= {"pool": stage.slot.value, "priority_weight": stage.priority}
     match stage.work:
         case Action() as action:
             return ActionOperator(task_id=stage.name, action=action, **operator)
-        case DelayedAction() as action:
-            return DelayedActionOperator(task_id=stage.name, action=action, **operator)
         case Approval() as approval:
             return OptionalApproval(
                 task_id=stage.name,

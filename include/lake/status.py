@@ -11,7 +11,7 @@ from deltalake.exceptions import TableNotFoundError
 from include.declarations.read_model import ReadModel
 from include.lake.tables import CommitTag, table_path
 from include.position import Offsets
-from include.versions.source_ends import source_ends_if_known
+from include.versions.source_ends import live_version_if_known, source_ends_if_known
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,7 @@ class LakeStatus:
     """The status of one table.
 
     version: the read model's version that the table contains; None before the first promotion.
+    live_version: the number of the version that answers lookups; None if there is none, or Kafka does not respond.
     events_behind: events of the source after `complete_up_to`; None if Kafka does not respond.
     newest_age_s: age of Foldlake's newest commit.
     history: newest first.
@@ -41,10 +42,16 @@ class LakeStatus:
     bytes: int
     delta_version: int
     version: int | None
+    live_version: int | None
     complete_up_to: Offsets
     events_behind: int | None
     newest_age_s: float | None
     history: tuple[LakeCommit, ...]
+
+    @property
+    def follows_live(self) -> bool:
+        """Whether the table contains the live version, as far as is known."""
+        return self.live_version is None or self.version == self.live_version
 
 
 def lake_status(
@@ -64,6 +71,7 @@ def lake_status(
     newest = next((commit for commit in history if commit.tag is not None), None)
     tag = None if newest is None else newest.tag
     complete_up_to = Offsets() if tag is None else tag.complete_up_to
+    live = None if bootstrap_servers is None else live_version_if_known(bootstrap_servers, model.name)
     return LakeStatus(
         read_model=model.name,
         path=path,
@@ -72,6 +80,7 @@ def lake_status(
         bytes=sum(files["size_bytes"]),
         delta_version=table.version(),
         version=None if tag is None else tag.version,
+        live_version=None if live is None else live.number,
         complete_up_to=complete_up_to,
         events_behind=_events_behind(bootstrap_servers, model, tag),
         newest_age_s=None if newest is None else (datetime.now(UTC) - newest.committed_at).total_seconds(),

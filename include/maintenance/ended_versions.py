@@ -8,7 +8,7 @@ from include.settings import Settings
 from include.versions.changes import change
 from include.versions.registry import VersionRegistry
 from include.versions.version_history import ended_before_newest, forget
-from include.versions.version_lock import lock_path
+from include.versions.version_lock import lock_paths
 
 LOG = logging.getLogger(__name__)
 
@@ -30,7 +30,8 @@ def forget_ended_versions(settings: Settings, kept: int) -> list[str]:
                 continue
             change(registry, record.read_model, partial(forget, numbers=numbers))
             for number in numbers:
-                lock_path(settings.home, record.read_model, number).unlink(missing_ok=True)
+                for lock in lock_paths(settings.home, record.read_model, number):
+                    lock.unlink(missing_ok=True)
             lines.append(
                 f"{len(numbers):,} ended versions of {record.read_model}, up to v{max(numbers)}: {len(record.versions) - len(numbers)} "
                 "versions are left in the registry"

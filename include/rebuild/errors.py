@@ -37,3 +37,7 @@ class QueryRefusedError(FoldlakeError):
 
 class NothingToDoError(FoldlakeError):
     """The stage does not apply to this run."""
+
+
+class NoRebuildError(FoldlakeError):
+    """There is no running rebuild to abort."""

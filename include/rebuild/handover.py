@@ -5,6 +5,7 @@ import time
 from functools import partial
 
 from include.rebuild.errors import QueryRefusedError, StageTimeoutError
+from include.rebuild.progress.stage_progress import StageReporter
 from include.rebuild.query_status import describe_query, query_status
 from include.settings import Settings
 from include.stream.phase import CONTINUOUS, Phase
@@ -43,10 +44,12 @@ class _Handover:
         self._read_model = read_model
         self._number = number
         self._query: QueryStatus | None = None
+        self._reporter = StageReporter(settings, read_model, number, "hand_over")
         self._not_refused_s = time.monotonic()
 
     def wait(self) -> None:
         timeout_s = self._settings.rebuild.hydrate_timeout_s
+        self._reporter.waits()
         query = wait_for(
             self._running_query,
             timeout_s=timeout_s,
@@ -78,6 +81,7 @@ class _Handover:
         """Log the progress; raises VersionAbandonedError or VersionRetiredError when the version has ended."""
         with VersionRegistry(self._settings.kafka.bootstrap_servers) as registry:
             require_not_ended(record_of(registry, self._read_model), self._number)
+        self._reporter.waits()
         LOG.info(
             "progress: hand over of %s v%d: %.0f s, %s",
             self._read_model,

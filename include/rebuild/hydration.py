@@ -15,6 +15,7 @@ from include.nodes.partition_report import PARTITIONS_PATH, PartitionReport
 from include.nodes.peers import HOP_ANY, Peer, PeerDownError
 from include.nodes.routing_table import routing_table
 from include.rebuild.errors import StageTimeoutError
+from include.rebuild.progress.stage_progress import StageReporter
 from include.settings import Settings
 from include.versions.changes import record_of
 from include.versions.registry import VersionRegistry
@@ -49,7 +50,12 @@ def hydrate_version(settings: Settings, read_model: str, number: int) -> None:
     admin = admin_client(settings.kafka.bootstrap_servers)
     peers = PeerRule.of_client(settings.node)
     partitions = declared_read_model(read_model, settings.declaration_folders).partitions(settings.topics)
-    progress = WorkProgress(f"loading of {read_model} v{number} on the query nodes", "records", 0)
+    progress = WorkProgress(
+        f"loading of {read_model} v{number} on the query nodes",
+        "records",
+        0,
+        StageReporter(settings, read_model, number, "hydrate"),
+    )
     missing: tuple[str, ...] = ()
 
     def is_loaded() -> bool:
@@ -72,11 +78,11 @@ def hydrate_version(settings: Settings, read_model: str, number: int) -> None:
 
 
 def _log_progress(progress: WorkProgress, found: Hydration) -> None:
-    progress.total = max(found.total, 1)
+    progress.total = total = max(found.total, 1)
     if found.missing:
-        progress.reached(min(found.read, progress.total - 1), f"; missing: {'; '.join(found.missing[:3])}")
+        progress.reached(min(found.read, total - 1), f"; missing: {'; '.join(found.missing[:3])}")
     else:
-        progress.reached(progress.total)
+        progress.reached(total)
 
 
 def reports(admin: AdminClient, peers: PeerRule) -> dict[str, list[PartitionReport] | None]:

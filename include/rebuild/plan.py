@@ -19,11 +19,9 @@ from include.rebuild.stages.hydrate import HYDRATE
 from include.rebuild.stages.promote import PROMOTE
 from include.rebuild.stages.promote_lake import PROMOTE_LAKE
 from include.rebuild.stages.register_candidate import REGISTER_CANDIDATE
-from include.rebuild.stages.retire import RETIRE
 from include.rebuild.stages.roll_back import CHOOSE_VERSION, ROLL_BACK
 from include.rebuild.stages.verify import VERIFY
-from include.versions.transitions import replaced_last
-from include.versions.version_record import ReadModelVersions, Stage, Version
+from include.versions.version_record import ReadModelVersions, Stage
 
 
 @dataclass(frozen=True)
@@ -67,7 +65,6 @@ REBUILD = Plan(
         (APPROVE,),
         (PROMOTE,),
         (PROMOTE_LAKE,),
-        (RETIRE,),
     ),
     commit=PROMOTE,
     clean_up=ABANDON,
@@ -93,25 +90,17 @@ def rebuild_plan(
     """
     own = next((v for v in record.versions if run_id and v.run_id == run_id), None)
     number = max(v.number for v in record.versions) + 1 if own is None else own.number
-    start = PlanStart(record, request, number, _replaced(record, own))
+    start = PlanStart(request, number)
     if own is not None and own.stage is Stage.ABANDONED:
         return (PlannedStage(ABANDON, number),)
     stages = dry_run_stages(REBUILD, COMPARE) if request.dry_run else REBUILD.stages
-    return tuple(PlannedStage(stage, stage.subject(start)) for stage in stages if stage.is_needed(start))
+    return tuple(PlannedStage(stage, number) for stage in stages if stage.is_needed(start))
 
 
 def dry_run_stages(plan: Plan, last: PlanStage) -> tuple[PlanStage, ...]:
     """Return the stages of a dry run: those up to the last comparison, and the clean-up."""
     built = plan.stages[: plan.stages.index(last) + 1]
     return built if plan.clean_up is None else (*built, plan.clean_up)
-
-
-def _replaced(record: ReadModelVersions, own: Version | None) -> int | None:
-    """Return the version that a rebuild's promotion replaces, or has replaced."""
-    replaced = record.live
-    if own is not None and replaced is not None and own.number == replaced.number:
-        replaced = replaced_last(record)
-    return None if replaced is None else replaced.number
 
 
 def rollback_plan(version: int) -> tuple[PlannedStage, ...]:

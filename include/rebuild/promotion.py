@@ -97,11 +97,15 @@ def choose_rollback(bootstrap_servers: str, request: RollbackRequest, requested_
     requested_at: when the rollback was requested. A request without a version means the version before the one that was
         live then.
 
-    Raises NothingToRollBackToError, UnknownVersionError, or StaleRequestError when another version became live since.
+    Raises NothingToRollBackToError, StaleRequestError when another version became live since; for the version that the request names,
+    UnknownVersionError, VersionRetiredError, VersionAbandonedError, or NotHandedOverError.
     """
     with VersionRegistry(bootstrap_servers) as registry:
         record = record_of(registry, request.read_model)
     if request.version is not None:
+        now = datetime.now(UTC)
+        # Refused now rather than by the rollback itself.
+        roll_back(record, request.version, now=now, retire_live_after=now)
         return request.version
     number, live = rollback_target(record).number, record.live
     if live is not None and live.live_since:

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Collection, Iterable
 from datetime import UTC, datetime
+from functools import partial
 
 from include.declarations.read_model import load_read_models, read_model
 from include.position import Offsets
@@ -10,41 +11,54 @@ from include.rebuild.errors import NoSlotsError
 from include.rebuild.request import RebuildRequest
 from include.settings import Settings, StreamSettings
 from include.stream.slot_planning import most_queries
-from include.versions.changes import change
+from include.versions.changes import change, record_of
 from include.versions.registry import VersionRegistry
 from include.versions.start_rule import start_offsets
 from include.versions.transitions import register
 from include.versions.version_record import UNFINISHED_STAGES, ReadModelVersions, Stage, Version
 
 LOG = logging.getLogger(__name__)
+# No run has this id: for a request that is only checked.
+NO_RUN = "-"
 
 
 def register_candidate(settings: Settings, request: RebuildRequest, run_id: str) -> Version:
     """Register the rebuild's version and return it; every try of the same run returns the same version.
 
-    Raises RebuildRunningError, VersionAbandonedError, NoSlotsError, UnknownVersionError.
+    Raises RebuildRunningError, RunAbandonedError, NoSlotsError, UnknownVersionError.
     """
     with VersionRegistry(settings.kafka.bootstrap_servers, settings.topics.replication_factor) as registry:
-
-        def decide(record: ReadModelVersions) -> ReadModelVersions:
-            changed = register(
-                record,
-                run_id=run_id,
-                reason=request.reason,
-                fold_revision=request.fold_revision,
-                now=datetime.now(UTC),
-                starts=_starts(settings, request, record),
-            )
-            if changed is not record:
-                models = load_read_models(settings.declaration_folders)
-                records = registry.read() | {record.read_model: record}
-                check_slots(settings.stream, records.values(), models)
-            return changed
-
-        record = change(registry, request.read_model, decide)
+        record = change(registry, request.read_model, partial(_register, settings, registry, request, run_id))
     version = next(v for v in record.versions if v.run_id == run_id)
     LOG.info("registered v%d of %s for run %s", version.number, request.read_model, run_id)
     return version
+
+
+def check_registration(settings: Settings, registry: VersionRegistry, request: RebuildRequest) -> None:
+    """Raise the errors of `register_candidate` for a new run, without changing anything."""
+    _register(settings, registry, request, NO_RUN, record_of(registry, request.read_model))
+
+
+def _register(
+    settings: Settings,
+    registry: VersionRegistry,
+    request: RebuildRequest,
+    run_id: str,
+    record: ReadModelVersions,
+) -> ReadModelVersions:
+    changed = register(
+        record,
+        run_id=run_id,
+        reason=request.reason,
+        fold_revision=request.fold_revision,
+        now=datetime.now(UTC),
+        starts=_starts(settings, request, record),
+    )
+    if changed is not record:
+        models = load_read_models(settings.declaration_folders)
+        records = registry.read() | {record.read_model: record}
+        check_slots(settings.stream, records.values(), models)
+    return changed
 
 
 def _starts(settings: Settings, request: RebuildRequest, record: ReadModelVersions) -> Offsets | None:

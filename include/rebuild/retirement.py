@@ -1,7 +1,7 @@
 """Retires and abandons versions, and sweeps up versions that are due or whose run has ended."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from include.errors import FoldlakeError, KafkaUnavailableError
@@ -9,7 +9,7 @@ from include.rebuild.errors import CleanUpIncompleteError
 from include.rebuild.grace_time import grace_left_s
 from include.rebuild.version_cleanup import find_leftovers, remove_leftovers, remove_staging
 from include.settings import Settings
-from include.versions.changes import change, record_of
+from include.versions.changes import change, change_together, record_of
 from include.versions.registry import VersionRegistry
 from include.versions.transitions import abandon, retire
 from include.versions.version_record import UNFINISHED_STAGES, Stage, Version
@@ -39,9 +39,15 @@ def retire_version(settings: Settings, read_model: str, number: int) -> None:
 def abandon_version(settings: Settings, read_model: str, number: int) -> None:
     """Abandon a version that was never promoted and remove its leftovers; raises VersionInUseError when it was promoted."""
     with VersionRegistry(settings.kafka.bootstrap_servers, settings.topics.replication_factor) as registry:
-        change(registry, read_model, partial(abandon, number=number))
-    LOG.info("v%d of %s is abandoned; the live version was not touched", number, read_model)
+        abandon_together(registry, {read_model: number})
     remove_leftovers(settings, read_model, number)
+
+
+def abandon_together(registry: VersionRegistry, versions: Mapping[str, int]) -> None:
+    """Abandon the versions of one rebuild, read model -> number, in one transaction; raises VersionInUseError if it was promoted."""
+    change_together(registry, {name: partial(abandon, number=number) for name, number in versions.items()})
+    for name, number in versions.items():
+        LOG.info("v%d of %s is abandoned; the live version was not touched", number, name)
 
 
 def abandon_run(settings: Settings, read_model: str, run_id: str) -> int | None:

@@ -12,7 +12,6 @@ from typing import Any
 
 from include.rebuild.request import RebuildRequest
 from include.settings import Settings
-from include.versions.version_record import ReadModelVersions
 
 READ_MODEL = "{form[read_model]}"
 # The version that a rebuild builds. Only stages after `register_candidate` can use this template.
@@ -70,20 +69,13 @@ class StageRun:
 
 @dataclass(frozen=True)
 class Action:
-    """Work in Python. Its return value, which must be JSON-serializable, is the stage's result."""
+    """Work in Python. Its return value, which must be JSON-serializable, is the stage's result.
 
-    run: Callable[[StageRun], object]
-
-
-@dataclass(frozen=True)
-class DelayedAction:
-    """An action at a later time; the wait occupies no worker.
-
-    due_at: returns the time, or None when there is nothing to do. Called several times: the time may change.
+    checks_request: whether it is the check of what the run was asked for: a request that is refused skips all stages instead of failing.
     """
 
-    due_at: Callable[[StageRun], datetime | None]
     run: Callable[[StageRun], object]
+    checks_request: bool = False
 
 
 @dataclass(frozen=True)
@@ -117,28 +109,19 @@ class Approval:
     exceeded: Callable[[StageRun], Sequence[str]]
 
 
-Work = Action | DelayedAction | SparkJob | Approval
+Work = Action | SparkJob | Approval
 
 
 @dataclass(frozen=True)
 class PlanStart:
-    """The state from which a rebuild starts.
+    """What determines the stages of a rebuild. version: the number of the version that it builds."""
 
-    version: the number of the version that it builds. replaced: the number of the version that its promotion replaces, if any.
-    """
-
-    record: ReadModelVersions
     request: RebuildRequest
     version: int
-    replaced: int | None
 
 
 def _always(_start: PlanStart) -> bool:
     return True
-
-
-def _new_version(start: PlanStart) -> int:
-    return start.version
 
 
 @dataclass(frozen=True)
@@ -147,8 +130,9 @@ class PlanStage:
 
     description: what it does, without a full stop. on_failure: what a failure means, and what to do.
     leaves: what a killed try leaves behind. next_try: what the next try does.
+    priority: which of the stages that wait for a slot starts first: the one with the largest priority.
     retries, timeout: how often a failed try is repeated; how long a try may take.
-    is_needed, subject: whether the plan of a rebuild includes the stage, and the number of the version that the stage works on.
+    is_needed: whether the plan of a rebuild includes the stage.
     """
 
     name: str
@@ -160,5 +144,5 @@ class PlanStage:
     retries: int = 3
     timeout: timedelta | None = SHORT
     slot: Slot | None = None
+    priority: int = 1
     is_needed: Callable[[PlanStart], bool] = _always
-    subject: Callable[[PlanStart], int] = _new_version

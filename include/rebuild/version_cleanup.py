@@ -33,7 +33,7 @@ from include.stream.checkpoints import (
     log_note_path,
     written_note_path,
 )
-from include.versions.version_lock import emission_lock, version_lock
+from include.versions.version_lock import emission_lock, staging_lock, version_lock
 from include.waiting import retry, wait_for
 
 LOG = logging.getLogger(__name__)
@@ -53,7 +53,10 @@ def remove_leftovers(settings: Settings, read_model: str, number: int) -> None:
 
     Waits until its writer has stopped; raises VersionLockedError when the writer does not stop.
     """
-    with version_lock(settings.home, read_model, number, wait_s=LOCK_WAIT_S):
+    with (
+        version_lock(settings.home, read_model, number, wait_s=LOCK_WAIT_S),
+        staging_lock(settings.home, read_model, number, wait_s=LOCK_WAIT_S),
+    ):
         _delete_topic(settings.kafka.bootstrap_servers, changelog_topic(read_model, number))
         for location in _locations(settings.checkpoints, settings.lake_root, read_model, number):
             if _remove(location):

@@ -1,35 +1,39 @@
 """Spark's settings for the jobs that read and write the lake, as data, because they are needed to launch the JVM."""
 
 from include.settings import LakeSettings
-from include.spark.stream_config import FORGET_SOON, JAVA_OPTIONS, LOOPBACK, PRIVATE_FILES
+from include.spark.stream_config import FORGET_SOON, JAVA_OPTIONS, LOOPBACK, PRIVATE_FILES, REPORT_SOON
 
 # The job server collects its heap after every job (spark_jobs/runtime/memory_release.py). With these options the collector then returns
 # what is free beyond this share; without them it never returns what a job has once used.
 SHRINK_HEAP = "-XX:+UseAdaptiveSizePolicyWithSystemGC -XX:MinHeapFreeRatio=20 -XX:MaxHeapFreeRatio=40"
 
-LAKE_CONFIG: dict[str, str] = FORGET_SOON | {
-    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-    # For tables that fit one machine: with Delta's default of 50, reading the log takes longer than merging into the table.
-    "spark.databricks.delta.snapshotPartitions": "2",
-    # FOLDLAKE_LAKE_RETENTION_H may be shorter than Delta's minimum of a week.
-    "spark.databricks.delta.retentionDurationCheck.enabled": "false",
-    # A commit without files still records the offsets up to which the table is complete.
-    "spark.databricks.delta.skipRecordingEmptyCommits": "false",
-    # VACUUM lists the table's folders in this many tasks, 10,000 by default.
-    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "4",
-    # A check runs many sorts and joins concurrently. With the 16 MiB pages that Spark chooses, a task's fair share of a small
-    # memory can be too small for one page for each of them ("UNABLE_TO_ACQUIRE_MEMORY").
-    "spark.buffer.pageSize": "1m",
-    # To find out how a cached column can be compressed took as long as to build it. A check's frames are cached for seconds.
-    "spark.sql.inMemoryColumnarStorage.compressed": "false",
-    "spark.sql.session.timeZone": "UTC",
-    "spark.driver.extraJavaOptions": f"{JAVA_OPTIONS} {SHRINK_HEAP}",
-    "spark.executor.extraJavaOptions": JAVA_OPTIONS,
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
-    "spark.log.level": "WARN",
-}
+LAKE_CONFIG: dict[str, str] = (
+    FORGET_SOON
+    | REPORT_SOON
+    | {
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        # For tables that fit one machine: with Delta's default of 50, reading the log takes longer than merging into the table.
+        "spark.databricks.delta.snapshotPartitions": "2",
+        # FOLDLAKE_LAKE_RETENTION_H may be shorter than Delta's minimum of a week.
+        "spark.databricks.delta.retentionDurationCheck.enabled": "false",
+        # A commit without files still records the offsets up to which the table is complete.
+        "spark.databricks.delta.skipRecordingEmptyCommits": "false",
+        # VACUUM lists the table's folders in this many tasks, 10,000 by default.
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": "4",
+        # A check runs many sorts and joins concurrently. With the 16 MiB pages that Spark chooses, a task's fair share of a small
+        # memory can be too small for one page for each of them ("UNABLE_TO_ACQUIRE_MEMORY").
+        "spark.buffer.pageSize": "1m",
+        # To find out how a cached column can be compressed took as long as to build it. A check's frames are cached for seconds.
+        "spark.sql.inMemoryColumnarStorage.compressed": "false",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.driver.extraJavaOptions": f"{JAVA_OPTIONS} {SHRINK_HEAP}",
+        "spark.executor.extraJavaOptions": JAVA_OPTIONS,
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "WARN",
+    }
+)
 
 # For jobs that decode events: Spark would push the filter on decoded events below the decoding and decode each event twice.
 DECODE_ONCE: dict[str, str] = {

@@ -29,6 +29,9 @@ FORGET_SOON: dict[str, str] = {
     "spark.ui.retainedTasks": "200",
 }
 
+# Of jobs that show their progress: how often a running task reports how many records it has read.
+REPORT_SOON: dict[str, str] = {"spark.executor.heartbeatInterval": "2s"}
+
 # Hadoop's file system sets the permissions of files itself, and ignores the process's umask. Not on a cluster, whose workers may run as
 # another user.
 PRIVATE_FILES: dict[str, str] = {"spark.hadoop.fs.permissions.umask-mode": "077"}

@@ -70,7 +70,7 @@ def newest_reports(admin: AdminClient, consumer: Consumer) -> Iterator[QueryStat
             last_error=report["last_error"],
             driver_pid=report["driver_pid"],
             master=report["master"],
-            reported_age_s=_age_s(report),
+            reported_age_s=report_age_s(report),
             last_batch=report["last_batch"],
             # A driver of an earlier release does not report these.
             failing_for_s=report.get("failing_for_s", 0.0),
@@ -78,7 +78,7 @@ def newest_reports(admin: AdminClient, consumer: Consumer) -> Iterator[QueryStat
         )
 
 
-def _age_s(report: dict[str, Any]) -> float:
+def report_age_s(report: dict[str, Any]) -> float:
     """Return the seconds since a report; by the clocks of both machines if the driver runs on another one."""
     if report.get("boot_id") == boot_id() != UNKNOWN_BOOT:
         return boot_s() - float(report["at_boot_s"])

@@ -1,10 +1,11 @@
-"""The ends of what a version of a read model folds."""
+"""The live version of a read model, and the ends of what a version folds: for what is only shown, without errors."""
 
 from include.declarations.read_model import ReadModel
 from include.errors import KafkaUnavailableError
 from include.kafka.topic_state import ends_if_known
 from include.position import Offsets
 from include.versions.registry import VersionRegistry
+from include.versions.version_record import Version
 
 
 def source_ends_if_known(bootstrap_servers: str, model: ReadModel, number: int | None) -> Offsets | None:
@@ -20,3 +21,13 @@ def source_ends_if_known(bootstrap_servers: str, model: ReadModel, number: int |
     version = None if record is None or number is None else record.version(number)
     source_topic = "" if version is None else version.source_topic
     return ends_if_known(bootstrap_servers, model.reading(source_topic).source_topic)
+
+
+def live_version_if_known(bootstrap_servers: str, read_model: str) -> Version | None:
+    """Return the live version of a read model; None if there is none, or if Kafka does not respond."""
+    try:
+        with VersionRegistry(bootstrap_servers) as registry:
+            record = registry.read().get(read_model)
+    except KafkaUnavailableError:
+        return None
+    return None if record is None else record.live

@@ -34,6 +34,10 @@ class VersionAbandonedError(VersionChangeError):
     """The version was abandoned; its state was removed."""
 
 
+class RunAbandonedError(VersionAbandonedError):
+    """The version that this rebuild has registered was abandoned."""
+
+
 class VersionRetiredError(VersionChangeError):
     """The version is retired; its checkpoint, changelog and stores were removed."""
 
@@ -69,12 +73,12 @@ def register(
     source_topic: as in Version; None: that of the live version. starts: the offset of the first event of each partition that counts; None:
         that of the live version, if it folds the same topic.
 
-    Raises VersionAbandonedError when this rebuild's version was abandoned, RebuildRunningError when another rebuild is running.
+    Raises RunAbandonedError when this rebuild's version was abandoned, RebuildRunningError when another rebuild is running.
     """
     own = next((v for v in record.versions if v.run_id == run_id), None)
     if own is not None:
         if own.stage is Stage.ABANDONED:
-            raise VersionAbandonedError(
+            raise RunAbandonedError(
                 f"{_name(record, own)} of run {run_id} was abandoned, and its leftovers were removed: start a new rebuild."
             )
         return record
@@ -82,7 +86,7 @@ def register(
     if other is not None:
         raise RebuildRunningError(
             f"The rebuild {other.run_id or 'without a run'} is building {_name(record, other)} ({other.reason}), so a second "
-            f"one of {record.read_model} is refused: wait until it ends, or end it first."
+            f"one of {record.read_model} is refused: wait until it ends, or run `./foldlake rebuild {record.read_model} --abort`."
         )
     number = max(v.number for v in record.versions) + 1
     if source_topic is None:

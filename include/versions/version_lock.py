@@ -1,6 +1,6 @@
-"""The lock of a version's checkpoint: held by its one writer, a rebuild's catch-up or the stream driver.
+"""The locks of a version: of its checkpoint, held by its one writer, a rebuild's catch-up or the stream driver, and of its staging table.
 
-The kernel releases the lock when its holder ends, even if it is killed. The lock is local to one machine: the stream driver
+The kernel releases a lock when its holder ends, even if it is killed. A lock is local to one machine: the stream driver
 and the tasks of a rebuild both run where Airflow's scheduler runs.
 """
 
@@ -23,12 +23,29 @@ def lock_path(home: Path, read_model: str, number: int) -> Path:
     return home / "version-locks" / read_model / f"v{number}.lock"
 
 
+def lock_paths(home: Path, read_model: str, number: int) -> tuple[Path, ...]:
+    """Return the files of all locks of a version of a read model."""
+    return tuple(lock_path(home, name, number) for name in (read_model, _staging(read_model)))
+
+
 def emission_lock(home: Path, emission: str, number: int, *, wait_s: float) -> AbstractContextManager[None]:
     """Hold the lock of an emission's checkpoint for a version, or with number 0 that of its consumers' topic, for a block of code.
 
     Raises VersionLockedError when another process holds it for longer than `wait_s` seconds.
     """
     return version_lock(home, f"{emission}.emission", number, wait_s=wait_s)
+
+
+def staging_lock(home: Path, read_model: str, number: int, *, wait_s: float) -> AbstractContextManager[None]:
+    """Hold the lock of a version's staging table and verified records for a block of code, beside the lock of its checkpoint.
+
+    Raises VersionLockedError when another process holds it for longer than `wait_s` seconds.
+    """
+    return version_lock(home, _staging(read_model), number, wait_s=wait_s)
+
+
+def _staging(read_model: str) -> str:
+    return f"{read_model}.staging"
 
 
 def version_lock(home: Path, read_model: str, number: int, *, wait_s: float) -> AbstractContextManager[None]:
@@ -39,7 +56,7 @@ def version_lock(home: Path, read_model: str, number: int, *, wait_s: float) -> 
 
     def locked(error: FileLockedError) -> VersionLockedError:
         return VersionLockedError(
-            f"v{number} of {read_model} is still being written after {wait_s:.0f} s: a catch-up or the stream driver "
+            f"v{number} of {read_model} is still being written after {wait_s:.0f} s: a job of its rebuild or the stream driver "
             f"(process {error.holder or 'unknown'}) holds the lock {error.path}. Hint: retry when it has ended."
         )
 

@@ -6,9 +6,11 @@ from pyspark.sql import SparkSession
 
 from include.declarations.read_model import read_model
 from include.kafka.log_reading import log_consumer
-from include.quality.check import CheckRequest
+from include.quality.check import CheckRequest, StoreName
 from include.quality.checked_version import checked_version
 from include.quality.log_bounds import lost_partitions
+from include.rebuild.progress.stage_progress import StageReporter
+from include.rebuild.stages.verify import VERIFY
 from include.settings import Settings
 from include.versions.registry import VersionRegistry
 from include.versions.version_record import Version
@@ -38,7 +40,15 @@ def target_of(spark: SparkSession, settings: Settings, request: CheckRequest) ->
         state_type(record),
         position_types(record),
         cut_at_s,
+        report=_reporter(settings, request),
     )
+
+
+def _reporter(settings: Settings, request: CheckRequest) -> StageReporter | None:
+    """Return what publishes the progress if the check is the stage of a rebuild."""
+    if request.version is None or StoreName.STAGING not in request.stores:
+        return None
+    return StageReporter(settings, request.read_model, request.version, VERIFY.name)
 
 
 def lost_events(target: Target) -> dict[int, int]:

@@ -25,6 +25,7 @@ from include.position import Offsets
 from include.quality.check import CheckRequest, CheckResult, Mode
 from include.settings import Settings
 from spark_jobs.folding.replay import source_ends
+from spark_jobs.quality.check_progress import step_logged
 from spark_jobs.quality.check_setup import open_check
 from spark_jobs.quality.check_target import lost_events
 from spark_jobs.quality.checked_records import CheckedRecords
@@ -128,8 +129,9 @@ def _check(
     readings = [_read(target, store, sampling.sample, increment) for store in stores]
     compared, replay = _Comparison(target, readings, sampling.sample, increment).run()
     expectations = key_expectations(compared_fields(target))
-    comparison = target.frames.keep(with_failures(compared, expectations))
-    counted = comparison.agg(count(lit(1)).alias("records"), count_distinct("key").alias("keys")).first()
+    with step_logged(target, "comparing"):
+        comparison = target.frames.keep(with_failures(compared, expectations))
+        counted = comparison.agg(count(lit(1)).alias("records"), count_distinct("key").alias("keys")).first()
     assert counted is not None  # noqa: S101 - an aggregate without groups has one row
     LOG.info(
         "compared %s records with %s replayed events; evaluating",
@@ -137,8 +139,9 @@ def _check(
         f"{replay.events:,}",
     )
     check = CheckedRecords(target, request, readings, comparison, replay, sampling, lost)
-    results = evaluate(check, expectations)
-    failing, total = failing_keys(readings, comparison)
+    with step_logged(target, "evaluating"):
+        results = evaluate(check, expectations)
+        failing, total = failing_keys(readings, comparison)
     result = CheckResult(
         request=request,
         version=target.version.number,
@@ -172,9 +175,10 @@ def _check(
 
 def _read(target: Target, store: Store, sample: Sample, increment: Increment | None) -> StoreReading:
     started_s = time.monotonic()
-    reading = store.read(sample) if increment is None else increment.read(store)
-    records = target.frames.keep(reading.records)
-    count = records.count()
+    with step_logged(target, f"reading {store.name}"):
+        reading = store.read(sample) if increment is None else increment.read(store)
+        records = target.frames.keep(reading.records)
+        count = records.count()
     LOG.info("%s: read %s records in %.1f s", store.name, f"{count:,}", time.monotonic() - started_s)
     return StoreReading(store, replace(reading, records=records), count)
 
@@ -219,7 +223,9 @@ class _Comparison:
         positions, cuts = positions_of(records), distinct_cuts(self._replicas)
         if self._increment is None:
             number = sum(read.count for read in self._readings)
-            replay = replay_fold(target, positions, number, cuts, until, only)
+            total = target.model.starts.events_until(until)
+            with step_logged(target, "replaying the log", "events", total):
+                replay = replay_fold(target, positions, number, cuts, until, only)
         else:
             replay = self._increment.replay(positions, cuts, until, only)
         LOG.info("replayed %s events in %.1f s", f"{replay.events:,}", time.monotonic() - started_s)

@@ -3,22 +3,24 @@
 import argparse
 import logging
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 from include.errors import FoldlakeError
 from include.rebuild.plan import REBUILD, ROLLBACK
-from include.rebuild.stage import Action, DelayedAction, PlanStage, StageRun
+from include.rebuild.retirement import retire_version
+from include.rebuild.stage import Action, StageRun
 from include.settings import Settings
 from include.versions.registry import VersionRegistry
 
-ACTIONS: dict[str, PlanStage] = {
-    stage.name: stage
+ACTIONS: dict[str, Callable[[StageRun], object]] = {
+    stage.name: stage.work.run
     for plan in (REBUILD, ROLLBACK)
     for stage in plan.all_stages
-    if isinstance(stage.work, Action | DelayedAction)
-}
+    if isinstance(stage.work, Action)
+} | {"retire": lambda run: retire_version(run.settings, run.read_model, run.version)}
+OF_ROLLBACK = {stage.name for stage in ROLLBACK.stages}
 
 
 def main() -> int:
@@ -41,9 +43,7 @@ def main() -> int:
         parser.error(f"{arguments.stage} needs --version")
     settings = Settings()
     try:
-        work = ACTIONS[arguments.stage].work
-        assert isinstance(work, Action | DelayedAction)
-        result = work.run(_stage_run(settings, arguments))
+        result = ACTIONS[arguments.stage](_stage_run(settings, arguments))
     except FoldlakeError as error:
         logging.error("%s", error)  # noqa: TRY400, LOG015 - its message is complete
         return 1
@@ -60,7 +60,7 @@ def _stage_run(settings: Settings, arguments: argparse.Namespace) -> StageRun:
         "grace_hours": grace_h,
         "start": arguments.start,
     }
-    of_dag = of_rebuild if ACTIONS[arguments.stage] in REBUILD.all_stages else {"force": arguments.force}
+    of_dag = {"force": arguments.force} if arguments.stage in OF_ROLLBACK else of_rebuild
     form: Mapping[str, Any] = {
         "read_model": arguments.read_model,
         "reason": arguments.reason,
@@ -69,8 +69,6 @@ def _stage_run(settings: Settings, arguments: argparse.Namespace) -> StageRun:
     results = {
         "register_candidate": {"version": arguments.version, "grace_h": grace_h},
         "choose_version": arguments.version,
-        # The version that `retire` retires.
-        "promote": arguments.version,
     }
     run_id = _run_id(settings, arguments) if arguments.stage == "abandon" else arguments.run_id
     now = datetime.now(UTC)

@@ -7,11 +7,12 @@ from airflow.sdk import Asset, BaseOperator
 from airflow.sdk.exceptions import AirflowSkipException
 
 from include.airflow.names import check_due_asset
-from include.airflow.quality_operators import BOTH, check_lock, confirm_if_nothing_is_new, mode_after_change
+from include.airflow.quality_operators import BOTH, check_lock, mode_after_change
 from include.declarations.read_model import ReadModel, read_model
 from include.files import is_locked
 from include.quality.check import Mode
 from include.quality.check_throttle import last_check_text, pause_left_s
+from include.quality.confirmation import confirm_if_nothing_is_new
 from include.settings import Settings
 
 

@@ -12,4 +12,6 @@ PROMOTE_LAKE = PlanStage(
     retries=5,
     timeout=None,
     slot=Slot.LAKE,
+    # Lookups answer from the live version already.
+    priority=10,
 )

@@ -22,9 +22,10 @@ def register(run: StageRun) -> dict[str, Any]:
 
 REGISTER_CANDIDATE = PlanStage(
     "register_candidate",
-    Action(register),
+    Action(register, checks_request=True),
     description="registers version N+1 as `building`; from now on a second rebuild of the read model is refused",
-    on_failure="another rebuild of the read model is running: wait until it ends. Or the form is wrong: correct it",
+    on_failure="a server does not respond. A request that is refused, because another rebuild runs or the form is wrong, skips all tasks, "
+    "and the run's note says why",
     leaves="a version in the registry, or none",
     next_try="finds the version by the run's id",
 )

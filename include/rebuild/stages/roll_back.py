@@ -39,9 +39,10 @@ def roll_back(run: StageRun) -> None:
 # Its own stage, so that the version is chosen only once: after a `roll_back`, the version that was live before is another one.
 CHOOSE_VERSION = PlanStage(
     "choose_version",
-    Action(choose_version),
+    Action(choose_version, checks_request=True),
     description="checks the form and chooses the version: the one it names, or the one that was live before",
-    on_failure="there is no such version, or another one became live in the meantime: `./foldlake versions` shows them",
+    on_failure="a server does not respond. A request that is refused, because there is no such version or another one became live in the "
+    "meantime, skips all tasks, and the run's note says why",
     next_try="chooses again, as of the time of the request",
     timeout=timedelta(minutes=5),
 )

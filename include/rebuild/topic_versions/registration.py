@@ -1,12 +1,13 @@
 """Registration of the new versions of all read models that fold a topic, at once."""
 
 import logging
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial
 
 from include.declarations.catalog import Catalog
 from include.rebuild.errors import RequestError
-from include.rebuild.registration import check_slots
+from include.rebuild.registration import NO_RUN, check_slots
 from include.rebuild.topic_versions.request import TopicRequest
 from include.settings import Settings
 from include.versions.changes import change_together, record_of
@@ -22,18 +23,12 @@ def register_together(
 ) -> dict[str, Version]:
     """Register a version of each read model that folds the new version of the topic; every try of the same run returns the same versions.
 
-    Raises RequestError when all live versions fold it already; RebuildRunningError, VersionAbandonedError, NoSlotsError, UnknownVersionError.
+    Raises RequestError when all live versions fold it already; RebuildRunningError, RunAbandonedError, NoSlotsError, UnknownVersionError.
     """
     with VersionRegistry(settings.kafka.bootstrap_servers, settings.topics.replication_factor) as registry:
-        records = registry.read()
         before = [record_of(registry, name) for name in request.read_models]
         if not any(_own(record, run_id) for record in before):
-            if all(_folds(record, request.new_topic) for record in before):
-                raise RequestError(
-                    f"The live version of {', '.join(request.read_models)} folds {request.new_topic} already: there is nothing to promote. "
-                    "`./foldlake rebuild` with the name of a read model builds one from the same topic."
-                )
-            check_slots(settings.stream, records.values(), catalog.models, len(before))
+            _check(settings, registry, catalog, request, before)
         after = change_together(
             registry, {record.read_model: _registering(catalog, request, run_id, record) for record in before}
         )
@@ -41,6 +36,30 @@ def register_together(
     for name, version in versions.items():
         LOG.info("registered v%d of %s, which folds %s", version.number, name, request.new_topic)
     return versions
+
+
+def check_topic_registration(settings: Settings, catalog: Catalog, request: TopicRequest) -> None:
+    """Raise the errors of `register_together` for a new run, without changing anything."""
+    with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
+        before = [record_of(registry, name) for name in request.read_models]
+        _check(settings, registry, catalog, request, before)
+    for record in before:
+        _registering(catalog, request, NO_RUN, record)(record)
+
+
+def _check(
+    settings: Settings,
+    registry: VersionRegistry,
+    catalog: Catalog,
+    request: TopicRequest,
+    before: Sequence[ReadModelVersions],
+) -> None:
+    if all(_folds(record, request.new_topic) for record in before):
+        raise RequestError(
+            f"The live version of {', '.join(request.read_models)} folds {request.new_topic} already: there is nothing to promote. "
+            "`./foldlake rebuild` with the name of a read model builds one from the same topic."
+        )
+    check_slots(settings.stream, registry.read().values(), catalog.models, len(before))
 
 
 def _registering(

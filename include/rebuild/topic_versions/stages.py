@@ -39,9 +39,10 @@ def register_versions(topic: str) -> PlanStage:
 
     return PlanStage(
         REGISTER,
-        Action(run),
+        Action(run, checks_request=True),
         description="registers a version of every read model that folds the topic, in one record each and one transaction",
-        on_failure="another rebuild of one of the read models is running: wait until it ends. Or the form is wrong: correct it",
+        on_failure="a server does not respond. A request that is refused, because another rebuild runs or the form is wrong, skips all "
+        "tasks, and the run's note says why",
         leaves="all versions in the registry, or none",
         next_try="finds the versions by the run's id",
     )

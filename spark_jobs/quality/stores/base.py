@@ -1,6 +1,6 @@
 """The interface of a store in a check: its replicas, the keys that they must have, and their records."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -15,6 +15,7 @@ from include.position import POSITION_COLUMNS, Offsets
 from include.quality.check import StoreName
 from include.settings import Settings
 from include.versions.version_record import Version
+from include.work_progress import Progress
 from spark_jobs.quality.frame_cache import FrameCache
 
 
@@ -53,7 +54,7 @@ class Target:
     cut: the source's end offsets at the start of the check; cut_at_s: its time (Unix s).
     is_folded_live: whether the stream driver folds the version in real time, so that missing events may still arrive.
     state_type: the Spark type of the state record's own fields. position_type: that of its position fields.
-    frames: the cache of frames of this check.
+    frames: the cache of frames of this check. report: also receives the progress of its steps.
     """
 
     spark: SparkSession
@@ -66,6 +67,7 @@ class Target:
     position_type: Mapping[str, DataType]
     cut_at_s: float
     frames: FrameCache = field(default_factory=FrameCache)
+    report: Callable[[Progress], None] | None = None
 
 
 @dataclass(frozen=True)

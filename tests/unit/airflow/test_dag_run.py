@@ -11,6 +11,7 @@ from include.airflow.client import AirflowApi, AirflowUnavailableError, TaskStat
 from include.airflow.dag_run import (
     DagRun,
     RunEnded,
+    RunRefused,
     RunTimeoutError,
     TaskChanged,
     TaskFailure,
@@ -18,18 +19,21 @@ from include.airflow.dag_run import (
 )
 from include.rebuild.plan import PlannedStage
 from include.rebuild.stages.hydrate import HYDRATE
-from include.rebuild.stages.retire import RETIRE
+from include.rebuild.stages.promote_lake import PROMOTE_LAKE
 from include.rebuild.stages.verify import VERIFY
 
-PLAN = (PlannedStage(VERIFY, 2), PlannedStage(HYDRATE, 2), PlannedStage(RETIRE, 1))
+PLAN = (PlannedStage(VERIFY, 2), PlannedStage(HYDRATE, 2), PlannedStage(PROMOTE_LAKE, 2))
 PROGRESS = "[2026-05-01] progress: catch up of balance v2: 400 of 1,000 events (40 %)"
 
 
 class ScriptedAirflow(AirflowApi):
     """Each poll of the run returns the next of these states; the last one repeats. None: Airflow does not respond."""
 
-    def __init__(self, *looks: dict[str, str | None] | None, ended: str = "running") -> None:
+    def __init__(
+        self, *looks: dict[str, str | None] | None, ended: str = "running", note: str = "balance: a test"
+    ) -> None:
         super().__init__("http://127.0.0.1:1")
+        self._note = note
         self._looks = list(looks)
         self._ended = ended
 
@@ -45,6 +49,11 @@ class ScriptedAirflow(AirflowApi):
         """Return the run's state: ended at the last poll."""
         assert (dag_id, run_id) == ("rebuild", "run-a")
         return self._ended if len(self._looks) == 1 else "running"
+
+    def note(self, dag_id: str, run_id: str) -> str:
+        """Return the run's note."""
+        assert (dag_id, run_id) == ("rebuild", "run-a")
+        return self._note
 
     def task_log(self, dag_id: str, run_id: str, task_id: str, try_number: int) -> list[str]:
         """Return a log with one line of progress."""
@@ -92,6 +101,14 @@ def test_run_that_ends_without_its_task_has_not_succeeded() -> None:
     )
 
 
+def test_run_whose_request_is_refused_ends_with_the_reason() -> None:
+    api = ScriptedAirflow(
+        {"register_candidate": "skipped"}, ended="success", note="Refused: v2 is being built"
+    )
+
+    assert followed(api, "promote")[-2:] == [RunRefused("v2 is being built"), RunEnded(succeeded=False)]
+
+
 def test_airflow_that_stays_unavailable_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dag_run, "OUTAGE_TIMEOUT_S", 0.05)
     with pytest.raises(AirflowUnavailableError):
@@ -116,12 +133,12 @@ def test_stages_are_numbered_and_described_once() -> None:
         for state in ("running", "success"):
             display.show(TaskChanged(TaskState("verify", state, 1)))
         display.show(TaskChanged(TaskState("abandon", "running", 1)))
-        display.show(TaskChanged(TaskState("retire", "deferred", 1)))
+        display.show(TaskChanged(TaskState("promote_lake", "deferred", 1)))
 
     assert shown(events) == [
         f"1/3 verify              running  v2: {VERIFY.description}",
         "1/3 verify              done",
-        f"3/3 retire              waiting  v1: {RETIRE.description}",
+        f"3/3 promote_lake        waiting  v2: {PROMOTE_LAKE.description}",
     ]
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from include.airflow.names import POOLS
 from include.rebuild.plan import REBUILD, ROLLBACK, Plan, failure_table
 from include.rebuild.request import PROMOTION_FIELDS, RollbackRequest
 from include.rebuild.topic_versions.plan import topic_plan
@@ -22,9 +23,11 @@ SUPPORT = Path(__file__).parents[2] / "support"
 LOAD = """
 import json, sys
 from airflow.dag_processing.dagbag import DagBag
+from airflow.serialization.serialized_objects import DagSerialization
 bag = DagBag(sys.argv[1])
 json.dump({
     "errors": bag.import_errors,
+    "serialized": [DagSerialization.to_dict(dag)["dag"]["dag_id"] for dag in bag.dags.values()],
     "seconds": [stat.duration.total_seconds() for stat in bag.dagbag_stats],
     "heavy": sorted({"pyspark", "delta", "great_expectations", "pandas", "flask"} & set(sys.modules)),
     "dags": {
@@ -34,7 +37,8 @@ json.dump({
             "empty": {name: param.schema.get("type") for name, param in (
                 (name, dag.params.get_param(name)) for name in dag.params) if param.value in ("", None)},
             "tasks": {task.task_id: {
-                "operator": task.task_type, "retries": task.retries, "pool": task.pool, "outlets": [asset.name for asset in task.outlets],
+                "operator": task.task_type, "retries": task.retries, "pool": task.pool,
+                "priority": task.priority_weight, "weight_rule": type(task.weight_rule).__name__, "outlets": [asset.name for asset in task.outlets],
                 "upstream": sorted(task.upstream_task_ids), "rule": str(task.trigger_rule.value), "doc": task.doc_md,
                 "timeout_s": task.execution_timeout.total_seconds() if task.execution_timeout else None,
                 "application": getattr(task, "application", None), "arguments": getattr(task, "application_args", None),
@@ -66,6 +70,11 @@ def load(environment: dict[str, str]) -> dict[str, Any]:
 
 def test_no_dag_fails_to_load(loaded: dict[str, Any]) -> None:
     assert loaded["errors"] == {}
+
+
+def test_every_dag_can_be_stored_for_the_scheduler(loaded: dict[str, Any]) -> None:
+    """What a DAG takes from a plugin must be registered there."""
+    assert set(loaded["serialized"]) == set(loaded["dags"])
 
 
 def test_every_file_defines_its_dag(loaded: dict[str, Any]) -> None:
@@ -110,7 +119,8 @@ def test_every_dag_starts_at_a_fixed_date_and_runs_once_at_a_time(loaded: dict[s
     for dag_id, dag in loaded["dags"].items():
         assert dag["start"] == "2024-01-01 00:00:00+00:00", dag_id
         # The version registry refuses a second rebuild with a reason; it must not wait in Airflow's queue.
-        assert dag["active_runs"] == (16 if dag_id == "rebuild" else 1), dag_id
+        # A compaction that somebody waits for must not wait for a scheduled one.
+        assert dag["active_runs"] == (16 if dag_id in {"rebuild", "compaction"} else 1), dag_id
 
 
 def test_dag_files_are_light(loaded: dict[str, Any]) -> None:
@@ -145,6 +155,7 @@ def test_the_tasks_of_a_plan_s_dag_have_its_retries_timeouts_and_descriptions(
         task = tasks[stage.name]
         assert task["retries"] == stage.retries, stage.name
         assert task["timeout_s"] == (stage.timeout.total_seconds() if stage.timeout else None), stage.name
+        assert task["priority"] == stage.priority, stage.name
         assert task["pool"] == (stage.slot.value if stage.slot else "default_pool"), stage.name
         assert task["rule"] == ("all_done" if stage is plan.clean_up else "all_success"), stage.name
         assert stage.on_failure in task["doc"], stage.name
@@ -195,6 +206,14 @@ def test_every_spark_task_has_an_application_that_exists(loaded: dict[str, Any])
     assert [name for name, path in applications.items() if not Path(path).is_file()] == []
 
 
+def test_jobs_that_share_a_pool_start_in_the_order_of_who_waits_for_them(loaded: dict[str, Any]) -> None:
+    tasks = [
+        task for dag in loaded["dags"].values() for task in dag["tasks"].values() if task["pool"] in POOLS
+    ]
+
+    assert {task["weight_rule"] for task in tasks} == {"RequestedFirst"}
+
+
 def test_the_stream_task_is_retried_when_its_driver_ends(loaded: dict[str, Any]) -> None:
     assert loaded["dags"]["stream"]["tasks"]["driver"]["retries"] > 0
 
@@ -225,10 +244,11 @@ def test_each_task_of_the_maintenance_is_independent_and_retried(loaded: dict[st
 def test_compaction_has_a_task_for_each_read_model_with_its_own_asset(loaded: dict[str, Any]) -> None:
     task = loaded["dags"]["compaction"]["tasks"]["compact_balance"]
     expected = {
-        "operator": "SparkSubmitOperator",
+        "operator": "SparkJobOperator",
         "retries": 3,
         "outlets": ["lake/balance"],
         "pool": "lake",
+        "upstream": ["choose"],
     }
     assert {name: task[name] for name in expected} == expected
 

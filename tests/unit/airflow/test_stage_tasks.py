@@ -11,14 +11,22 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from jinja2 import Template
 
 from include.airflow.rebuild_operators import OptionalApproval
-from include.airflow.stage_execution import fail_without_retry
+from include.airflow.stage_execution import fail_without_retry, skip_refused_request
 from include.airflow.stage_tasks import as_jinja
 from include.errors import KafkaUnavailableError
 from include.rebuild.comparison import report
-from include.rebuild.errors import NothingToDoError, RequestError, StageTimeoutError
-from include.rebuild.plan import REBUILD
-from include.rebuild.stage import Approval, SparkJob, StageRun
+from include.rebuild.errors import (
+    NoSlotsError,
+    NothingToDoError,
+    RequestError,
+    StageTimeoutError,
+    StaleRequestError,
+)
+from include.rebuild.plan import REBUILD, ROLLBACK, Plan
+from include.rebuild.stage import Action, Approval, SparkJob, StageRun
+from include.rebuild.topic_versions.plan import topic_plan
 from include.settings import Settings
+from include.versions.transitions import RebuildRunningError, RunAbandonedError, UnknownVersionError
 from include.versions.version_lock import VersionLockedError
 from tests.support.lake.comparison_example import EXAMPLE
 
@@ -120,3 +128,35 @@ def test_a_person_is_asked_if_the_form_says_so_or_a_threshold_is_exceeded(
 def test_only_temporary_errors_are_retried(error: Exception, becomes: type[Exception]) -> None:
     with pytest.raises(becomes, match=str(error)), fail_without_retry():
         raise error
+
+
+REFUSED_REQUEST = "The rebuild run-a is building v2 of balance"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [RequestError, NoSlotsError, StaleRequestError, RebuildRunningError, UnknownVersionError],
+)
+def test_a_refused_request_is_skipped_and_noted(error: type[Exception]) -> None:
+    notes: list[str] = []
+
+    with (
+        pytest.raises(AirflowSkipException, match=f"Refused: {REFUSED_REQUEST}"),
+        skip_refused_request(notes.append),
+    ):
+        raise error(REFUSED_REQUEST)
+
+    assert notes == [f"Refused: {REFUSED_REQUEST}"]
+
+
+@pytest.mark.parametrize("error", [RunAbandonedError, KafkaUnavailableError, ZeroDivisionError])
+def test_what_is_not_the_request_s_fault_fails_as_before(error: type[Exception]) -> None:
+    with pytest.raises(error), skip_refused_request(print):
+        raise error("no")
+
+
+@pytest.mark.parametrize("plan", [REBUILD, ROLLBACK, topic_plan("orders", ("one",))], ids=lambda p: p.name)
+def test_only_the_first_stage_of_a_plan_can_refuse_its_request(plan: Plan) -> None:
+    checks = [isinstance(s.work, Action) and s.work.checks_request for s in plan.all_stages]
+
+    assert checks == [True] + [False] * (len(checks) - 1)

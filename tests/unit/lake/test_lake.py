@@ -74,24 +74,25 @@ def test_a_table_has_key_state_and_position() -> None:
     assert names == ["key", "amount", "event_count", "source_partition", "source_offset", "occurred_on"]
 
 
-def test_the_command_line_shows_figures_and_history() -> None:
-    at = datetime(2026, 11, 21, 8, 40, 11, tzinfo=UTC)
-    history = (LakeCommit(8, at, "MERGE", TAG), LakeCommit(7, at, "RESTORE", None))
-    status = LakeStatus(
-        read_model="balance",
-        path="lake/balance",
-        rows=1234,
-        files=4,
-        bytes=2_500_000,
-        delta_version=8,
-        version=3,
-        complete_up_to=Offsets({0: 40, 1: 2}),
-        events_behind=1200,
-        newest_age_s=125.0,
-        history=history,
-    )
+AT = datetime(2026, 11, 21, 8, 40, 11, tzinfo=UTC)
+STATUS = LakeStatus(
+    read_model="balance",
+    path="lake/balance",
+    rows=1234,
+    files=4,
+    bytes=2_500_000,
+    delta_version=8,
+    version=3,
+    live_version=3,
+    complete_up_to=Offsets({0: 40, 1: 2}),
+    events_behind=1200,
+    newest_age_s=125.0,
+    history=(LakeCommit(8, AT, "MERGE", TAG), LakeCommit(7, AT, "RESTORE", None)),
+)
 
-    assert to_lines(status) == [
+
+def test_the_command_line_shows_figures_and_history() -> None:
+    assert to_lines(STATUS) == [
         "balance: version 3",
         "  table           lake/balance",
         "  rows            1,234",
@@ -102,4 +103,14 @@ def test_the_command_line_shows_figures_and_history() -> None:
         "  Delta version  when (UTC)           operation     read-model version",
         "  8              2026-11-21 08:40:11  compaction    3",
         "  7              2026-11-21 08:40:11  restore",
+    ]
+
+
+def test_a_table_that_does_not_contain_the_live_version_says_what_it_waits_for() -> None:
+    lines = to_lines(replace(STATUS, live_version=4), "the task promote_lake, which is running")
+
+    assert lines[:3] == [
+        "balance: version 3; version 4 is live",
+        "  waits for       the task promote_lake, which is running",
+        "  table           lake/balance",
     ]

@@ -46,7 +46,6 @@ EVERY_STAGE = [
     ("approve", 2),
     ("promote", 2),
     ("promote_lake", 2),
-    ("retire", 1),
 ]
 
 
@@ -93,16 +92,7 @@ def test_run_whose_version_was_abandoned_only_removes_its_leftovers() -> None:
 
 def test_next_run_does_not_reuse_the_number_of_an_abandoned_version() -> None:
     plan = as_data(rebuild_plan(ABANDONED, REQUEST, "run-b"))
-    assert plan == [(name, 3 if number == 2 else number) for name, number in EVERY_STAGE]
-
-
-def test_rebuild_retires_the_version_that_is_live_when_it_starts() -> None:
-    assert as_data(rebuild_plan(PROMOTED, REQUEST, "run-b"))[-1] == ("retire", 2)
-
-
-def test_read_model_without_a_live_version_has_nothing_to_retire() -> None:
-    none_live = replace(FRESH, versions=ABANDONED.versions[1:])
-    assert as_data(rebuild_plan(none_live, REQUEST, "run-b"))[-1] == ("promote_lake", 3)
+    assert plan == [(name, 3) for name, _ in EVERY_STAGE]
 
 
 def test_rollback() -> None:

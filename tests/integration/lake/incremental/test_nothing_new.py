@@ -6,9 +6,9 @@ from dataclasses import replace
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from include.airflow.quality_operators import confirm_if_nothing_is_new
 from include.lake.tables import table_path
 from include.quality import verified_file
+from include.quality.confirmation import confirm_if_nothing_is_new
 from include.quality.verified_file import VerifiedStores
 from include.quality.verified_tag import StoreMark
 from include.settings import Settings

@@ -1,0 +1,1 @@
+"""The folder of Airflow's plugins: Airflow imports every file here."""
