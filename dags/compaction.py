@@ -8,6 +8,8 @@ from airflow.sdk import DAG, Asset, Param
 from include.airflow.checks.offer_check import OfferCheck
 from include.airflow.names import COMPACTION_DAG, LAKE_POOL, changelog_asset, dag_arguments, lake_asset
 from include.airflow.spark_tasks import lake_task, skip_if_appended, skip_if_compacted
+from include.airflow.web.asset_details import describe_table
+from include.airflow.web.form_labels import read_model_labels
 from include.declarations.topic_tables.selection import load_lake_catalog
 from include.declarations.topic_tables.topic_table import FOLDER
 from include.settings import Settings
@@ -64,6 +66,7 @@ FORM = {
     "read_model": Param(
         ALL,
         enum=[ALL, *MODELS, *EVENT_TABLES, *OF_TOPICS],
+        values_display=read_model_labels(SETTINGS, MODELS),
         title="Read model or event table",
         description="The table to bring up to date.",
     ),
@@ -101,6 +104,7 @@ with DAG(
             **OF_EVERY_TASK,
             inlets=[Asset(changelog_asset(name))],
             outlets=[Asset(lake_asset(name))],
+            post_execute=describe_table(name),
             doc_md=TASK_DOCS.format(model=name),
         )
         compacted >> OfferCheck(
@@ -119,6 +123,7 @@ with DAG(
             pre_execute=skip_if_appended([table], ALL, name),
             **OF_EVERY_TASK,
             outlets=[Asset(lake_asset(name))],
+            post_execute=describe_table(name),
             doc_md=APPEND_TASK_DOCS.format(topic=table.source_topic, table=name),
         )
     if OF_TOPICS:

@@ -111,6 +111,10 @@ class AirflowApi:
             "PATCH", f"dags/{dag_id}/dagRuns/{quote(run_id)}", json={"note": note[:MAX_NOTE_CHARACTERS]}
         )
 
+    def note(self, dag_id: str, run_id: str) -> str:
+        """Return a run's note; empty when it has none."""
+        return str(self._call("GET", f"dags/{dag_id}/dagRuns/{quote(run_id)}")["note"] or "")
+
     def run_state(self, dag_id: str, run_id: str) -> str | None:
         """Return the state of a run: queued, running, success or failed; None when there is no such run."""
         try:

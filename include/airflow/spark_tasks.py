@@ -15,6 +15,7 @@ from include.airflow.names import (
     lake_asset,
 )
 from include.airflow.quality_operators import SCHEDULED, confirm_if_nothing_is_new, kind_of
+from include.airflow.web.asset_details import table_details
 from include.declarations.event_table import AppendedTable
 from include.declarations.read_model import ReadModel
 from include.settings import CHECKOUT, Settings
@@ -45,8 +46,9 @@ def announce_lake_change(read_model: str = "") -> dict[str, Any]:
 
     def announce(context: Context, _result: object = None) -> None:
         changed = read_model or context["params"]["read_model"]
+        details = table_details(Settings(), changed)
         for asset in (lake_asset(changed), check_due_asset(changed)):
-            context["outlet_events"][alias].add(Asset(asset))
+            context["outlet_events"][alias].add(Asset(asset), extra=details)
 
     return {"outlets": [alias], "post_execute": announce}
 

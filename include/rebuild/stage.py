@@ -20,6 +20,8 @@ VERSION = "{results[register_candidate][version]}"
 # The arguments that give a Spark job its version.
 VERSION_ARGUMENTS = ("--read-model", READ_MODEL, "--version", VERSION)
 SHORT = timedelta(minutes=10)
+# The boxes of Airflow's graph.
+BUILD, SERVE, PROMOTION = "build", "serve", "promotion"
 
 
 class Slot(StrEnum):
@@ -148,6 +150,7 @@ class PlanStage:
     description: what it does, without a full stop. on_failure: what a failure means, and what to do.
     leaves: what a killed try leaves behind. next_try: what the next try does.
     retries, timeout: how often a failed try is repeated; how long a try may take.
+    group: the box in which Airflow's graph shows it together with the next ones of its group; empty for none.
     is_needed, subject: whether the plan of a rebuild includes the stage, and the number of the version that the stage works on.
     """
 
@@ -160,5 +163,6 @@ class PlanStage:
     retries: int = 3
     timeout: timedelta | None = SHORT
     slot: Slot | None = None
+    group: str = ""
     is_needed: Callable[[PlanStart], bool] = _always
     subject: Callable[[PlanStart], int] = _new_version

@@ -55,6 +55,7 @@ def environment(settings: Settings) -> dict[str, str]:
         "AIRFLOW__LOGGING__FILE_TASK_HANDLER_NEW_FOLDER_PERMISSIONS": "0o700",
         "AIRFLOW__LOGGING__FILE_TASK_HANDLER_NEW_FILE_PERMISSIONS": "0o600",
         "AIRFLOW__CORE__DAGS_FOLDER": str(CHECKOUT / "dags"),
+        "AIRFLOW__CORE__PLUGINS_FOLDER": str(CHECKOUT / "include" / "airflow" / "plugins"),
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
         "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
         "AIRFLOW__CORE__PARALLELISM": str(settings.airflow.parallelism),

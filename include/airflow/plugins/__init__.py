@@ -1,0 +1,1 @@
+"""Airflow's plugins folder: Airflow loads each module in it."""
