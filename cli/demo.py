@@ -134,6 +134,7 @@ def run_balances() -> None:
 
 NEXT = """
 Try next:
+  {node}/   shows all of it in a browser
   curl -i -X POST {node}/api/balance.addFunds -H 'Content-Type: application/json' -d '{{"customerId": "you", "amount": "5.00"}}'
   curl -i '{node}/api/customers.getBalance?customerId=you'
   ./foldlake status          shows every process, and the stream's lag

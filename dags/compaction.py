@@ -18,6 +18,8 @@ from include.airflow.names import (
     lake_asset,
 )
 from include.airflow.spark_tasks import lake_task
+from include.airflow.web.asset_details import describe_table
+from include.airflow.web.form_labels import read_model_labels
 from include.declarations.topic_tables.selection import load_lake_catalog
 from include.declarations.topic_tables.topic_table import FOLDER
 from include.settings import Settings
@@ -75,6 +77,7 @@ FORM = {
     "read_model": Param(
         ALL_TABLES,
         enum=[ALL_TABLES, *MODELS, *EVENT_TABLES, *OF_TOPICS],
+        values_display=read_model_labels(SETTINGS, MODELS),
         title="Read model or event table",
         description="The table to bring up to date.",
     ),
@@ -140,6 +143,7 @@ with DAG(
             **OF_EVERY_TASK,
             inlets=[Asset(changelog_asset(name))],
             outlets=[Asset(lake_asset(name))],
+            post_execute=describe_table(name),
             doc_md=TASK_DOCS.format(model=name),
         )
         check_due = OfferCheck(
@@ -158,6 +162,7 @@ with DAG(
             ["--event-table", name, "--optimize", OPTIMIZE],
             **OF_EVERY_TASK,
             outlets=[Asset(lake_asset(name))],
+            post_execute=describe_table(name),
             doc_md=APPEND_TASK_DOCS.format(topic=table.source_topic, table=name),
         )
     if OF_TOPICS:

@@ -16,6 +16,7 @@ from include.airflow.names import (
 from include.airflow.quality_operators import CheckEventTables, CheckStores
 from include.airflow.runs.run_priority import RequestedFirst
 from include.airflow.spark_tasks import lake_task
+from include.airflow.web.form_labels import read_model_labels
 from include.declarations.topic_tables.selection import load_lake_catalog
 from include.declarations.topic_tables.topic_table import FOLDER
 from include.settings import Settings
@@ -55,6 +56,7 @@ FORM = {
     "read_model": Param(
         next(iter(MODELS)),
         enum=[*MODELS, *EVENT_TABLES, *OF_TOPICS],
+        values_display=read_model_labels(Settings(), MODELS),
         title="Read model or event table",
         description="What to check. Mode and stores concern read models only.",
     ),

@@ -4,6 +4,7 @@ from airflow.sdk import DAG, Param
 
 from include.airflow.names import REBUILD_DAG, dag_arguments
 from include.airflow.stage_tasks import plan_tasks, promotion_fields, reason_field
+from include.airflow.web.form_labels import read_model_labels
 from include.declarations.read_model import load_read_models
 from include.rebuild.plan import REBUILD, failure_table
 from include.settings import Settings
@@ -29,7 +30,11 @@ If this run is killed at any point, readers get the old version or the new one, 
 MODELS = load_read_models(Settings().declaration_folders)
 FORM = {
     "read_model": Param(
-        next(iter(MODELS)), enum=list(MODELS), title="Read model", description="The read model to rebuild."
+        next(iter(MODELS)),
+        enum=list(MODELS),
+        values_display=read_model_labels(Settings(), MODELS),
+        title="Read model",
+        description="The read model to rebuild.",
     ),
     "reason": reason_field("Stored with the version and as this run's note."),
     "fold_revision": Param(

@@ -4,6 +4,7 @@ from airflow.sdk import DAG, Param
 
 from include.airflow.names import ROLLBACK_DAG, dag_arguments
 from include.airflow.stage_tasks import plan_tasks, reason_field
+from include.airflow.web.form_labels import read_model_labels
 from include.declarations.read_model import load_read_models
 from include.rebuild.plan import ROLLBACK, failure_table
 from include.settings import Settings
@@ -31,7 +32,11 @@ version cannot come back: rebuild with its fold revision instead.
 MODELS = load_read_models(Settings().declaration_folders)
 FORM = {
     "read_model": Param(
-        next(iter(MODELS)), enum=list(MODELS), title="Read model", description="The read model to roll back."
+        next(iter(MODELS)),
+        enum=list(MODELS),
+        values_display=read_model_labels(Settings(), MODELS),
+        title="Read model",
+        description="The read model to roll back.",
     ),
     "version": Param(
         None,

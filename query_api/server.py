@@ -1,6 +1,5 @@
 """The HTTP server of a query node: `python -m query_api.server`. It restarts worker processes that die, and those that do not answer."""
 
-import hashlib
 import os
 import shutil
 import sys
@@ -19,10 +18,10 @@ from query_api.http.access_log import access_log_options
 from query_api.http.allowed_hosts import AllowedHosts
 from query_api.http.limits.open_files import allowed_connections
 from query_api.http.limits.worker_watchdog import Worker, WorkerWatchdog
+from query_api.memory_folder import memory_folder, memory_folders
 from query_api.store.backends import load_backend, load_shared_backends
 
 METRICS_DIRECTORY = "metrics"
-SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - the directory has a private mode
 # Of each worker. A request occupies one while it is handled, a connection only then. Requests that wait for something else are limited
 # to fewer: lookups that wait for a commit and commands to 64 each by their settings, requests to other nodes to 96 (peers.py). So
 # requests of other nodes and health checks always find a thread, and two nodes that ask each other do not wait for each other's threads.
@@ -93,16 +92,9 @@ def _metrics_directory(store_dir: Path) -> Path:
 
     The workers map the counters' files, and the kernel kills a process that touches a new page of a mapped file on a full disk.
     """
-    node = hashlib.sha256(str(store_dir).encode()).hexdigest()[:16]
-    in_memory, on_disk = SHARED_MEMORY / f"foldlake-{os.getuid()}-{node}", store_dir / METRICS_DIRECTORY
-    for left_over in (in_memory, on_disk):
+    for left_over in memory_folders(store_dir, METRICS_DIRECTORY):
         shutil.rmtree(left_over, ignore_errors=True)
-    try:
-        in_memory.mkdir(mode=0o700)  # fails if another user has created the directory
-    except OSError:
-        on_disk.mkdir(parents=True)
-        return on_disk
-    return in_memory
+    return memory_folder(store_dir, METRICS_DIRECTORY)
 
 
 if __name__ == "__main__":

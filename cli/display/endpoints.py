@@ -9,6 +9,7 @@ def endpoints(settings: Settings) -> str:
     """Return the addresses of the stack's servers, one per line, in plain text without wrapping."""
     node = f"http://127.0.0.1:{settings.query_ports[0]}"
     lines = {
+        "Status page": f"{node}/",
         "A balance": f"curl -i '{node}/api/customers.getBalance?customerId=1'",
         "Query nodes": "  ".join(f"http://127.0.0.1:{port}" for port in settings.query_ports),
         "Airflow": f"{settings.airflow.base_url}  (user admin, password {_password(settings.home, settings.airflow)})",

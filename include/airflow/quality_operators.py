@@ -6,19 +6,21 @@ from pathlib import Path
 from typing import Any
 
 from airflow.providers.common.compat.sdk import AirflowException
-from airflow.sdk import BaseOperator, BaseOperatorLink
+from airflow.sdk import Asset, BaseOperator, BaseOperatorLink
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from include.airflow.names import COMPACTION_DAG, check_due_asset, lake_asset
+from include.airflow.names import COMPACTION_DAG, check_due_asset, lake_asset, quality_asset
 from include.airflow.spark_tasks import SparkJobOperator
+from include.airflow.web.asset_details import check_details
+from include.airflow.web.report_note import note_verdict
 from include.declarations.event_table import AppendedTable
 from include.declarations.read_model import ReadModel, read_model
 from include.files import file_lock
 from include.lake.tables import table_path
-from include.quality.check import CheckRequest, Mode, StoreName
+from include.quality.check import CheckRequest, CheckResult, Mode, StoreName
 from include.quality.check_throttle import last_check_text, pause_left_s
 from include.quality.job_arguments import arguments
-from include.quality.report import remove, report_url
+from include.quality.report import remove, report_url, summary_path
 from include.quality.run_ids import check_id
 from include.quality.verdict import Outcome, Verdict, verdict_of
 from include.settings import Settings
@@ -81,14 +83,27 @@ class CheckStores(SparkJobOperator):
                 )
         name = self.check_of(run.run_id)
         self.application_args = arguments(CheckRequest(self.read_model, stores, mode, name))
-        with file_lock(check_lock(settings, self.read_model), wait_s=LOCK_WAIT_S):
-            link = run_check_job(
-                settings.home,
-                settings.reports_base_url,
-                name,
-                lambda: super(CheckStores, self).execute(context),
-            )
+        try:
+            with file_lock(check_lock(settings, self.read_model), wait_s=LOCK_WAIT_S):
+                link = run_check_job(
+                    settings.home,
+                    settings.reports_base_url,
+                    name,
+                    lambda: super(CheckStores, self).execute(context),
+                )
+        finally:
+            self._show_verdict(context, settings, name)
         self.log.info("report: %s", link)
+
+    def _show_verdict(self, context: Any, settings: Settings, name: str) -> None:  # noqa: ANN401 - Airflow's
+        """Put the verdict into the run's note, and the details of a check that passed into the event of its asset."""
+        verdict = verdict_of(settings.home, name)
+        if verdict is None:
+            return
+        note_verdict(settings, context["dag_run"], self.read_model, name, verdict)
+        if verdict.outcome is Outcome.PASSED:
+            result = CheckResult.read(summary_path(settings.home, name).read_text(encoding="utf-8"))
+            context["outlet_events"][Asset(quality_asset(self.read_model))].extra = check_details(result)
 
 
 class VerifyVersion(SparkJobOperator):

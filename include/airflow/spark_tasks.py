@@ -16,6 +16,7 @@ from include.airflow.names import (
     lake_asset,
 )
 from include.airflow.runs.run_priority import RequestedFirst
+from include.airflow.web.asset_details import table_details
 from include.settings import CHECKOUT, Settings
 from include.spark.lake_config import lake_config
 from include.spark.log_levels import level_of
@@ -75,8 +76,9 @@ def announce_lake_change(read_model: str = "") -> dict[str, Any]:
 
     def announce(context: Context, _result: object = None) -> None:
         changed = read_model or context["params"]["read_model"]
+        details = table_details(Settings(), changed)
         for asset in (lake_asset(changed), check_due_asset(changed)):
-            context["outlet_events"][alias].add(Asset(asset))
+            context["outlet_events"][alias].add(Asset(asset), extra=details)
 
     return {"outlets": [alias], "post_execute": announce}
 

@@ -3,7 +3,7 @@
 from itertools import pairwise
 from typing import Any
 
-from airflow.sdk import BaseOperator, Param
+from airflow.sdk import BaseOperator, Param, TaskGroup
 
 from include.airflow.quality_operators import VerifyVersion
 from include.airflow.rebuild_operators import ActionOperator, CompareVersions, OptionalApproval
@@ -76,7 +76,8 @@ def promotion_fields(default_grace_h: float) -> dict[str, Param]:
 
 def plan_tasks(plan: Plan) -> dict[str, BaseOperator]:
     """Create a plan's tasks in the current DAG, and return them by task id."""
-    tasks = {stage.name: stage_task(stage) for stage in plan.stages}
+    groups: dict[str, TaskGroup] = {}
+    tasks = {stage.name: _task_in_group(stage, groups) for stage in plan.stages}
     for before, after in pairwise(plan.steps):
         for stage in before:
             tasks[stage.name] >> [tasks[next_stage.name] for next_stage in after]
@@ -85,6 +86,16 @@ def plan_tasks(plan: Plan) -> dict[str, BaseOperator]:
         [tasks[stage.name] for stage in plan.before_clean_up] >> clean_up
         tasks[plan.clean_up.name] = clean_up
     return tasks
+
+
+def _task_in_group(stage: PlanStage, groups: dict[str, TaskGroup]) -> BaseOperator:
+    """Return the task of a stage, in the box of its group; its id is the stage's name, whatever the group."""
+    if not stage.group:
+        return stage_task(stage)
+    if stage.group not in groups:
+        groups[stage.group] = TaskGroup(stage.group, prefix_group_id=False)
+    with groups[stage.group]:
+        return stage_task(stage)
 
 
 def stage_task(stage: PlanStage, **operator: Any) -> BaseOperator:  # noqa: ANN401 - Airflow's

@@ -26,19 +26,24 @@ def log_consumer(bootstrap_servers: str, fetch_wait_ms: int = END_WAIT_MS) -> Co
 
     fetch_wait_ms: how long the broker waits for a record at the end of a partition. Increase it for a reader that stays there.
     """
-    return Consumer(
-        {
-            "bootstrap.servers": bootstrap_servers,
-            "group.id": "foldlake-log-reader",
-            "enable.auto.commit": False,
-            "enable.auto.offset.store": False,
-            "enable.partition.eof": True,
-            "fetch.wait.max.ms": fetch_wait_ms,
-            "isolation.level": "read_committed",
-            "auto.offset.reset": "earliest",
-            "log_level": 3,
-        }
-    )
+    return Consumer(log_consumer_settings(bootstrap_servers, fetch_wait_ms))
+
+
+def log_consumer_settings(
+    bootstrap_servers: str, fetch_wait_ms: int = END_WAIT_MS
+) -> dict[str, str | int | bool]:
+    """Return the settings of a `log_consumer`, for one that needs further ones."""
+    return {
+        "bootstrap.servers": bootstrap_servers,
+        "group.id": "foldlake-log-reader",
+        "enable.auto.commit": False,
+        "enable.auto.offset.store": False,
+        "enable.partition.eof": True,
+        "fetch.wait.max.ms": fetch_wait_ms,
+        "isolation.level": "read_committed",
+        "auto.offset.reset": "earliest",
+        "log_level": 3,
+    }
 
 
 def end_offsets(consumer: Consumer, topic: str, partitions: int) -> tuple[int, ...]:

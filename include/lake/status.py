@@ -9,9 +9,13 @@ from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
 from include.declarations.read_model import ReadModel
+from include.lake.append_tag import AppendTag
 from include.lake.tables import CommitTag, table_path
 from include.position import Offsets
 from include.versions.source_ends import live_version_if_known, source_ends_if_known
+
+# Among so many commits there is one of Foldlake's: each job writes at most a few.
+SUMMARY_COMMITS = 20
 
 
 @dataclass(frozen=True)
@@ -85,6 +89,52 @@ def lake_status(
         events_behind=_events_behind(bootstrap_servers, model, tag),
         newest_age_s=None if newest is None else (datetime.now(UTC) - newest.committed_at).total_seconds(),
         history=history[:commits],
+    )
+
+
+@dataclass(frozen=True)
+class TableSummary:
+    """The size of a table, and how old it is: of an event table, `version` is None.
+
+    rows: None if the table has files without statistics. newest_age_s: age of Foldlake's newest commit among the last ones; None if
+    there is none.
+    """
+
+    name: str
+    rows: int | None
+    bytes: int
+    delta_version: int
+    version: int | None
+    complete_up_to: Offsets
+    newest_age_s: float | None
+
+
+def table_summary(lake_root: str, name: str) -> TableSummary | None:
+    """Return the summary of a read model's table or an event table, without asking Kafka; None if it does not exist yet."""
+    try:
+        table = DeltaTable(table_path(lake_root, name))
+    except TableNotFoundError:
+        return None
+    files = table.get_add_actions(flatten=True)
+    rows = files.column("num_records").to_pylist()
+    for entry in table.history(SUMMARY_COMMITS):
+        commit = _commit(entry)
+        appended = AppendTag.from_json(entry.get("userMetadata"))
+        if commit.tag is not None or appended is not None:
+            age_s = (datetime.now(UTC) - commit.committed_at).total_seconds()
+            break
+    else:
+        commit, appended, age_s = None, None, None
+    tag = None if commit is None else commit.tag
+    complete_up_to = tag.complete_up_to if tag else appended.offsets if appended else Offsets()
+    return TableSummary(
+        name=name,
+        rows=None if None in rows else sum(rows),
+        bytes=sum(files.column("size_bytes").to_pylist()),
+        delta_version=table.version(),
+        version=None if tag is None else tag.version,
+        complete_up_to=complete_up_to,
+        newest_age_s=age_s,
     )
 
 

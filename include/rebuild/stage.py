@@ -19,6 +19,8 @@ VERSION = "{results[register_candidate][version]}"
 # The arguments that give a Spark job its version.
 VERSION_ARGUMENTS = ("--read-model", READ_MODEL, "--version", VERSION)
 SHORT = timedelta(minutes=10)
+# The boxes of Airflow's graph.
+BUILD, SERVE, PROMOTION = "build", "serve", "promotion"
 
 
 class Slot(StrEnum):
@@ -132,6 +134,7 @@ class PlanStage:
     leaves: what a killed try leaves behind. next_try: what the next try does.
     priority: which of the stages that wait for a slot starts first: the one with the largest priority.
     retries, timeout: how often a failed try is repeated; how long a try may take.
+    group: the box in which Airflow's graph shows it together with the next ones of its group; empty for none.
     is_needed: whether the plan of a rebuild includes the stage.
     """
 
@@ -145,4 +148,5 @@ class PlanStage:
     timeout: timedelta | None = SHORT
     slot: Slot | None = None
     priority: int = 1
+    group: str = ""
     is_needed: Callable[[PlanStart], bool] = _always

@@ -7,6 +7,7 @@ from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException
 
 from include.declarations.api import ReadModelApi, load_apis
+from include.declarations.catalog import load_catalog
 from include.declarations.windows.window_lookup import load_window_lookups
 from include.nodes.peers import Peers
 from include.nodes.placements import placements
@@ -19,7 +20,6 @@ from query_api.http.commands.command_routes import commands_blueprint
 from query_api.http.explain.explain_routes import explain_blueprint
 from query_api.http.explain.explanations import Explanations
 from query_api.http.health_routes import health_blueprint
-from query_api.http.index_page import index_blueprint
 from query_api.http.limits.write_deadline import limit_unread_answers
 from query_api.http.listing.areas import Areas
 from query_api.http.listing.model_listing import ModelListing
@@ -30,14 +30,18 @@ from query_api.http.lookups.router import LookupRouter
 from query_api.http.lookups.routes import lookup_blueprint
 from query_api.http.lookups.window_lookups import window_blueprint
 from query_api.http.map.map_routes import map_blueprint
-from query_api.http.problems import ProblemError, http_problem, lookup_problem, problem_reply
+from query_api.http.pages.error_pages import for_client
+from query_api.http.pages.page_files import origins_of
+from query_api.http.problems import MEDIA_TYPE, ProblemError, http_problem, lookup_problem, problem_reply
 from query_api.http.reply import flask_response
 from query_api.http.report_routes import CHANGES, QUALITY, reports_blueprint
 from query_api.http.request_checks import check_request
+from query_api.http.status.status_routes import status_blueprint
 from query_api.lookup.client_slots import ClientSlots
 from query_api.lookup.local_lookup import LocalLookup
 from query_api.lookup.lookup_failures import LookupFailedError
 from query_api.lookup.lookups import Lookups
+from query_api.status.node_view import NodeView
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +54,7 @@ def create_app(
     apis: Sequence[ReadModelApi],
     feeds: ChangeFeeds,
 ) -> Flask:
-    """Return the Flask application: every endpoint, and every error as problem details."""
+    """Return the Flask application: every endpoint, and every error as problem details, or as a page for a browser."""
     app = Flask("foldlake", static_folder=None)
     # A key may contain any characters, including consecutive slashes.
     app.url_map.merge_slashes = False
@@ -65,16 +69,29 @@ def create_app(
     app.register_blueprint(map_blueprint(settings.node.name, areas))
     app.register_blueprint(commands_blueprint(settings, apis))
     models = {api.model.name: api.model for api in apis}
-    app.register_blueprint(explain_blueprint(settings.node.name, models, Explanations(settings)))
+    # Airflow shows the status page in a frame, and what it links to.
+    framed_by = ("'self'", *origins_of(settings.airflow.base_url))
+    explanations = Explanations(settings)
+    app.register_blueprint(explain_blueprint(settings.node.name, models, explanations, framed_by))
     app.register_blueprint(health_blueprint(settings, lookups))
     for kind in (QUALITY, CHANGES):
         app.register_blueprint(reports_blueprint(settings.home / "reports" / kind.name, kind))
-    app.register_blueprint(index_blueprint(settings.node.name, apis))
+    view = NodeView(settings, lookups, load_catalog(settings.declaration_folders))
+    app.register_blueprint(status_blueprint(view, apis, framed_by))
     _register_errors(app, settings.node.name)
     return app
 
 
 def _register_errors(app: Flask, node_name: str) -> None:
+    @app.after_request
+    def as_page(response: Response) -> Response:
+        if response.mimetype != MEDIA_TYPE:
+            return response
+        reply = response.status_code, list(response.headers), response.get_data()
+        return flask_response(
+            for_client(reply, request.headers.get("Accept", ""), request.full_path.rstrip("?"))
+        )
+
     @app.errorhandler(ProblemError)
     def on_problem(problem: ProblemError) -> Response:
         return flask_response(problem_reply(problem))

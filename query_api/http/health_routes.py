@@ -1,25 +1,24 @@
 """Endpoints for operations: liveness, readiness, partition status and metrics."""
 
-import json
 import os
 
 from flask import Blueprint, Response, request
 
 from include.errors import KafkaUnavailableError
-from include.nodes.partition_report import PARTITIONS_PATH, PartitionReport
-from include.nodes.peers import HOP_ANY, HOP_HEADER, PeerDownError
+from include.nodes.partition_report import PARTITIONS_PATH
+from include.nodes.peers import HOP_HEADER
 from include.quality.verified_file import read_all
 from include.settings import Settings
 from include.stream.status import read_stream_status
 from query_api.http.json_text import dumps
 from query_api.http.limits.worker_watchdog import WORKER_HEADER
 from query_api.http.problems import ProblemError
-from query_api.http.readiness import readiness
 from query_api.lookup.client_slots import ClientSlots, NoFreeSlotError
 from query_api.lookup.lookups import Lookups
-from query_api.lookup.partition_status import local_reports, merged
+from query_api.lookup.partition_status import local_reports, merged, peer_reports
 from query_api.metrics.node_metrics import exposition
 from query_api.metrics.stream_metrics import stream_exposition
+from query_api.status.readiness import readiness
 
 # Each reading of the stream's status occupies a thread for a second, and longer while Kafka does not answer.
 STREAM_READINGS = 4
@@ -52,7 +51,8 @@ def health_blueprint(settings: Settings, lookups: Lookups) -> Blueprint:
     def partitions() -> Response:
         reports = local_reports(lookups.local)
         if HOP_HEADER not in request.headers:
-            reports = merged(reports, _peer_reports(lookups))
+            state = lookups.local.state()
+            reports = merged(reports, [] if state is None else peer_reports(lookups.peers, state))
         return _json([report.as_json() for report in reports])
 
     @blueprint.get("/metrics")
@@ -76,22 +76,6 @@ def _stream_metrics(settings: Settings, readings: ClientSlots) -> Response:
     except KafkaUnavailableError as error:
         raise ProblemError(503, "not-ready", str(error), retry_after_s=5) from error
     return Response(stream_exposition(status), content_type=PROMETHEUS_TYPE)
-
-
-def _peer_reports(lookups: Lookups) -> list[PartitionReport]:
-    """Return the other nodes' reports of their partitions; omits nodes that do not answer."""
-    state = lookups.local.state()
-    reports: list[PartitionReport] = []
-    for url in sorted(state.nodes) if state else []:
-        peer = lookups.peers.at(url)
-        if state is None or url == state.url or peer.is_down:
-            continue
-        try:
-            response = peer.get(PARTITIONS_PATH, HOP_ANY)
-            reports += [PartitionReport.from_json(fields) for fields in json.loads(response.body)]
-        except (PeerDownError, ValueError, TypeError, KeyError):
-            continue
-    return reports
 
 
 def _json(value: object) -> Response:

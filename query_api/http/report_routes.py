@@ -21,6 +21,7 @@ CHECKS = """<style>:root{color-scheme:light dark;--good:#1a7f37;--bad:#cf222e}bo
 .wide{overflow-x:auto}table{border-collapse:collapse;width:100%;font-size:.9rem}th,td{text-align:left;vertical-align:top;padding:.3rem .6rem;border-top:1px solid #8884}
 .number{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}.passed{color:var(--good)}.FAILED{color:var(--bad);font-weight:600}
 td:last-child{overflow-wrap:anywhere}</style>
+<p><a href="/">Status</a></p>
 <h1>{{ title }}</h1>
 {% if reports %}<p>Newest first. A check that was skipped, because nothing was new or the last one took long, has no report.</p>
 <div class="wide" tabindex="0"><table>

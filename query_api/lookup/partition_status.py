@@ -1,9 +1,11 @@
 """The report of every partition: the node's own view, merged with the reports of other nodes."""
 
+import json
 from collections.abc import Iterable
 from dataclasses import replace
 
-from include.nodes.partition_report import PartitionReport
+from include.nodes.partition_report import PARTITIONS_PATH, PartitionReport
+from include.nodes.peers import HOP_ANY, PeerDownError, Peers
 from query_api.cluster.node_state import ModelState, NodeState
 from query_api.lookup.local_lookup import LocalLookup
 from query_api.store.base import ChangelogPosition
@@ -59,6 +61,21 @@ def _report(
         source_end=source_end,
         events_behind=None if source_end is None else read.events_until({partition: source_end}),
     )
+
+
+def peer_reports(peers: Peers, state: NodeState) -> list[PartitionReport]:
+    """Return the other nodes' reports of their partitions; omits nodes that do not answer."""
+    reports: list[PartitionReport] = []
+    for url in sorted(state.nodes):
+        peer = peers.at(url)
+        if url == state.url or peer.is_down:
+            continue
+        try:
+            response = peer.get(PARTITIONS_PATH, HOP_ANY)
+            reports += [PartitionReport.from_json(fields) for fields in json.loads(response.body)]
+        except (PeerDownError, ValueError, TypeError, KeyError):
+            continue
+    return reports
 
 
 def merged(own: Iterable[PartitionReport], others: Iterable[PartitionReport]) -> list[PartitionReport]:

@@ -10,12 +10,14 @@ class ChangelogBatch:
 
     next_offsets: the first unread offset of each partition; advances as messages are added.
     newest_folded: partition -> source partition -> newest source offset in the batch.
+    first: partition -> position of the first record of the batch.
     """
 
     def __init__(self, next_offsets: dict[int, int]) -> None:
         self.next_offsets = next_offsets
         self.changes: dict[int, list[Change]] = {}
         self.newest_folded: dict[int, dict[int, int]] = {}
+        self.first: dict[int, Position] = {}
         self.advanced: set[int] = set()
         self.at_end: set[int] = set()
 
@@ -34,10 +36,12 @@ class ChangelogBatch:
         self.next_offsets.pop(partition, None)
         self.changes.pop(partition, None)
         self.newest_folded.pop(partition, None)
+        self.first.pop(partition, None)
         self.advanced.discard(partition)
 
     def note_folded(self, partition: int, newest: Position) -> None:
         """Note that the changelog contains the events of a source partition up to this one."""
+        self.first.setdefault(partition, newest)
         offsets = self.newest_folded.setdefault(partition, {})
         offsets[newest.partition] = max(newest.offset, offsets.get(newest.partition, -1))
 

@@ -13,6 +13,7 @@ from include.kafka.schema_registry import SchemaRegistry
 from include.position import Position
 from query_api.cluster.node_state import PartitionState
 from query_api.errors import FollowingStoppedError, StoreFullError
+from query_api.history.arrival import Arrival
 from query_api.lookup.raw_decoder import RawDecoder, UndecodableError
 from query_api.materializer.changelog_batch import ChangelogBatch
 from query_api.materializer.followed_partition import FollowedPartition
@@ -94,6 +95,10 @@ class ChangelogFollower:
         """Return the state of every followed partition."""
         return {p: followed.state(p, self._end_offset(p)) for p, followed in dict(self._followed).items()}
 
+    def arrivals(self) -> list[Arrival]:
+        """Return of each partition an event that has arrived since the last call, if there is one."""
+        return [arrival for f in dict(self._followed).values() if (arrival := f.take_arrival()) is not None]
+
     def observe_ends(self, ends: Mapping[int, int], read_at: Moment) -> None:
         """Note the end offset of each partition as it was when asked for at `read_at`."""
         for partition, followed in dict(self._followed).items():
@@ -127,8 +132,6 @@ class ChangelogFollower:
         if first is not None:
             self._apply([first, *self._consumer.consume(BATCH_RECORDS - 1, timeout=0)])
         self._refresh_idle_positions()
-
-    # Partitions
 
     def _forget_outdated(self, partitions: Iterable[int]) -> None:
         for partition in list(partitions):
@@ -179,8 +182,6 @@ class ChangelogFollower:
         ]
         self._consumer.assign(starts)
 
-    # Records
-
     def _apply(self, messages: list[Message]) -> None:
         """Commit a batch: records, positions and new schemas in one transaction."""
         batch = ChangelogBatch({p: followed.position.next_offset for p, followed in self._followed.items()})
@@ -200,7 +201,7 @@ class ChangelogFollower:
         if positions:
             self._commit(batch.changes, positions)
         for partition, position in positions.items():
-            self._followed[partition].position = position
+            self._followed[partition].advance(position, batch.first.get(partition))
         self._update_ready(batch.at_end)
 
     def _commit(

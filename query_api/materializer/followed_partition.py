@@ -1,9 +1,12 @@
 """A changelog partition that a follower reads: its position, whether it is ready, and when its end was last confirmed."""
 
+import time
 from dataclasses import dataclass, field
 
 from include.boot_clock import Moment, boot_id
+from include.position import Position
 from query_api.cluster.node_state import PartitionState
+from query_api.history.arrival import Arrival
 from query_api.store.base import ChangelogPosition
 
 
@@ -15,6 +18,7 @@ class FollowedPartition:
     released_at: when the partition was last removed from the target, by the monotonic clock.
     confirmed_at: when the partition's end was last read that the position has reached since. A partition
         that becomes ready has reached an end that was read after following started, so it begins with that time.
+    arrival: the first event whose state has arrived since the last `take_arrival`, if the partition was ready then.
     """
 
     position: ChangelogPosition
@@ -22,6 +26,7 @@ class FollowedPartition:
     ready_offset: int | None = None
     released_at: float | None = None
     confirmed_at: Moment = field(default_factory=Moment.now)
+    arrival: Arrival | None = None
     _awaited: tuple[int, Moment] | None = None
 
     @classmethod
@@ -45,6 +50,23 @@ class FollowedPartition:
             self.confirmed_at = max(self.confirmed_at, read_at)
         elif self._awaited is None:
             self._awaited = (end, read_at)
+
+    def advance(self, position: ChangelogPosition, first: Position | None) -> None:
+        """Adopt the position after a commit; `first` is the first event of the committed records.
+
+        An event below the position was folded before: its record was repeated after a crash, or is that of a slower task.
+        """
+        if first is not None and self.is_ready and self.arrival is None and self._is_new(first):
+            self.arrival = Arrival(first, time.time())
+        self.position = position
+
+    def _is_new(self, event: Position) -> bool:
+        return event.offset >= self.position.folded.of(event.partition)
+
+    def take_arrival(self) -> Arrival | None:
+        """Return `arrival`, and forget it."""
+        arrival, self.arrival = self.arrival, None
+        return arrival
 
     def became_ready(self, end: int, *, is_at_end: bool) -> bool:
         """Note what is known about the partition's end; return whether the partition becomes ready with that.

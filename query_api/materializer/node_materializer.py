@@ -15,6 +15,7 @@ from include.declarations.modules import load_modules
 from include.declarations.read_model import load_read_models
 from include.errors import KafkaUnavailableError
 from include.nodes.node_url import PeerRule
+from include.nodes.peers import Peers
 from include.nodes.placements import placements
 from include.settings import Settings
 from query_api.cluster import node_state
@@ -23,6 +24,10 @@ from query_api.cluster.membership import Membership
 from query_api.cluster.node_state import NodeState, PartitionState
 from query_api.cluster.registry_watch import RegistryWatch
 from query_api.errors import FencedError
+from query_api.history.append_times import RecordTimes
+from query_api.history.arrival import Arrival
+from query_api.history.recorder import HistoryRecorder
+from query_api.lookup.partition_status import peer_reports
 from query_api.materializer.clock_watch import ClockWatch
 from query_api.materializer.fold_watch import FoldWatch
 from query_api.materializer.reconcile import (
@@ -81,6 +86,16 @@ class Materializer:
         self._versions = VersionFollowers(self._directory, self._start_follower, self._forget)
         self._threads: list[_WatchedThread] = []
         self._previous = self._previous_state()
+        self._published: NodeState | None = None
+        peers_asked = Peers()
+        self._recorder = HistoryRecorder(
+            settings.store_dir,
+            lambda: self._published,
+            self._arrivals,
+            lambda state: peer_reports(peers_asked, state),
+            lambda: RecordTimes(settings.kafka.bootstrap_servers),
+            lambda: self._stopping.wait(HEARTBEAT_S),
+        )
 
     def _previous_state(self) -> NodeState:
         """Return the state that the previous process published; its partitions only if workers still use that state."""
@@ -95,6 +110,7 @@ class Materializer:
             _WatchedThread("membership", self._membership.run_once, self._stopping, self._changed.set),
             _WatchedThread("observer", self._observe, self._stopping, self._changed.set),
             _WatchedThread("registry", self._registry_watch.run_once, self._stopping, self._changed.set),
+            _WatchedThread("history", self._recorder.run_once, self._stopping, self._changed.set),
         ]
         for thread in self._threads:
             thread.start()
@@ -122,6 +138,7 @@ class Materializer:
         self._versions.stop()
         for thread in self._threads:
             thread.join(OBSERVE_INTERVAL_S * 2)
+        self._recorder.close()
         self._membership.close()
         self._directory.unlock()
 
@@ -141,6 +158,10 @@ class Materializer:
         self._changed.set()
         self._observe_now.wait(OBSERVE_INTERVAL_S)
         self._observe_now.clear()
+
+    def _arrivals(self, key: Key) -> list[Arrival]:
+        follower = self._versions.running.get(key)
+        return [] if follower is None else follower.arrivals()
 
     def _standstills(self, view: ClusterView) -> dict[Key, Moment]:
         """Return the live versions whose folds stand still, and since when."""
@@ -226,6 +247,7 @@ class Materializer:
             # The workers continue with the last state, and report that the node is not ready when it is too old.
             log.warning("cannot publish the node's state in %s: %s", self._settings.store_dir, error)
         else:
+            self._published = state
             self._versions.state_published()
 
     def _owned(self) -> frozenset[tuple[str, int]] | None:

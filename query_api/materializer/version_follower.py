@@ -18,6 +18,7 @@ from query_api.errors import (
     StoreUnusableError,
     StoreWriteError,
 )
+from query_api.history.arrival import Arrival
 from query_api.materializer.changelog_consumer import changelog_consumer
 from query_api.materializer.changelog_follower import ChangelogFollower
 from query_api.materializer.shared_partitions import REFRESH_INTERVAL_S, SharedPartitions
@@ -107,6 +108,11 @@ class VersionFollower(threading.Thread):
         with self._follower_lock:
             if self._follower is not None:
                 self._follower.observe_ends(ends, read_at)
+
+    def arrivals(self) -> list[Arrival]:
+        """Return of each partition that this node writes an event that has arrived since the last call, if there is one."""
+        follower = self._follower
+        return [] if follower is None else follower.arrivals()
 
     @property
     def bad_records(self) -> int:

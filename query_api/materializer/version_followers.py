@@ -17,6 +17,7 @@ from include.boot_clock import Moment
 from include.versions.version_record import ENDED_STAGES, Stage
 from query_api.cluster.cluster_observer import ClusterView
 from query_api.errors import StoreUnusableError, StoreWriteError
+from query_api.history.arrival import Arrival
 from query_api.materializer.reconcile import FollowerStatus, versions_to_follow
 from query_api.materializer.version_follower import VersionReference
 from query_api.store.directory import StoreDirectory
@@ -44,6 +45,9 @@ class FollowerThread(FollowerStatus, Protocol):
 
     def observe_ends(self, ends: Mapping[int, int], read_at: Moment) -> None:
         """Note the changelog's end offsets as they were when asked for at `read_at`."""
+
+    def arrivals(self) -> list[Arrival]:
+        """Return of each partition that this node writes an event that has arrived since the last call, if there is one."""
 
     def end(self, *, discard: bool = False) -> None:
         """Request that it ends; returns immediately."""

@@ -1,1 +1,1 @@
-"""The folder of Airflow's plugins: Airflow imports every file here."""
+"""Airflow's plugins folder: Airflow loads each module in it."""

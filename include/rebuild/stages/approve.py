@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from include.rebuild.stage import VERSION, Approval, PlanStage, PlanStart, StageRun
+from include.rebuild.stage import PROMOTION, VERSION, Approval, PlanStage, PlanStart, StageRun
 from include.rebuild.stages.compare import COMPARISON_ID
 
 
@@ -42,4 +42,5 @@ APPROVE = PlanStage(
     next_try="asks again",
     timeout=None,
     is_needed=_is_possible,
+    group=PROMOTION,
 )

@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from include.rebuild.stage import VERSION_ARGUMENTS, Engine, PlanStage, Slot, SparkJob
+from include.rebuild.stage import BUILD, VERSION_ARGUMENTS, Engine, PlanStage, Slot, SparkJob
 
 BUILD_STAGING = PlanStage(
     "build_staging",
@@ -13,4 +13,5 @@ BUILD_STAGING = PlanStage(
     next_try="writes the table again, in one commit",
     timeout=timedelta(hours=12),
     slot=Slot.REBUILD,
+    group=BUILD,
 )

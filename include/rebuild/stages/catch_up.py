@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from include.rebuild.stage import VERSION_ARGUMENTS, Engine, PlanStage, Slot, SparkJob
+from include.rebuild.stage import BUILD, VERSION_ARGUMENTS, Engine, PlanStage, Slot, SparkJob
 
 CATCH_UP = PlanStage(
     "catch_up",
@@ -13,4 +13,5 @@ CATCH_UP = PlanStage(
     next_try="continues from the last committed batch; records that repeat have the same content",
     timeout=timedelta(hours=12),
     slot=Slot.REBUILD,
+    group=BUILD,
 )

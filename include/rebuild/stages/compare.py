@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from include.rebuild.stage import VERSION_ARGUMENTS, Engine, PlanStage, Slot, SparkJob
+from include.rebuild.stage import BUILD, VERSION_ARGUMENTS, Engine, PlanStage, Slot, SparkJob
 from include.rebuild.stages.register_candidate import REGISTER_CANDIDATE
 from include.rebuild.stages.verify import CHECK_ID
 
@@ -29,4 +29,5 @@ COMPARE = PlanStage(
     next_try="compares again",
     timeout=timedelta(hours=12),
     slot=Slot.REBUILD,
+    group=BUILD,
 )

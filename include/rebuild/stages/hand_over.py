@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from include.rebuild.errors import NothingToDoError
-from include.rebuild.stage import Action, PlanStage, StageRun
+from include.rebuild.stage import SERVE, Action, PlanStage, StageRun
 
 
 def hand_over(run: StageRun) -> None:
@@ -23,4 +23,5 @@ HAND_OVER = PlanStage(
     leaves="a candidate",
     next_try="continues to wait",
     timeout=timedelta(hours=2),
+    group=SERVE,
 )

@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from include.rebuild.stage import Action, PlanStage, StageRun
+from include.rebuild.stage import SERVE, Action, PlanStage, StageRun
 from include.rebuild.stages.compare import COMPARISON_ID
 from include.rebuild.stages.verify import CHECK_ID
 
@@ -26,4 +26,5 @@ HYDRATE = PlanStage(
     on_failure="a query node is down, or has no room: `./foldlake status` shows which",
     next_try="continues to wait",
     timeout=timedelta(hours=2),
+    group=SERVE,
 )

@@ -1,6 +1,6 @@
 """The stage `promote`: makes the candidate live."""
 
-from include.rebuild.stage import Action, PlanStage, StageRun
+from include.rebuild.stage import PROMOTION, Action, PlanStage, StageRun
 
 GRACE_H = "{results[register_candidate][grace_h]}"
 
@@ -23,4 +23,5 @@ PROMOTE = PlanStage(
     on_failure="the message names what N+1 lacks; or another version was promoted in the meantime: `./foldlake versions` shows it",
     leaves="the old record or the new one",
     next_try="finds that N+1 is live",
+    group=PROMOTION,
 )

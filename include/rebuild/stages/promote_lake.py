@@ -1,6 +1,6 @@
 """The stage `promote_lake`: replaces the lake's table by that of the live version."""
 
-from include.rebuild.stage import READ_MODEL, Engine, PlanStage, Slot, SparkJob
+from include.rebuild.stage import PROMOTION, READ_MODEL, Engine, PlanStage, Slot, SparkJob
 
 PROMOTE_LAKE = PlanStage(
     "promote_lake",
@@ -14,4 +14,5 @@ PROMOTE_LAKE = PlanStage(
     slot=Slot.LAKE,
     # Lookups answer from the live version already.
     priority=10,
+    group=PROMOTION,
 )

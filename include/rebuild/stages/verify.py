@@ -2,7 +2,16 @@
 
 from datetime import timedelta
 
-from include.rebuild.stage import READ_MODEL, VERSION, VERSION_ARGUMENTS, Engine, PlanStage, Slot, SparkJob
+from include.rebuild.stage import (
+    BUILD,
+    READ_MODEL,
+    VERSION,
+    VERSION_ARGUMENTS,
+    Engine,
+    PlanStage,
+    Slot,
+    SparkJob,
+)
 
 CHECK_ID = f"rebuild-{READ_MODEL}-v{VERSION}"
 
@@ -20,4 +29,5 @@ VERIFY = PlanStage(
     retries=2,
     timeout=timedelta(hours=12),
     slot=Slot.REBUILD,
+    group=BUILD,
 )

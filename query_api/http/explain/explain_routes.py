@@ -1,6 +1,6 @@
 """The page at `/explain`: the events behind the state of a key, for people as HTML, for programs as JSON."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from flask import Blueprint, Response, render_template_string, request
@@ -16,11 +16,9 @@ PATH = "/explain"
 PARAMETERS = frozenset({"readModel", "key", "version"})
 RETRY_AFTER_S = 1
 PAGE = (Path(__file__).parent / "explain.html").read_text(encoding="utf-8")
+# The page has no script: while the job runs, it reloads itself.
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'self'; frame-ancestors "
 HEADERS = {
-    # The page has no script: while the job runs, it reloads itself.
-    "Content-Security-Policy": (
-        "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
-    ),
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
@@ -28,10 +26,14 @@ HEADERS = {
 
 
 def explain_blueprint(
-    node_name: str, models: Mapping[str, ReadModel], explanations: Explanations
+    node_name: str,
+    models: Mapping[str, ReadModel],
+    explanations: Explanations,
+    frame_ancestors: Iterable[str],
 ) -> Blueprint:
-    """Return the page as a Flask blueprint."""
+    """Return the page as a Flask blueprint; `frame_ancestors` are the origins whose pages may contain it."""
     blueprint = Blueprint("explain", __name__)
+    headers = {**HEADERS, "Content-Security-Policy": POLICY + " ".join(frame_ancestors)}
 
     @blueprint.get(PATH)
     def explain() -> Response:
@@ -58,7 +60,7 @@ def explain_blueprint(
             steps=steps(found) if isinstance(found, Explanation) else (),
             field_texts=field_texts,
         )
-        return Response(page, status, {**HEADERS, "Content-Type": "text/html; charset=utf-8"})
+        return Response(page, status, {**headers, "Content-Type": "text/html; charset=utf-8"})
 
     def _find(given: dict[str, str]) -> Explanation | Pending:
         try:

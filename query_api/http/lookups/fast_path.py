@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from include.nodes.peers import Hop, ServedOffset
 from query_api.http.allowed_hosts import AllowedHosts
 from query_api.http.lookups.router import OK, LookupRouter
+from query_api.http.pages.error_pages import for_client
 from query_api.http.request_checks import is_plain
 from query_api.metrics.node_metrics import LOOKUP_SECONDS
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 HTTP_OK = "200 OK"
 HOP_KEY = "HTTP_FOLDLAKE_HOP"
 SERVED_KEY = "HTTP_FOLDLAKE_SERVED"
+ACCEPT_KEY = "HTTP_ACCEPT"
 
 
 class FastPath:
@@ -49,6 +51,8 @@ class FastPath:
                     LOOKUP_SECONDS.observe(time.perf_counter() - started_s)
                     start_response(HTTP_OK, headers)
                 else:
+                    accept = environ.get(ACCEPT_KEY, "")
+                    status, headers, body = for_client((status, headers, body), accept, target)
                     start_response(f"{status} {responses.get(status, '')}", headers)
                 return [body]
         return self._application(environ, start_response)

@@ -3,12 +3,14 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import Any
 from urllib.parse import quote
 
 import pytest
 
 from include.nodes.peers import LAG_HEADER, REASON_HEADER
 from tests.support.faults.kafka_proxy import KafkaProxy, kafka_proxy
+from tests.support.http.local_http import HTTP
 from tests.support.node_stack import ExtraNode, NodeStack
 from tests.support.repetition import repeated
 from tests.support.temporary_stack import free_ports
@@ -58,6 +60,24 @@ def lonely(nodes: NodeStack) -> Iterator[LonelyNode]:
     wait_until(nodes.is_settled, "its partitions are owned by others")
 
 
+def _assert_status_says_so(node: ExtraNode) -> None:
+    """The status names Kafka, says what it means, and still has what does not depend on Kafka."""
+
+    def sections() -> dict[str, Any]:
+        found: dict[str, Any] = HTTP.get(f"{node.url}/api/status").json()["sections"]
+        return found
+
+    wait_until(lambda: not (sections()["services"]["data"] or [{"is_up": True}])[0]["is_up"], "it is noticed")
+    wait_until(lambda: "Kafka" in (sections()["stream"]["error"] or ""), "the stream's section says why")
+    # A reading that began before the loss ends when its client gives up.
+    wait_until(lambda: sections()["versions"]["data"], "the versions are those that the node knows")
+    found = sections()
+    assert found["services"]["data"][0]["service"] == "Kafka"
+    assert "answered from the stores" in found["services"]["data"][0]["effect"]
+    assert {entry["read_model"] for entry in found["versions"]["data"]} == {"balance"}
+    assert found["partitions"]["data"]
+
+
 @pytest.mark.parametrize("lose_kafka", [KafkaProxy.stop_forwarding, KafkaProxy.refuse])
 def test_node_that_alone_loses_kafka_asks_a_node_that_has_not(
     nodes: NodeStack, lonely: LonelyNode, lose_kafka: Callable[[KafkaProxy], None]
@@ -68,6 +88,7 @@ def test_node_that_alone_loses_kafka_asks_a_node_that_has_not(
 
     lose_kafka(lonely.proxy)
     wait_until(lambda: lonely.own_lag_ms() > SESSION_TIMEOUT_S * 1000, "it is not current", 20)
+    _assert_status_says_so(node)
     own = node.own_answer(lonely.path)
     assert (own.status_code, own.text) == (200, before.text), "it still answers when no other node does"
     assert own.headers["Foldlake-As-Of"] == node.own_answer(lonely.path).headers["Foldlake-As-Of"]

@@ -22,6 +22,7 @@ SUPPORT = Path(__file__).parents[2] / "support"
 # In a process of its own: Airflow reads its configuration when it is imported.
 LOAD = """
 import json, sys
+from airflow import plugins_manager
 from airflow.dag_processing.dagbag import DagBag
 from airflow.serialization.serialized_objects import DagSerialization
 bag = DagBag(sys.argv[1])
@@ -30,8 +31,10 @@ json.dump({
     "serialized": [DagSerialization.to_dict(dag)["dag"]["dag_id"] for dag in bag.dags.values()],
     "seconds": [stat.duration.total_seconds() for stat in bag.dagbag_stats],
     "heavy": sorted({"pyspark", "delta", "great_expectations", "pandas", "flask"} & set(sys.modules)),
+    "views": [view for plugin in plugins_manager.get_plugin_info(["external_views"]) for view in plugin["external_views"]],
     "dags": {
         dag.dag_id: {
+            "groups": {group_id: sorted(group.children) for group_id, group in dag.task_group_dict.items() if group_id},
             "doc": dag.doc_md, "tags": sorted(dag.tags), "owner": dag.owner, "description": dag.description,
             "start": str(dag.start_date), "active_runs": dag.max_active_runs, "form": list(dag.params),
             "empty": {name: param.schema.get("type") for name, param in (
@@ -187,6 +190,19 @@ def test_a_field_that_is_empty_at_first_may_stay_empty(loaded: dict[str, Any]) -
     for dag, empty in fields_of.items():
         for name, kind in empty.items():
             assert "null" in kind, f"{dag}: {name}"
+
+
+def test_the_stages_of_a_rebuild_are_in_boxes_and_keep_their_names(loaded: dict[str, Any]) -> None:
+    assert loaded["dags"]["rebuild"]["groups"] == {
+        "build": ["build_staging", "catch_up", "compare", "verify"],
+        "serve": ["hand_over", "hydrate"],
+        "promotion": ["approve", "promote", "promote_lake"],
+    }
+
+
+def test_the_navigation_has_the_status_page(loaded: dict[str, Any]) -> None:
+    (view,) = loaded["views"]
+    assert (view["destination"], view["href"]) == ("nav", "http://127.0.0.1:5051/")
 
 
 def test_a_change_of_the_lake_emits_an_asset_event(loaded: dict[str, Any]) -> None:

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from include.boot_clock import Moment
+from include.position import Position
 from query_api.materializer.followed_partition import FollowedPartition
 from query_api.store.base import ChangelogPosition
 
@@ -70,3 +71,22 @@ def test_partition_is_ready_at_the_end_that_was_known_first() -> None:
 
     assert partition.became_ready(8, is_at_end=False)
     assert not partition.became_ready(8, is_at_end=False), "it is ready already"
+
+
+def test_an_event_arrives_once_and_only_if_it_is_new_in_a_ready_partition() -> None:
+    partition = partition_at(5)
+    folded = partition.position.folded.with_event(Position(0, 40))
+
+    partition.advance(replace(partition.position, next_offset=6, folded=folded), Position(0, 40))
+    partition.advance(replace(partition.position, next_offset=7, folded=folded), Position(0, 41))
+    first, second = partition.take_arrival(), partition.take_arrival()
+
+    assert first is not None
+    assert (first.position.offset, second) == (40, None)
+
+    partition.advance(replace(partition.position, next_offset=8, folded=folded), Position(0, 39))
+    assert partition.take_arrival() is None, "a record that was repeated after a crash"
+
+    partition.is_ready = False
+    partition.advance(replace(partition.position, next_offset=9, folded=folded), Position(0, 50))
+    assert partition.take_arrival() is None, "an old record, loaded again"

@@ -12,6 +12,7 @@ from include.versions.version_record import Stage, Version, first_version
 from query_api.cluster.cluster_observer import ClusterView, TopicFacts
 from query_api.cluster.node_state import PartitionState
 from query_api.errors import ServerWriteError, StoreDamagedError, StoreFullError
+from query_api.history.arrival import Arrival
 from query_api.materializer import version_followers
 from query_api.materializer.version_follower import VersionReference
 from query_api.materializer.version_followers import Key, VersionFollowers
@@ -46,6 +47,10 @@ class Thread:
 
     def observe_ends(self, ends: Mapping[int, int], read_at: Moment) -> None:
         """Accept any ends."""
+
+    def arrivals(self) -> list[Arrival]:
+        """Return none."""
+        return []
 
     def end(self, *, discard: bool = False) -> None:
         """Record the request."""

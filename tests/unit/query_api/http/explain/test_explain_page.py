@@ -91,7 +91,7 @@ def client(tmp_path: Path, job: Job, monkeypatch: pytest.MonkeyPatch) -> Iterato
     def on_problem(problem: ProblemError) -> Response:
         return flask_response(problem_reply(problem))
 
-    app.register_blueprint(explain_blueprint("node-1", {"balance": MODEL}, explanations))
+    app.register_blueprint(explain_blueprint("node-1", {"balance": MODEL}, explanations, ("'self'",)))
     yield app.test_client()
     job.may_end.set()
     lock = FileLock(tmp_path / "explain" / "lock")

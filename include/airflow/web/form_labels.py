@@ -1,0 +1,48 @@
+"""The labels of read models in the dropdowns of forms: which version is live, and which ones there are besides."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import httpx
+
+from include.settings import Settings
+
+# DAG files are read every 30 s, and at the start of each task: a node on the same machine answers within milliseconds.
+TIMEOUT_S = 0.5
+PATH = "/api/read-models"
+LIVE = "live"
+
+
+def read_model_labels(settings: Settings, names: Iterable[str]) -> dict[str, str]:
+    """Return a label for each of these read models that has versions, as a query node knows them; empty if none answers.
+
+    A label follows a promotion when Airflow reads the DAG file again, within half a minute. It decides nothing.
+    """
+    known = {str(model["name"]): model for model in _read_models(settings)}
+    return {name: _label(known[name]) for name in names if name in known}
+
+
+def _label(model: dict[str, Any]) -> str:
+    others = [
+        f"v{version['version']} {version['stage']}"
+        for version in model["versions"]
+        if version["stage"] != LIVE
+    ]
+    live = "no live version" if model["live"] is None else f"v{model['live']} live"
+    return f"{model['name']} ({', '.join([live, *others])})"
+
+
+def _read_models(settings: Settings) -> list[dict[str, Any]]:
+    for url in _nodes(settings):
+        try:
+            answer = httpx.get(f"{url}{PATH}", timeout=TIMEOUT_S, trust_env=False)
+            found: list[dict[str, Any]] = answer.raise_for_status().json()
+        except (httpx.HTTPError, ValueError):
+            continue
+        return found
+    return []
+
+
+def _nodes(settings: Settings) -> list[str]:
+    own = [f"http://127.0.0.1:{port}" for port in settings.query_ports]
+    return list(dict.fromkeys([settings.reports_base_url.rstrip("/"), *own]))

@@ -1,0 +1,72 @@
+"""The newest check of each read model, from the JSON beside the reports."""
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from include.quality.check import CheckResult
+from include.quality.report import reports_directory
+
+# A read model whose newest check is older than so many others is not found.
+MAX_READ = 200
+
+
+@dataclass(frozen=True)
+class NewestCheck:
+    """A check. passed: None if the read model cannot be checked. report: name of the HTML page; empty if there is none."""
+
+    read_model: str
+    version: int | None
+    mode: str
+    stores: tuple[str, ...]
+    passed: bool | None
+    verdict: str
+    ended_at: datetime
+    duration_s: float
+    report: str
+
+
+def newest_checks(home: Path, read_models: Iterable[str]) -> dict[str, NewestCheck]:
+    """Return the newest check of each of these read models that has one. Checks of candidates count."""
+    wanted = set(read_models)
+    found: dict[str, NewestCheck] = {}
+    for path, modified_s in _newest_first(reports_directory(home))[:MAX_READ]:
+        if wanted <= found.keys():
+            break
+        check = _read(path, modified_s)
+        if check is not None and check.read_model in wanted:
+            found.setdefault(check.read_model, check)
+    return found
+
+
+def _newest_first(directory: Path) -> list[tuple[Path, float]]:
+    try:
+        with os.scandir(directory) as entries:
+            found = [(Path(e.path), e.stat().st_mtime) for e in entries if e.name.endswith(".json")]
+    except FileNotFoundError:
+        return []
+    return sorted(found, key=lambda entry: entry[1], reverse=True)
+
+
+def _read(path: Path, modified_s: float) -> NewestCheck | None:
+    try:
+        fields = CheckResult.read(path.read_text(encoding="utf-8"))
+        request = fields["request"]
+        version = fields.get("version", request.get("version"))
+        page = path.with_suffix(".html")
+        return NewestCheck(
+            read_model=str(request["read_model"]),
+            version=None if version is None else int(version),
+            mode=str(request["mode"]),
+            stores=tuple(map(str, request["stores"])),
+            passed=fields["passed"],
+            verdict=str(fields["verdict"]),
+            ended_at=datetime.fromtimestamp(modified_s, UTC),
+            duration_s=float(fields["duration_s"]),
+            report=page.name if page.exists() else "",
+        )
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        # Removed meanwhile, or written by another release.
+        return None

@@ -1,0 +1,1 @@
+"""What the pages of a node have in common: their style, their headers, static files, and errors as pages."""

@@ -1,0 +1,1 @@
+"""The status page at `/`, and the same as JSON at `/api/status`."""

@@ -1,0 +1,71 @@
+// The form that looks a key up: the state, which node answered, how old the answer is, and how it came to be.
+
+import { html, nothing, render } from "./lit-html.js";
+import { age, count, time } from "./words.js";
+
+const form = document.getElementById("lookup");
+const answer = document.getElementById("answer");
+
+// Amounts keep their decimals: the text of a number, where the browser tells it.
+const exact = (_name, value, context) => (typeof value === "number" && context?.source !== undefined ? context.source : value);
+
+function shown(value) {
+  if (value === null) return html`<span class="soft">null</span>`;
+  return typeof value === "object" ? html`<code>${JSON.stringify(value)}</code>` : String(value);
+}
+
+function found(record, headers, path) {
+  const model = record.read_model;
+  const node = headers.get("Foldlake-Node");
+  const isHere = node === document.body.dataset.node;
+  const lagMs = Number(headers.get("Foldlake-Lag-Ms"));
+  const explain = new URLSearchParams({ readModel: model, key: record.key, version: record.version });
+  return html`
+    <h3>${record.key}</h3>
+    <dl>${Object.entries(record.state).map(([name, value]) => html`<dt>${name}</dt><dd>${shown(value)}</dd>`)}</dl>
+    <dl>
+      <dt>Answered by</dt><dd>${node}, ${headers.get("Foldlake-Role")} of the key's partition${isHere ? "" : ", which this node asked"}</dd>
+      <dt>Age</dt><dd>at most ${lagMs < 10000 ? `${count(lagMs)} ms` : age(lagMs / 1000)} (it has everything up to ${time(headers.get("Foldlake-As-Of"))})</dd>
+      <dt>Version</dt><dd>v${record.version} of ${model}</dd>
+      <dt>Made of</dt><dd>${count(Number(record.event_count))} event${Number(record.event_count) === 1 ? "" : "s"}; the newest is at partition ${record.source_partition}, offset ${record.source_offset}, and occurred at ${time(record.occurred_on)}</dd>
+    </dl>
+    <p><a href=${`/explain?${explain}`}>How it came to be</a> · <a href=${path}>The record as JSON</a></p>`;
+}
+
+function failed(problem) {
+  return html`<p class="error"><b>${problem.title}</b>: ${problem.detail} ${problem.advice ?? nothing}</p>`;
+}
+
+form.addEventListener("submit", async (event) => {
+  event.preventDefault();
+  const { model, version, key } = Object.fromEntries(new FormData(form));
+  const path = `/api/read-models/${encodeURIComponent(model)}/records/${encodeURIComponent(key)}${version ? `?version=${version}` : ""}`;
+  try {
+    const response = await fetch(path);
+    const body = JSON.parse(await response.text(), exact);
+    render(response.ok ? found(body, response.headers, path) : failed(body), answer);
+  } catch (error) {
+    render(failed({ title: "No answer", detail: `${document.body.dataset.node} does not answer: ${error.message}.` }), answer);
+  }
+});
+
+// The versions that can be asked for, as they come and go; the choice stays.
+let versions = [];
+
+function showVersions() {
+  const select = form.elements.version;
+  const chosen = select.value;
+  const all = versions.filter((v) => v.read_model === form.elements.model.value && v.stage !== "building");
+  const live = all.find((v) => v.stage === "live");
+  const wanted = [["", live ? `live (v${live.version})` : "live"], ...all.filter((v) => v !== live).map((v) => [String(v.version), `v${v.version}, ${v.stage}`])];
+  if (wanted.join() === [...select.options].map((o) => [o.value, o.text]).join()) return;
+  select.replaceChildren(...wanted.map(([value, text]) => new Option(text, value)));
+  select.value = wanted.some(([value]) => value === chosen) ? chosen : "";
+}
+
+form.elements.model.addEventListener("change", showVersions);
+
+export function offerVersions(data) {
+  versions = data;
+  showVersions();
+}

@@ -1,0 +1,59 @@
+"""The section `nodes`: every node, whether it should get requests, and what is wrong with its answers."""
+
+import json
+from http import HTTPStatus
+from typing import Any
+
+from include.nodes.peers import HOP_ANY, PeerDownError, Peers
+from query_api.cluster.node_state import NodeState
+from query_api.status.node_view import NodeView
+from query_api.status.readiness import readiness
+
+READY, DEGRADED, NOT_READY, SILENT = "ready", "degraded", "not ready", "no answer"
+
+
+def read(view: NodeView) -> list[dict[str, Any]]:
+    """Return each node: `node`, `url`, `is_self`, `state`, `reasons`, and the number of live partitions that it owns."""
+    state = view.state()
+    if state is None:
+        return [_node(view.settings.node.name, "", NOT_READY, ["The materializer has not started yet."])]
+    nodes = []
+    for url, name in sorted({**state.nodes, state.url: state.node}.items(), key=lambda item: item[::-1]):
+        condition, reasons = _own(view, state) if url == state.url else _peer(view.lookups.peers, url)
+        owned = sum(owner == url for model in state.models.values() for owner in model.owners.values())
+        nodes.append(
+            _node(name, url, condition, reasons) | {"is_self": url == state.url, "owned_partitions": owned}
+        )
+    return nodes
+
+
+def _own(view: NodeView, state: NodeState) -> tuple[str, list[str]]:
+    found = readiness(state, view.settings.node)
+    if found.not_ready:
+        return NOT_READY, list(found.not_ready)
+    return (DEGRADED, list(found.degraded)) if found.degraded else (READY, [])
+
+
+def _peer(peers: Peers, url: str) -> tuple[str, list[str]]:
+    try:
+        answer = peers.at(url).get("/readyz", HOP_ANY)
+        fields = json.loads(answer.body)
+        reasons = [str(reason) for reason in fields.get("reasons", ())]
+    except PeerDownError as error:
+        return SILENT, [f"{error}."]
+    except (ValueError, AttributeError, TypeError):
+        return SILENT, [f"{url} is not a query node."]
+    if answer.status != HTTPStatus.OK:
+        return NOT_READY, reasons
+    return (DEGRADED, reasons) if reasons else (READY, [])
+
+
+def _node(name: str, url: str, condition: str, reasons: list[str]) -> dict[str, Any]:
+    return {
+        "node": name,
+        "url": url,
+        "is_self": True,
+        "state": condition,
+        "reasons": reasons,
+        "owned_partitions": 0,
+    }

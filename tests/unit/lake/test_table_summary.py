@@ -1,0 +1,81 @@
+"""The summary of a table: its rows, its size, and what Foldlake's newest commit says, read without Spark and without Kafka."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import CommitProperties, write_deltalake
+
+from include.airflow.web.asset_details import check_details, table_details
+from include.lake.append_tag import AppendTag
+from include.lake.status import table_summary
+from include.lake.tables import CommitTag
+from include.position import Offsets
+from include.settings import Settings
+
+ROWS = pa.table({"key": ["a", "b", "c"]})
+
+
+def commit(lake: Path, name: str, tag: str | None) -> None:
+    properties = CommitProperties(custom_metadata={} if tag is None else {"userMetadata": tag})
+    write_deltalake(str(lake / name), ROWS, mode="append", commit_properties=properties)
+
+
+def test_a_table_that_does_not_exist_has_no_summary(tmp_path: Path) -> None:
+    assert table_summary(str(tmp_path), "balance") is None
+    assert table_details(Settings.of(lake_dir=str(tmp_path)), "balance") == {}
+
+
+def test_a_read_model_s_table_has_version_and_offsets_of_the_newest_commit_of_foldlake(
+    tmp_path: Path,
+) -> None:
+    tag = CommitTag("balance", 3, 2, "compaction", complete_up_to=Offsets({0: 7, 1: 9}))
+    commit(tmp_path, "balance", tag.to_json())
+    commit(tmp_path, "balance", None)
+
+    found = table_summary(str(tmp_path), "balance")
+
+    assert found is not None
+    assert (found.version, found.rows, found.delta_version) == (3, 6, 1)
+    assert found.complete_up_to == Offsets({0: 7, 1: 9})
+    assert found.bytes > 0
+    assert found.newest_age_s == pytest.approx(0, abs=60)
+    assert table_details(Settings.of(lake_dir=str(tmp_path)), "balance") == {
+        "version": 3,
+        "offsets": {"0": 7, "1": 9},
+        "rows": 6,
+        "bytes": found.bytes,
+        "delta_version": 1,
+    }
+
+
+def test_an_event_table_has_no_version(tmp_path: Path) -> None:
+    tag = AppendTag("lines", "invoices", "id", offsets=Offsets({0: 4}), rows=3)
+    commit(tmp_path, "lines", tag.to_json())
+
+    found = table_summary(str(tmp_path), "lines")
+
+    assert found is not None
+    assert (found.version, found.rows, found.complete_up_to) == (None, 3, Offsets({0: 4}))
+    assert "version" not in table_details(Settings.of(lake_dir=str(tmp_path)), "lines")
+
+
+def test_the_details_of_a_check_are_those_of_its_json() -> None:
+    result = {
+        "request": {"mode": "full", "stores": ["lake"]},
+        "version": 2,
+        "keys": 911,
+        "events": 5000,
+        "verified": {"lake": {"verified_up_to": {"0": 12}}},
+        "report_url": "http://127.0.0.1:5051/reports/quality/x.html",
+    }
+
+    assert check_details(result) == {
+        "version": 2,
+        "mode": "full",
+        "stores": ["lake"],
+        "keys": 911,
+        "events": 5000,
+        "offsets": {"lake": {"0": 12}},
+        "report": "http://127.0.0.1:5051/reports/quality/x.html",
+    }
