@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from include.quality import verified_file
-from include.quality.newest_checks import NewestCheck, newest_checks
 from include.quality.report import URL_PATH
+from query_api.status.newest_checks import NewestCheck, newest_checks
 from query_api.status.node_view import NodeView
 
 

@@ -1,10 +1,6 @@
 """Every DAG loads quickly, has documentation and an owner, and those with a plan have its stages as tasks in its order."""
 
-import json
-import os
 import shutil
-import subprocess
-import sys
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -17,58 +13,9 @@ from include.rebuild.request import PROMOTION_FIELDS, RollbackRequest
 from include.rebuild.topic_versions.plan import topic_plan
 from include.settings import CHECKOUT, Settings
 from stack.components import airflow
+from tests.support.airflow.dag_loading import load
 
 SUPPORT = Path(__file__).parents[2] / "support"
-# In a process of its own: Airflow reads its configuration when it is imported.
-LOAD = """
-import json, sys
-from airflow import plugins_manager
-from airflow.dag_processing.dagbag import DagBag
-from airflow.serialization.serialized_objects import DagSerialization
-bag = DagBag(sys.argv[1])
-json.dump({
-    "errors": bag.import_errors,
-    "serialized": [DagSerialization.to_dict(dag)["dag"]["dag_id"] for dag in bag.dags.values()],
-    "seconds": [stat.duration.total_seconds() for stat in bag.dagbag_stats],
-    "heavy": sorted({"pyspark", "delta", "great_expectations", "pandas", "flask"} & set(sys.modules)),
-    "views": [view for plugin in plugins_manager.get_plugin_info(["external_views"]) for view in plugin["external_views"]],
-    "dags": {
-        dag.dag_id: {
-            "groups": {group_id: sorted(group.children) for group_id, group in dag.task_group_dict.items() if group_id},
-            "doc": dag.doc_md, "tags": sorted(dag.tags), "owner": dag.owner, "description": dag.description,
-            "start": str(dag.start_date), "active_runs": dag.max_active_runs, "form": list(dag.params),
-            "empty": {name: param.schema.get("type") for name, param in (
-                (name, dag.params.get_param(name)) for name in dag.params) if param.value in ("", None)},
-            "tasks": {task.task_id: {
-                "operator": task.task_type, "retries": task.retries, "pool": task.pool,
-                "priority": task.priority_weight, "weight_rule": type(task.weight_rule).__name__, "outlets": [asset.name for asset in task.outlets],
-                "upstream": sorted(task.upstream_task_ids), "rule": str(task.trigger_rule.value), "doc": task.doc_md,
-                "timeout_s": task.execution_timeout.total_seconds() if task.execution_timeout else None,
-                "application": getattr(task, "application", None), "arguments": getattr(task, "application_args", None),
-            } for task in dag.tasks},
-        } for dag in bag.dags.values()
-    },
-}, sys.stdout)
-"""
-
-
-@pytest.fixture(scope="module")
-def loaded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    return load(airflow.environment(Settings.of(home=tmp_path_factory.mktemp("home"))))
-
-
-def load(environment: dict[str, str]) -> dict[str, Any]:
-    folder = environment["AIRFLOW__CORE__DAGS_FOLDER"]
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", LOAD, folder],
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=120,
-    )
-    answer: dict[str, Any] = json.loads(done.stdout[done.stdout.index('{"errors"') :])
-    return answer
 
 
 def test_no_dag_fails_to_load(loaded: dict[str, Any]) -> None:
@@ -255,60 +202,6 @@ def test_each_task_of_the_maintenance_is_independent_and_retried(loaded: dict[st
     for name, task in tasks.items():
         assert (task["upstream"], task["retries"]) == ([], 3), name
         assert task["timeout_s"] == 3600, name
-
-
-def test_compaction_has_a_task_for_each_read_model_with_its_own_asset(loaded: dict[str, Any]) -> None:
-    task = loaded["dags"]["compaction"]["tasks"]["compact_balance"]
-    expected = {
-        "operator": "SparkJobOperator",
-        "retries": 3,
-        "outlets": ["lake/balance"],
-        "pool": "lake",
-        "upstream": ["choose"],
-    }
-    assert {name: task[name] for name in expected} == expected
-
-
-def test_a_check_is_offered_after_the_compaction_of_each_read_model(loaded: dict[str, Any]) -> None:
-    task = loaded["dags"]["compaction"]["tasks"]["check_due_balance"]
-
-    assert (task["operator"], task["upstream"]) == ("OfferCheck", ["compact_balance"])
-    assert task["outlets"] == ["check-due/balance"]
-
-
-def test_an_event_table_has_a_task_that_appends_to_it_and_one_that_checks_it(tmp_path: Path) -> None:
-    environment = airflow.environment(Settings.of(home=tmp_path, systems=("pos",)))
-
-    found = load(environment)
-
-    assert found["errors"] == {}
-    task = found["dags"]["compaction"]["tasks"]["append_trend"]
-    assert (task["outlets"], task["pool"], task["retries"]) == (["lake/trend"], "lake", 3)
-    assert task["arguments"][:2] == ["--event-table", "trend"]
-    assert Path(task["application"]).is_file()
-    check = found["dags"]["quality"]["tasks"]["check_trend"]
-    assert (check["operator"], check["outlets"], check["pool"]) == (
-        "CheckEventTables",
-        ["quality/trend"],
-        "quality",
-    )
-
-
-def test_the_events_of_all_topics_have_one_task_that_appends_and_one_that_checks(
-    loaded: dict[str, Any],
-) -> None:
-    task = loaded["dags"]["compaction"]["tasks"]["append_events"]
-    assert (task["outlets"], task["pool"], task["retries"]) == (["lake/events"], "lake", 3)
-    assert task["arguments"][0] == "--event-table"
-    check = loaded["dags"]["quality"]["tasks"]["check_events"]
-    assert (check["operator"], check["outlets"]) == ("CheckEventTables", ["quality/events"])
-
-
-def test_without_events_in_the_lake_there_is_no_task_for_them(tmp_path: Path) -> None:
-    found = load(airflow.environment(Settings.of(home=tmp_path)) | {"FOLDLAKE_LAKE_EVENTS": "off"})
-
-    assert "append_events" not in found["dags"]["compaction"]["tasks"]
-    assert "check_events" not in found["dags"]["quality"]["tasks"]
 
 
 def test_a_rebuild_is_verified_by_a_task_that_does_not_retry_a_failed_check(loaded: dict[str, Any]) -> None:

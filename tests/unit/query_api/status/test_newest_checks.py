@@ -4,8 +4,8 @@ import json
 import os
 from pathlib import Path
 
-from include.quality.newest_checks import newest_checks
 from include.quality.report import reports_directory
+from query_api.status.newest_checks import newest_checks
 
 
 def summary(home: Path, name: str, at_s: float, *, page: bool = True, **fields: object) -> None:
