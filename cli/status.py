@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from rich.table import Table
     from rich.text import Text
 
@@ -51,6 +53,7 @@ def run(
     broken = _broken_modules(settings)
     verified = _verified(settings, processes)
     launch = driver_launch.read_report(settings.home)
+    stream["placements"] = _placements(settings)
     stream["standby_pid"] = (launch.standby_pid or None) if launch else None
     if as_json:
         document = {
@@ -90,6 +93,23 @@ def _broken_modules(settings: "Settings") -> list[str]:
     except FoldlakeError as error:
         return [str(error)]
     return [str(failure) for failure in failures]
+
+
+def _placements(settings: "Settings") -> list[dict[str, str]]:
+    """Return the read models that are not partitioned, each with its placement."""
+    from include.errors import FoldlakeError
+    from include.nodes.placements import placements
+    from include.settings import Placement
+
+    try:
+        found = placements(settings)
+    except FoldlakeError:
+        return []  # shown as the reason why declarations cannot be loaded
+    return [
+        {"read_model": name, "placement": str(placement)}
+        for name, placement in found.items()
+        if placement is not Placement.PARTITIONED
+    ]
 
 
 def _stream(settings: "Settings", processes: list["ProcessStatus"]) -> dict[str, Any]:
@@ -156,11 +176,8 @@ def stream_table(stream: dict[str, Any]) -> "Table":
         if isinstance(value, tuple | list):
             continue
         table.add_row(name.replace("_", " ").removesuffix(" s"), _figure(name, value))
-    for version in stream.get("versions", ()):
-        label = f"{version['read_model']} v{version['version']}"
-        table.add_row(label, _version_state(version))
-    for version in stream.get("building", ()):
-        table.add_row(f"{version['read_model']} v{version['version']}", _building_state(version))
+    for row in _version_rows(stream):
+        table.add_row(*row)
     for route in stream.get("routes", ()):
         progress = (
             f"{route['records']} records on {route['output_topic']}, {route['events_behind']} events behind"
@@ -176,6 +193,15 @@ def stream_table(stream: dict[str, Any]) -> "Table":
     for query in stream.get("queries", ()):
         table.add_row(f"query {query['query']}", _query_state(query))
     return table
+
+
+def _version_rows(stream: dict[str, Any]) -> "Iterator[tuple[str, str]]":
+    for version in stream.get("versions", ()):
+        yield f"{version['read_model']} v{version['version']}", _version_state(version)
+    for placed in stream.get("placements", ()):
+        yield f"placement of {placed['read_model']}", placed["placement"]
+    for version in stream.get("building", ()):
+        yield f"{version['read_model']} v{version['version']}", _building_state(version)
 
 
 def _version_state(version: dict[str, Any]) -> str:

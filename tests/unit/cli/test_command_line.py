@@ -114,6 +114,16 @@ def test_a_query_error_does_not_widen_the_status_table() -> None:
     assert line.rstrip() == "query balance/v1  failed, 8 slots, 3 restarts: [KAFKA_DAT…"
 
 
+def test_status_shows_where_a_read_model_is_served_from() -> None:
+    console = Console(width=80)
+    with console.capture() as capture:
+        placed = [{"read_model": "order-location", "placement": "replicated"}]
+        console.print(stream_table({"state": "running", "placements": placed}))
+
+    *_, line = capture.get().splitlines()
+    assert " ".join(line.split()) == "placement of order-location replicated"
+
+
 def test_status_says_that_dead_letters_are_stuck() -> None:
     console = Console(width=80)
     with console.capture() as capture:
