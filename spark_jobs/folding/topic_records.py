@@ -4,7 +4,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from include.position import Offsets
 
-RECORDS_PER_TASK = 250_000
+RECORDS_PER_TASK = 50_000
 
 
 def topic_records(

@@ -16,7 +16,8 @@ POLL_INTERVAL_S = 0.5
 class RecordsRead:
     """Counts the records that tasks have read from sources and caches, of all stages seen running since it was created.
 
-    Running tasks report every `spark.executor.heartbeatInterval`.
+    On a cluster, running tasks report every `spark.executor.heartbeatInterval`. On one machine, Spark has no such reports: a task is counted
+    when it has ended.
     """
 
     def __init__(self, spark: SparkSession) -> None:
