@@ -120,6 +120,7 @@ def _abort(settings: "Settings", read_model: str) -> None:
             "--abort needs a read model. All that are rebuilt in the same run end with it."
         )
     logging.basicConfig(level=logging.INFO, format="%(message)s")
+    logging.getLogger("httpx").setLevel(logging.WARNING)
     aborted = abort_rebuild(settings, read_model)
     versions = ", ".join(f"v{number} of {name}" for name, number in aborted.versions.items())
     print(f"Aborted: {versions}. The live version was not touched.")

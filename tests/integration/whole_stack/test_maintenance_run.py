@@ -12,6 +12,7 @@ from include.airflow.client import AirflowApi
 from include.airflow.dag_run import DagRun, RunEnded, TaskFailure
 from include.airflow.login import airflow_api, airflow_home
 from include.airflow.names import COMPACTION_DAG, MAINTENANCE_DAG, STREAM_DAG
+from include.files import private_umask
 from include.quality.report import report_path
 from include.settings import CHECKOUT, Settings
 from include.versions.registry import VersionRegistry
@@ -45,8 +46,10 @@ def stack(full_stack: Settings) -> Settings:
     )
     for run_id, days_ago in (("old", 91), ("recent", 89)):
         path = report_path(full_stack.home, run_id)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("report")
+        # As the process that writes reports does.
+        with private_umask():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text("report")
         written_s = time.time() - days_ago * DAY_S
         os.utime(path, (written_s, written_s))
     return full_stack
