@@ -19,7 +19,7 @@ def settings(servers: Settings, keep_home: Callable[[], bool]) -> Iterator[Setti
     with sharing_servers(
         servers,
         keep_home,
-        stream_spare_queries=0,
+        stream_spare_queries=1,
         lake_shuffle_partitions=2,
         **SHORT_COMMITS,
         systems=("orders",),
