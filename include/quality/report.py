@@ -5,9 +5,8 @@ import re
 from dataclasses import asdict
 from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, select_autoescape
-
 from include.files import write_atomically
+from include.html_pages import page_templates
 from include.quality.check import CheckRequest, CheckResult, FailingKey
 
 TEMPLATES = Path(__file__).resolve().parent / "templates"
@@ -66,12 +65,7 @@ def write_uncheckable(home: Path, request: CheckRequest, reason: str, duration_s
 
 def html(result: CheckResult) -> str:
     """Return the page."""
-    environment = Environment(
-        loader=FileSystemLoader(TEMPLATES),
-        autoescape=select_autoescape(("html",)),
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = page_templates(TEMPLATES)
     return environment.get_template("report.html").render(result=result, differs=differs)
 
 

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, select_autoescape
 from markupsafe import Markup
 
 from include.files import write_atomically
+from include.html_pages import page_templates
 from include.quality.report import file_stem
 from include.rebuild.comparison.comparison import Comparison
 from include.rebuild.comparison.explain import explain_command, explain_path
@@ -72,12 +72,7 @@ def histogram(comparison: Comparison, field: str, *, is_file: bool = False) -> s
 
 def html(comparison: Comparison) -> str:
     """Return the page."""
-    environment = Environment(
-        loader=FileSystemLoader(TEMPLATES),
-        autoescape=select_autoescape(("html",)),
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = page_templates(TEMPLATES)
     environment.filters |= {"number": number, "signed": signed, "percent": percent, "value": state_value}
     return environment.get_template("comparison.html").render(
         comparison=comparison,

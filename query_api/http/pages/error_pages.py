@@ -5,10 +5,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, Template
+from jinja2 import Template
 from werkzeug.datastructures import MIMEAccept
 from werkzeug.http import parse_accept_header
 
+from include.html_pages import page_templates
 from query_api.http.pages.page_files import HTML, page_headers
 from query_api.http.problems import MEDIA_TYPE, TYPE_PREFIX
 from query_api.http.reply import Reply
@@ -51,8 +52,4 @@ def error_page(problem: dict[str, Any], path: str) -> str:
 
 @cache
 def _template() -> Template:
-    folder = Path(__file__).parent
-    environment = Environment(
-        loader=FileSystemLoader(folder), autoescape=True, trim_blocks=True, lstrip_blocks=True
-    )
-    return environment.get_template("error.html")
+    return page_templates(Path(__file__).parent).get_template("error.html")
