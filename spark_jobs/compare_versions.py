@@ -3,6 +3,7 @@
 import argparse
 import logging
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from pyspark.sql import SparkSession
@@ -146,27 +147,18 @@ def _comparison(
     run_id: str,
     started_s: float,
 ) -> Comparison:
-    sides = [
-        None if one is None else _side(model, one, found.events[i], found.keys[i])
-        for i, one in enumerate((live, version))
-    ]
-    assert sides[1] is not None  # noqa: S101 - the version exists
+    before, after = (
+        None if one is None else _side(model, one, events, keys)
+        for one, events, keys in zip((live, version), found.events, found.keys, strict=True)
+    )
+    assert after is not None  # noqa: S101 - the version exists
     fields = [
         () if one is None else tuple(field.name for field in model.state_fields(one.fold_revision))
         for one in (live, version)
     ]
     is_first = live is None
-    return Comparison(
-        read_model=model.name,
-        before=sides[0],
-        after=sides[1],
-        changed=found.changed,
-        added=found.added,
-        gone=found.gone,
-        fields=found.fields,
-        measure=found.measure,
-        largest=found.largest,
-        samples=found.samples,
+    return replace(
+        found.comparison(model.name, before, after),
         new_fields=() if is_first else tuple(name for name in fields[1] if name not in fields[0]),
         dropped_fields=tuple(name for name in fields[0] if name not in fields[1]),
         folds=tuple(_fold_text(model, one.fold_revision) for one in (live, version) if one is not None),
@@ -179,14 +171,8 @@ def _comparison(
 
 
 def _side(model: ReadModel, version: Version, events: int, keys: int) -> VersionStates:
-    return VersionStates(
-        version.number,
-        version.fold_revision,
-        model.reading(version.source_topic).source_topic,
-        {str(partition): offset for partition, offset in version.starts.items()},
-        events,
-        keys,
-    )
+    reading = model.reading(version.source_topic, version.starts)
+    return VersionStates.of(version.number, version.fold_revision, reading, events, keys)
 
 
 def _fold_text(model: ReadModel, revision: int) -> FoldText:

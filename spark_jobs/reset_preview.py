@@ -7,7 +7,6 @@ from pyspark.sql import SparkSession
 
 from include.declarations.read_model import ReadModel, read_model
 from include.errors import FoldlakeError
-from include.position import Offsets
 from include.rebuild.comparison.comparison import Comparison, VersionStates
 from include.settings import Settings
 from include.spark.lake_config import DECODE_ONCE
@@ -63,26 +62,12 @@ def reset_preview(spark: SparkSession, settings: Settings, model: ReadModel, rul
     with session_settings(spark, DECODE_ONCE):
         found = with_needed_schema_ids(compare)
     sides = [
-        VersionStates(number, live.fold_revision, before.source_topic, _json(of), events, keys)
-        for number, of, events, keys in zip(
-            (live.number, 0), (live.starts, starts), found.events, found.keys, strict=True
+        VersionStates.of(number, live.fold_revision, reading, events, keys)
+        for number, reading, events, keys in zip(
+            (live.number, 0), (before, after), found.events, found.keys, strict=True
         )
     ]
-    return Comparison(
-        read_model=model.name,
-        before=sides[0],
-        after=sides[1],
-        changed=found.changed,
-        added=found.added,
-        gone=found.gone,
-        fields=found.fields,
-        measure=found.measure,
-        largest=found.largest,
-    )
-
-
-def _json(starts: Offsets) -> dict[str, int]:
-    return {str(partition): offset for partition, offset in starts.items()}
+    return found.comparison(model.name, *sides)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,14 @@ from pyspark.sql.functions import col, lit
 from pyspark.sql.types import DoubleType, FloatType, IntegralType, NumericType
 
 from include.rebuild.comparison.bin_edges import edges, plain
-from include.rebuild.comparison.comparison import Bin, FieldChange, FieldTotals, KeyChange
+from include.rebuild.comparison.comparison import (
+    Bin,
+    Comparison,
+    FieldChange,
+    FieldTotals,
+    KeyChange,
+    VersionStates,
+)
 
 LARGEST = 10
 SAMPLES = 5
@@ -27,7 +34,7 @@ TOO_LARGE = "NaN"
 
 @dataclass(frozen=True)
 class StateDifference:
-    """What differs between two sets of states; the fields are those of `Comparison`. events, keys: before, after."""
+    """What differs between two sets of states. events, keys: before, after; the other fields are those of `Comparison`."""
 
     events: tuple[int, int]
     keys: tuple[int, int]
@@ -38,6 +45,21 @@ class StateDifference:
     measure: str
     largest: tuple[KeyChange, ...]
     samples: tuple[KeyChange, ...]
+
+    def comparison(self, read_model: str, before: VersionStates | None, after: VersionStates) -> Comparison:
+        """Return the comparison of the two versions that the states belong to, without what does not follow from the states."""
+        return Comparison(
+            read_model=read_model,
+            before=before,
+            after=after,
+            changed=self.changed,
+            added=self.added,
+            gone=self.gone,
+            fields=self.fields,
+            measure=self.measure,
+            largest=self.largest,
+            samples=self.samples,
+        )
 
 
 def compare_states(

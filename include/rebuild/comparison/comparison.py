@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import TypeAdapter
 
+from include.declarations.read_model import ReadModel
 from include.rebuild.comparison.fold_source import FoldText
 
 # Sums of decimals of 38 digits, and their differences, without rounding.
@@ -28,6 +29,14 @@ class VersionStates:
     starts: dict[str, int]
     events: int
     keys: int
+
+    @classmethod
+    def of(
+        cls, number: int, fold_revision: int, reading: ReadModel, events: int, keys: int
+    ) -> "VersionStates":
+        """Return the states of a version. reading: the read model with the topic and the start of the version."""
+        starts = {str(partition): offset for partition, offset in reading.starts.items()}
+        return cls(number, fold_revision, reading.source_topic, starts, events, keys)
 
 
 @dataclass(frozen=True)
