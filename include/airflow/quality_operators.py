@@ -19,6 +19,7 @@ from include.files import file_lock
 from include.lake.tables import table_path
 from include.quality.check import CheckRequest, CheckResult, Mode, StoreName
 from include.quality.check_throttle import last_check_text, pause_left_s
+from include.quality.confirmation import SERVED
 from include.quality.job_arguments import arguments
 from include.quality.report import remove, report_url, summary_path
 from include.quality.run_ids import check_id
@@ -26,7 +27,6 @@ from include.quality.verdict import Outcome, Verdict, verdict_of
 from include.settings import Settings
 from include.webhook import post_alert
 
-BOTH = (StoreName.LAKE, StoreName.NODES)
 # A check that has ended releases its lock at once.
 LOCK_WAIT_S = 5.0
 # Airflow's names of the kinds of runs.
@@ -221,12 +221,12 @@ def due_check(
 ) -> tuple[Mode, tuple[StoreName, ...]] | None:
     """Return the mode and the stores with which a run checks a read model; None when the run does not check it."""
     if run_type == ASSET_TRIGGERED:
-        return (mode_after_change(model), BOTH) if check_due_asset(model.name) in assets else None
+        return (mode_after_change(model), SERVED) if check_due_asset(model.name) in assets else None
     if run_type == MANUAL:
         if params["read_model"] != model.name:
             return None
         return Mode(params["mode"]), tuple(StoreName(store) for store in params["stores"])
-    return Mode.FULL, BOTH
+    return Mode.FULL, SERVED
 
 
 def mode_after_change(model: ReadModel) -> Mode:

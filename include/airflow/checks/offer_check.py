@@ -7,12 +7,12 @@ from airflow.sdk import Asset, BaseOperator
 from airflow.sdk.exceptions import AirflowSkipException
 
 from include.airflow.names import check_due_asset
-from include.airflow.quality_operators import BOTH, check_lock, mode_after_change
+from include.airflow.quality_operators import check_lock, mode_after_change
 from include.declarations.read_model import ReadModel, read_model
 from include.files import is_locked
 from include.quality.check import Mode
 from include.quality.check_throttle import last_check_text, pause_left_s
-from include.quality.confirmation import confirm_if_nothing_is_new
+from include.quality.confirmation import SERVED, confirm_if_nothing_is_new
 from include.settings import Settings
 
 
@@ -32,7 +32,7 @@ class OfferCheck(BaseOperator):
             raise AirflowSkipException(
                 f"No check follows: {reason} {last_check_text(settings.home, model.name)}"
             )
-        self.log.info("%s: a check of %s follows", model.name, ", ".join(BOTH))
+        self.log.info("%s: a check of %s follows", model.name, ", ".join(SERVED))
 
 
 def why_no_check(settings: Settings, model: ReadModel, now_s: float) -> str | None:
