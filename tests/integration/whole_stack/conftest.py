@@ -4,14 +4,18 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from include.airflow.login import airflow_home
+from include.airflow.client import AirflowApi
+from include.airflow.login import airflow_api, airflow_home
 from include.settings import Settings
+from include.versions.registry import VersionRegistry
 from stack.lifecycle import start
 from stack.stack_guard import guarded
 from tests.support.faults.small_disk import SmallDisk, small_disk_if_permitted
 from tests.support.temporary_stack import temporary_home, temporary_settings
+from tests.support.waiting import wait_until
 
 AIRFLOW_DISK_MB = 512
+TIMEOUT_S = 600.0
 
 
 @pytest.fixture(scope="package")
@@ -32,3 +36,20 @@ def full_stack(airflow_disk: SmallDisk) -> Iterator[Settings]:
     with guarded(settings):
         start(settings)
         yield settings
+
+
+@pytest.fixture(scope="package")
+def stack(full_stack: Settings) -> Settings:
+    """The stack, once its driver has registered version 1 of the balance."""
+    wait_until(
+        lambda: "balance" in VersionRegistry(full_stack.kafka.bootstrap_servers).read(),
+        "version 1",
+        TIMEOUT_S,
+    )
+    return full_stack
+
+
+@pytest.fixture(scope="package")
+def api(stack: Settings) -> AirflowApi:
+    """The API of the stack's Airflow."""
+    return airflow_api(stack.home, stack.airflow)

@@ -17,7 +17,6 @@ import pytest
 
 from cli.rebuild import of_read_model
 from include.airflow.client import AirflowApi, AirflowUnavailableError
-from include.airflow.login import airflow_api
 from include.airflow.names import COMPACTION_DAG, QUALITY_DAG, REBUILD_DAG, ROLLBACK_DAG
 from include.declarations.read_model import read_model
 from include.kafka.events import event_key
@@ -27,7 +26,6 @@ from include.rebuild.comparison import report
 from include.rebuild.retirement import retire_version
 from include.rebuild.version_cleanup import find_leftovers
 from include.settings import CHECKOUT, Settings
-from include.versions.registry import VersionRegistry
 from include.versions.transitions import RebuildRunningError
 from include.versions.version_record import Stage
 from stack.settings_environment import settings_environment
@@ -46,15 +44,6 @@ CENTS = 125
 EVENTS_PER_S = 200
 TICK_S = 0.1
 ANSWER_DELAY_S = 3.0
-
-
-@pytest.fixture(scope="module")
-def stack(full_stack: Settings) -> Settings:
-    """The whole stack with version 1."""
-    wait_until(
-        lambda: MODEL in VersionRegistry(full_stack.kafka.bootstrap_servers).read(), "version 1", TIMEOUT_S
-    )
-    return full_stack
 
 
 @pytest.fixture
@@ -79,11 +68,6 @@ def under_load(stack: Settings) -> Iterator[Settings]:
     with repeated(produce, TICK_S):
         wait_until(answered, "all keys are folded", TIMEOUT_S)
         yield stack
-
-
-@pytest.fixture(scope="module")
-def api(full_stack: Settings) -> AirflowApi:
-    return airflow_api(full_stack.home, full_stack.airflow)
 
 
 def approval_text(api: AirflowApi, run_id: str) -> str:

@@ -3,10 +3,8 @@
 from typing import Any
 
 import httpx
-import pytest
 
 from include.airflow.client import AirflowApi
-from include.airflow.login import airflow_api
 from include.airflow.names import COMPACTION_DAG, QUALITY_DAG, lake_asset, quality_asset
 from include.settings import Settings
 from include.versions.registry import VersionRegistry
@@ -15,14 +13,6 @@ from tests.support.waiting import wait_until
 MODEL = "balance"
 TIMEOUT_S = 600.0
 POLL_S = 1.0
-
-
-@pytest.fixture(scope="module")
-def api(full_stack: Settings) -> AirflowApi:
-    wait_until(
-        lambda: MODEL in VersionRegistry(full_stack.kafka.bootstrap_servers).read(), "version 1", TIMEOUT_S
-    )
-    return airflow_api(full_stack.home, full_stack.airflow)
 
 
 def events(api: AirflowApi, asset: str) -> list[dict[str, Any]]:
