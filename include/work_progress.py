@@ -11,8 +11,8 @@ LOG = logging.getLogger("foldlake.work")
 LOG_INTERVAL_S = 2.0
 # The rate is that of the last half minute: of a job that gets slower, an average over all of it promises an end too soon.
 RATE_WINDOW_S = 30.0
-# Before a job reads what it counts, it reads a few records of metadata: what is left cannot be told from these.
-SLOWEST_TOLD_PER_S = 1.0
+# Before a job reads what it counts, it reads a few records of metadata: what is left is told from a hundredth on.
+LEAST_TOLD_SHARE = 100
 # Matches what `line` returns; the command line searches the logs of tasks for it.
 PATTERN = re.compile(r"progress: .*")
 
@@ -68,7 +68,9 @@ class WorkProgress:
     def progress(self, done: int, elapsed_s: float, done_since: int) -> Progress:
         """Return the progress; `done_since` is the number done in the last `elapsed_s` seconds, for the rate."""
         rate = done_since / elapsed_s if done_since > 0 and elapsed_s > 0 else 0.0
-        left_s = None if self.total is None or rate < SLOWEST_TOLD_PER_S else max(0, self.total - done) / rate
+        left_s = None
+        if self.total is not None and rate and done * LEAST_TOLD_SHARE >= self.total:
+            left_s = max(0, self.total - done) / rate
         return Progress(done, self.total, self.unit, rate, left_s)
 
     def line(self, progress: Progress) -> str:

@@ -4,7 +4,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from include.position import Offsets
 
-RECORDS_PER_TASK = 50_000
+# A read consists of about this many tasks, or more, unless they would be tiny or huge: progress counts tasks that have ended.
+TASKS = 16
+FEWEST_PER_TASK, MOST_PER_TASK = 5_000, 250_000
 
 
 def topic_records(
@@ -22,11 +24,15 @@ def topic_records(
         # Fixed ends: otherwise Spark reads up to the ends at the time of planning.
         .option("endingOffsets", until.for_spark(topic))
         .option("failOnDataLoss", "true")
-        # More, smaller tasks: progress counts finished tasks, and no core waits for a long-running task.
-        .option("maxRecordsPerPartition", str(RECORDS_PER_TASK))
+        .option("maxRecordsPerPartition", str(records_per_task((since or Offsets()).events_until(until))))
         .option("kafka.isolation.level", "read_committed")
         .load()
     )
+
+
+def records_per_task(records: int) -> int:
+    """Return how many records a task reads at most. Small tasks also keep a core from waiting for another one's long task."""
+    return min(max(records // TASKS, FEWEST_PER_TASK), MOST_PER_TASK)
 
 
 def _starts(topic: str, since: Offsets, until: Offsets) -> str:
