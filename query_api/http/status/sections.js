@@ -167,7 +167,10 @@ export function problems(sections) {
     if (node.state !== "ready") add(node.state === "degraded" ? "warn" : "bad", `${node.node} is ${node.state}. ${node.reasons.join(" ")}`);
   const stream = sections.stream?.error ? null : data("stream");
   if (stream) {
-    if (stream.failed_launches) add("bad", `The stream driver has failed ${plural(stream.failed_launches.failures, "time")} in a row: ${stream.failed_launches.last_error}`);
+    const failed = stream.failed_launches;
+    const isFolding = stream.state === "running" || stream.state === "catching up";
+    if (failed && isFolding) add("warn", `The stream driver runs again, after ${plural(failed.failures, "failure")}: ${failed.last_error}`);
+    else if (failed) add("bad", `The stream driver has failed ${plural(failed.failures, "time")} in a row: ${failed.last_error}`);
     else if (stream.state === "not running") add("bad", "The stream is not running: nothing is folded.");
     if (stream.state === "catching up") add("warn", `The stream is catching up: ${plural(stream.events_behind, "event")} behind.`);
     for (const still of stream.still) add("bad", `${still.read_model} v${still.version} has stood still for ${age(still.still_s)}.`);
