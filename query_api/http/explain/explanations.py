@@ -1,4 +1,4 @@
-"""Has keys explained by a Spark job, one at a time in a home, and keeps the results for a while (docs/decisions/0060)."""
+"""Explains keys with a Spark job, one at a time in a home, and keeps the results for a while (docs/decisions/0058)."""
 
 import hashlib
 import json
