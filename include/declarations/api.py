@@ -93,6 +93,10 @@ class Command:
         """Every field that a body may have, by name."""
         return {field.name: field for field in (*self.fields, ID_FIELD)}
 
+    def require_valid(self, folders: tuple[Path, ...]) -> None:
+        """Raise SchemaError if its event has no valid schema, ReadModelError unless every accepted body makes an event with a key."""
+        _check_command(self, event_schema(self.event_type, folders))
+
 
 def check_parameter(path: str, parameter: str) -> None:
     """Raise ReadModelError unless a lookup can have a parameter of this name."""
@@ -135,7 +139,7 @@ def load_apis(folders: tuple[Path, ...] = ()) -> list[ReadModelApi]:
     """Return the API of every read model, those without lookups and commands included, ordered by name.
 
     folders: the folders of additional declarations (`Settings.declaration_folders`).
-    Raises ReadModelError or SchemaError when a declaration does not match its read model or its event's schema.
+    Raises ReadModelError when a declaration does not match its read model, or a path is declared twice.
     """
     models = load_read_models(folders)
     apis: list[ReadModelApi] = []
@@ -175,8 +179,6 @@ def _api_of(
         if lookup.join is not None:
             joined[lookup.join.read_model] = _joined_model(lookup, lookup.join, models)
     schemas = {command.path: event_schema(command.event_type, folders) for command in commands}
-    for command in commands:
-        _check_command(command, schemas[command.path])
     if len(locations) > 1:
         raise ReadModelError(f"{model.name} declares two locations: keep one LOCATION.")
     for location in locations:
@@ -226,7 +228,6 @@ def _declared(module: ModuleType, name: str, kind: type[T], known: Iterable[T]) 
 
 
 def _check_command(command: Command, schema: RecordSchema) -> None:
-    """Raise ReadModelError unless every accepted command produces an event that matches the schema and has a key."""
     given = {name for name, one in command.body_fields.items() if one.is_required} | {
         ID_FIELD.name,
         TIME_FIELD,

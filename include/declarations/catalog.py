@@ -16,7 +16,6 @@ from include.declarations.rekeying import key_routes, record_key, require_own_to
 from include.declarations.route import Route, load_routes
 from include.declarations.topic_options import merge_options
 from include.errors import ReadModelError
-from include.kafka.json_mapping import JsonMapping
 from include.kafka.record_schema import RecordSchema
 from include.settings import TopicSettings
 
@@ -152,7 +151,7 @@ def _require_kept_events(routes: Iterable[Route], readers: Iterable[ReadModel | 
 
 
 def _require_one_format(readers: Sequence[ReadModel | Route | EventTable]) -> None:
-    """Raise ReadModelError if a topic is read in two formats, and SchemaError for a JSON event type that cannot be converted."""
+    """Raise ReadModelError if a topic is read in two formats."""
     in_json = [one for one in readers if isinstance(one, Route) and one.source_format is EventFormat.JSON]
     for route in in_json:
         others = [
@@ -163,5 +162,3 @@ def _require_one_format(readers: Sequence[ReadModel | Route | EventTable]) -> No
                 f"Route {route.name} reads {route.source_topic} as JSON, and {others[0]} reads it as Avro. A topic has one format; read "
                 "models and event tables read a route's output instead of a topic in JSON."
             )
-        for schema in route.event_schemas:
-            JsonMapping.of(schema)

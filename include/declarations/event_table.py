@@ -112,14 +112,17 @@ class EventTable:
         """The event type of which each event is a row."""
         return TopicEvents(self.source_topic, (self.schema,))
 
+    def require_valid(self, folders: tuple[Path, ...]) -> None:
+        """Raise SchemaError if its events have no valid schema, ReadModelError if they cannot be rows."""
+        _check(replace(self, schema_folders=folders))
+
 
 def load_event_tables(models: Collection[str], folders: tuple[Path, ...] = ()) -> dict[str, EventTable]:
     """Return every declared event table by name: the `EVENT_TABLE` of each module in `include/read_models/` and in `folders`.
 
     models: the names of the read models, whose tables are in the same folder.
 
-    Raises ReadModelError when two tables have one name, or the events have no time, personal fields, or a field with a reserved name;
-    SchemaError when the event type has no schema.
+    Raises ReadModelError when two tables have one name.
     """
     tables: dict[str, EventTable] = {}
     for table in declared_values("EVENT_TABLE", EventTable, folders):
@@ -128,8 +131,6 @@ def load_event_tables(models: Collection[str], folders: tuple[Path, ...] = ()) -
                 f"Two read models or event tables are named {table.name!r}, and both would be lake/{table.name}: rename one."
             )
         tables[table.name] = replace(table, schema_folders=folders)
-    for table in tables.values():
-        _check(table)
     return tables
 
 

@@ -1,6 +1,7 @@
 """Imports the modules of read models, some of which may be in a folder outside the checkout.
 
-A module that cannot be imported, or declares nothing, is left out with what it declares: the others are not affected.
+A module that cannot be imported, declares nothing, or declares what cannot work by itself, such as events whose schema is broken, is left
+out with what it declares: the others are not affected.
 """
 
 import importlib
@@ -9,10 +10,10 @@ import pkgutil
 import sys
 import traceback
 from collections.abc import Container, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from include.errors import FoldlakeError, ReadModelError
 
@@ -28,8 +29,16 @@ KINDS = {
     "PERIODIC_EMISSION": "PeriodicEmission",
     "EVENT_TABLE": "EventTable",
 }
+COMMANDS = "COMMANDS"
 
 T = TypeVar("T")
+
+
+class Declaration(Protocol):
+    """What a module assigns to one of KINDS, or a member of its COMMANDS."""
+
+    def require_valid(self, folders: tuple[Path, ...]) -> None:
+        """Raise ReadModelError or SchemaError if it cannot work, whatever else is declared; `folders` as in load_modules."""
 
 
 @dataclass(frozen=True)
@@ -81,8 +90,12 @@ def load_modules(folders: tuple[Path, ...] = (), *, reload: bool = False) -> Loa
             _require_declarations(info, modules, is_complete=not failed)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - a module can raise anything
             failures.append(_failure(info, info.name, error))
-        else:
-            loaded.append(DeclarationModule(main, modules))
+            continue
+        invalid = _invalid_modules(info, modules, folders)
+        failures += invalid.values()
+        if main not in invalid:
+            valid = tuple(module for module in modules if module not in invalid)
+            loaded.append(DeclarationModule(main, valid))
     return LoadedModules(tuple(loaded), tuple(failures))
 
 
@@ -195,6 +208,38 @@ def _require_declarations(
         raise ReadModelError(
             f"Module {info.name} of the read models has no {', '.join(KINDS)}: assign it a ReadModel."
         )
+
+
+def _invalid_modules(
+    info: pkgutil.ModuleInfo, modules: Sequence[ModuleType], folders: tuple[Path, ...]
+) -> dict[ModuleType, ModuleFailure]:
+    """Return the modules that declare what is not valid by itself. A value that a module imports from another is of the other."""
+    checked: set[int] = set()
+    invalid: dict[ModuleType, ModuleFailure] = {}
+    # The package itself comes first, and may import from those inside it.
+    for module in reversed(modules):
+        for value in _declarations(module):
+            if id(value) in checked:
+                continue
+            checked.add(id(value))
+            try:
+                value.require_valid(folders)
+            except FoldlakeError as error:
+                name = module.__name__.removeprefix(f"{PACKAGE}.")
+                failure = _failure(info, name, error)
+                invalid[module] = replace(failure, file=module.__file__ or failure.file)
+                break
+    return invalid
+
+
+def _declarations(module: ModuleType) -> list[Declaration]:
+    commands = getattr(module, COMMANDS, ())
+    # api.py refuses commands of another type.
+    values = (
+        *(getattr(module, name, None) for name in KINDS),
+        *(commands if isinstance(commands, tuple) else ()),
+    )
+    return [value for value in values if hasattr(value, "require_valid")]
 
 
 def _failure(info: pkgutil.ModuleInfo, module: str, error: BaseException) -> ModuleFailure:

@@ -203,6 +203,12 @@ class ReadModel:
         """The lifetime of its items; None if they do not end. Raises ReadModelError when its event types do not declare the same one."""
         return None if self.ended is None else shared_lifetime(self.name, self.event_schemas)
 
+    def require_valid(self, folders: tuple[Path, ...]) -> None:
+        """Raise SchemaError if an event type has no valid schema, ReadModelError if they lack the lifetime that its items need."""
+        loaded = replace(self, schema_folders=folders)
+        if loaded.lifetime is None:
+            _ = loaded.event_schemas
+
     @property
     def items_leave(self) -> bool:
         """Whether keys leave the read model, because their items end or expire."""

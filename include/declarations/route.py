@@ -17,6 +17,7 @@ from include.declarations.latency import Latency, require_latency
 from include.declarations.modules import declared_values
 from include.declarations.topic_options import TopicOptions, merge_options
 from include.errors import ReadModelError
+from include.kafka.json_mapping import JsonMapping
 from include.kafka.record_schema import RecordSchema
 from include.kafka.topics import Topic, source_topics
 from include.settings import TopicSettings
@@ -146,6 +147,14 @@ class Route:
     def output_schema(self) -> RecordSchema:
         """The schema of the outputs that have one of their own; raises ReadModelError if it names no key."""
         return output_schema(f"route {self.name}", str(self.output_type), self.schema_folders)
+
+    def require_valid(self, folders: tuple[Path, ...]) -> None:
+        """Raise SchemaError if an event type has no valid schema or no form in JSON, ReadModelError if what it writes has no key."""
+        loaded = replace(self, schema_folders=folders)
+        _ = loaded.written_schemas
+        for schema in loaded.event_schemas:
+            if self.source_format is EventFormat.JSON:
+                JsonMapping.of(schema)
 
     @property
     def written_schemas(self) -> tuple[RecordSchema, ...]:

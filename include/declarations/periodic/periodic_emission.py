@@ -79,6 +79,10 @@ class PeriodicEmission:
         """The schema of its records; raises ReadModelError if it names no key."""
         return output_schema(f"periodic emission {self.name}", self.output_type, self.schema_folders)
 
+    def require_valid(self, folders: tuple[Path, ...]) -> None:
+        """Raise SchemaError if what it writes has no valid schema, ReadModelError if that has no key."""
+        _ = replace(self, schema_folders=folders).output_schema
+
 
 def load_periodic_emissions(
     models: Mapping[str, ReadModel],

@@ -8,7 +8,7 @@ import pytest
 from demo.pos.dataset import SYSTEM
 from include.declarations.catalog import load_catalog
 from include.declarations.topic_tables.selection import load_lake_catalog
-from include.errors import ReadModelError, SchemaError, UnknownReadModelError
+from include.errors import ReadModelError, UnknownReadModelError
 from include.settings import Settings
 from tests.support.declarations.refusal import refusal
 
@@ -51,7 +51,7 @@ def test_an_event_table_is_one_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "refusal"),
+    ("fields", "error"),
     [
         ([{"name": "id", "type": "string"}], "Sale of event table sales has no field occurredOn"),
         (
@@ -64,11 +64,11 @@ def test_an_event_table_is_one_file(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_events_that_cannot_be_rows_are_refused(tmp_path: Path, fields: list[object], refusal: str) -> None:
+def test_events_that_cannot_be_rows_are_refused(tmp_path: Path, fields: list[object], error: str) -> None:
     declare(tmp_path, *fields)
 
-    with pytest.raises(ReadModelError, match=refusal):
-        load_catalog((tmp_path,))
+    assert load_catalog((tmp_path,)).event_tables == {}
+    assert error in refusal(tmp_path)
 
 
 def test_a_personal_field_inside_a_record_is_refused(tmp_path: Path) -> None:
@@ -76,8 +76,7 @@ def test_a_personal_field_inside_a_record_is_refused(tmp_path: Path) -> None:
     address = {"type": "record", "name": "Address", "fields": [inner]}
     declare(tmp_path, TIME, {"name": "address", "type": ["null", address], "default": None})
 
-    with pytest.raises(ReadModelError, match="would keep address of Sale"):
-        load_catalog((tmp_path,))
+    assert "would keep address of Sale" in refusal(tmp_path)
 
 
 def test_a_pseudonym_is_allowed(tmp_path: Path) -> None:
@@ -102,8 +101,7 @@ def test_a_name_that_is_no_folder_is_refused(tmp_path: Path) -> None:
 def test_an_event_type_without_schema_is_refused(tmp_path: Path) -> None:
     declare(tmp_path)
 
-    with pytest.raises(SchemaError, match="no schema of event type Sale"):
-        load_catalog((tmp_path,))
+    assert "no schema of event type Sale" in refusal(tmp_path)
 
 
 def test_another_value_is_left_out(tmp_path: Path) -> None:

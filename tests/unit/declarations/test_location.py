@@ -19,6 +19,7 @@ READ_MODEL = ReadModel("buoys", "buoys", ("Seen",), lambda: None, (
 
 def location_of(folder: Path, declaration: str) -> Location | None:
     (folder / "buoys.py").write_text(MODEL + declaration)
+    (folder / "Seen.avsc").write_text('{"type": "record", "name": "Seen", "fields": []}')
     return next(api.location for api in load_apis((folder,)) if api.model.name == "buoys")
 
 

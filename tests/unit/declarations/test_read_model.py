@@ -1,14 +1,10 @@
 """A read model's declaration is validated when it is created, and determines its state record."""
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
 
-from include.declarations.api import load_apis
-from include.declarations.catalog import load_catalog
-from include.declarations.modules import load_modules
 from include.declarations.read_model import (
     POSITION_FIELDS,
     ReadModel,
@@ -20,8 +16,6 @@ from include.declarations.read_model import (
 from include.errors import ReadModelError, UnknownReadModelError
 from include.kafka.record_schema import ItemLifetime
 from include.settings.systems import system_folder
-
-SUPPORT = Path(__file__).parents[2] / "support"
 
 
 def declare(**changes: object) -> ReadModel:
@@ -79,157 +73,6 @@ def test_balance_is_declared() -> None:
 def test_unknown_name_raises_an_error_that_lists_the_known_ones() -> None:
     with pytest.raises(UnknownReadModelError, match="Known read models: balance"):
         read_model("balances")
-
-
-def test_a_module_without_a_declaration_is_left_out(tmp_path: Path) -> None:
-    (tmp_path / "forgotten.py").write_text("")
-
-    assert load_read_models((tmp_path,)).keys() == {"balance"}
-    (failure,) = load_modules((tmp_path,)).failures
-    assert (failure.module, failure.file) == ("forgotten", str(tmp_path / "forgotten.py"))
-    assert "has no READ_MODEL, ROUTE" in failure.error
-
-
-PURSE = (
-    Path("include/read_models/balance/model.py")
-    .read_text(encoding="utf-8")
-    .replace('name="balance"', 'name="purse"')
-)
-
-
-def test_additional_folder_is_loaded_only_if_given(tmp_path: Path) -> None:
-    (tmp_path / "purse.py").write_text(PURSE)
-    assert load_read_models((tmp_path,)).keys() == {"balance", "purse"}
-    assert load_read_models().keys() == {"balance"}
-
-
-def test_two_read_models_with_one_name_are_rejected(tmp_path: Path) -> None:
-    (tmp_path / "again.py").write_text(
-        Path("include/read_models/balance/model.py").read_text(encoding="utf-8")
-    )
-    with pytest.raises(ReadModelError, match="named 'balance'"):
-        load_read_models((tmp_path,))
-
-
-def package_of(tmp_path: Path, text: str) -> Path:
-    package = tmp_path / "purse"
-    package.mkdir(exist_ok=True)
-    (package / "__init__.py").touch()
-    (package / "model.py").write_text(f"{text}\nNAME = READ_MODEL.name")
-    return package
-
-
-def test_package_is_reloaded_from_disk(tmp_path: Path) -> None:
-    text = Path("include/read_models/balance/model.py").read_text(encoding="utf-8")
-    text = text.replace('name="balance"', 'name="purse"')
-    package_of(tmp_path, text)
-    before = read_model("purse", (tmp_path,))
-
-    package_of(tmp_path, text.replace("folds={1: funds}", "folds={1: funds, 2: funds}"))
-
-    assert read_model("purse", (tmp_path,)).newest_fold_revision == 1
-    assert read_model("purse", (tmp_path,), reload=True).newest_fold_revision == 2
-    assert before.newest_fold_revision == 1
-
-
-def test_package_that_cannot_be_reloaded_is_unchanged(tmp_path: Path) -> None:
-    text = Path("include/read_models/balance/model.py").read_text(encoding="utf-8")
-    text = text.replace('name="balance"', 'name="purse"')
-    package_of(tmp_path, text)
-    before = read_model("purse", (tmp_path,))
-    package_of(tmp_path, "READ_MODEL = broken")
-
-    with pytest.raises(
-        UnknownReadModelError, match=r"purse is left out: .*purse/model\.py:1: NameError: name 'broken'"
-    ):
-        read_model("purse", (tmp_path,), reload=True)
-
-    assert read_model("purse", (tmp_path,)).folds is before.folds
-
-
-def test_a_folder_that_is_not_a_package_is_left_out(tmp_path: Path) -> None:
-    (package_of(tmp_path, "READ_MODEL = 1") / "__init__.py").unlink()
-
-    assert load_read_models((tmp_path,)).keys() == {"balance"}
-    (failure,) = load_modules((tmp_path,)).failures
-    assert str(failure) == (
-        f"purse is left out: {tmp_path}/purse: it is not a package: add an empty file __init__.py"
-    )
-
-
-def test_module_with_a_duplicate_name_is_rejected(tmp_path: Path) -> None:
-    (tmp_path / "balance.py").write_text("READ_MODEL = 1")
-    with pytest.raises(ReadModelError, match="balance has the name of another module"):
-        load_read_models((tmp_path,))
-
-
-def test_modules_of_one_name_in_two_folders_are_rejected(tmp_path: Path) -> None:
-    for folder in (tmp_path / "first", tmp_path / "second"):
-        folder.mkdir()
-        (folder / "purse.py").write_text(PURSE)
-
-    with pytest.raises(ReadModelError, match="second/purse has the name of another module"):
-        load_read_models((tmp_path / "first", tmp_path / "second"))
-
-
-def test_a_module_beside_a_package_of_its_name_is_rejected(tmp_path: Path) -> None:
-    package_of(tmp_path, PURSE)
-    (tmp_path / "purse.py").write_text(PURSE.replace("purse", "bag"))
-
-    with pytest.raises(ReadModelError, match="purse has the name of another module"):
-        load_read_models((tmp_path,))
-
-
-@pytest.mark.parametrize(
-    ("text", "line", "error"),
-    [
-        ("\n\nREAD_MODEL = undefined_name\n", 3, "NameError: name 'undefined_name' is not defined"),
-        ("import nothing.at_all\n", 1, "ModuleNotFoundError: No module named 'nothing'"),
-        ("\nREAD_MODEL = (\n", 2, "SyntaxError: '(' was never closed"),
-        ("import sys\nsys.exit(3)\n", 2, "SystemExit: 3"),
-        ("READ_MODEL = 'purse'\n", 0, "READ_MODEL of include.read_models.broken must be of type ReadModel."),
-    ],
-    ids=["name", "import", "syntax", "exit", "type"],
-)
-def test_a_module_that_does_not_load_is_left_out_with_file_and_line(
-    tmp_path: Path, text: str, line: int, error: str
-) -> None:
-    (tmp_path / "broken.py").write_text(text)
-    (tmp_path / "purse.py").write_text(PURSE)
-
-    assert load_read_models((tmp_path,)).keys() == {"balance", "purse"}
-    assert load_catalog((tmp_path,)).models.keys() == {"balance", "purse"}
-    (failure,) = load_modules((tmp_path,)).failures
-    assert (failure.module, failure.file, failure.line) == ("broken", str(tmp_path / "broken.py"), line)
-    assert failure.error.startswith(error)
-    with pytest.raises(
-        UnknownReadModelError, match=r"Known read models: balance, purse\. broken is left out: "
-    ):
-        read_model("broken", (tmp_path,))
-
-
-def test_only_the_broken_module_of_a_package_is_left_out(tmp_path: Path) -> None:
-    package = package_of(tmp_path, PURSE)
-    (package / "api.py").write_text("LOOKUPS = undefined_name\n")
-
-    assert load_read_models((tmp_path,)).keys() == {"balance", "purse"}
-    assert {api.model.name: api.paths for api in load_apis((tmp_path,))}["purse"] == []
-    (failure,) = load_modules((tmp_path,)).failures
-    assert (failure.module, failure.file, failure.line) == ("purse.api", str(package / "api.py"), 1)
-
-
-def test_what_reads_a_read_model_that_is_left_out_is_left_out_too(tmp_path: Path) -> None:
-    shutil.copytree(SUPPORT / "read_models_with_emissions", tmp_path, dirs_exist_ok=True)
-    (tmp_path / "savings.py").write_text("READ_MODEL = undefined_name\n")
-
-    catalog = load_catalog((tmp_path,))
-
-    assert (set(catalog.models), dict(catalog.emissions)) == ({"balance"}, {})
-
-
-def test_error_names_a_missing_folder(tmp_path: Path) -> None:
-    with pytest.raises(ReadModelError, match="FOLDLAKE_READ_MODELS_DIR"):
-        load_read_models((tmp_path / "nowhere",))
 
 
 def test_items_that_end_have_no_merges() -> None:
