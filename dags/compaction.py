@@ -18,7 +18,7 @@ from include.airflow.names import (
     lake_asset,
 )
 from include.airflow.spark_tasks import lake_task
-from include.airflow.web.asset_details import describe_table
+from include.airflow.web.asset_details import describe_table, describe_tables
 from include.airflow.web.form_labels import read_model_labels
 from include.declarations.topic_tables.selection import load_lake_catalog
 from include.declarations.topic_tables.topic_table import FOLDER
@@ -174,5 +174,6 @@ with DAG(
             **OF_EVERY_TASK,
             priority_weight=LAST,
             outlets=[Asset(lake_asset(FOLDER))],
+            post_execute=describe_tables(FOLDER, OF_TOPICS),
             doc_md=EVENTS_TASK_DOCS,
         )

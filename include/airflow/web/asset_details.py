@@ -1,6 +1,6 @@
 """What an asset event says about its cause, in its `extra`: which version, up to which offsets, how many rows."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from airflow.sdk import Asset, Context
@@ -35,6 +35,19 @@ def describe_table(name: str) -> Callable[[Context, object], None]:
 
     def describe(context: Context, _result: object = None) -> None:
         context["outlet_events"][Asset(lake_asset(name))].extra = table_details(Settings(), name)
+
+    return describe
+
+
+def describe_tables(folder: str, names: Collection[str]) -> Callable[[Context, object], None]:
+    """Return a `post_execute` that adds the details of each of these tables, by name, to the event of their folder's asset."""
+
+    def describe(context: Context, _result: object = None) -> None:
+        settings = Settings()
+        details = {name: table_details(settings, name) for name in names}
+        context["outlet_events"][Asset(lake_asset(folder))].extra = {
+            name: found for name, found in details.items() if found
+        }
 
     return describe
 

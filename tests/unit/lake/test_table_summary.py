@@ -1,12 +1,16 @@
 """The summary of a table: its rows, its size, and what Foldlake's newest commit says, read without Spark and without Kafka."""
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pyarrow as pa
 import pytest
+from airflow.sdk import Asset
 from deltalake import CommitProperties, write_deltalake
 
-from include.airflow.web.asset_details import check_details, table_details
+from include.airflow.names import lake_asset
+from include.airflow.web.asset_details import check_details, describe_tables, table_details
 from include.lake.append_tag import AppendTag
 from include.lake.status import table_summary
 from include.lake.tables import CommitTag
@@ -58,6 +62,19 @@ def test_an_event_table_has_no_version(tmp_path: Path) -> None:
     assert found is not None
     assert (found.version, found.rows, found.complete_up_to) == (None, 3, Offsets({0: 4}))
     assert "version" not in table_details(Settings.of(lake_dir=str(tmp_path)), "lines")
+
+
+def test_the_event_of_a_folder_of_tables_has_the_details_of_each_that_exists(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FOLDLAKE_LAKE_DIR", str(tmp_path))
+    commit(tmp_path, "events/sales", AppendTag("sales", "sales", "id", offsets=Offsets({0: 4})).to_json())
+    event = SimpleNamespace(extra={})
+    context: Any = {"outlet_events": {Asset(lake_asset("events")): event}}
+
+    describe_tables("events", ["events/sales", "events/empty"])(context, None)
+
+    assert {name: found["rows"] for name, found in event.extra.items()} == {"events/sales": 3}
 
 
 def test_the_details_of_a_check_are_those_of_its_json() -> None:
