@@ -148,7 +148,9 @@ def follow_promotion(settings: "Settings", wanted: "RunToFollow", undo: str, *, 
             f"[green]Promoted.[/green] `./foldlake rollback {undo} --reason …` undoes it.", highlight=False
         )
         return
-    if dag_run.has_succeeded("promote"):
+    if dag_run.is_aborted:
+        console.print("[yellow]Aborted.[/yellow] The live version was not touched.")
+    elif dag_run.has_succeeded("promote"):
         console.print(
             "[yellow]Live for lookups, but the lake's table still has the old version.[/yellow] The next compaction replaces it."
         )

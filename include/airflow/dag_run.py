@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from include.airflow.client import AirflowApi, AirflowUnavailableError, TaskState
 from include.airflow.login import airflow_api
-from include.airflow.names import REFUSED
+from include.airflow.names import ABORTED, REFUSED
 from include.errors import FoldlakeError
 from include.settings import Settings
 from include.work_progress import PATTERN
@@ -64,11 +64,12 @@ RunEvent = TaskChanged | TaskProgress | TaskFailure | RunRefused | RunEnded
 
 
 class DagRun:
-    """A run of a DAG. `url` is its page in Airflow."""
+    """A run of a DAG. `url` is its page in Airflow; `is_aborted` tells, once the run has ended, whether its rebuild was aborted."""
 
     def __init__(self, api: AirflowApi, dag_id: str, run_id: str, url: str = "") -> None:
         self.run_id = run_id
         self.url = url
+        self.is_aborted = False
         self._api = api
         self._dag_id = dag_id
         self._seen: dict[str, tuple[str | None, int]] = {}
@@ -98,8 +99,7 @@ class DagRun:
                     yield RunEnded(succeeded=True)
                     return
                 if self._api.run_state(self._dag_id, self.run_id) in (None, "success", "failed"):
-                    yield from self._failures()
-                    yield from self._refusal()
+                    yield from self._reasons()
                     yield RunEnded(succeeded=False)
                     return
                 answered_s = time.monotonic()
@@ -133,16 +133,21 @@ class DagRun:
             self._progress = text
             yield TaskProgress(task.task_id, text)
 
+    def _reasons(self) -> Iterator[RunEvent]:
+        note = self._api.note(self._dag_id, self.run_id)
+        self.is_aborted = note.startswith(ABORTED)
+        if self.is_aborted:
+            # Its tasks failed because the run was ended.
+            return
+        yield from self._failures()
+        if note.startswith(REFUSED):
+            yield RunRefused(note.removeprefix(REFUSED))
+
     def _failures(self) -> Iterator[TaskFailure]:
         for task in self._api.tasks(self._dag_id, self.run_id):
             if task.state == "failed":
                 lines = [line for line in self._log(task) if line.strip() and not line.startswith("::")]
                 yield TaskFailure(task.task_id, tuple(lines[-LAST_LINES:]))
-
-    def _refusal(self) -> Iterator[RunRefused]:
-        note = self._api.note(self._dag_id, self.run_id)
-        if note.startswith(REFUSED):
-            yield RunRefused(note.removeprefix(REFUSED))
 
     def _log(self, task: TaskState) -> list[str]:
         return self._api.task_log(self._dag_id, self.run_id, task.task_id, task.try_number)

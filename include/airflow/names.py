@@ -25,6 +25,9 @@ SPARK_LAKE_CONNECTION = "lake_spark"
 # The first word of the note of a run whose request was refused.
 REFUSED = "Refused: "
 
+# The first word of the note of a run that ended because its rebuild was aborted.
+ABORTED = "Aborted: "
+
 # What a run of the DAG `compaction` brings up to date if its form names no table.
 ALL_TABLES = "all"
 # The task that brings the tables of all topics up to date.

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from include.airflow.client import AirflowApi, AirflowUnavailableError
 from include.airflow.login import airflow_api
-from include.airflow.names import REBUILD_DAG, topic_rebuild_dag
+from include.airflow.names import ABORTED, REBUILD_DAG, topic_rebuild_dag
 from include.declarations.catalog import load_catalog
 from include.rebuild.errors import NoRebuildError
 from include.rebuild.retirement import abandon_together
@@ -69,7 +69,7 @@ def _end_run(settings: Settings, run_id: str) -> None:
         api = airflow_api(settings.home, settings.airflow)
         dag_id = _active_dag(settings, api, run_id)
         if dag_id is not None:
-            api.set_note(dag_id, run_id, f"Aborted: {api.note(dag_id, run_id)}")
+            api.set_note(dag_id, run_id, f"{ABORTED}{api.note(dag_id, run_id)}")
             api.mark_run(dag_id, run_id, "failed")
     except (AirflowUnavailableError, OSError, ValueError, KeyError) as error:
         LOG.warning("the run %s is not ended, its next task fails: %s", run_id, error)

@@ -109,6 +109,16 @@ def test_run_whose_request_is_refused_ends_with_the_reason() -> None:
     assert followed(api, "promote")[-2:] == [RunRefused("v2 is being built"), RunEnded(succeeded=False)]
 
 
+def test_tasks_of_an_aborted_rebuild_are_not_shown_as_failures() -> None:
+    api = ScriptedAirflow({"build_staging": "failed"}, ended="failed", note="Aborted: balance v2: a new rule")
+    run = DagRun(api, "rebuild", "run-a")
+
+    events = list(run.follow(["promote"]))
+
+    assert [type(event) for event in events] == [TaskChanged, RunEnded]
+    assert run.is_aborted
+
+
 def test_airflow_that_stays_unavailable_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dag_run, "OUTAGE_TIMEOUT_S", 0.05)
     with pytest.raises(AirflowUnavailableError):
