@@ -1,0 +1,1 @@
+"""Viewers of the status page."""
