@@ -44,7 +44,7 @@ def run(
     """
     from cli.scaffold.files import Scaffold
     from include.declarations.catalog import load_catalog
-    from include.declarations.modules import READ_MODELS
+    from include.declarations.loading.modules import READ_MODELS
     from include.settings import Settings
 
     settings = Settings()

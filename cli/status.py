@@ -84,7 +84,7 @@ def run(
 def _broken_modules(settings: "Settings") -> list[str]:
     """Return the modules of declarations that are left out, and why."""
     from include.declarations.catalog import load_catalog
-    from include.declarations.modules import load_modules
+    from include.declarations.loading.modules import load_modules
     from include.errors import FoldlakeError
 
     try:

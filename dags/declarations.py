@@ -1,6 +1,6 @@
 """No DAG: an import error in Airflow for modules of read models that are left out. The DAGs of the others are not affected."""
 
-from include.declarations.modules import load_modules
+from include.declarations.loading.modules import load_modules
 from include.errors import ReadModelError
 from include.settings import Settings
 

@@ -7,7 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pyspark.sql import SparkSession
 
 from include.declarations.latency_override import stream_catalog
-from include.declarations.modules import load_modules
+from include.declarations.loading.modules import load_modules
 from include.errors import FoldlakeError, KafkaUnavailableError, RegistryUnavailableError
 from include.parent_death import die_with_parent
 from include.settings import Settings

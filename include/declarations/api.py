@@ -14,8 +14,8 @@ from typing import TypeVar
 
 from include.declarations.command_fields import CommandField, TextField
 from include.declarations.event_types.event_schemas import event_schema
-from include.declarations.location import Location, check_location
-from include.declarations.modules import load_modules, reads_left_out
+from include.declarations.loading.modules import load_modules, reads_left_out
+from include.declarations.location import Location
 from include.declarations.read_model import POSITION_FIELDS, ReadModel, load_read_models
 from include.errors import ReadModelError
 from include.kafka.record_schema import RecordSchema
@@ -64,6 +64,10 @@ class NamedLookup:
         check_parameter(self.path, self.parameter)
         if not self.fields:
             raise ReadModelError(f"The lookup {self.path} returns no fields: list state fields in `fields`.")
+
+    def require_of(self, model: ReadModel) -> None:
+        """Raise ReadModelError if it returns a field that the read model does not have."""
+        require_fields(self.path, self.fields, model)
 
 
 @dataclass(frozen=True)
@@ -167,38 +171,29 @@ def _api_of(
     commands: list[Command] = []
     locations: set[Location] = set()
     for module in modules:
-        lookups += _declared(module, "LOOKUPS", NamedLookup, lookups)
-        commands += _declared(module, "COMMANDS", Command, commands)
-        locations |= _location(module)
+        lookups += _new(getattr(module, "LOOKUPS", ()), lookups)
+        commands += _new(getattr(module, "COMMANDS", ()), commands)
+        locations |= {module.LOCATION} if hasattr(module, "LOCATION") else set()
     joined: dict[str, ReadModel] = {}
     lookups = [
         one for one in lookups if one.join is None or not reads_left_out(one.join.read_model, models, folders)
     ]
     for lookup in lookups:
-        _require_fields(lookup, lookup.fields, model)
         if lookup.join is not None:
             joined[lookup.join.read_model] = _joined_model(lookup, lookup.join, models)
     schemas = {command.path: event_schema(command.event_type, folders) for command in commands}
     if len(locations) > 1:
         raise ReadModelError(f"{model.name} declares two locations: keep one LOCATION.")
-    for location in locations:
-        check_location(location, model)
     found = next(iter(locations), None)
     return ReadModelApi(model, tuple(lookups), tuple(commands), schemas, joined, found)
 
 
-def _location(module: ModuleType) -> set[Location]:
-    found = getattr(module, "LOCATION", None)
-    if found is not None and not isinstance(found, Location):
-        raise ReadModelError(f"LOCATION of {module.__name__} must be a Location.")
-    return set() if found is None else {found}
-
-
-def _require_fields(lookup: NamedLookup, fields: Iterable[str], model: ReadModel) -> None:
+def require_fields(path: str, fields: Iterable[str], model: ReadModel) -> None:
+    """Raise ReadModelError if a lookup with this path returns a field that the read model does not have."""
     unknown = sorted(set(fields) - {state.name for state in (*model.state, *POSITION_FIELDS)})
     if unknown:
         raise ReadModelError(
-            f"The lookup {lookup.path} returns {', '.join(unknown)}, which {model.name} does not have: use fields of its state."
+            f"The lookup {path} returns {', '.join(unknown)}, which {model.name} does not have: use fields of its state."
         )
 
 
@@ -210,7 +205,7 @@ def _joined_model(lookup: NamedLookup, join: LookupJoin, models: Mapping[str, Re
             f"The lookup {lookup.path} is joined with {join.read_model!r}, which is no read model. Known read models: "
             f"{', '.join(sorted(models))}."
         )
-    _require_fields(lookup, join.fields, model)
+    require_fields(lookup.path, join.fields, model)
     doubled = sorted(set(join.fields) & set(lookup.fields))
     if doubled:
         raise ReadModelError(
@@ -219,11 +214,8 @@ def _joined_model(lookup: NamedLookup, join: LookupJoin, models: Mapping[str, Re
     return model
 
 
-def _declared(module: ModuleType, name: str, kind: type[T], known: Iterable[T]) -> list[T]:
+def _new(values: Iterable[T], known: Iterable[T]) -> list[T]:
     """Return the values that a module declares, without those imported from another module of the package."""
-    values = getattr(module, name, ())
-    if not isinstance(values, tuple) or not all(isinstance(value, kind) for value in values):
-        raise ReadModelError(f"{name} of {module.__name__} must be a tuple of {kind.__name__}.")
     return [value for value in values if not any(value is one for one in known)]
 
 

@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from include.declarations.modules import declared_values, reads_left_out
+from include.declarations.loading.modules import declared_values, reads_left_out
 from include.declarations.read_model import ReadModel
 from include.declarations.route import Route, output_schema
 from include.declarations.topic_options import TopicOptions

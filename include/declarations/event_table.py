@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from include.declarations.event_types.event_schemas import event_schema
 from include.declarations.event_types.privacy import Privacy, field_classes
 from include.declarations.event_types.topic_events import TopicEvents
-from include.declarations.modules import declared_values
+from include.declarations.loading.modules import declared_values
 from include.errors import ReadModelError
 from include.kafka.record_schema import RecordSchema
 

@@ -27,16 +27,17 @@ class Location:
         latitude, longitude = state.get(self.latitude), state.get(self.longitude)
         if latitude is None or longitude is None:
             return None
-        return float(latitude), float(longitude)  # type: ignore[arg-type]  # `check_location` has seen their types
+        return float(latitude), float(longitude)  # type: ignore[arg-type]  # `require_of` has seen their types
 
-
-def check_location(location: Location, model: "ReadModel") -> None:
-    """Raise ReadModelError unless both fields are numbers of the read model's state."""
-    types = {field.name: field.avro_type for field in model.state}
-    for name in (location.latitude, location.longitude):
-        found = types.get(name)
-        if found not in NUMBERS and not (isinstance(found, dict) and found.get("logicalType") == "decimal"):
-            raise ReadModelError(
-                f"The location of {model.name} is in {name!r}, which is {'no field of its state' if found is None else found}: "
-                f"use state fields of the type {', '.join(NUMBERS)} or decimal."
-            )
+    def require_of(self, model: "ReadModel") -> None:
+        """Raise ReadModelError unless both fields are numbers of the read model's state."""
+        types = {field.name: field.avro_type for field in model.state}
+        for name in (self.latitude, self.longitude):
+            found = types.get(name)
+            if found not in NUMBERS and not (
+                isinstance(found, dict) and found.get("logicalType") == "decimal"
+            ):
+                raise ReadModelError(
+                    f"The location of {model.name} is in {name!r}, which is {'no field of its state' if found is None else found}: "
+                    f"use state fields of the type {', '.join(NUMBERS)} or decimal."
+                )

@@ -14,7 +14,7 @@ from include.declarations.event_types.event_schemas import event_schema
 from include.declarations.latency import Latency, require_emit_interval, require_latency
 from include.declarations.lifetimes.expiry import Expiry, require_forgettable
 from include.declarations.lifetimes.shared_lifetime import shared_lifetime
-from include.declarations.modules import load_modules
+from include.declarations.loading.modules import load_modules
 from include.declarations.rekeying import EventsTopic, rekeyed
 from include.declarations.route import Route, load_routes, output_options
 from include.declarations.topic_options import TopicOptions, merge_options

@@ -14,7 +14,7 @@ from include.declarations.event_types.event_format import EventFormat
 from include.declarations.event_types.event_schemas import event_schema
 from include.declarations.event_types.topic_events import TopicEvents
 from include.declarations.latency import Latency, require_latency
-from include.declarations.modules import declared_values
+from include.declarations.loading.modules import declared_values
 from include.declarations.topic_options import TopicOptions, merge_options
 from include.errors import ReadModelError
 from include.kafka.json_mapping import JsonMapping

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from include.boot_clock import Moment
-from include.declarations.modules import load_modules
+from include.declarations.loading.modules import load_modules
 from include.declarations.read_model import load_read_models
 from include.errors import KafkaUnavailableError
 from include.nodes.node_url import PeerRule

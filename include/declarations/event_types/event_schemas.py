@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from include.declarations.modules import READ_MODELS
+from include.declarations.loading.modules import READ_MODELS
 from include.errors import SchemaError
 from include.kafka.record_schema import RecordSchema, schema_file
 

@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 
 from include.declarations.emission import Emission, leads_to
-from include.declarations.modules import declared_values, reads_left_out
+from include.declarations.loading.modules import declared_values, reads_left_out
 from include.declarations.periodic.ticks import require_interval
 from include.declarations.read_model import POSITION_FIELDS, ReadModel
 from include.declarations.route import Route, output_schema

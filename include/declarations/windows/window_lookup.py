@@ -6,9 +6,9 @@ Every module of a read model's package may assign a tuple of them to `WINDOW_LOO
 from dataclasses import dataclass
 from pathlib import Path
 
-from include.declarations.api import BOUND_PARAMETER, check_parameter, check_path
-from include.declarations.modules import load_modules
-from include.declarations.read_model import POSITION_FIELDS, ReadModel, load_read_models
+from include.declarations.api import BOUND_PARAMETER, check_parameter, check_path, require_fields
+from include.declarations.loading.modules import load_modules
+from include.declarations.read_model import ReadModel, load_read_models
 from include.declarations.windows.hopping_window import HoppingWindow
 from include.errors import ReadModelError
 
@@ -41,12 +41,16 @@ class WindowLookup:
                 f"The parameter {self.parameter!r} of {self.path} has another meaning: rename it."
             )
 
+    def require_of(self, model: ReadModel) -> None:
+        """Raise ReadModelError if it returns a field that the read model does not have."""
+        require_fields(self.path, self.fields, model)
+
 
 def load_window_lookups(folders: tuple[Path, ...] = ()) -> list[tuple[ReadModel, WindowLookup]]:
     """Return every window lookup with its read model, ordered by path.
 
     folders: the folders of additional declarations (`Settings.declaration_folders`).
-    Raises ReadModelError when one returns a field that its read model does not have, or two have one path.
+    Raises ReadModelError when two have one path.
     """
     models = load_read_models(folders)
     found: dict[str, tuple[ReadModel, WindowLookup]] = {}
@@ -61,11 +65,6 @@ def load_window_lookups(folders: tuple[Path, ...] = ()) -> list[tuple[ReadModel,
             for lookup in getattr(module, "WINDOW_LOOKUPS", ())
         }
         for lookup in lookups.values():
-            unknown = sorted(set(lookup.fields) - {one.name for one in (*model.state, *POSITION_FIELDS)})
-            if unknown:
-                raise ReadModelError(
-                    f"The lookup {lookup.path} returns {', '.join(unknown)}, which {model.name} does not have: use fields of its state."
-                )
             if lookup.path in found:
                 raise ReadModelError(f"The path {lookup.path} is declared twice: rename one.")
             found[lookup.path] = (model, lookup)

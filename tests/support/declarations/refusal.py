@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from include.declarations.catalog import load_catalog
-from include.declarations.modules import load_modules
+from include.declarations.loading.modules import load_modules
 from include.errors import FoldlakeError
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from include.declarations.api import load_apis
 from include.declarations.location import Location
-from include.errors import ReadModelError
+from tests.support.declarations.refusal import refusal
 
 MODEL = """
 from include.declarations.location import Location
@@ -17,9 +17,13 @@ READ_MODEL = ReadModel("buoys", "buoys", ("Seen",), lambda: None, (
 """
 
 
-def location_of(folder: Path, declaration: str) -> Location | None:
+def declare(folder: Path, declaration: str) -> None:
     (folder / "buoys.py").write_text(MODEL + declaration)
     (folder / "Seen.avsc").write_text('{"type": "record", "name": "Seen", "fields": []}')
+
+
+def location_of(folder: Path, declaration: str) -> Location | None:
+    declare(folder, declaration)
     return next(api.location for api in load_apis((folder,)) if api.model.name == "buoys")
 
 
@@ -36,12 +40,13 @@ def test_a_read_model_need_not_have_a_location(tmp_path: Path) -> None:
     [
         ('LOCATION = Location("lat", "longitude")', "'longitude', which is no field of its state"),
         ('LOCATION = Location("name", "lon")', "'name', which is string"),
-        ('LOCATION = ("lat", "lon")', "LOCATION of .* must be a Location"),
+        ('LOCATION = ("lat", "lon")', "LOCATION of include.read_models.buoys must be of type Location"),
     ],
 )
 def test_an_invalid_location_is_refused(tmp_path: Path, declaration: str, error: str) -> None:
-    with pytest.raises(ReadModelError, match=error):
-        location_of(tmp_path, declaration)
+    declare(tmp_path, declaration)
+
+    assert error in refusal(tmp_path)
 
 
 def test_the_location_of_a_state_is_in_degrees() -> None:

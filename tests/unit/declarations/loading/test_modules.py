@@ -7,7 +7,7 @@ import pytest
 
 from include.declarations.api import load_apis
 from include.declarations.catalog import load_catalog
-from include.declarations.modules import load_modules
+from include.declarations.loading.modules import load_modules
 from include.declarations.read_model import load_read_models, read_model
 from include.errors import ReadModelError, UnknownReadModelError
 

@@ -13,32 +13,17 @@ from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
+from include.declarations.loading.validity import KINDS, require_types, require_valid
 from include.errors import FoldlakeError, ReadModelError
 
 PACKAGE = "include.read_models"
 # Not resolved, so that it equals the path of a module imported by name.
-READ_MODELS = Path(__file__).parent.parent / "read_models"
+READ_MODELS = Path(__file__).parent.parent.parent / "read_models"
 MODEL_MODULE = "model"
-# What a module may assign, and the name of its type.
-KINDS = {
-    "READ_MODEL": "ReadModel",
-    "ROUTE": "Route",
-    "EMISSION": "Emission",
-    "PERIODIC_EMISSION": "PeriodicEmission",
-    "EVENT_TABLE": "EventTable",
-}
-COMMANDS = "COMMANDS"
 
 T = TypeVar("T")
-
-
-class Declaration(Protocol):
-    """What a module assigns to one of KINDS, or a member of its COMMANDS."""
-
-    def require_valid(self, folders: tuple[Path, ...]) -> None:
-        """Raise ReadModelError or SchemaError if it cannot work, whatever else is declared; `folders` as in load_modules."""
 
 
 @dataclass(frozen=True)
@@ -87,11 +72,11 @@ def load_modules(folders: tuple[Path, ...] = (), *, reload: bool = False) -> Loa
             main = import_model(info, reload=reload)
             modules, failed = _modules_inside(info, main)
             failures += failed
-            _require_declarations(info, modules, is_complete=not failed)
+            _require_any(info, modules, is_complete=not failed)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - a module can raise anything
             failures.append(_failure(info, info.name, error))
             continue
-        invalid = _invalid_modules(info, modules, folders)
+        invalid = _invalid_modules(info, main, modules, folders)
         failures += invalid.values()
         if main not in invalid:
             valid = tuple(module for module in modules if module not in invalid)
@@ -194,52 +179,27 @@ def _modules_inside(
     return tuple(found), failures
 
 
-def _require_declarations(
-    info: pkgutil.ModuleInfo, modules: Sequence[ModuleType], *, is_complete: bool
-) -> None:
-    """Raise ReadModelError if what a module assigns has another type, or a package of which all modules are imported declares nothing."""
-    declared = [
-        (module, name) for module in modules for name in KINDS if getattr(module, name, None) is not None
-    ]
-    for module, name in declared:
-        if all(base.__name__ != KINDS[name] for base in type(getattr(module, name)).__mro__):
-            raise ReadModelError(f"{name} of {module.__name__} must be of type {KINDS[name]}.")
-    if not declared and is_complete:
+def _require_any(info: pkgutil.ModuleInfo, modules: Sequence[ModuleType], *, is_complete: bool) -> None:
+    """Raise ReadModelError if a package of which all modules are imported declares nothing."""
+    if is_complete and all(getattr(module, name, None) is None for module in modules for name in KINDS):
         raise ReadModelError(
             f"Module {info.name} of the read models has no {', '.join(KINDS)}: assign it a ReadModel."
         )
 
 
 def _invalid_modules(
-    info: pkgutil.ModuleInfo, modules: Sequence[ModuleType], folders: tuple[Path, ...]
+    info: pkgutil.ModuleInfo, main: ModuleType, modules: Sequence[ModuleType], folders: tuple[Path, ...]
 ) -> dict[ModuleType, ModuleFailure]:
-    """Return the modules that declare what is not valid by itself. A value that a module imports from another is of the other."""
-    checked: set[int] = set()
+    """Return the modules whose declarations cannot work by themselves. What another module imports from one of them is checked once."""
     invalid: dict[ModuleType, ModuleFailure] = {}
-    # The package itself comes first, and may import from those inside it.
-    for module in reversed(modules):
-        for value in _declarations(module):
-            if id(value) in checked:
-                continue
-            checked.add(id(value))
-            try:
-                value.require_valid(folders)
-            except FoldlakeError as error:
-                name = module.__name__.removeprefix(f"{PACKAGE}.")
-                failure = _failure(info, name, error)
-                invalid[module] = replace(failure, file=module.__file__ or failure.file)
-                break
+    for module in modules:
+        try:
+            require_types(module)
+            require_valid(module, getattr(main, "READ_MODEL", None), folders)
+        except FoldlakeError as error:
+            failure = _failure(info, module.__name__.removeprefix(f"{PACKAGE}."), error)
+            invalid[module] = replace(failure, file=module.__file__ or failure.file)
     return invalid
-
-
-def _declarations(module: ModuleType) -> list[Declaration]:
-    commands = getattr(module, COMMANDS, ())
-    # api.py refuses commands of another type.
-    values = (
-        *(getattr(module, name, None) for name in KINDS),
-        *(commands if isinstance(commands, tuple) else ()),
-    )
-    return [value for value in values if hasattr(value, "require_valid")]
 
 
 def _failure(info: pkgutil.ModuleInfo, module: str, error: BaseException) -> ModuleFailure:
