@@ -11,7 +11,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from include.airflow.names import COMPACTION_DAG, check_due_asset, lake_asset, quality_asset
 from include.airflow.spark_tasks import SparkJobOperator
-from include.airflow.web.asset_details import check_details
+from include.airflow.web.asset_details import check_details, event_table_details
 from include.airflow.web.report_note import note_verdict
 from include.declarations.event_table import AppendedTable
 from include.declarations.read_model import ReadModel, read_model
@@ -159,7 +159,8 @@ class CheckEventTables(BaseOperator):
 
         settings = Settings()
         is_after_append = kind_of(context["dag_run"].run_type) == ASSET_TRIGGERED
-        checked, missing, failures = 0, "", []
+        checked: dict[str, dict[str, int]] = {}
+        missing, failures = "", []
         for table in self._due(context):
             try:
                 results = (
@@ -169,7 +170,7 @@ class CheckEventTables(BaseOperator):
             except EventTableMissingError as error:
                 missing = str(error)
                 continue
-            checked += 1
+            checked[table.name] = event_table_details(*results)
             for found in results:
                 self.log.info("lake/%s: %s", table.name, found)
                 if not found.is_exact:
@@ -180,6 +181,7 @@ class CheckEventTables(BaseOperator):
             raise AirflowFailException(f"{' '.join(failures)} docs/lake.md says how to build it again.")
         if not checked:
             raise AirflowSkipException(missing or f"This run is not for {self._group}.")
+        context["outlet_events"][Asset(quality_asset(self._group))].extra = checked
 
     def _due(self, context: Any) -> list[AppendedTable]:  # noqa: ANN401 - Airflow's
         match kind_of(context["dag_run"].run_type):

@@ -1,13 +1,17 @@
 """What an asset event says about its cause, in its `extra`: which version, up to which offsets, how many rows."""
 
 from collections.abc import Callable, Collection
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Asset, Context
 
 from include.airflow.names import lake_asset
 from include.position import Offsets
 from include.settings import Settings
+
+if TYPE_CHECKING:
+    from include.lake.event_table_check import EventTableCheck
+    from include.lake.log_comparison import LogComparison
 
 
 def table_details(settings: Settings, name: str) -> dict[str, Any]:
@@ -64,6 +68,14 @@ def check_details(result: dict[str, Any]) -> dict[str, Any]:
         "offsets": {store: mark["verified_up_to"] for store, mark in verified.items()},
         "report": result.get("report_url"),
     }
+
+
+def event_table_details(
+    check: "EventTableCheck", comparison: "LogComparison | None" = None
+) -> dict[str, int]:
+    """Return what a check of an event table found: its rows, and, if it was compared with the log, how many events of it."""
+    compared = {} if comparison is None else {"compared_with_log": comparison.compared}
+    return {"rows": check.rows, **compared}
 
 
 def _json(offsets: Offsets) -> dict[str, int]:
