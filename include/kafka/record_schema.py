@@ -5,6 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import fastavro
+import fastavro.schema
+
 from include.errors import SchemaError
 
 KEY_PROPERTY = "foldlake.key"
@@ -92,10 +95,15 @@ class RecordSchema:
 
 
 def schema_file(path: Path) -> RecordSchema:
-    """Return the record schema in a file; raises SchemaError when it cannot be read."""
+    """Return the record schema in a file; raises SchemaError when it cannot be read, or is not valid Avro."""
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
         message = f"Schema file {path} cannot be read ({error.strerror}): check the path."
         raise SchemaError(message) from error
-    return RecordSchema.parse(text, str(path))
+    schema = RecordSchema.parse(text, str(path))
+    try:
+        fastavro.parse_schema(schema.parsed())
+    except (fastavro.schema.SchemaParseException, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise SchemaError(f"{path} is not a valid Avro schema ({error!r}): correct it.") from error
+    return schema

@@ -196,8 +196,9 @@ def _invalid_modules(
         try:
             require_types(module)
             require_valid(module, getattr(main, "READ_MODEL", None), folders)
-        except FoldlakeError as error:
-            failure = _failure(info, module.__name__.removeprefix(f"{PACKAGE}."), error)
+        except Exception as error:  # noqa: BLE001 - what a declaration contains can raise anything
+            name = info.name if module is main else module.__name__.removeprefix(f"{PACKAGE}.")
+            failure = _failure(info, name, error)
             invalid[module] = replace(failure, file=module.__file__ or failure.file)
     return invalid
 

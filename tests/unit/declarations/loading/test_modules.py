@@ -141,15 +141,20 @@ def test_a_module_that_does_not_load_is_left_out_with_file_and_line(
         read_model("broken", (tmp_path,))
 
 
+COIN = '{"type": "record", "name": "Coin", "fields": [{"name": "id", "type": %s}]}'
+
+
 @pytest.mark.parametrize(
     ("text", "error"),
     [
         ("{", "Coin.avsc is not an Avro record schema"),
         ('{"type": "record", "name": "Note", "fields": []}', "has a record named Note"),
         ("", "Coin.avsc is not an Avro record schema"),
+        (COIN % '"strng"', "Coin.avsc is not a valid Avro schema (UnknownType('strng'))"),
+        (COIN % '{"type": "array"}', "Coin.avsc is not a valid Avro schema (KeyError('items'))"),
         (None, "There is no schema of event type Coin"),
     ],
-    ids=["json", "name", "empty", "missing"],
+    ids=["json", "name", "empty", "type", "items", "missing"],
 )
 def test_a_read_model_whose_event_schema_is_broken_is_left_out(
     tmp_path: Path, text: str | None, error: str
@@ -163,6 +168,15 @@ def test_a_read_model_whose_event_schema_is_broken_is_left_out(
     (failure,) = load_modules((tmp_path,)).failures
     assert (failure.module, failure.file) == ("coins", str(tmp_path / "coins.py"))
     assert error in failure.error
+
+
+def test_a_declaration_that_raises_another_error_is_left_out(tmp_path: Path) -> None:
+    text = "from dataclasses import replace\nfrom include.read_models.balance.model import READ_MODEL as BALANCE\n"
+    (tmp_path / "coins.py").write_text(f"{text}READ_MODEL = replace(BALANCE, name='coins', event_types=7)\n")
+
+    assert load_catalog((tmp_path,)).models.keys() == {"balance"}
+    (failure,) = load_modules((tmp_path,)).failures
+    assert (failure.module, failure.error) == ("coins", "TypeError: 'int' object is not iterable")
 
 
 def test_only_the_module_of_a_package_that_declares_a_broken_event_is_left_out(tmp_path: Path) -> None:
