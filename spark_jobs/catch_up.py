@@ -21,6 +21,7 @@ from include.stream.phase import Phase
 from include.versions.changes import record_of
 from include.versions.registry import VersionRegistry
 from include.versions.transitions import require_not_ended
+from include.versions.version_lock import version_lock
 from include.versions.version_record import Stage, Version
 from include.work_progress import WorkProgress
 from spark_jobs.runtime.job_logging import configure_logging
@@ -35,6 +36,8 @@ from spark_jobs.streaming.supervised_query import SupervisedQuery
 LOG = logging.getLogger("foldlake.catch_up")
 POLL_INTERVAL_S = 0.5
 STAGE_CHECK_INTERVAL_S = 2.0
+# A killed catch-up releases its lock within a second, and a clean-up within seconds.
+LOCK_WAIT_S = 60.0
 
 
 def main() -> int:
@@ -73,8 +76,11 @@ def catch_up(settings: Settings, name: str, number: int) -> None:
         ) as context:
             context.register_event_types(model)
             spec = catch_up_spec(context, model, version, settings.rebuild.batch_events)
-            # A supervised query retries a refused start; a rebuild must fail instead.
-            spec.prepare()
+            # Whoever removes what an ended version leaves holds the lock: nothing is created afterwards.
+            with version_lock(settings.home, name, number, wait_s=LOCK_WAIT_S):
+                require_not_ended(record_of(context.versions, name), number)
+                # A supervised query retries a refused start; a rebuild must fail instead.
+                spec.prepare()
             report = StageReporter(settings, name, number, CATCH_UP.name)
             _run(context, SupervisedQuery(spark, spec, context.consumer), version, name, report)
             removed = sweep_once(settings, model, version.changelog_topic)

@@ -12,6 +12,8 @@ from include.position import Offsets
 from include.stream.checkpoints import checkpoint_path, query_name
 from include.stream.folded_offsets import folded_offsets
 from include.stream.slot_planning import SlotRank, query_slots, shuffle_partitions
+from include.versions.changes import record_of
+from include.versions.transitions import require_not_ended
 from include.versions.version_lock import version_lock
 from include.versions.version_record import Stage, Version
 from spark_jobs.folding.decode import SchemaIds
@@ -117,9 +119,15 @@ class VersionFold:
 
     @contextmanager
     def guard(self) -> Iterator[None]:
-        """Hold the version's lock, and store the fold's fingerprint beside the checkpoint."""
+        """Hold the version's lock, and store the fold's fingerprint beside the checkpoint.
+
+        Raises VersionAbandonedError, and stores nothing, if a version that is being built has been abandoned meanwhile.
+        """
         model, version = self._model, self._version
         with version_lock(self._context.settings.home, model.name, version.number, wait_s=LOCK_WAIT_S):
+            if version.stage is Stage.BUILDING:
+                # Whoever removes what an ended version leaves holds the lock: nothing is created afterwards.
+                require_not_ended(record_of(self._context.versions, model.name), version.number)
             store_fingerprint(self._context.spark, self._checkpoint, model, version.fold_revision)
             yield
 

@@ -1,16 +1,33 @@
-"""Concurrent changes of the version registry: one of two promotions fails with an error; other changes are retried."""
+"""Concurrent changes of the version registry: one of two promotions fails with an error; other changes are retried.
+
+What is abandoned while its catch-up starts is left behind by no order of the two.
+"""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from pathlib import Path
+from unittest.mock import MagicMock
 
 import pytest
 
+from include.rebuild.retirement import abandon_version
+from include.rebuild.version_cleanup import find_leftovers
 from include.settings import Settings
 from include.versions.changes import change, change_live
 from include.versions.registry import VersionRegistry
-from include.versions.transitions import PromotionLostError, hand_over, promote, register, retire, roll_back
+from include.versions.transitions import (
+    PromotionLostError,
+    VersionAbandonedError,
+    hand_over,
+    promote,
+    register,
+    retire,
+    roll_back,
+)
 from include.versions.version_record import ReadModelVersions, first_version
+from spark_jobs import catch_up
+from tests.support.stream_process import make_topics
 from tests.support.waiting import wait_until
 
 NOW = datetime.now(UTC)
@@ -72,3 +89,36 @@ def test_promotion_is_retried_after_an_unrelated_change(
         (2, "live"),
         (3, "previous"),
     ]
+
+
+PURSE = (
+    Path("include/read_models/balance/model.py").read_text(encoding="utf-8").replace('"balance"', '"raced"')
+)
+
+
+@pytest.fixture
+def building(stream_stack: Settings, tmp_path: Path) -> Settings:
+    """Settings with a read model of which a rebuild has registered v2."""
+    (tmp_path / "raced.py").write_text(PURSE)
+    make_topics(stream_stack, "raced")
+    with VersionRegistry(stream_stack.kafka.bootstrap_servers) as registry:
+        registry.ensure_topic()
+        record = register(first_version("raced", 1), run_id="r2", reason="", fold_revision=1, now=NOW)
+        registry.compare_and_set(record, expected_revision=0)
+        wait_until(lambda: "raced" in registry.read(), "the record is visible")
+    return stream_stack.changed(read_models_dir=tmp_path)
+
+
+def test_a_catch_up_whose_version_is_abandoned_while_spark_starts_creates_nothing(
+    building: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def abandoned_meanwhile(*_: object) -> MagicMock:
+        abandon_version(building, "raced", 2)
+        return MagicMock()
+
+    monkeypatch.setattr(catch_up, "spark_session", abandoned_meanwhile)
+
+    with pytest.raises(VersionAbandonedError, match="v2 of raced was abandoned"):
+        catch_up.catch_up(building, "raced", 2)
+
+    assert find_leftovers(building, "raced", 2) == []
