@@ -74,7 +74,10 @@ class RecordSchema:
             namespace = parsed.get("namespace", "")
             fields = tuple(field["name"] for field in parsed["fields"])
         except (ValueError, KeyError, TypeError) as error:
-            message = f"{origin} is not an Avro record schema ({error!r}): give the JSON of a record with name and fields."
+            reason = repr(error)
+            if isinstance(error, json.JSONDecodeError):
+                reason = f"line {error.lineno}, column {error.colno}: {error.msg}"
+            message = f"{origin} is not an Avro record schema ({reason}): give the JSON of a record with name and fields."
             raise SchemaError(message) from error
         simple = name.rpartition(".")[2]
         full = name if "." in name or not namespace else f"{namespace}.{name}"

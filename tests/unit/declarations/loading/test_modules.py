@@ -147,7 +147,7 @@ COIN = '{"type": "record", "name": "Coin", "fields": [{"name": "id", "type": %s}
 @pytest.mark.parametrize(
     ("text", "error"),
     [
-        ("{", "Coin.avsc is not an Avro record schema"),
+        ("{", "Coin.avsc is not an Avro record schema (line 1, column 2: "),
         ('{"type": "record", "name": "Note", "fields": []}', "has a record named Note"),
         ("", "Coin.avsc is not an Avro record schema"),
         (COIN % '"strng"', "Coin.avsc is not a valid Avro schema (UnknownType('strng'))"),
