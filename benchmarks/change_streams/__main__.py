@@ -3,11 +3,10 @@
 import argparse
 import time
 from decimal import Decimal
-from http import HTTPStatus
-from http.client import HTTPConnection
 
 from benchmarks.change_streams.stream_clients import StreamClients
 from benchmarks.support.deposits import low_latency_producer
+from benchmarks.support.lookup_client import NodeConnection
 from benchmarks.support.report import cpu_s, latency_line, print_environment, proportional_mb, tree_pids
 from include.settings import Settings
 from stack.lifecycle import start
@@ -21,6 +20,7 @@ TARGET = "/api/read-models/balance/changes"
 KEYS = 500
 DEFAULT_RATES = (10, 50, 200)
 DRAIN_S = 60.0
+LOOKUP = "/api/customers.getBalance?customerId=key-0"
 LOOKUPS_PER_S = 20
 
 
@@ -56,7 +56,7 @@ class Measurement:
         self._settings = settings
         self._writer = writer
         self._producer = low_latency_producer(settings.kafka.bootstrap_servers)
-        self._lookups = HTTPConnection("127.0.0.1", settings.query_ports[0])
+        self._lookups = NodeConnection(settings.query_ports[0])
         self._sent_s: list[float] = []
         self._clients: StreamClients | None = None
         pid = Supervisor(settings).states()["node-1-http"].pid
@@ -87,7 +87,7 @@ class Measurement:
                 continue
             if now_s >= next_lookup_s and before:
                 next_lookup_s += 1 / LOOKUPS_PER_S
-                lookups_ms.append(self._lookup_ms())
+                lookups_ms.append(self._lookups.timed_get(LOOKUP))
             clients.receive()
         cpu = (cpu_s(self._pid) - busy_s) / (time.monotonic() - began_s)
         self._producer.flush()
@@ -116,14 +116,6 @@ class Measurement:
         value = self._writer.value(key, Decimal("5.00"), number // KEYS + 1, source_offset=number)
         self._producer.produce(self._writer.topic, key=key, value=value)
         self._producer.poll(0)
-
-    def _lookup_ms(self) -> float:
-        began_s = time.perf_counter()
-        self._lookups.request("GET", "/api/customers.getBalance?customerId=key-0")
-        answer = self._lookups.getresponse()
-        body = answer.read()
-        assert answer.status == HTTPStatus.OK, body
-        return (time.perf_counter() - began_s) * 1000
 
     def _of_clients(self) -> StreamClients:
         assert self._clients is not None, "connect first"

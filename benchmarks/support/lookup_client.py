@@ -46,6 +46,13 @@ class NodeConnection:
         response = self._connection.getresponse()
         return response.status, response.read()
 
+    def timed_get(self, path: str) -> float:
+        """Return how long a GET takes that is answered with 200, in milliseconds."""
+        began_s = time.perf_counter()
+        status, body = self.get(path)
+        assert status == http.client.OK, body
+        return (time.perf_counter() - began_s) * 1000
+
     def close(self) -> None:
         """Close the connection."""
         self._connection.close()

@@ -173,7 +173,8 @@ def _api_of(
     for module in modules:
         lookups += _new(getattr(module, "LOOKUPS", ()), lookups)
         commands += _new(getattr(module, "COMMANDS", ()), commands)
-        locations |= {module.LOCATION} if hasattr(module, "LOCATION") else set()
+        if (location := getattr(module, "LOCATION", None)) is not None:
+            locations.add(location)
     joined: dict[str, ReadModel] = {}
     lookups = [
         one for one in lookups if one.join is None or not reads_left_out(one.join.read_model, models, folders)

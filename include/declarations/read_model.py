@@ -206,8 +206,7 @@ class ReadModel:
     def require_valid(self, folders: tuple[Path, ...]) -> None:
         """Raise SchemaError if an event type has no valid schema, ReadModelError if they lack the lifetime that its items need."""
         loaded = replace(self, schema_folders=folders)
-        if loaded.lifetime is None:
-            _ = loaded.event_schemas
+        _ = loaded.event_schemas, loaded.lifetime
 
     @property
     def items_leave(self) -> bool:

@@ -151,9 +151,9 @@ class Route:
     def require_valid(self, folders: tuple[Path, ...]) -> None:
         """Raise SchemaError if an event type has no valid schema or no form in JSON, ReadModelError if what it writes has no key."""
         loaded = replace(self, schema_folders=folders)
-        _ = loaded.written_schemas
-        for schema in loaded.event_schemas:
-            if self.source_format is EventFormat.JSON:
+        _ = loaded.event_schemas, loaded.written_schemas
+        if self.source_format is EventFormat.JSON:
+            for schema in loaded.event_schemas:
                 JsonMapping.of(schema)
 
     @property

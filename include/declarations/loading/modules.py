@@ -190,7 +190,7 @@ def _require_any(info: pkgutil.ModuleInfo, modules: Sequence[ModuleType], *, is_
 def _invalid_modules(
     info: pkgutil.ModuleInfo, main: ModuleType, modules: Sequence[ModuleType], folders: tuple[Path, ...]
 ) -> dict[ModuleType, ModuleFailure]:
-    """Return the modules whose declarations cannot work by themselves. What another module imports from one of them is checked once."""
+    """Return the modules of a package whose declarations cannot work by themselves, with the reason."""
     invalid: dict[ModuleType, ModuleFailure] = {}
     for module in modules:
         try:

@@ -121,12 +121,12 @@ class VersionFold:
     def guard(self) -> Iterator[None]:
         """Hold the version's lock, and store the fold's fingerprint beside the checkpoint.
 
-        Raises VersionAbandonedError, and stores nothing, if a version that is being built has been abandoned meanwhile.
+        Raises VersionAbandonedError, and stores nothing, if a version that is being built has been abandoned meanwhile: whoever
+        removes what it leaves holds the lock.
         """
         model, version = self._model, self._version
         with version_lock(self._context.settings.home, model.name, version.number, wait_s=LOCK_WAIT_S):
             if version.stage is Stage.BUILDING:
-                # Whoever removes what an ended version leaves holds the lock: nothing is created afterwards.
                 require_not_ended(record_of(self._context.versions, model.name), version.number)
             store_fingerprint(self._context.spark, self._checkpoint, model, version.fold_revision)
             yield

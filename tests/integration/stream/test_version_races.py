@@ -1,6 +1,6 @@
 """Concurrent changes of the version registry: one of two promotions fails with an error; other changes are retried.
 
-What is abandoned while its catch-up starts is left behind by no order of the two.
+A version that is abandoned while its catch-up starts leaves nothing.
 """
 
 from collections.abc import Iterator
@@ -27,6 +27,7 @@ from include.versions.transitions import (
 )
 from include.versions.version_record import ReadModelVersions, first_version
 from spark_jobs import catch_up
+from tests.support.declarations.renamed_balance import renamed_balance
 from tests.support.stream_process import make_topics
 from tests.support.waiting import wait_until
 
@@ -91,15 +92,10 @@ def test_promotion_is_retried_after_an_unrelated_change(
     ]
 
 
-PURSE = (
-    Path("include/read_models/balance/model.py").read_text(encoding="utf-8").replace('"balance"', '"raced"')
-)
-
-
 @pytest.fixture
 def building(stream_stack: Settings, tmp_path: Path) -> Settings:
     """Settings with a read model of which a rebuild has registered v2."""
-    (tmp_path / "raced.py").write_text(PURSE)
+    (tmp_path / "raced.py").write_text(renamed_balance("raced", source_topic="raced"))
     make_topics(stream_stack, "raced")
     with VersionRegistry(stream_stack.kafka.bootstrap_servers) as registry:
         registry.ensure_topic()
@@ -114,6 +110,7 @@ def test_a_catch_up_whose_version_is_abandoned_while_spark_starts_creates_nothin
 ) -> None:
     def abandoned_meanwhile(*_: object) -> MagicMock:
         abandon_version(building, "raced", 2)
+        # Nothing uses the session: the version has ended.
         return MagicMock()
 
     monkeypatch.setattr(catch_up, "spark_session", abandoned_meanwhile)

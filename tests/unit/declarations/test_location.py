@@ -31,8 +31,9 @@ def test_a_location_is_declared_in_a_module_of_the_read_model(tmp_path: Path) ->
     assert location_of(tmp_path, 'LOCATION = Location("lat", "lon")') == Location("lat", "lon")
 
 
-def test_a_read_model_need_not_have_a_location(tmp_path: Path) -> None:
-    assert location_of(tmp_path, "") is None
+@pytest.mark.parametrize("declaration", ["", "LOCATION = None"])
+def test_a_read_model_need_not_have_a_location(tmp_path: Path, declaration: str) -> None:
+    assert location_of(tmp_path, declaration) is None
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from include.declarations.catalog import load_catalog
 from include.declarations.loading.modules import load_modules
 from include.declarations.read_model import load_read_models, read_model
 from include.errors import ReadModelError, UnknownReadModelError
+from tests.support.declarations.renamed_balance import renamed_balance
 
 SUPPORT = Path(__file__).parents[3] / "support"
 
@@ -23,11 +24,7 @@ def test_a_module_without_a_declaration_is_left_out(tmp_path: Path) -> None:
     assert "has no READ_MODEL, ROUTE" in failure.error
 
 
-PURSE = (
-    Path("include/read_models/balance/model.py")
-    .read_text(encoding="utf-8")
-    .replace('name="balance"', 'name="purse"')
-)
+PURSE = renamed_balance("purse")
 
 
 def test_additional_folder_is_loaded_only_if_given(tmp_path: Path) -> None:
@@ -37,9 +34,7 @@ def test_additional_folder_is_loaded_only_if_given(tmp_path: Path) -> None:
 
 
 def test_two_read_models_with_one_name_are_rejected(tmp_path: Path) -> None:
-    (tmp_path / "again.py").write_text(
-        Path("include/read_models/balance/model.py").read_text(encoding="utf-8")
-    )
+    (tmp_path / "again.py").write_text(renamed_balance("balance"))
     with pytest.raises(ReadModelError, match="named 'balance'"):
         load_read_models((tmp_path,))
 
@@ -53,12 +48,10 @@ def package_of(tmp_path: Path, text: str) -> Path:
 
 
 def test_package_is_reloaded_from_disk(tmp_path: Path) -> None:
-    text = Path("include/read_models/balance/model.py").read_text(encoding="utf-8")
-    text = text.replace('name="balance"', 'name="purse"')
-    package_of(tmp_path, text)
+    package_of(tmp_path, PURSE)
     before = read_model("purse", (tmp_path,))
 
-    package_of(tmp_path, text.replace("folds={1: funds}", "folds={1: funds, 2: funds}"))
+    package_of(tmp_path, PURSE.replace("folds={1: funds}", "folds={1: funds, 2: funds}"))
 
     assert read_model("purse", (tmp_path,)).newest_fold_revision == 1
     assert read_model("purse", (tmp_path,), reload=True).newest_fold_revision == 2
@@ -66,9 +59,7 @@ def test_package_is_reloaded_from_disk(tmp_path: Path) -> None:
 
 
 def test_package_that_cannot_be_reloaded_is_unchanged(tmp_path: Path) -> None:
-    text = Path("include/read_models/balance/model.py").read_text(encoding="utf-8")
-    text = text.replace('name="balance"', 'name="purse"')
-    package_of(tmp_path, text)
+    package_of(tmp_path, PURSE)
     before = read_model("purse", (tmp_path,))
     package_of(tmp_path, "READ_MODEL = broken")
 
