@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from include.errors import ReadModelError
 
 SECOND = timedelta(seconds=1)
-KEY_FORMAT = "%Y-%m-%dT%H:%M:%SZ"
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -35,13 +35,16 @@ class HoppingWindow:
         """The slide in seconds."""
         return self.slide // SECOND
 
-    def starts_between(self, since: datetime, until: datetime) -> list[datetime]:
-        """Return the starts of all windows that begin at or after `since` and before `until`, ascending."""
-        first_s = -(-since.timestamp() // self.slide_s) * self.slide_s
-        number = max(0, -int(-(until.timestamp() - first_s) // self.slide_s))
-        return [datetime.fromtimestamp(first_s + i * self.slide_s, UTC) for i in range(number)]
+    def starts_between(self, since: datetime, until: datetime) -> range:
+        """Return the starts of all windows that begin at or after `since` and before `until`, ascending, in seconds since 1970.
+
+        A range: its length costs nothing, however many windows there are.
+        """
+        first_s, end_s = (-((EPOCH - time) // SECOND) for time in (since, until))
+        return range(-(-first_s // self.slide_s) * self.slide_s, end_s, self.slide_s)
 
     @staticmethod
-    def key(item: str, start: datetime) -> bytes:
-        """Return the key of an item's window that begins at this time, in UTF-8."""
-        return f"{item}/{start.astimezone(UTC):{KEY_FORMAT}}".encode()
+    def key(item: str, start_s: int) -> bytes:
+        """Return the key of an item's window that begins at this time, in seconds since 1970, in UTF-8."""
+        start = EPOCH + timedelta(seconds=start_s)
+        return f"{item}/{start.replace(tzinfo=None).isoformat()}Z".encode()

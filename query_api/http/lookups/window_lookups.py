@@ -43,7 +43,7 @@ def _view(lookup: WindowLookup, records: RecordTexts, pool: ThreadPoolExecutor) 
             raise ProblemError(
                 400,
                 "range-too-long",
-                f"From {since:%FT%TZ} to {until:%FT%TZ}, {len(starts):,} windows begin; at most {MAX_WINDOWS} are allowed: ask for less.",
+                f"From {since.isoformat()} to {until.isoformat()}, {len(starts):,} windows begin; at most {MAX_WINDOWS} are allowed: ask for less.",
             )
         keys = [lookup.window.key(item, start) for start in starts]
         windows = [
@@ -73,10 +73,13 @@ def _item(lookup: WindowLookup, text: str | None) -> str:
 
 
 def _time(name: str, text: str | None) -> datetime:
+    """Return a time in UTC; raises ProblemError, also for one that is in the year 0 or 10000 there."""
     try:
         time = datetime.fromisoformat(text or "")
-    except ValueError as error:
+        return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
+    except (ValueError, OverflowError) as error:
         raise ProblemError(
-            400, f"invalid-{name}", f"{name} must be a time in ISO 8601, such as 2026-03-02T08:00:00Z."
+            400,
+            f"invalid-{name}",
+            f"{name} must be a time in ISO 8601 in the years 1 to 9999, such as 2026-03-02T08:00:00Z.",
         ) from error
-    return time if time.tzinfo is not None else time.replace(tzinfo=UTC)

@@ -1,8 +1,9 @@
 """Windows of event time: their starts and keys; what expires; lookups of a time range are found and checked."""
 
 import re
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from sys import getsizeof
 
 import pytest
 
@@ -40,13 +41,37 @@ def seconds(*numbers: int) -> list[datetime]:
 def test_a_range_has_the_windows_that_begin_in_it(since_s: int, until_s: int, expected: list[int]) -> None:
     since, until = seconds(since_s, until_s)
 
-    assert EVERY_2_S.starts_between(since, until) == seconds(*expected)
+    assert list(EVERY_2_S.starts_between(since, until)) == [time.timestamp() for time in seconds(*expected)]
 
 
-def test_a_key_is_that_of_the_time_in_utc() -> None:
-    local = NOON.astimezone(timezone(timedelta(hours=2)))
+@pytest.mark.parametrize(
+    ("since", "until", "number"),
+    [
+        ("2026-01-01T00:00:00+00:00", "2026-05-01T00:00:00+00:00", 120 * 24 * 1800),
+        ("0001-01-01T00:00:00+00:00", "9999-12-31T23:59:59.999999+00:00", 157_768_948_800),
+        # A microsecond is not lost far from 1970, as it would be in a float.
+        ("9999-01-01T00:00:00.000001+00:00", "9999-01-01T00:00:02.000001+00:00", 1),
+        ("1969-12-31T23:59:57.5+00:00", "1970-01-01T00:00:00.5+00:00", 2),
+        ("2026-03-02T14:00:00+02:00", "2026-03-02T12:00:04+00:00", 2),
+    ],
+)
+def test_the_windows_of_any_range_are_counted_without_making_them(
+    since: str, until: str, number: int
+) -> None:
+    starts = EVERY_2_S.starts_between(datetime.fromisoformat(since), datetime.fromisoformat(until))
 
-    assert EVERY_2_S.key("a/b", local) == b"a/b/2026-03-02T12:00:00Z"
+    assert (len(starts), getsizeof(starts) < 100) == (number, True)
+
+
+@pytest.mark.parametrize(
+    ("start_s", "key"),
+    [
+        (1_772_452_800, b"a/b/2026-03-02T12:00:00Z"),
+        (-62_135_596_800, b"a/b/0001-01-01T00:00:00Z"),
+    ],
+)
+def test_a_key_is_that_of_the_time_in_utc_as_spark_writes_it(start_s: int, key: bytes) -> None:
+    assert EVERY_2_S.key("a/b", start_s) == key
 
 
 @pytest.mark.parametrize(("size_s", "slide_s"), [(5, 0), (1, 2), (5, 0.5), (2.5, 1)])
