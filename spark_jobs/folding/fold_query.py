@@ -5,15 +5,14 @@ from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.avro.functions import to_avro
-from pyspark.sql.functions import col, concat, count, lit, struct
+from pyspark.sql.functions import col, concat, count, lit
 
 from include.declarations.read_model import ReadModel
 from include.declarations.rekeying import record_key
 from include.errors import ReadModelError
-from include.kafka.record_schema import RecordSchema
 from include.kafka.wire_format import header
 from include.position import POSITION_RECORD_FIELDS, PositionField
+from spark_jobs.folding.avro_columns import avro_record
 from spark_jobs.folding.decode import EventDecoder, SchemaIds, good_events
 from spark_jobs.folding.lifetimes import HAS_ENDED, has_ended, item_groups, removal_headers
 
@@ -106,7 +105,8 @@ def changelog_records(model: ReadModel, revision: int, states: DataFrame, state_
     The record of an item that has ended is a removal: no value, and the position in the headers.
     """
     schema = model.state_schema_of(revision)
-    record = avro_record(schema, {name: col(name) for name in schema.fields})
+    fields = {name: col(name) for name in schema.fields}
+    record = avro_record(f"Fold {revision} of {model.name}", schema, fields, states)
     key, value = col("key").cast("binary").alias("key"), concat(lit(header(state_schema_id)), record)
     if model.ended is None:
         return states.select(key, value.alias("value"))
@@ -115,24 +115,6 @@ def changelog_records(model: ReadModel, revision: int, states: DataFrame, state_
         F.when(~col(HAS_ENDED), value).alias("value"),
         F.when(col(HAS_ENDED), removal_headers()).alias("headers"),
     )
-
-
-def avro_record(schema: RecordSchema, columns: Mapping[str, Column]) -> Column:
-    """Return a record in Avro, without framing, of the column of each field of its schema."""
-    typed = typed_columns(schema, columns)
-    return to_avro(struct(*(typed[field["name"]] for field in schema.parsed()["fields"])), schema.text)
-
-
-def typed_columns(schema: RecordSchema, columns: Mapping[str, Column]) -> dict[str, Column]:
-    """Return these columns by the field of the schema that they are, decimals with the field's precision and scale."""
-    types = {field["name"]: field["type"] for field in schema.parsed()["fields"]}
-    return {name: _typed(column, types[name]).alias(name) for name, column in columns.items()}
-
-
-def _typed(column: Column, avro_type: object) -> Column:
-    if isinstance(avro_type, dict) and avro_type.get("logicalType") == "decimal":
-        return column.cast(f"decimal({avro_type['precision']},{avro_type['scale']})")
-    return column
 
 
 def changelog_stream(

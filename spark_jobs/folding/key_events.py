@@ -12,7 +12,8 @@ from include.declarations.event_types.privacy import Privacy, field_classes
 from include.declarations.read_model import ReadModel
 from include.position import EVENT_COUNT, Offsets
 from include.versions.explanation import ExplainedEvent
-from spark_jobs.folding.fold_query import state_columns, typed_columns
+from spark_jobs.folding.avro_columns import typed_columns
+from spark_jobs.folding.fold_query import state_columns
 from spark_jobs.folding.lifetimes import HAS_ENDED, has_ended
 from spark_jobs.folding.replay import WRITTEN_AT
 
@@ -47,9 +48,8 @@ def folded_state(model: ReadModel, revision: int, events: DataFrame) -> FoldedSt
 
     Raises ReadModelError when the module lacks this fold revision.
     """
-    row = (
-        events.agg(*state_columns(model, revision), has_ended(model)).select(*_state(model, revision)).first()
-    )
+    states = events.agg(*state_columns(model, revision), has_ended(model))
+    row = states.select(*_state(model, revision, states)).first()
     assert row is not None  # noqa: S101 - an aggregate without groups has one row
     return FoldedState(row[EVENT_COUNT.name], row["state"] if row[EVENT_COUNT.name] else None)
 
@@ -78,9 +78,8 @@ def explained_events(
         return []
     chosen = events.sparkSession.createDataFrame([(point,) for point in points], f"{POINT} bigint")
     up_to = events.join(broadcast(chosen), offset <= col(POINT)).groupBy(POINT)
-    states = up_to.agg(*state_columns(model, revision), has_ended(model)).select(
-        POINT, *_state(model, revision)
-    )
+    folded = up_to.agg(*state_columns(model, revision), has_ended(model))
+    states = folded.select(POINT, *_state(model, revision, folded))
     shown = events.select(
         "partition",
         offset,
@@ -115,10 +114,13 @@ def personal_fields(model: ReadModel) -> tuple[str, ...]:
     )
 
 
-def _state(model: ReadModel, revision: int) -> Sequence[Column]:
+def _state(model: ReadModel, revision: int, states: DataFrame) -> Sequence[Column]:
     """Return the number of events, and the state as JSON, of an aggregate."""
     names = [field.name for field in model.state_fields(revision)]
-    fields = typed_columns(model.state_schema_of(revision), {name: col(name) for name in names})
+    columns = {name: col(name) for name in names}
+    fields = typed_columns(
+        f"Fold {revision} of {model.name}", model.state_schema_of(revision), columns, states
+    )
     state = when(~col(HAS_ENDED), to_json(struct(*fields.values()), JSON_OPTIONS))
     return [col(EVENT_COUNT.name), state.alias("state")]
 

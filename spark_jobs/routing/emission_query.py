@@ -100,5 +100,5 @@ class EmissionQuery:
             lit(0).alias("source_index"),
             TASK,
             output_key(name, fields[str(schema.key_field)], str(schema.key_field)).alias("output_key"),
-            output_value(schema, self.schema_id, fields).alias("output_value"),
+            output_value(name, schema, self.schema_id, fields, events).alias("output_value"),
         )

@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 from pyspark.sql.functions import coalesce, concat, lit, raise_error
 
 from include.errors import ReadModelError
 from include.kafka.record_schema import RecordSchema
 from include.kafka.wire_format import header
-from spark_jobs.folding.fold_query import avro_record
+from spark_jobs.folding.avro_columns import avro_record
 
 
 def require_fields(writer: str, schema: RecordSchema, fields: Mapping[str, Column]) -> None:
@@ -25,6 +25,8 @@ def output_key(writer: str, key: Column, what: str) -> Column:
     return coalesce(key.cast("string").cast("binary"), missing.cast("binary"))
 
 
-def output_value(schema: RecordSchema, schema_id: int, fields: Mapping[str, Column]) -> Column:
-    """Return the record in Confluent's wire format."""
-    return concat(lit(header(schema_id)), avro_record(schema, fields))
+def output_value(
+    writer: str, schema: RecordSchema, schema_id: int, fields: Mapping[str, Column], events: DataFrame
+) -> Column:
+    """Return the record in Confluent's wire format; raises ReadModelError for a column that is nothing that its field can have."""
+    return concat(lit(header(schema_id)), avro_record(writer, schema, fields, events))

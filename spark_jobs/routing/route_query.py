@@ -88,5 +88,5 @@ class RouteQuery:
             col("offset").alias("source_offset"),
             index.alias("source_index"),
             key.alias("output_key"),
-            output_value(schema, self.schema_id, fields).alias("output_value"),
+            output_value(f"Route {route.name}", schema, self.schema_id, fields, events).alias("output_value"),
         )

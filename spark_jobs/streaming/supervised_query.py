@@ -8,7 +8,7 @@ from confluent_kafka import Consumer
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from include.errors import FoldlakeError, KafkaUnavailableError, RegistryUnavailableError
+from include.errors import FoldlakeError, KafkaUnavailableError, ReadModelError, RegistryUnavailableError
 from include.kafka.log_reading import end_offsets
 from include.position import Offsets
 from include.stream.phase import Phase
@@ -175,7 +175,8 @@ class SupervisedQuery:
         except StartPostponedError as postponed:
             self._not_before_s = time.monotonic() + postponed.wait_s
             return
-        except StartRefusedError as refusal:
+        except (StartRefusedError, ReadModelError) as refusal:
+            # Another start would find the same error in the declaration: it must not end the driver.
             self.refuse(str(refusal))
             return
         except Exception as error:  # noqa: BLE001 - any error of Spark: back off and retry
