@@ -12,8 +12,8 @@ from include.declarations.rekeying import record_key
 from include.errors import ReadModelError
 from include.kafka.wire_format import header
 from include.position import POSITION_RECORD_FIELDS, PositionField
-from spark_jobs.folding.avro_columns import avro_record
 from spark_jobs.folding.decode import EventDecoder, SchemaIds, good_events
+from spark_jobs.folding.expressions.avro_columns import avro_record
 from spark_jobs.folding.lifetimes import HAS_ENDED, has_ended, item_groups, removal_headers
 
 

@@ -12,7 +12,7 @@ from include.declarations.event_types.privacy import Privacy, field_classes
 from include.declarations.read_model import ReadModel
 from include.position import EVENT_COUNT, Offsets
 from include.versions.explanation import ExplainedEvent
-from spark_jobs.folding.avro_columns import typed_columns
+from spark_jobs.folding.expressions.avro_columns import typed_columns
 from spark_jobs.folding.fold_query import state_columns
 from spark_jobs.folding.lifetimes import HAS_ENDED, has_ended
 from spark_jobs.folding.replay import WRITTEN_AT

@@ -8,7 +8,7 @@ from pyspark.sql.functions import coalesce, concat, lit, raise_error
 from include.errors import ReadModelError
 from include.kafka.record_schema import RecordSchema
 from include.kafka.wire_format import header
-from spark_jobs.folding.avro_columns import avro_record
+from spark_jobs.folding.expressions.avro_columns import avro_record
 
 
 def require_fields(writer: str, schema: RecordSchema, fields: Mapping[str, Column]) -> None:

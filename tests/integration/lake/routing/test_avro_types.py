@@ -22,7 +22,7 @@ from include.kafka.record_schema import RecordSchema
 from include.kafka.wire_format import HEADER_BYTES
 from include.position import POSITION_COLUMNS
 from include.read_models.balance.model import READ_MODEL
-from spark_jobs.folding.avro_columns import typed_columns
+from spark_jobs.folding.expressions.avro_columns import typed_columns
 from spark_jobs.folding.fold_query import changelog_stream
 from spark_jobs.routing.emission_query import EmissionQuery
 from spark_jobs.routing.route_query import RouteQuery
