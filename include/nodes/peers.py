@@ -25,6 +25,10 @@ SERVED_HEADER = "Foldlake-Served"
 REASON_HEADER = "Foldlake-Reason"
 # How old an answer can be, in milliseconds, by the clock of the node that answers.
 LAG_HEADER = "Foldlake-Lag-Ms"
+# The time up to which an answer contains everything that the changelog contained, by the clock of the node that answers.
+AS_OF_HEADER = "Foldlake-As-Of"
+# The version of the read model that an answer is from.
+VERSION_HEADER = "Foldlake-Version"
 CONNECT_TIMEOUT_S = 0.25
 ANSWER_TIMEOUT_S = 0.5
 # A node that did not respond gets no request for this time: its standby answers without a failed attempt for each lookup.

@@ -1,36 +1,45 @@
 """The response headers that describe an answer: the node, its role, the version, the record's position and the answer's age."""
 
-from include.nodes.peers import LAG_HEADER, SERVED_HEADER, ServedOffset
+from include.nodes.peers import AS_OF_HEADER, LAG_HEADER, SERVED_HEADER, VERSION_HEADER, ServedOffset
 from include.position import position_text
 from query_api.cluster.node_state import PartitionState
 from query_api.lookup.key_location import Role
-from query_api.lookup.local_results import LocalAnswer
+from query_api.lookup.local_results import AnswerAge, LocalAnswer
 
 CONTENT_TYPE = ("Content-Type", "application/json")
 CACHE_CONTROL = ("Cache-Control", "no-store")
 # An enumeration computes `value` at each access.
 ROLE_TEXTS = {role: role.value for role in Role}
 POSITION_HEADER = "Foldlake-Position"
-# The answer contains everything that the changelog contained at this time.
-AS_OF_HEADER = "Foldlake-As-Of"
+NODE_HEADER = "Foldlake-Node"
 
 
-def headers_of(answer: LocalAnswer) -> list[tuple[str, str]]:
-    """Return the response headers for an answer from this node's store."""
+def headers_of(answer: LocalAnswer, joined: AnswerAge | None = None) -> list[tuple[str, str]]:
+    """Return the response headers for an answer from this node's store; `joined` is the age of a record that is joined with it."""
+    partition = answer.partition
     return [
         CONTENT_TYPE,
         CACHE_CONTROL,
-        ("Foldlake-Version", str(answer.place.version)),
+        (VERSION_HEADER, str(answer.place.version)),
         (POSITION_HEADER, position_text(answer.raw)),
-        ("Foldlake-Node", answer.place.state.node),
+        (NODE_HEADER, answer.place.state.node),
         ("Foldlake-Role", ROLE_TEXTS[answer.role]),
-        *age_headers(answer.partition),
+        *(
+            age_headers(partition)
+            if joined is None
+            else AnswerAge.oldest((AnswerAge.of_partition(partition), joined)).headers()
+        ),
     ]
 
 
 def age_headers(partition: PartitionState) -> tuple[tuple[str, str], tuple[str, str]]:
     """Return the headers that state how old an answer from this partition can be."""
     return (AS_OF_HEADER, partition.as_of_text), (LAG_HEADER, str(partition.lag_ms()))
+
+
+def combined_headers(node: str, version: int, age: AnswerAge) -> dict[str, str]:
+    """Return the response headers for an answer that this node has made of records from several partitions or nodes."""
+    return dict([CACHE_CONTROL, (VERSION_HEADER, str(version)), (NODE_HEADER, node), *age.headers()])
 
 
 def served_header(answer: LocalAnswer) -> tuple[str, str]:

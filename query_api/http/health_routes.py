@@ -10,6 +10,7 @@ from include.nodes.peers import HOP_HEADER
 from include.quality.verified_file import read_all
 from include.settings import Settings
 from include.stream.status import read_stream_status
+from query_api.http.answer_headers import CACHE_CONTROL
 from query_api.http.json_text import dumps
 from query_api.http.limits.worker_watchdog import WORKER_HEADER
 from query_api.http.problems import ProblemError
@@ -58,7 +59,7 @@ def health_blueprint(settings: Settings, lookups: Lookups) -> Blueprint:
     @blueprint.get("/metrics")
     def metrics() -> Response:
         text = exposition(lookups.local.state(), local_reports(lookups.local), read_all(settings.home))
-        return Response(text, content_type=PROMETHEUS_TYPE)
+        return Response(text, content_type=PROMETHEUS_TYPE, headers=dict([CACHE_CONTROL]))
 
     @blueprint.get("/metrics/stream")
     def stream_metrics() -> Response:
@@ -75,8 +76,8 @@ def _stream_metrics(settings: Settings, readings: ClientSlots) -> Response:
         raise ProblemError(503, "too-many-requests", f"{error}.", retry_after_s=5) from error
     except KafkaUnavailableError as error:
         raise ProblemError(503, "not-ready", str(error), retry_after_s=5) from error
-    return Response(stream_exposition(status), content_type=PROMETHEUS_TYPE)
+    return Response(stream_exposition(status), content_type=PROMETHEUS_TYPE, headers=dict([CACHE_CONTROL]))
 
 
 def _json(value: object) -> Response:
-    return Response(dumps(value), content_type="application/json")
+    return Response(dumps(value), content_type="application/json", headers=dict([CACHE_CONTROL]))

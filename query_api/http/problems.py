@@ -3,7 +3,7 @@
 from http import HTTPStatus
 
 from include.nodes.peers import REASON_HEADER
-from query_api.http.answer_headers import age_headers
+from query_api.http.answer_headers import CACHE_CONTROL, NODE_HEADER, age_headers
 from query_api.http.json_text import dumps
 from query_api.http.reply import Reply
 from query_api.lookup.lookup_failures import LookupFailedError
@@ -41,7 +41,8 @@ def problem_reply(problem: ProblemError) -> Reply:
         "detail": problem.detail,
         **problem.extra,
     }
-    headers = [("Content-Type", MEDIA_TYPE)]
+    # Without it, caches may keep a 404, a 405 or a 410 for as long as they like (RFC 9110, section 15.1).
+    headers = [("Content-Type", MEDIA_TYPE), CACHE_CONTROL]
     if problem.retry_after_s is not None:
         headers.append(("Retry-After", str(problem.retry_after_s)))
     return problem.status, headers, (dumps(body) + "\n").encode()
@@ -59,7 +60,7 @@ def lookup_problem(error: LookupFailedError, node_name: str) -> Reply:
     )
     problem.title = meaning.title
     status, headers, body = problem_reply(problem)
-    headers += [(REASON_HEADER, error.reason.slug), ("Foldlake-Node", node_name)]
+    headers += [(REASON_HEADER, error.reason.slug), (NODE_HEADER, node_name)]
     if error.partition is not None:
         headers += age_headers(error.partition)
     return status, headers, body

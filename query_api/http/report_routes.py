@@ -79,6 +79,5 @@ def reports_blueprint(directory: Path, kind: ReportKind = QUALITY) -> Blueprint:
 
 
 def _page(text: str) -> Response:
-    return Response(
-        text, content_type="text/html; charset=utf-8", headers={"Content-Security-Policy": POLICY}
-    )
+    headers = {"Content-Security-Policy": POLICY, "Cache-Control": "no-cache"}
+    return Response(text, content_type="text/html; charset=utf-8", headers=headers)

@@ -1,11 +1,17 @@
-"""What a lookup in this node's own store returns."""
+"""What a lookup in this node's own store returns, and how old an answer can be that is made of several."""
 
+import time
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
+from include.nodes.peers import AS_OF_HEADER, LAG_HEADER
 from query_api.cluster.node_state import PartitionState
 from query_api.lookup.key_location import KeyLocation, Role
 from query_api.store.base import Page, StoredRecord, StoreReader
+
+_AS_OF, _LAG = AS_OF_HEADER.lower(), LAG_HEADER.lower()
 
 
 class LocalAnswer(NamedTuple):
@@ -28,3 +34,41 @@ class LocalPage:
     page: Page
     store: StoreReader
     next_offset: int
+
+
+class AnswerAge(NamedTuple):
+    """The time up to which an answer contains everything, as text, and the milliseconds since then."""
+
+    as_of: str
+    lag_ms: int
+
+    @classmethod
+    def of_partition(cls, partition: PartitionState) -> "AnswerAge":
+        """Return the age of an answer from a partition of this node's store."""
+        return cls(partition.as_of_text, partition.lag_ms())
+
+    @classmethod
+    def of_headers(cls, headers: Mapping[str, str]) -> "AnswerAge":
+        """Return the age that another node's response states, by its headers in lower case. A response without them is as of now."""
+        lag = headers.get(_LAG, "")
+        lag_ms = int(lag) if lag.isascii() and lag.isdigit() else 0
+        return cls(headers.get(_AS_OF) or _ago(lag_ms), lag_ms)
+
+    @classmethod
+    def oldest(cls, ages: Iterable["AnswerAge"]) -> "AnswerAge":
+        """Return the age of an answer that is made of parts with these ages; without parts, it is as of now.
+
+        Each node states ages by its own clock, so the earliest time and the greatest age need not be of one part.
+        """
+        parts = tuple(ages)
+        if not parts:
+            return cls(_ago(0), 0)
+        return cls(min(part.as_of for part in parts), max(part.lag_ms for part in parts))
+
+    def headers(self) -> tuple[tuple[str, str], tuple[str, str]]:
+        """Return the response headers that state the age."""
+        return (AS_OF_HEADER, self.as_of), (LAG_HEADER, str(self.lag_ms))
+
+
+def _ago(lag_ms: int) -> str:
+    return datetime.fromtimestamp(time.time() - lag_ms / 1000, UTC).isoformat(timespec="milliseconds")

@@ -14,11 +14,12 @@ from http import HTTPStatus
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from include.nodes.peers import HOP_ANY, HOP_OWNER, LAG_HEADER, PeerDownError
+from include.nodes.peers import HOP_ANY, HOP_OWNER, PeerDownError
 from include.settings import Placement
 from query_api.lookup.bounding_box import Area
 from query_api.lookup.key_location import KeyLocation
 from query_api.lookup.local_lookup import LocalLookup
+from query_api.lookup.local_results import AnswerAge
 from query_api.lookup.lookup_failures import FailureReason, LookupFailedError
 from query_api.lookup.lookups import Lookups, in_order
 
@@ -66,14 +67,14 @@ class Cursor:
 class ModelPage:
     """Some records of a read model, as dictionaries for JSON.
 
-    next: the cursor of the next page; None on the last one. lag_ms: how old the oldest part of the page can be.
+    next: the cursor of the next page; None on the last one. age: that of the oldest part of the page.
     """
 
     read_model: str
     version: int
     records: tuple[dict[str, Any], ...]
     next: Cursor | None
-    lag_ms: int
+    age: AnswerAge
 
 
 class Part(NamedTuple):
@@ -84,7 +85,7 @@ class Part(NamedTuple):
 
     records: list[dict[str, Any]]
     next: bytes | None
-    lag_ms: int
+    age: AnswerAge
     position: int
 
 
@@ -124,11 +125,11 @@ class ModelPages:
         start = local.place(read_model, b"", cursor.version if cursor else version)
         at: Cursor | None = cursor or Cursor(start.version)
         records: list[dict[str, Any]] = []
-        lag_ms = 0
+        ages: list[AnswerAge] = []
         while at is not None and len(records) < query.limit:
             part = self.part(read_model, at, replace(query, limit=query.limit - len(records)))
             records += part.records
-            lag_ms = max(lag_ms, part.lag_ms)
+            ages.append(part.age)
             if part.next is not None:
                 at = Cursor(at.version, at.partition, part.next)
             elif at.partition + 1 < start.model.partition_count:
@@ -137,7 +138,7 @@ class ModelPages:
                 at = None
             if query.area is not None and time.monotonic() > deadline_s:
                 break
-        return ModelPage(read_model, start.version, tuple(records), at, lag_ms)
+        return ModelPage(read_model, start.version, tuple(records), at, AnswerAge.oldest(ages))
 
     def part(self, read_model: str, at: Cursor, query: PartQuery) -> Part:
         """Return the next records of the cursor's partition; raises LookupFailedError if no node has it."""
@@ -189,7 +190,7 @@ class ModelPages:
         return Part(
             page["records"],
             None if after is None else after.encode(),
-            int(answer.headers.get(LAG_HEADER.lower(), 0)),
+            AnswerAge.of_headers(answer.headers),
             # A node of an earlier release does not say: nothing before the start is known to be in its store.
             page.get("position", 0),
         )

@@ -8,12 +8,14 @@ from functools import partial
 from flask import Blueprint, Response, request
 
 from include.errors import KafkaUnavailableError
+from include.nodes.peers import VERSION_HEADER
 from query_api.changes.change_feed import ChangeFeed, FeedSource
 from query_api.changes.change_feeds import ChangeFeeds
 from query_api.changes.key_change import Selection
 from query_api.changes.recent_changes import RecentChanges
 from query_api.changes.resumption import why_not_resumable
 from query_api.changes.stream_position import InvalidPositionError, StreamPosition
+from query_api.http.answer_headers import NODE_HEADER
 from query_api.http.changes.change_stream import ChangeStream, StreamStart
 from query_api.http.changes.snapshot import Snapshot
 from query_api.http.listing.areas import Areas
@@ -21,6 +23,7 @@ from query_api.http.lookups.router import version_number
 from query_api.http.problems import ProblemError
 from query_api.http.query_string import parameters
 from query_api.lookup.client_slots import ClientSlots, NoFreeSlotError
+from query_api.lookup.key_location import KeyLocation
 from query_api.lookup.local_lookup import LocalLookup
 from query_api.lookup.lookup_failures import FailureReason, LookupFailedError
 from query_api.lookup.model_pages import ModelPages
@@ -75,10 +78,13 @@ class ChangeStreams:
         self._areas = areas
         self._slots = slots
 
-    def open(self, read_model: str, query: str, last_event_id: str | None, client: str) -> StreamBody:
+    def place(self, asked: StreamRequest) -> KeyLocation:
+        """Return the version whose changes a client asks for, without a key; raises LookupFailedError."""
+        return self._local.place(asked.read_model, b"", asked.version)
+
+    def open(self, asked: StreamRequest, place: KeyLocation, client: str) -> StreamBody:
         """Return the stream that a client asks for; raises ProblemError, LookupFailedError."""
-        asked = self._request(read_model, query, last_event_id)
-        place = self._local.place(read_model, b"", asked.version)
+        read_model = asked.read_model
         source = FeedSource(
             read_model,
             place.version,
@@ -116,7 +122,8 @@ class ChangeStreams:
             snapshot = Snapshot(read, source.version, source.partitions, asked.selection)
         return StreamStart(None if reason else position, snapshot, follows_live=asked.version is None)
 
-    def _request(self, read_model: str, query: str, last_event_id: str | None) -> StreamRequest:
+    def request(self, read_model: str, query: str, last_event_id: str | None) -> StreamRequest:
+        """Return what a request asks for; raises ProblemError."""
         given = parameters(query, PARAMETERS)
         if "key" in given and "prefix" in given:
             raise ProblemError(400, "key-and-prefix", "Give either key or prefix.")
@@ -165,11 +172,15 @@ def changes_blueprint(streams: ChangeStreams, is_stopping: Callable[[], bool]) -
     def get_changes(name: str) -> Response:
         if is_stopping():
             raise LookupFailedError(FailureReason.NOT_READY, "The node shuts down.")
+        asked = streams.request(
+            name, request.query_string.decode("latin-1"), request.headers.get(LAST_EVENT_ID)
+        )
+        place = streams.place(asked)
+        headers = {**HEADERS, VERSION_HEADER: str(place.version), NODE_HEADER: place.state.node}
         if request.method == "HEAD":
-            return Response(content_type="text/event-stream", headers=HEADERS)
-        query = request.query_string.decode("latin-1")
-        body = streams.open(name, query, request.headers.get(LAST_EVENT_ID), request.remote_addr or "")
-        response = Response(iter(body), content_type="text/event-stream", headers=HEADERS)
+            return Response(content_type="text/event-stream", headers=headers)
+        body = streams.open(asked, place, request.remote_addr or "")
+        response = Response(iter(body), content_type="text/event-stream", headers=headers)
         response.call_on_close(body.close)
         return response
 

@@ -8,6 +8,8 @@ from query_api.http.limits.body_deadline import BodyDeadline, BodyTimeoutError
 from query_api.http.problems import ProblemError
 
 MEDIA_TYPE = "application/json"
+CHARSET, IDENTITY = "utf-8", "identity"
+MAX_SHOWN = 40
 MAX_BODY_BYTES = 16 * 1024
 LENGTH = re.compile(r"[0-9]{1,18}")
 
@@ -18,9 +20,7 @@ def complete_body(request: Request, deadline: BodyDeadline) -> bytes:
     The server hands on the part of a body that arrived before the client disconnected, and only Content-Length reveals that
     it is a part; a body in chunks would look complete. Raises ProblemError.
     """
-    if request.mimetype != MEDIA_TYPE:
-        detail = f"A command needs the header Content-Type: {MEDIA_TYPE}. Nothing was written."
-        raise ProblemError(415, "unsupported-media-type", detail)
+    _check_form(request)
     length = _declared_length(request)
     if length > MAX_BODY_BYTES:
         detail = f"The body has more than {MAX_BODY_BYTES} bytes. Nothing was written."
@@ -30,6 +30,23 @@ def complete_body(request: Request, deadline: BodyDeadline) -> bytes:
         detail = f"The body has {len(body)} bytes; Content-Length says {length}. Nothing was written."
         raise ProblemError(400, "incomplete-body", detail)
     return body
+
+
+def _check_form(request: Request) -> None:
+    """Raise ProblemError unless the body is said to be JSON in UTF-8, as it is."""
+    charset = request.mimetype_params.get("charset", CHARSET)
+    encoding = request.headers.get("Content-Encoding", IDENTITY)
+    if request.mimetype != MEDIA_TYPE:
+        detail = f"A command needs the header Content-Type: {MEDIA_TYPE}."
+    elif charset.lower() != CHARSET:
+        detail = f"The body is said to be in {charset[:MAX_SHOWN]!r}: JSON is sent in UTF-8."
+    elif encoding.strip().lower() != IDENTITY:
+        detail = (
+            f"The body has the content encoding {encoding[:MAX_SHOWN]!r}: send it without Content-Encoding."
+        )
+    else:
+        return
+    raise ProblemError(415, "unsupported-media-type", f"{detail} Nothing was written.")
 
 
 def _read(request: Request, length: int, deadline: BodyDeadline) -> bytes:

@@ -11,6 +11,7 @@ from include.errors import SchemaError
 from include.kafka.events import GenericEvent, event_key
 from include.settings import Settings
 from query_api.errors import OutcomeUnknownError
+from query_api.http.answer_headers import CACHE_CONTROL, CONTENT_TYPE
 from query_api.http.commands.command_body import complete_body
 from query_api.http.commands.command_validation import parse_command
 from query_api.http.commands.event_producer import UNAVAILABLE, EventProducer
@@ -89,7 +90,7 @@ def _append(event: GenericEvent, api: ReadModelApi, producer: EventProducer) -> 
     except SchemaError as error:
         raise ProblemError(500, "schema-refused", str(error)) from error
     body = {"id": event_id, "position": {"topic": at.topic, "partition": at.partition, "offset": at.offset}}
-    return Response(dumps(body), status=202, content_type="application/json")
+    return Response(dumps(body), status=202, headers=dict([CONTENT_TYPE, CACHE_CONTROL]))
 
 
 def _outcome_unknown(error: OutcomeUnknownError, event: GenericEvent, api: ReadModelApi) -> ProblemError:

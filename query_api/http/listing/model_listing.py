@@ -2,7 +2,7 @@
 
 from flask import Response
 
-from include.nodes.peers import LAG_HEADER
+from query_api.http.answer_headers import combined_headers
 from query_api.http.json_text import dumps
 from query_api.http.listing.page_records import page_part
 from query_api.http.problems import ProblemError
@@ -28,7 +28,7 @@ class ModelListing:
                 "next": None if page.next is None else page.next.text,
             }
         )
-        headers = {"Cache-Control": "no-store", "Foldlake-Node": self._node, LAG_HEADER: str(page.lag_ms)}
+        headers = combined_headers(self._node, page.version, page.age)
         return Response(body, content_type="application/json", headers=headers)
 
 

@@ -6,7 +6,7 @@ from query_api.http.lookups.record_json import record_fields
 from query_api.lookup.bounding_box import Area
 from query_api.lookup.key_location import KeyLocation
 from query_api.lookup.local_lookup import LocalLookup
-from query_api.lookup.local_results import LocalPage
+from query_api.lookup.local_results import AnswerAge, LocalPage
 from query_api.lookup.model_pages import Part, PartQuery
 from query_api.store.base import KeyRange, Sample
 
@@ -46,4 +46,4 @@ def page_part(local: LocalLookup, place: KeyLocation, after: bytes, query: PartQ
     limit = read_limit(query.area, query.limit)
     found = local.page(place, after, limit, Sample(), KeyRange(query.prefix))
     records, following = page_records(local, found, query.area, query.limit)
-    return Part(records, following, found.partition.lag_ms(), found.next_offset)
+    return Part(records, following, AnswerAge.of_partition(found.partition), found.next_offset)

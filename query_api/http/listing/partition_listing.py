@@ -9,7 +9,8 @@ from urllib.parse import quote
 
 from flask import Blueprint, Response, request
 
-from query_api.http.answer_headers import age_headers
+from include.nodes.peers import VERSION_HEADER
+from query_api.http.answer_headers import NODE_HEADER, age_headers
 from query_api.http.json_text import dumps
 from query_api.http.listing.areas import Areas
 from query_api.http.listing.model_listing import ModelListing
@@ -62,7 +63,8 @@ def listing_blueprint(lookups: Lookups, models: ModelListing, areas: Areas) -> B
         found = local.page(place, after, read_limit(area, limit), sample, KeyRange(prefix))
         headers = {
             "Cache-Control": "no-store",
-            "Foldlake-Node": place.state.node,
+            VERSION_HEADER: str(place.version),
+            NODE_HEADER: place.state.node,
             "Foldlake-Role": place.role.value,
             **dict(age_headers(found.partition)),
         }

@@ -45,7 +45,7 @@ class FastPath:
                 hop = None if rule is None else Hop(rule, ServedOffset.parse(environ.get(SERVED_KEY)))
                 target = f"{lookup.path}?{query}"
                 status, headers, body = self._reply(
-                    lookup.model_name, key, None, None, target, hop, lookup.body
+                    lookup.model_name, key, None, None, target, hop, lookup.render
                 )
                 if status == OK:
                     LOOKUP_SECONDS.observe(time.perf_counter() - started_s)

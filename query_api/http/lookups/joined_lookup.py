@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from include.declarations.api import LookupJoin, NamedLookup, ReadModelApi
 from include.declarations.read_model import ReadModel
-from query_api.http.lookups.named_lookups import CompiledLookup
+from query_api.http.lookups.named_lookups import CompiledLookup, Rendered
 from query_api.http.lookups.record_texts import RecordTexts
 from query_api.lookup.local_results import LocalAnswer
 from query_api.lookup.lookups import Lookups
@@ -24,11 +24,13 @@ class JoinedLookup(CompiledLookup):
         self._joined_fields = join.fields
         self._records = RecordTexts(lookups, joined, join.fields)
 
-    def body(self, answer: LocalAnswer) -> bytes:
+    def render(self, answer: LocalAnswer) -> Rendered:
         """Return the JSON of an answer; raises LookupFailedError if the other read model's record cannot be read."""
-        texts = self._records.texts(answer.place.key)
-        joined = "".join(f",{json.dumps(name)}:{texts.get(name, 'null')}" for name in self._joined_fields)
-        return super().body(answer)[:-1] + joined.encode() + b"}"
+        found = self._records.texts(answer.place.key)
+        joined = "".join(
+            f",{json.dumps(name)}:{found.texts.get(name, 'null')}" for name in self._joined_fields
+        )
+        return self.body(answer)[:-1] + joined.encode() + b"}", found.age
 
 
 def compile_lookups(apis: Iterable[ReadModelApi], lookups: Lookups) -> dict[str, CompiledLookup]:

@@ -8,7 +8,10 @@ from include.declarations.api import BOUND_PARAMETER, NamedLookup
 from include.declarations.read_model import POSITION_FIELDS, ReadModel
 from query_api.http.json_text import raw_json
 from query_api.http.problems import ProblemError
-from query_api.lookup.local_results import LocalAnswer
+from query_api.lookup.local_results import AnswerAge, LocalAnswer
+
+Rendered = tuple[bytes, AnswerAge | None]
+"""The body of an answer, and the age of what is joined with its record, if anything is."""
 
 
 class CompiledLookup:
@@ -65,8 +68,12 @@ class CompiledLookup:
         query = "&".join(f"{name}={quote(value, safe='')}" for name, value in given.items() if value)
         return f"{self.path}?{query}"
 
+    def render(self, answer: LocalAnswer) -> Rendered:
+        """Return the JSON of an answer; raises LookupFailedError if a part of it cannot be read."""
+        return self.body(answer), None
+
     def body(self, answer: LocalAnswer) -> bytes:
-        """Return the JSON of an answer: exact decimals that keep their scale; null for a field that an older fold lacks."""
+        """Return the JSON of the answer's own record: exact decimals that keep their scale; null for a field that an older fold lacks."""
         raw = answer.raw
         text = ""
         for start, name, as_json in self._fields:

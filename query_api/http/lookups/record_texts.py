@@ -4,15 +4,22 @@ import json
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from http import HTTPStatus
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from include.declarations.read_model import POSITION_FIELDS, ReadModel
 from include.nodes.peers import REASON_HEADER, PeerResponse
 from query_api.http.json_text import dumps, raw_json
-from query_api.lookup.local_results import LocalAnswer
+from query_api.lookup.local_results import AnswerAge, LocalAnswer
 from query_api.lookup.lookup_failures import FailureReason, LookupFailedError
 from query_api.lookup.lookups import Lookups
+
+
+class RecordText(NamedTuple):
+    """The JSON of each field, in order, without those that an older fold lacks; empty if the key has no record. age: of the record."""
+
+    texts: Mapping[str, str]
+    age: AnswerAge
 
 
 class RecordTexts:
@@ -27,26 +34,31 @@ class RecordTexts:
         types = {field.name: field.avro_type for field in (*model.state, *POSITION_FIELDS)}
         self._fields = {name: raw_json(types[name]) for name in fields}
 
-    def texts(self, key: bytes) -> Mapping[str, str]:
-        """Return the JSON of each field, in order, without those that an older fold lacks; empty if the key has no record.
+    def live_version(self) -> int:
+        """Return the live version; raises LookupFailedError."""
+        return self._lookups.local.place(self._model_name, b"").version
 
-        Raises LookupFailedError if the record cannot be read now.
-        """
+    def texts(self, key: bytes, version: int | None = None) -> RecordText:
+        """Return the fields of a key's record in a version, or in the live one; raises LookupFailedError if it cannot be read now."""
         name = self._model_name
-        target = f"/api/read-models/{quote(name, safe='')}/records/{quote(key, safe='')}"
         try:
-            place = self._lookups.local.place(name, key)
+            place = self._lookups.local.place(name, key, version)
+            # Another node may have another live version meanwhile.
+            target = f"/api/read-models/{quote(name, safe='')}/records/{quote(key, safe='')}?version={place.version}"
             found = self._lookups.answer(place, target, None)
         except LookupFailedError as error:
-            if error.reason is FailureReason.UNKNOWN_KEY:
-                return {}
+            if error.reason is FailureReason.UNKNOWN_KEY and error.partition is not None:
+                return RecordText({}, AnswerAge.of_partition(error.partition))
             raise LookupFailedError(
                 FailureReason.NOT_READY, f"The record of {name} cannot be read: {error.detail}"
             ) from error
         if isinstance(found, LocalAnswer):
             raw = found.raw
-            return {name: text(raw[name]) for name, text in self._fields.items() if raw.get(name) is not None}
-        return self._texts_of_peer(found)
+            texts = {
+                name: text(raw[name]) for name, text in self._fields.items() if raw.get(name) is not None
+            }
+            return RecordText(texts, AnswerAge.of_partition(found.partition))
+        return RecordText(self._texts_of_peer(found), AnswerAge.of_headers(found.headers))
 
     def _texts_of_peer(self, response: PeerResponse) -> Mapping[str, str]:
         if response.headers.get(REASON_HEADER.lower()) == FailureReason.UNKNOWN_KEY.slug:

@@ -5,16 +5,16 @@ from http import HTTPStatus
 from types import MappingProxyType
 from urllib.parse import quote
 
-from include.nodes.peers import Hop
+from include.nodes.peers import REASON_HEADER, Hop, PeerResponse
 from query_api.http.answer_headers import headers_of, proxied_headers, served_header
 from query_api.http.json_text import dumps
-from query_api.http.lookups.named_lookups import CompiledLookup
+from query_api.http.lookups.named_lookups import CompiledLookup, Rendered
 from query_api.http.lookups.record_json import record_fields
 from query_api.http.problems import ProblemError, lookup_problem, problem_reply
 from query_api.http.query_string import parameters
 from query_api.http.reply import Reply
 from query_api.lookup.local_results import LocalAnswer
-from query_api.lookup.lookup_failures import LookupFailedError
+from query_api.lookup.lookup_failures import FailureReason, LookupFailedError
 from query_api.lookup.lookups import Lookups
 from query_api.lookup.position_bound import PositionBound
 from query_api.metrics.node_metrics import LOOKUPS, LOOKUPS_LOCAL_OK, LOOKUPS_PEER_OK
@@ -22,6 +22,9 @@ from query_api.metrics.node_metrics import LOOKUPS, LOOKUPS_LOCAL_OK, LOOKUPS_PE
 RECORD_PARAMETERS = frozenset({"version", "minOffset"})
 MAX_VERSION_DIGITS = 9
 OK = HTTPStatus.OK.value
+OUTCOMES = frozenset(reason.slug for reason in FailureReason)
+# Of a node of another release, which refuses what this one accepts.
+OTHER_OUTCOME = "other"
 
 
 class LookupRouter:
@@ -45,14 +48,16 @@ class LookupRouter:
         """Answer a named lookup."""
         key = lookup.plain_key(query)
         if key is not None:
-            return self.reply(lookup.model_name, key, None, None, f"{lookup.path}?{query}", hop, lookup.body)
+            return self.reply(
+                lookup.model_name, key, None, None, f"{lookup.path}?{query}", hop, lookup.render
+            )
         try:
             given = parameters(query, lookup.parameters)
             key = lookup.key(given)
             bound = self._bound(lookup.model_name, given.get("minOffset"), client)
         except ProblemError as problem:
             return problem_reply(problem)
-        return self.reply(lookup.model_name, key, None, bound, lookup.target(given), hop, lookup.body)
+        return self.reply(lookup.model_name, key, None, bound, lookup.target(given), hop, lookup.render)
 
     def record(self, model_name: str, key: str, query: str, hop: Hop | None, client: str) -> Reply:
         """Answer with a key's whole state record."""
@@ -74,7 +79,7 @@ class LookupRouter:
         bound: PositionBound | None,
         target: str,
         hop: Hop | None,
-        body_of: Callable[[LocalAnswer], bytes],
+        render: Callable[[LocalAnswer], Rendered],
     ) -> Reply:
         """Answer a parsed lookup; `target` is the path and query for the same lookup on another node."""
         lookups = self._lookups
@@ -82,23 +87,26 @@ class LookupRouter:
             place = lookups.local.place(model_name, key, version)
             found = lookups.answer(place, target, hop, bound)
             if isinstance(found, LocalAnswer):
-                body = body_of(found)
-                LOOKUPS_LOCAL_OK.inc()
-                headers = headers_of(found)
-                if hop is not None:
+                body, joined = render(found)
+                headers = headers_of(found, joined)
+                # The node that a client has asked counts the lookup, and not the one that it asks in turn.
+                if hop is None:
+                    LOOKUPS_LOCAL_OK.inc()
+                else:
                     headers.append(served_header(found))
                 return OK, headers, body
         except LookupFailedError as error:
-            LOOKUPS.labels(error.reason.slug, "local").inc()
+            if hop is None:
+                LOOKUPS.labels(error.reason.slug, "local").inc()
             return lookup_problem(error, lookups.local.node_name)
-        LOOKUPS_PEER_OK.inc()
+        _count_peer_outcome(found)
         return found.status, proxied_headers(found.headers), found.body
 
-    def _record_json(self, answer: LocalAnswer) -> bytes:
+    def _record_json(self, answer: LocalAnswer) -> Rendered:
         record = self._lookups.local.decode(answer)
         model, version = answer.place.model.name, answer.place.version
         fields = record_fields(answer.place.key, record)
-        return dumps({"read_model": model, "version": version, **fields}).encode()
+        return dumps({"read_model": model, "version": version, **fields}).encode(), None
 
     def _bound(self, model_name: str, min_offset: str | None, client: str) -> PositionBound | None:
         try:
@@ -113,6 +121,14 @@ class LookupRouter:
             )
             raise ProblemError(400, "bound-of-another-topic", detail)
         return bound
+
+
+def _count_peer_outcome(response: PeerResponse) -> None:
+    if response.status == OK:
+        LOOKUPS_PEER_OK.inc()
+        return
+    reason = response.headers.get(REASON_HEADER.lower(), "")
+    LOOKUPS.labels(reason if reason in OUTCOMES else OTHER_OUTCOME, "peer").inc()
 
 
 def version_number(text: str | None) -> int | None:

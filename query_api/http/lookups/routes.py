@@ -5,6 +5,7 @@ from collections.abc import Callable
 from flask import Blueprint, Response, request
 
 from include.nodes.peers import HOP_HEADER, SERVED_HEADER, Hop, ServedOffset
+from query_api.http.answer_headers import CACHE_CONTROL
 from query_api.http.json_text import dumps
 from query_api.http.lookups.named_lookups import CompiledLookup
 from query_api.http.lookups.router import LookupRouter
@@ -24,7 +25,9 @@ def lookup_blueprint(router: LookupRouter, local: LocalLookup) -> Blueprint:
 
     @blueprint.get("/api/read-models")
     def get_read_models() -> Response:
-        return Response(dumps(_read_models(local)), content_type="application/json")
+        return Response(
+            dumps(_read_models(local)), content_type="application/json", headers=dict([CACHE_CONTROL])
+        )
 
     return blueprint
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from functools import partial
 from http import HTTPStatus
 from urllib.parse import quote
 
@@ -10,10 +11,12 @@ from flask import Blueprint, Response, request
 
 from include.declarations.read_model import ReadModel
 from include.declarations.windows.window_lookup import SINCE, UNTIL, WindowLookup
+from query_api.http.answer_headers import combined_headers
 from query_api.http.json_text import dumps
 from query_api.http.lookups.record_texts import RecordTexts
 from query_api.http.problems import ProblemError
 from query_api.http.query_string import parameters
+from query_api.lookup.local_results import AnswerAge
 from query_api.lookup.lookups import Lookups
 
 # A page of that many windows takes some milliseconds, and as many requests to other nodes as they own keys of it.
@@ -26,13 +29,16 @@ def window_blueprint(lookups: Lookups, declared: Iterable[tuple[ReadModel, Windo
     blueprint = Blueprint("windows", __name__)
     # Lookups on other nodes wait for answers, not for a processor.
     pool = ThreadPoolExecutor(THREADS, "windows")
+    node = lookups.local.node_name
     for model, lookup in declared:
         records = RecordTexts(lookups, model, lookup.fields)
-        blueprint.add_url_rule(lookup.path, lookup.path.replace(".", ":"), _view(lookup, records, pool))
+        blueprint.add_url_rule(lookup.path, lookup.path.replace(".", ":"), _view(lookup, records, pool, node))
     return blueprint
 
 
-def _view(lookup: WindowLookup, records: RecordTexts, pool: ThreadPoolExecutor) -> Callable[[], Response]:
+def _view(
+    lookup: WindowLookup, records: RecordTexts, pool: ThreadPoolExecutor, node: str
+) -> Callable[[], Response]:
     def get_windows() -> Response:
         query = request.query_string.decode("latin-1")
         given = parameters(query, frozenset({lookup.parameter, SINCE, UNTIL}))
@@ -46,16 +52,20 @@ def _view(lookup: WindowLookup, records: RecordTexts, pool: ThreadPoolExecutor) 
                 f"From {since.isoformat()} to {until.isoformat()}, {len(starts):,} windows begin; at most {MAX_WINDOWS} are allowed: ask for less.",
             )
         keys = [lookup.window.key(item, start) for start in starts]
+        # Once: a promotion in between must not mix two versions.
+        version = records.live_version()
+        found = tuple(pool.map(partial(records.texts, version=version), keys))
         windows = [
-            "{" + ",".join(f"{dumps(name)}:{text}" for name, text in texts.items()) + "}"
-            for texts in pool.map(records.texts, keys)
-            if texts
+            "{" + ",".join(f"{dumps(name)}:{text}" for name, text in one.texts.items()) + "}"
+            for one in found
+            if one.texts
         ]
+        age = AnswerAge.oldest(one.age for one in found)
         return Response(
             f"[{','.join(windows)}]",
             status=HTTPStatus.OK,
             content_type="application/json",
-            headers={"Cache-Control": "no-store"},
+            headers=combined_headers(node, version, age),
         )
 
     return get_windows

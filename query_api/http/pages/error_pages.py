@@ -38,7 +38,8 @@ def for_client(reply: Reply, accept: str, path: str) -> Reply:
     if not wants_page(accept):
         return status, [*headers, vary], body
     own = page_headers()
-    kept = [(name, value) for name, value in headers if name.lower() not in {CONTENT_TYPE, "content-length"}]
+    replaced = {CONTENT_TYPE, "content-length", *(name.lower() for name in own)}
+    kept = [(name, value) for name, value in headers if name.lower() not in replaced]
     page = error_page(json.loads(body), path).encode()
     return status, [*kept, ("Content-Type", HTML), vary, *own.items()], page
 

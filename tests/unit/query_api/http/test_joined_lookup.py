@@ -133,7 +133,7 @@ def other_node() -> Iterator[str]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            status, headers, body = ANSWERS[self.path.rpartition("/")[2]]
+            status, headers, body = ANSWERS[self.path.rpartition("/")[2].removesuffix("?version=1")]
             self.send_response(status)
             for name, text in {"Content-Length": str(len(body)), **headers}.items():
                 self.send_header(name, text)

@@ -31,6 +31,8 @@ def refusal(body: bytes, **environ: str) -> tuple[int, str]:
 def test_a_body_of_the_declared_length_is_returned() -> None:
     assert complete_body(request(BODY, CONTENT_LENGTH=str(len(BODY))), DEADLINE) == BODY
     assert complete_body(request(b"", CONTENT_LENGTH="0"), DEADLINE) == b""
+    said = {"CONTENT_TYPE": 'Application/JSON; charset="UTF-8"', "HTTP_CONTENT_ENCODING": "identity"}
+    assert complete_body(request(BODY, CONTENT_LENGTH="8", **said), DEADLINE) == BODY
 
 
 @pytest.mark.parametrize(
@@ -46,6 +48,17 @@ def test_a_body_of_the_declared_length_is_returned() -> None:
         (BODY, {"CONTENT_LENGTH": "9" * 30}, (411, "length-required")),
         (BODY, {"CONTENT_LENGTH": "8", "CONTENT_TYPE": "text/plain"}, (415, "unsupported-media-type")),
         (BODY, {"CONTENT_LENGTH": "8", "CONTENT_TYPE": ""}, (415, "unsupported-media-type")),
+        (BODY, {"CONTENT_LENGTH": "8", "HTTP_CONTENT_ENCODING": "gzip"}, (415, "unsupported-media-type")),
+        (
+            BODY,
+            {"CONTENT_LENGTH": "8", "HTTP_CONTENT_ENCODING": "identity, br"},
+            (415, "unsupported-media-type"),
+        ),
+        (
+            BODY,
+            {"CONTENT_LENGTH": "8", "CONTENT_TYPE": "application/json; charset=iso-8859-1"},
+            (415, "unsupported-media-type"),
+        ),
     ],
 )
 def test_any_other_body_is_refused(body: bytes, environ: dict[str, str], expected: tuple[int, str]) -> None:
