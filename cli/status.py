@@ -188,6 +188,8 @@ def stream_table(stream: dict[str, Any]) -> "Table":
         table.add_row(f"emission {emission['emission']} v{emission['version']}", progress)
     for periodic in stream.get("periodic", ()):
         table.add_row(f"periodic {periodic['emission']}", _periodic_state(periodic))
+    for held in stream.get("open_transactions", ()):
+        table.add_row(f"transaction on {held['topic']}", _open_transaction(held))
     for letters in stream.get("stuck_dead_letters", ()):
         table.add_row(f"dead letters of {letters['source_topic']}", _stuck_state(letters))
     for query in stream.get("queries", ()):
@@ -209,6 +211,9 @@ def _version_state(version: dict[str, Any]) -> str:
     progress += _in_batches(version)
     if version["still_s"] is not None:
         progress += f", [red]standing still for {duration(round(version['still_s']))}[/red]"
+    ahead = version.get("event_time_ahead")
+    if ahead is not None:
+        progress += f", [yellow]event time {duration(round(ahead['ahead_s']))} ahead of its append time: {ahead['event']}[/yellow]"
     return progress
 
 
@@ -222,6 +227,10 @@ def _periodic_state(periodic: dict[str, Any]) -> str:
     age_s = periodic["newest_tick_age_s"]
     newest = "no tick yet" if age_s is None else f"newest tick {duration(round(age_s))} ago"
     return f"every {periodic['interval_s']:g} s to {periodic['output_topic']}, {newest}"
+
+
+def _open_transaction(held: dict[str, Any]) -> str:
+    return f"[yellow]open for {duration(round(held['open_s']))}: {held['records']} records wait until it ends[/yellow]"
 
 
 def _stuck_state(letters: dict[str, Any]) -> str:

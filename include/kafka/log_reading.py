@@ -47,19 +47,21 @@ def log_consumer_settings(
 
 
 def end_offsets(consumer: Consumer, topic: str, partitions: int) -> tuple[int, ...]:
-    """Return the end offset (that of the next record) of each partition.
+    """Return the end offset of each partition: that of the next record, or of the first one of a transaction that is still open.
 
-    Raises KafkaUnavailableError when the brokers do not respond in time.
+    The offset before it need not be that of a record: include.kafka.ends.record_ends says whether events wait. Raises KafkaUnavailableError
+    when the brokers do not respond in time.
     """
-    return tuple(_watermarks(consumer, topic, partition)[1] for partition in range(partitions))
+    return tuple(offset_bounds_of(consumer, topic, partition)[1] for partition in range(partitions))
 
 
 def offset_bounds(consumer: Consumer, topic: str, partitions: int) -> tuple[tuple[int, int], ...]:
     """Return the offset of the first record that each partition still has, and its end offset; errors as `end_offsets`."""
-    return tuple(_watermarks(consumer, topic, partition) for partition in range(partitions))
+    return tuple(offset_bounds_of(consumer, topic, partition) for partition in range(partitions))
 
 
-def _watermarks(consumer: Consumer, topic: str, partition: int) -> tuple[int, int]:
+def offset_bounds_of(consumer: Consumer, topic: str, partition: int) -> tuple[int, int]:
+    """Return the same of one partition."""
     try:
         low, high = retry(
             lambda: consumer.get_watermark_offsets(
@@ -84,14 +86,34 @@ def _is_without_leader(error: Exception) -> bool:
 def read_tail(
     consumer: Consumer, topic: str, partition: int, records: int | None = None
 ) -> Iterator[Message]:
-    """Yield the last `records` records of a partition (all of them when None) up to its end at the time of the call.
+    """Yield the records at the last `records` offsets of a partition (at all when None) up to its end at the time of the call.
 
-    Raises KafkaUnavailableError when the brokers stop responding.
+    If no record is there, as after an aborted transaction, yields the newest ones before it. Raises KafkaUnavailableError when the
+    brokers stop responding.
     """
-    low, high = _watermarks(consumer, topic, partition)
-    if high <= low:
-        return
-    start = OFFSET_BEGINNING if records is None else max(low, high - records)
+    low, high = offset_bounds_of(consumer, topic, partition)
+    start = low if records is None else max(low, high - records)
+    has_records = False
+    while start < high and not has_records:
+        for message in _records(
+            consumer, topic, partition, OFFSET_BEGINNING if start == low else start, high
+        ):
+            has_records = True
+            yield message
+        if start == low:
+            return
+        start = max(low, high - (high - start) * WIDENING)
+
+
+def read_from(consumer: Consumer, topic: str, partition: int, offset: int) -> Iterator[Message]:
+    """Yield the records of a partition from an offset on, up to its end at the time of the call; errors as `read_tail`."""
+    low, high = offset_bounds_of(consumer, topic, partition)
+    if offset < high:
+        yield from _records(consumer, topic, partition, max(low, offset), high)
+
+
+def _records(consumer: Consumer, topic: str, partition: int, start: int, high: int) -> Iterator[Message]:
+    """Yield the records of a partition from an offset on, up to its end or to the offset before `high`."""
     consumer.assign([TopicPartition(topic, partition, start)])
     try:
         while True:
@@ -130,7 +152,7 @@ def newest_record(
                 found = message
         if found is not None or records >= limit:
             return found
-        low, high = _watermarks(consumer, topic, partition)
+        low, high = offset_bounds_of(consumer, topic, partition)
         if records >= high - low:
             return None
         records = min(limit, records * WIDENING)
@@ -141,5 +163,4 @@ def record_at(consumer: Consumer, topic: str, partition: int, offset: int) -> Me
 
     Raises KafkaUnavailableError when the brokers do not respond.
     """
-    _, high = _watermarks(consumer, topic, partition)
-    return next(read_tail(consumer, topic, partition, records=high - offset), None) if offset < high else None
+    return next(read_from(consumer, topic, partition, offset), None)

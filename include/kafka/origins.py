@@ -13,7 +13,7 @@ from confluent_kafka import Consumer, Message
 
 from include.errors import FoldlakeError
 from include.kafka.dead_letters import SOURCE_OFFSET_HEADER, SOURCE_PARTITION_HEADER, SOURCE_TOPIC_HEADER
-from include.kafka.log_reading import end_offsets, newest_record, read_tail
+from include.kafka.log_reading import newest_record, read_from
 from include.position import Offsets, parse_offset
 
 # The name of the route or of the emission.
@@ -169,9 +169,8 @@ def read_origins(
     Raises KafkaUnavailableError, OtherTasksError.
     """
     newest: dict[Pair, Origin] = {}
-    for output, end in enumerate(end_offsets(consumer, topic, partitions)):
-        unread = end - since.of(output)
-        for message in read_tail(consumer, topic, output, unread) if unread > 0 else ():
+    for output in range(partitions):
+        for message in read_from(consumer, topic, output, since.of(output)):
             found = records.origin(message)
             if found is not None:
                 pair = Pair(found[0], output)

@@ -1,10 +1,12 @@
 """The current state of a topic: its id and its end offsets."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from confluent_kafka import KafkaException, TopicCollection
 
 from include.errors import KafkaUnavailableError
+from include.kafka.ends.record_ends import unread_ends
 from include.kafka.log_reading import log_consumer, offset_bounds
 from include.kafka.topics import ADMIN_TIMEOUT_S, admin_client
 from include.position import Offsets
@@ -49,10 +51,26 @@ def topic_state(bootstrap_servers: str, name: str) -> TopicState | None:
         consumer.close()
 
 
-def ends_if_known(bootstrap_servers: str, name: str) -> Offsets | None:
-    """Return the end offsets of a topic, or None when it does not exist or Kafka does not respond: for what is only shown."""
+def unread_ends_of(bootstrap_servers: str, topic: str, ends: Offsets, read: Mapping[int, int]) -> Offsets:
+    """Return the end offsets of a topic, those above `read` lowered to where the records end; raises KafkaUnavailableError."""
+    if all(read.get(partition, 0) >= end for partition, end in ends.items()):
+        return ends
+    consumer = log_consumer(bootstrap_servers)
+    try:
+        return unread_ends(consumer, topic, ends, read)
+    finally:
+        consumer.close()
+
+
+def ends_if_known(bootstrap_servers: str, name: str, read: Mapping[int, int] | None = None) -> Offsets | None:
+    """Return the end offsets of a topic, or None when it does not exist or Kafka does not respond: for what is only shown.
+
+    read: end offsets above these are lowered to where the records end.
+    """
     try:
         topic = topic_state(bootstrap_servers, name)
+        if topic is None or read is None:
+            return None if topic is None else topic.ends
+        return unread_ends_of(bootstrap_servers, name, topic.ends, read)
     except KafkaUnavailableError:
         return None
-    return None if topic is None else topic.ends

@@ -8,7 +8,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
 from include.declarations.event_table import MONTH_COLUMN, AppendedTable
-from include.kafka.topic_state import ends_if_known, topic_state
+from include.kafka.topic_state import ends_if_known, topic_state, unread_ends_of
 from include.lake.append_tag import AppendTag
 from include.lake.tables import table_path
 from include.lake.vacuum_schedule import RECENT_COMMITS, TableCommit, vacuum_is_due
@@ -72,7 +72,11 @@ def event_table_status(
     newest = next((commit for commit in history if commit.tag is not None), None)
     tag = None if newest is None else newest.tag
     offsets = Offsets() if tag is None else tag.offsets
-    ends = None if bootstrap_servers is None else ends_if_known(bootstrap_servers, declared.source_topic)
+    ends = (
+        None
+        if bootstrap_servers is None
+        else ends_if_known(bootstrap_servers, declared.source_topic, offsets)
+    )
     return EventTableStatus(
         event_table=declared.name,
         source_topic=declared.source_topic,
@@ -126,7 +130,10 @@ def has_records_to_append(settings: Settings, declared: AppendedTable, now: date
     if (tag.source_topic, tag.topic_id) != (
         declared.source_topic,
         topic.topic_id,
-    ) or tag.offsets != topic.ends:
+    ) or not topic.ends.covers(tag.offsets):
+        return True
+    servers = settings.kafka.bootstrap_servers
+    if not tag.offsets.covers(unread_ends_of(servers, declared.source_topic, topic.ends, tag.offsets)):
         return True
     recent = [TableCommit(commit.committed_at, commit.operation) for commit in commits]
     return vacuum_is_due(recent, settings.lake.retention_h, now or datetime.now(UTC))

@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 from include.declarations.event_table import OFFSET_COLUMN, PARTITION_COLUMN, AppendedTable
 from include.kafka.log_reading import log_consumer, read_tail
 from include.kafka.schema_registry import SchemaRegistry
-from include.kafka.topic_state import topic_state
+from include.kafka.topic_state import topic_state, unread_ends_of
 from include.kafka.wire_format import split
 from include.lake.event_table_check import opened
 from include.position import Offsets
@@ -65,6 +65,8 @@ def compare_with_log(settings: Settings, declared: AppendedTable) -> LogComparis
     topic = topic_state(settings.kafka.bootstrap_servers, declared.source_topic)
     if topic is None or topic.topic_id != tag.topic_id:
         return LogComparison(other_topic=True)
+    servers = settings.kafka.bootstrap_servers
+    unread = unread_ends_of(servers, declared.source_topic, topic.ends, tag.offsets)
     in_log = _events_in_log(settings, declared, tag.offsets)
     in_table = _rows(table, topic.starts)
     missing = surplus = 0
@@ -76,7 +78,7 @@ def compare_with_log(settings: Settings, declared: AppendedTable) -> LogComparis
         compared=sum(map(len, in_log.values())),
         missing=max(0, missing - tag.unreadable),
         surplus=surplus,
-        behind=tag.offsets.events_until(topic.ends),
+        behind=tag.offsets.events_until(unread),
     )
 
 

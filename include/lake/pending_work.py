@@ -7,7 +7,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
 from include.declarations.read_model import ReadModel
-from include.kafka.topic_state import TopicState, topic_state
+from include.kafka.topic_state import TopicState, topic_state, unread_ends_of
 from include.lake.tables import CommitTag, table_path
 from include.lake.vacuum_schedule import RECENT_COMMITS, TableCommit, vacuum_is_due
 from include.position import Offsets
@@ -38,11 +38,15 @@ def has_pending_work(settings: Settings, model: ReadModel, now: datetime | None 
     live = None if record is None else record.live
     if live is None or not _is_of(tag, live):
         return True
-    changelog, source = (
-        topic_state(servers, live.changelog_topic),
-        topic_state(servers, model.reading(live.source_topic).source_topic),
+    source_topic = model.reading(live.source_topic).source_topic
+    changelog, source = topic_state(servers, live.changelog_topic), topic_state(servers, source_topic)
+    if changelog is None or source is None or tag.topic_id != changelog.topic_id:
+        return True
+    read = (
+        (live.changelog_topic, changelog, tag.changelog_offsets),
+        (source_topic, source, tag.complete_up_to),
     )
-    if changelog is None or source is None or not _covers(tag, changelog, source.ends):
+    if not all(_is_read(servers, topic, state, offsets) for topic, state, offsets in read):
         return True
     return vacuum_is_due(
         [_table_commit(commit) for commit in commits], settings.lake.retention_h, now or datetime.now(UTC)
@@ -53,12 +57,8 @@ def _is_of(tag: CommitTag, version: Version) -> bool:
     return (tag.version, tag.fold_revision) == (version.number, version.fold_revision)
 
 
-def _covers(tag: CommitTag, changelog: TopicState, source_ends: Offsets) -> bool:
-    return (
-        tag.topic_id == changelog.topic_id
-        and tag.changelog_offsets.covers(changelog.ends)
-        and tag.complete_up_to.covers(source_ends)
-    )
+def _is_read(bootstrap_servers: str, topic: str, state: TopicState, offsets: Offsets) -> bool:
+    return offsets.covers(unread_ends_of(bootstrap_servers, topic, state.ends, offsets))
 
 
 def _table_commit(entry: dict[str, Any]) -> TableCommit:

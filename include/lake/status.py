@@ -150,7 +150,10 @@ def _commit(entry: dict[str, Any]) -> LakeCommit:
 def _events_behind(bootstrap_servers: str | None, model: ReadModel, tag: CommitTag | None) -> int | None:
     if bootstrap_servers is None:
         return None
-    ends = source_ends_if_known(bootstrap_servers, model, None if tag is None else tag.version)
+    complete_up_to = Offsets() if tag is None else tag.complete_up_to
+    ends = source_ends_if_known(
+        bootstrap_servers, model, None if tag is None else tag.version, complete_up_to
+    )
     if ends is None:
         return None
-    return (Offsets() if tag is None else tag.complete_up_to).events_until(ends)
+    return complete_up_to.events_until(ends)

@@ -6,6 +6,7 @@ from include.declarations.read_model import ReadModel
 from include.lake.tables import table_path
 from include.quality import verified_file
 from include.quality.check import StoreName
+from include.quality.verified_tag import verified_by_all
 from include.settings import Settings
 from include.versions.source_ends import source_ends_if_known
 
@@ -20,11 +21,14 @@ def confirm_if_nothing_is_new(settings: Settings, model: ReadModel) -> bool:
     if verified is None or verified.stores.keys() != {str(store) for store in SERVED}:
         return False
     now_s = time.time()
-    ends = source_ends_if_known(settings.kafka.bootstrap_servers, model, verified.version)
+    servers, marks = settings.kafka.bootstrap_servers, verified.stores.values()
+    ends = source_ends_if_known(servers, model, verified.version)
+    unread = source_ends_if_known(servers, model, verified.version, verified_by_all(marks))
     table = DeltaTable(table_path(settings.lake_root, model.name))
     if (
         ends is None
-        or any(mark.verified_up_to != ends for mark in verified.stores.values())
+        or unread is None
+        or not all(ends.covers(m.verified_up_to) and m.verified_up_to.covers(unread) for m in marks)
         or verified.stores[str(StoreName.LAKE)].table_version != table.version()
     ):
         return False

@@ -41,6 +41,7 @@ def age_beyond_s(
                 f"Cannot read {topic}/{partition} at offset {first}. Hint: check that the broker is up."
             )
             raise KafkaUnavailableError(message_text)
-        if message.error() is None:
+        # There may be no event below the end, but only markers of transactions.
+        if message.error() is None and (message.offset() or 0) < end:
             appended_ms.append(message.timestamp()[1])
     return max(0.0, time.time() - min(appended_ms) / 1000) if appended_ms else 0.0

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from include.declarations.read_model import ReadModel
 from include.position import Offsets
 from include.quality import verified_file
+from include.quality.verified_tag import verified_by_all
 from include.settings import Settings
 from include.versions.source_ends import source_ends_if_known
 
@@ -36,7 +37,9 @@ def verified_statuses(
     found = verified_file.read(settings.home, model.name)
     if found is None:
         return []
-    ends = source_ends_if_known(settings.kafka.bootstrap_servers, model, found.version) if has_kafka else None
+    verified = verified_by_all(found.stores.values())
+    servers = settings.kafka.bootstrap_servers
+    ends = source_ends_if_known(servers, model, found.version, verified) if has_kafka else None
     return [
         VerifiedStatus(
             found.read_model,

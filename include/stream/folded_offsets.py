@@ -1,14 +1,22 @@
-"""How far a version has folded its source, according to the newest records of its changelog."""
+"""How far a version has folded its source, when, and with which event times, according to the newest records of its changelog."""
+
+import time
+from dataclasses import dataclass
+from itertools import chain
 
 from confluent_kafka import Consumer
 
-from include.kafka.log_reading import read_tail
+from include.kafka.log_reading import read_tail, record_at
 from include.kafka.record_schema import RecordSchema
-from include.kafka.state_record import decode_state_record
+from include.kafka.state_record import StateRecord, decode_state_record
 from include.position import Offsets, Position
 
 # The tasks of a query write concurrently: the newest event's record may not be the last one.
 TAIL_RECORDS = 20
+# A changelog to which nothing was written for this time is quiet: the tasks that wrote a batch have ended.
+QUIET_S = 2.0
+# The clocks of producers may differ from the broker's by this much.
+EVENT_TIME_AHEAD_S = 60.0
 
 
 def folded_offsets(
@@ -18,15 +26,73 @@ def folded_offsets(
 
     Raises KafkaUnavailableError.
     """
-    offsets = Offsets()
-    for partition in range(partitions):
-        for message in read_tail(consumer, changelog, partition, TAIL_RECORDS):
+    tail = ChangelogTail(state_schema)
+    tail.add(consumer, changelog, partitions, TAIL_RECORDS)
+    return tail.offsets
+
+
+@dataclass(frozen=True)
+class EventTimeAhead:
+    """The state record whose newest event time is furthest ahead of the time at which its newest event was appended.
+
+    event: position of that event. ahead_s: by how much, more than EVENT_TIME_AHEAD_S.
+    """
+
+    event: str
+    ahead_s: float
+
+
+class ChangelogTail:
+    """How far a version has folded its source, according to the last records of its topics.
+
+    written_at_s: the time of the newest of these records; None if there is none.
+    """
+
+    def __init__(self, state_schema: RecordSchema) -> None:
+        self._state_schema = state_schema
+        self.offsets = Offsets()
+        self._furthest_ahead: tuple[float, StateRecord] | None = None
+        self.written_at_s: float | None = None
+
+    def add(self, consumer: Consumer, topic: str, partitions: int, records: int) -> None:
+        """Include the last `records` records of each partition of the changelog."""
+        for message in chain.from_iterable(read_tail(consumer, topic, p, records) for p in range(partitions)):
+            written_at_s = message.timestamp()[1] / 1000
+            self.written_at_s = max(self.written_at_s or written_at_s, written_at_s)
             value = message.value()
-            position = (
-                Position.of_removal(message.headers())
-                if value is None
-                else decode_state_record(value, lambda _id: state_schema).position
-            )
-            if position is not None:
-                offsets = offsets.with_event(position)
-    return offsets
+            if value is None:
+                self._include(Position.of_removal(message.headers()))
+                continue
+            record: StateRecord = decode_state_record(value, lambda _id: self._state_schema)
+            self._include(record.position)
+            ahead_s = record.occurred_on.timestamp() - written_at_s
+            if self._furthest_ahead is None or ahead_s > self._furthest_ahead[0]:
+                self._furthest_ahead = ahead_s, record
+
+    def _include(self, position: Position | None) -> None:
+        if position is not None:
+            self.offsets = self.offsets.with_event(position)
+
+    def waiting_s(self, consumer: Consumer, source_topic: str, ends: Offsets) -> float:
+        """Return for how long an event has waited while none was folded; 0 when none waits."""
+        waiting = {p: self.offsets.of(p) for p, end in ends.items() if self.offsets.of(p) < end}
+        oldest = (record_at(consumer, source_topic, p, offset) for p, offset in waiting.items())
+        since_s = min(
+            (message.timestamp()[1] / 1000 for message in oldest if message is not None), default=None
+        )
+        return 0.0 if since_s is None else max(0.0, time.time() - max(since_s, self.written_at_s or 0.0))
+
+    def event_time_ahead(self, consumer: Consumer, source_topic: str) -> EventTimeAhead | None:
+        """Return the record whose event time is in the future, by the time at which its newest event was appended."""
+        if self._furthest_ahead is None or self._furthest_ahead[0] <= EVENT_TIME_AHEAD_S:
+            return None
+        ahead_s, record = self._furthest_ahead
+        position = record.position
+        event = record_at(consumer, source_topic, position.partition, position.offset)
+        if event is not None and event.offset() == position.offset:
+            ahead_s = record.occurred_on.timestamp() - event.timestamp()[1] / 1000
+        return EventTimeAhead(f"partition={position.partition}, offset={position.offset}", ahead_s)
+
+    def is_quiet(self) -> bool:
+        """Return whether there are state records and the newest is older than QUIET_S."""
+        return self.written_at_s is not None and time.time() - self.written_at_s > QUIET_S

@@ -10,6 +10,7 @@ from confluent_kafka.admin import AdminClient
 
 from include.declarations.catalog import Catalog
 from include.declarations.route import Route
+from include.kafka.ends.record_ends import RecordEnds
 from include.kafka.log_reading import end_offsets, read_tail
 from include.kafka.origins import WrittenRecords
 from include.kafka.topics import partition_count
@@ -47,6 +48,7 @@ def route_statuses(
     routes: Mapping[str, Route], admin: AdminClient, consumer: Consumer, reports: Mapping[str, QueryStatus]
 ) -> Iterator[RouteStatus]:
     """Yield the progress of each route whose topics exist; raises KafkaUnavailableError."""
+    record_ends = RecordEnds(consumer)
     for route in routes.values():
         source_partitions = partition_count(admin, route.source_topic)
         output_partitions = partition_count(admin, route.output_topic)
@@ -54,6 +56,7 @@ def route_statuses(
             continue
         ends = Offsets.of_ends(end_offsets(consumer, route.source_topic, source_partitions))
         read = routed_offsets(route, admin, consumer, reports.get(route.query_name))
+        ends = record_ends.unread(route.source_topic, ends, read)
         yield RouteStatus(
             route.versioned_name,
             route.source_topic,
@@ -110,6 +113,7 @@ def emission_statuses(
     reports: Mapping[str, QueryStatus],
 ) -> Iterator[EmissionStatus]:
     """Yield the progress of each emission of each active version whose topics exist; raises KafkaUnavailableError."""
+    record_ends = RecordEnds(consumer)
     for emission in catalog.emissions.values():
         record = versions.get(emission.read_model)
         model = catalog.models[emission.read_model]
@@ -133,6 +137,7 @@ def emission_statuses(
             records = WrittenRecords(emission.name, source)
             read = read.merge(_newest_outputs(consumer, topic, partitions, records))
             ends = Offsets.of_ends(end_offsets(consumer, source, source_partitions))
+            ends = record_ends.unread(source, ends, read)
             yield EmissionStatus(
                 emission.name,
                 emission.read_model,

@@ -1,27 +1,26 @@
-"""The stream's status: lag in events, age of the newest folded event, dead letters, and the phase of each query.
+"""The stream's status: lag in events, age of the newest event, dead letters, and the phase of each query.
 
-Reads from Kafka alone, without contacting the driver: the lag is the source's end less the newest source offset in a
+Reads from Kafka alone, without contacting the driver: the lag is the end of the source's records less the newest source offset in a
 changelog's last records.
 """
 
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from itertools import chain
 
 from confluent_kafka import Consumer
 from confluent_kafka.admin import AdminClient
 
 from include.declarations.latency_override import reload_for_stream, stream_catalog
 from include.declarations.read_model import ReadModel
-from include.kafka.log_reading import end_offsets, log_consumer, read_tail, record_at
-from include.kafka.record_schema import RecordSchema
-from include.kafka.state_record import StateRecord, decode_state_record
+from include.kafka.ends.open_transactions import OpenTransaction, open_transactions
+from include.kafka.ends.record_ends import RecordEnds
+from include.kafka.log_reading import end_offsets, log_consumer
 from include.kafka.topics import admin_client, dead_letter_topic, partition_count
-from include.position import Offsets, Position
+from include.position import Offsets
 from include.settings import Settings
 from include.stream.checkpoints import query_name
+from include.stream.folded_offsets import ChangelogTail, EventTimeAhead
 from include.stream.output_status import (
     EmissionStatus,
     PeriodicStatus,
@@ -39,9 +38,8 @@ from include.versions.version_record import ReadModelVersions, Stage
 # Enough to include the newest record of every source partition: the records of one batch are written interleaved.
 TAIL_RECORDS = 300
 # After a burst the tasks of a real-time query end one after the other, and the newest record of a source partition may be
-# further back. The longer tail is read if events seem to be missing and no record was written for QUIET_S.
+# further back. The longer tail is read if events seem to be missing and no record was written lately.
 LONG_TAIL_RECORDS = 20_000
-QUIET_S = 2.0
 
 
 @dataclass(frozen=True)
@@ -49,10 +47,11 @@ class VersionStatus:
     """The progress of one active version, measured on its topics.
 
     events_behind: its lag: source events that are not in its changelog yet.
-    newest_event_age_s: age of the newest folded event by its occurredOn; None before the first.
+    newest_event_age_s: age of the newest record of its source topic by the record's time in Kafka; None before the first.
     newest_folded_age_s: age of the newest state record by its write time; None before the first.
     latency: of its folds, as declared or as FOLDLAKE_STREAM_IN_BATCHES overrides it. emit_every_s: its interval, likewise; None if it has none.
     still_s: for how long events have waited and none was folded; None while the folds keep up, and for a version that is not live.
+    event_time_ahead: a record among the last of the changelog with an event time in the future; None if there is none.
     """
 
     read_model: str
@@ -67,6 +66,7 @@ class VersionStatus:
     latency: str
     still_s: float | None = None
     emit_every_s: float | None = None
+    event_time_ahead: EventTimeAhead | None = None
 
 
 @dataclass(frozen=True)
@@ -94,8 +94,9 @@ class StreamStatus:
 
     state: running, catching up, failing, standing still or not running.
     events_behind: the largest lag of any version, route or emission. dead_letters: number in all source topics.
-    newest_event_age_s: age of the newest folded event of any version.
+    newest_event_age_s: age of the newest event of any version's source topic.
     stuck_dead_letters: the source topics whose dead letters are not being written; the folds continue.
+    open_transactions: the source topics whose newest events wait until a producer ends its transaction.
     routes, emissions, periodic: the progress of each. building: the versions that rebuilds build.
     """
 
@@ -111,6 +112,7 @@ class StreamStatus:
     emissions: tuple[EmissionStatus, ...] = ()
     periodic: tuple[PeriodicStatus, ...] = ()
     building: tuple[BuildingVersion, ...] = ()
+    open_transactions: tuple[OpenTransaction, ...] = ()
 
 
 def read_stream_status(settings: Settings) -> StreamStatus:
@@ -133,6 +135,7 @@ def read_stream_status(settings: Settings) -> StreamStatus:
         letters = {version.source_topic: version.dead_letters for version in versions}
         for topic in {route.source_topic for route in routes} - letters.keys():
             letters[topic] = _dead_letters(admin, consumer, topic)
+        held = tuple(open_transactions(settings.kafka.bootstrap_servers, admin, letters.keys()))
     finally:
         consumer.close()
     fresh = [query for query in queries if query.is_fresh and query.phase != Phase.STOPPED]
@@ -153,6 +156,7 @@ def read_stream_status(settings: Settings) -> StreamStatus:
         emissions=emissions,
         periodic=periodic,
         building=tuple(_building(records)),
+        open_transactions=held,
     )
 
 
@@ -197,6 +201,7 @@ def _versions(
     consumer: Consumer,
     query_of: Mapping[str, QueryStatus],
 ) -> Iterable[VersionStatus]:
+    record_ends = RecordEnds(consumer)
     for record in records.values():
         model = models.get(record.read_model)
         if model is None:
@@ -208,17 +213,17 @@ def _versions(
             source_topic = model.reading(version.source_topic).source_topic
             partitions = partition_count(admin, source_topic) or 0
             ends = Offsets.of_ends(end_offsets(consumer, source_topic, partitions))
-            folded = _Folded(model.state_schema_of(version.fold_revision))
+            folded = ChangelogTail(model.state_schema_of(version.fold_revision))
             # Dead letters and records of other types are not folded: the changelog does not include their offsets.
             query = query_of.get(query_name(model.name, version.number))
             folded.offsets = read_offsets(admin, consumer, source_topic, query).merge(version.starts)
             changelog_partitions = partition_count(admin, version.changelog_topic) or 0
-            folded.add_changelog(consumer, version.changelog_topic, changelog_partitions, TAIL_RECORDS)
-            if not folded.offsets.covers(ends) and folded.is_quiet():
-                folded.add_changelog(
-                    consumer, version.changelog_topic, changelog_partitions, LONG_TAIL_RECORDS
-                )
-            waiting_s = folded.waiting_s(consumer, source_topic, ends)
+            folded.add(consumer, version.changelog_topic, changelog_partitions, TAIL_RECORDS)
+            newest = record_ends.of({(source_topic, p): end for p, end in ends.items() if end})
+            unread = record_ends.unread(source_topic, ends, folded.offsets)
+            if not folded.offsets.covers(unread) and folded.is_quiet():
+                folded.add(consumer, version.changelog_topic, changelog_partitions, LONG_TAIL_RECORDS)
+            waiting_s = folded.waiting_s(consumer, source_topic, unread)
             is_still = version.stage is Stage.LIVE and stands_still(
                 waiting_s, query, settings.stream.real_time_interval_s
             )
@@ -228,8 +233,8 @@ def _versions(
                 stage=version.stage.value,
                 source_topic=source_topic,
                 events=version.starts.events_until(ends),
-                events_behind=folded.offsets.events_until(ends),
-                newest_event_age_s=None if folded.occurred_on is None else _age_s(folded.occurred_on),
+                events_behind=folded.offsets.events_until(unread),
+                newest_event_age_s=_age_s(end.written_s for end in newest.values()),
                 newest_folded_age_s=None
                 if folded.written_at_s is None
                 else time.time() - folded.written_at_s,
@@ -237,47 +242,8 @@ def _versions(
                 latency=model.latency.value,
                 still_s=waiting_s if is_still else None,
                 emit_every_s=None if model.emit_every is None else model.emit_every.total_seconds(),
+                event_time_ahead=folded.event_time_ahead(consumer, source_topic),
             )
-
-
-class _Folded:
-    """How far a version has folded its source, according to the last records of its topics."""
-
-    def __init__(self, state_schema: RecordSchema) -> None:
-        self._state_schema = state_schema
-        self.offsets = Offsets()
-        self.occurred_on: datetime | None = None
-        self.written_at_s: float | None = None
-
-    def add_changelog(self, consumer: Consumer, topic: str, partitions: int, records: int) -> None:
-        """Include the last `records` records of each partition of the changelog."""
-        for message in chain.from_iterable(read_tail(consumer, topic, p, records) for p in range(partitions)):
-            written_at_s = message.timestamp()[1] / 1000
-            self.written_at_s = max(self.written_at_s or written_at_s, written_at_s)
-            value = message.value()
-            if value is None:
-                self._include(Position.of_removal(message.headers()))
-                continue
-            record: StateRecord = decode_state_record(value, lambda _id: self._state_schema)
-            self._include(record.position)
-            self.occurred_on = max(self.occurred_on or record.occurred_on, record.occurred_on)
-
-    def _include(self, position: Position | None) -> None:
-        if position is not None:
-            self.offsets = self.offsets.with_event(position)
-
-    def waiting_s(self, consumer: Consumer, source_topic: str, ends: Offsets) -> float:
-        """Return for how long an event has waited while none was folded; 0 when none waits."""
-        waiting = {p: self.offsets.of(p) for p, end in ends.items() if self.offsets.of(p) < end}
-        oldest = (record_at(consumer, source_topic, p, offset) for p, offset in waiting.items())
-        since_s = min(
-            (message.timestamp()[1] / 1000 for message in oldest if message is not None), default=None
-        )
-        return 0.0 if since_s is None else max(0.0, time.time() - max(since_s, self.written_at_s or 0.0))
-
-    def is_quiet(self) -> bool:
-        """Return whether there are state records and the newest is older than QUIET_S."""
-        return self.written_at_s is not None and time.time() - self.written_at_s > QUIET_S
 
 
 def _dead_letters(admin: AdminClient, consumer: Consumer, source_topic: str) -> int:
@@ -286,5 +252,7 @@ def _dead_letters(admin: AdminClient, consumer: Consumer, source_topic: str) -> 
     return sum(end_offsets(consumer, topic, partition_count(admin, topic) or 0))
 
 
-def _age_s(moment: datetime) -> float:
-    return (datetime.now(UTC) - moment).total_seconds()
+def _age_s(written_s: Iterable[float | None]) -> float | None:
+    """Return the age of the newest of these times; 0 for one in the future, None if there is none."""
+    newest_s = max((one for one in written_s if one is not None), default=None)
+    return None if newest_s is None else max(0.0, time.time() - newest_s)

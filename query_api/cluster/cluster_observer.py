@@ -2,12 +2,14 @@
 
 import time
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from confluent_kafka import OFFSET_END, KafkaException, TopicCollection, TopicPartition
 
 from include.boot_clock import NEVER, Moment
 from include.errors import KafkaUnavailableError
+from include.kafka.ends.record_ends import Partition, RecordEnds
 from include.kafka.log_reading import log_consumer
 from include.kafka.topics import admin_client
 from include.nodes.node_url import PeerRule
@@ -38,14 +40,15 @@ class TopicFacts:
 class ClusterView:
     """A snapshot of the cluster.
 
-    ends: (topic, partition) -> the end offset of each partition of the source topics and changelogs.
+    ends: (topic, partition) -> the end offset of each partition of the source topics and changelogs; of a source topic that has not
+        changed since the observation before, where its records end.
     ends_read_at: just before the ends were requested.
     """
 
     versions: Mapping[str, ReadModelVersions] = field(default_factory=dict)
     topics: Mapping[str, TopicFacts] = field(default_factory=dict)
     routing: RoutingTable = field(default_factory=RoutingTable)
-    ends: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    ends: Mapping[Partition, int] = field(default_factory=dict)
     ends_read_at: Moment = NEVER
 
     def ends_of(self, topic: str) -> dict[int, int]:
@@ -70,6 +73,8 @@ class ClusterObserver:
         self._versions = VersionRegistry(bootstrap_servers, replication_factor)
         self._admin = admin_client(bootstrap_servers)
         self._consumer = log_consumer(bootstrap_servers)
+        self._record_ends = RecordEnds(self._consumer)
+        self._ends_before: Mapping[Partition, int] = {}
         self._routing = RoutingTable()
         self._facts: dict[str, TopicFacts] = {}
         self._facts_at = float("-inf")
@@ -85,7 +90,12 @@ class ClusterObserver:
             # None during a rebalance: the last routing table stays in use.
             self._routing = routing_table(self._admin, REQUEST_TIMEOUT_S, self._peers) or self._routing
             read_at = Moment.now()
-            return ClusterView(versions, topics, self._routing, self._ends(topics), read_at)
+            ends = self._ends(topics)
+            sources = topics.keys() - {
+                v.changelog_topic for record in versions.values() for v in record.active
+            }
+            ends |= self._quiet_record_ends(sources, ends)
+            return ClusterView(versions, topics, self._routing, ends, read_at)
         except (KafkaException, TimeoutError) as error:
             message = f"Kafka at {self._bootstrap_servers} does not answer ({error}): is the broker up?"
             raise KafkaUnavailableError(message) from error
@@ -97,14 +107,19 @@ class ClusterObserver:
         except KafkaException as error:
             raise KafkaUnavailableError(f"Kafka does not describe the group of the nodes: {error}") from error
 
-    def fold_progress(self, key: tuple[str, int], source_topic: str) -> tuple[Offsets, QueryStatus | None]:
+    def fold_progress(
+        self, key: tuple[str, int], source_topic: str, folded: Mapping[int, int], ends: Mapping[int, int]
+    ) -> tuple[Offsets, QueryStatus | None]:
         """Return how far a version's source has been read without a fold, and the driver's report on the version's query.
 
-        key: the read model and the version. Raises KafkaUnavailableError.
+        key: the read model and the version. folded: the offset after the newest folded event of each partition. ends: the ends beyond
+        them, which count as read if no record is between. Raises KafkaUnavailableError.
         """
         name = query_name(*key)
         query = next((q for q in newest_reports(self._admin, self._consumer) if q.query == name), None)
-        return read_offsets(self._admin, self._consumer, source_topic, query), query
+        read = read_offsets(self._admin, self._consumer, source_topic, query).merge(folded)
+        record_ends = self._record_ends.unread(source_topic, ends, read)
+        return read.merge({p: end for p, end in ends.items() if read.of(p) >= record_ends.of(p)}), query
 
     def _topics(self, names: frozenset[str]) -> dict[str, TopicFacts]:
         """Return the metadata of the topics that exist; refreshed every few seconds, and on each call while one is missing."""
@@ -129,7 +144,19 @@ class ClusterObserver:
             facts[name] = TopicFacts(binding, len(topic.partitions))
         return facts
 
-    def _ends(self, topics: Mapping[str, TopicFacts]) -> dict[tuple[str, int], int]:
+    def _quiet_record_ends(
+        self, topics: AbstractSet[str], ends: Mapping[Partition, int]
+    ) -> Mapping[Partition, int]:
+        """Return where the records end of those partitions of these topics to which nothing was appended since the last call.
+
+        A partition is read once when it falls quiet. While events are appended, nothing is read: the next one is beyond the markers.
+        """
+        sources = {place: end for place, end in ends.items() if place[0] in topics}
+        quiet = {place: end for place, end in sources.items() if self._ends_before.get(place) == end}
+        self._ends_before = sources
+        return {place: found.offset for place, found in self._record_ends.of(quiet).items()}
+
+    def _ends(self, topics: Mapping[str, TopicFacts]) -> dict[Partition, int]:
         """Return the end offsets, with one request to each broker; omits a partition whose leader does not answer."""
         wanted = [
             # In the request, the special timestamp -1 stands for the end of the partition.

@@ -12,9 +12,9 @@ from include.stream.standstill import STANDSTILL_S, stands_still
 CHECK_INTERVAL_S = 5.0
 
 Key = tuple[str, int]
-# Returns for a version (read model, number) and its source topic how far the source has been read, including what is never
-# folded, and the driver's report on the version's query. May raise KafkaUnavailableError.
-Inquiry = Callable[[Key, str], tuple[Offsets, QueryStatus | None]]
+# Returns for a version (read model, number), its source topic, what is folded of it and the ends beyond that how far the source has been
+# read, including what is never folded, and the driver's report on the version's query. May raise KafkaUnavailableError.
+Inquiry = Callable[[Key, str, Mapping[int, int], Mapping[int, int]], tuple[Offsets, QueryStatus | None]]
 
 
 @dataclass
@@ -62,7 +62,7 @@ class FoldWatch:
         waiting_s = now_s - progress.moved.boot_s
         if waiting_s > STANDSTILL_S and now_s - progress.inquired_at >= CHECK_INTERVAL_S:
             progress.inquired_at = now_s
-            progress.explained, query = self._inquire(key, source_topic)
+            progress.explained, query = self._inquire(key, source_topic, folded, waiting)
             progress.is_still = stands_still(waiting_s, query, self._real_time_interval_s)
             if progress.explained.covers(waiting):
                 progress.restart(folded)

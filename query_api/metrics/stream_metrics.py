@@ -31,7 +31,7 @@ class _StreamCollector(Collector):
         )
         age = GaugeMetricFamily(
             "foldlake_stream_newest_event_age_seconds",
-            "Time since the newest folded event occurred.",
+            "Time since the newest event was appended to the source topic.",
             labels=VERSION_LABELS,
         )
         still = GaugeMetricFamily(
@@ -42,10 +42,18 @@ class _StreamCollector(Collector):
         letters = GaugeMetricFamily(
             "foldlake_stream_dead_letters", "Records on the dead-letter topic.", labels=["source_topic"]
         )
+        ahead = GaugeMetricFamily(
+            "foldlake_stream_event_time_ahead_seconds",
+            "How far an event time among the newest state records is ahead of the time at which its event was appended; 0 if none is.",
+            labels=VERSION_LABELS,
+        )
         for version in self._status.versions:
             labels = [version.read_model, str(version.version), version.stage]
             behind.add_metric(labels, version.events_behind)
             still.add_metric(labels, version.still_s or 0.0)
+            ahead.add_metric(
+                labels, 0.0 if version.event_time_ahead is None else version.event_time_ahead.ahead_s
+            )
             if version.newest_event_age_s is not None:
                 age.add_metric(labels, version.newest_event_age_s)
         stuck = GaugeMetricFamily(
@@ -57,7 +65,15 @@ class _StreamCollector(Collector):
         for topic, count in {v.source_topic: v.dead_letters for v in self._status.versions}.items():
             letters.add_metric([topic], count)
             stuck.add_metric([topic], stuck_for_s.get(topic, 0.0))
-        yield from (behind, age, still, letters, stuck)
+        held = GaugeMetricFamily(
+            "foldlake_stream_open_transaction_seconds",
+            "How long a producer's transaction has been open, behind which events wait; 0 if none is open for long.",
+            labels=["source_topic"],
+        )
+        open_s = {found.topic: found.open_s for found in self._status.open_transactions}
+        for topic in {v.source_topic for v in self._status.versions} | open_s.keys():
+            held.add_metric([topic], open_s.get(topic, 0.0))
+        yield from (behind, age, still, ahead, letters, stuck, held)
 
     def _of_queries(self) -> Iterable[Metric]:
         rate = GaugeMetricFamily(

@@ -25,6 +25,20 @@ def read(view: NodeView) -> dict[str, Any]:
         "newest_event_age_s": status.newest_event_age_s,
         "dead_letters": status.dead_letters,
         "stuck_dead_letters": [letters.source_topic for letters in status.stuck_dead_letters],
+        "open_transactions": [
+            {"source_topic": held.topic, "records": held.records, "open_s": held.open_s}
+            for held in status.open_transactions
+        ],
+        "event_times_ahead": [
+            {
+                "read_model": version.read_model,
+                "version": version.version,
+                "event": version.event_time_ahead.event,
+                "ahead_s": version.event_time_ahead.ahead_s,
+            }
+            for version in status.versions
+            if version.event_time_ahead is not None
+        ],
         "still": [
             {"read_model": version.read_model, "version": version.version, "still_s": version.still_s}
             for version in status.versions

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from confluent_kafka import Consumer
 
 from include.errors import KafkaUnavailableError
+from include.kafka.ends.record_ends import RecordEnds
 from include.kafka.log_reading import end_offsets
 from include.position import Offsets
 from spark_jobs.streaming.query_spec import QuerySpec
@@ -34,6 +35,7 @@ class LagWatch:
         self._written = written
         self._committed = committed
         self._processed = spec.starts
+        self._record_ends = RecordEnds(consumer)
         self._due_s = 0.0
 
     def measure(self) -> int | None:
@@ -56,4 +58,6 @@ class LagWatch:
         ends = Offsets.of_ends(end_offsets(self._consumer, endpoints.source_topic, endpoints.partitions))
         if self._processed.events_until(ends) > self._spec.triggers.catch_up_threshold_events:
             self._processed = self._processed.merge(self._committed()).merge(self._written())
+        if self._processed.events_until(ends) > self._spec.triggers.catch_up_threshold_events:
+            ends = self._record_ends.unread(endpoints.source_topic, ends, self._processed)
         return self._processed.events_until(ends)

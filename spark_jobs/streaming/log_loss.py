@@ -6,12 +6,13 @@ not follow from the log any more. New records at offsets that the query has read
 """
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from zlib import crc32
 
 from confluent_kafka import Consumer
 from pyspark.sql import SparkSession
 
+from include.kafka.ends.record_ends import RecordEnds
 from include.kafka.log_reading import end_offsets, record_at
 from include.position import Offsets
 from include.stream.checkpoints import log_note_path
@@ -28,7 +29,8 @@ LOST_RECORDS = (
 class LogNote:
     """What the logs contained.
 
-    read: the source offsets of a commit. newest: source partition -> checksum of the record before that offset, if there was one.
+    read: the source offsets of a commit. newest: source partition -> checksum of the newest record before that offset, if there was one.
+    record_ends: source partition -> the offset after this record; in the notes of earlier releases, it is that of `read`.
     written: the ends of the topic that the query writes. sink: that topic; empty in the notes of earlier releases.
     """
 
@@ -36,11 +38,18 @@ class LogNote:
     newest: dict[int, int]
     written: Offsets
     sink: str = ""
+    record_ends: Offsets = field(default_factory=Offsets)
 
     def to_json(self) -> str:
         """Return the note as JSON."""
         return json.dumps(
-            {"read": self.read, "newest": self.newest, "written": self.written, "sink": self.sink}
+            {
+                "read": self.read,
+                "newest": self.newest,
+                "written": self.written,
+                "sink": self.sink,
+                "record_ends": self.record_ends,
+            }
         )
 
     @classmethod
@@ -52,6 +61,7 @@ class LogNote:
             {int(partition): checksum for partition, checksum in fields["newest"].items()},
             Offsets.from_json(fields["written"]),
             fields.get("sink", ""),
+            Offsets.from_json(fields.get("record_ends", {})),
         )
 
 
@@ -62,6 +72,7 @@ class LogNotes:
         self._spark = spark
         self._consumer = consumer
         self._endpoints = endpoints
+        self._record_ends = RecordEnds(consumer)
         self._path = log_note_path(endpoints.checkpoint)
         self._noted: Offsets | None = None
 
@@ -70,13 +81,16 @@ class LogNotes:
         if not read or read == self._noted:
             return
         endpoints = self._endpoints
+        # The commit can be beyond the markers of transactions.
+        found = self._record_ends.of({(endpoints.source_topic, p): offset for p, offset in read.items()})
+        record_ends = Offsets({partition: end.offset for (_, partition), end in found.items()})
         newest = {
             partition: checksum
-            for partition, offset in read.items()
-            if (checksum := self._checksum(partition, offset - 1)) is not None
+            for partition, end in record_ends.items()
+            if (checksum := self._checksum(partition, end - 1)) is not None
         }
         sink = endpoints.sink_topic
-        note = LogNote(read, newest, self._ends(sink, endpoints.sink_partitions), sink)
+        note = LogNote(read, newest, self._ends(sink, endpoints.sink_partitions), sink, record_ends)
         write_text(self._spark, self._path, note.to_json())
         self._noted = read
 
@@ -92,7 +106,7 @@ class LogNotes:
             return None
         note = LogNote.from_json(text)
         for partition, checksum in note.newest.items():
-            offset = note.read.of(partition) - 1
+            offset = note.record_ends.get(partition, note.read.of(partition)) - 1
             if self._checksum(partition, offset) not in {None, checksum}:
                 return f"the record at offset {offset} of {source}/{partition} is not the one that was read"
         if note.sink not in {"", sink}:

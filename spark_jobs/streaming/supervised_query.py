@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from include.errors import FoldlakeError, KafkaUnavailableError, ReadModelError, RegistryUnavailableError
+from include.kafka.ends.record_ends import unread_ends
 from include.kafka.log_reading import end_offsets
 from include.position import Offsets
 from include.stream.phase import Phase
@@ -162,8 +163,8 @@ class SupervisedQuery:
         """Return the lag: the number of events between the checkpoint and the end of the source topic."""
         endpoints = self.spec.endpoints
         ends = Offsets.of_ends(end_offsets(self._consumer, endpoints.source_topic, endpoints.partitions))
-        self.committed_offsets = self._committed().merge(self.spec.starts)
-        return self.committed_offsets.events_until(ends)
+        self.committed_offsets = committed = self._committed().merge(self.spec.starts)
+        return committed.events_until(unread_ends(self._consumer, endpoints.source_topic, ends, committed))
 
     def _try_start(self) -> None:
         if not self.prepare():

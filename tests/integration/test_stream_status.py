@@ -1,22 +1,19 @@
-"""The stream's lag is measured on its topics, even if the newest record is far from the changelog's end."""
+"""The stream's lag and the age of its newest event are measured on its topics, whatever is at their ends."""
 
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Producer, murmur2
 
 from include.declarations.read_model import read_model
 from include.settings import Settings
+from include.stream.folded_offsets import QUIET_S
 from include.stream.standstill import STANDSTILL_S
-from include.stream.status import (
-    LONG_TAIL_RECORDS,
-    QUIET_S,
-    TAIL_RECORDS,
-    VersionStatus,
-    read_stream_status,
-)
+from include.stream.status import LONG_TAIL_RECORDS, TAIL_RECORDS, VersionStatus, read_stream_status
 from tests.support.balance_copy import with_balance_copy
 from tests.support.changelog_writer import ChangelogWriter
+from tests.support.faults.transactions import TransactionalWriter
 from tests.support.waiting import wait_until
 
 MODEL = "status-test"
@@ -63,3 +60,36 @@ def test_lag_is_zero_when_older_records_were_written_last(measured: Settings) ->
     wait_until(lambda: lag(measured) == 0, "the newest record is found", timeout_s=10 * QUIET_S)
     assert EVENTS < LONG_TAIL_RECORDS
     assert status(measured).still_s is None, "no event waits"
+
+
+def test_aborted_records_on_the_source_are_no_lag(measured: Settings) -> None:
+    assert lag(measured) == 0
+    TransactionalWriter(measured, MODEL).abort([(CUSTOMER.encode(), b"aborted")] * 500)
+
+    found = status(measured)
+
+    assert (found.events_behind, found.still_s) == (0, None)
+
+
+def test_an_event_time_in_the_future_is_named_and_does_not_change_the_age_of_the_newest_event(
+    measured: Settings,
+) -> None:
+    assert status(measured).event_time_ahead is None
+    writer = ChangelogWriter(measured, model=read_model(MODEL, measured.declaration_folders))
+    partition = murmur2(CUSTOMER.encode(), measured.topics.partitions)
+    ahead = timedelta(days=3)
+    began = datetime.now(UTC)
+    for occurred_on in (began - ahead, began + ahead, began):
+        writer.write(CUSTOMER, Decimal("1.00"), source_offset=EVENTS - 1, occurred_on=occurred_on)
+    writer.flush()
+
+    found = status(measured)
+
+    assert found.event_time_ahead is not None
+    assert found.event_time_ahead.event == f"partition={partition}, offset={EVENTS - 1}"
+    assert found.event_time_ahead.ahead_s == pytest.approx(ahead.total_seconds(), abs=600)
+    assert found.newest_event_age_s is not None
+    assert 0 <= found.newest_event_age_s < 600
+    later = status(measured).newest_event_age_s
+    assert later is not None
+    assert later > found.newest_event_age_s, "no event was appended"

@@ -9,6 +9,7 @@ from typing import Self
 
 from include.declarations.catalog import load_catalog
 from include.errors import FoldlakeError
+from include.kafka.ends.record_ends import unread_ends
 from include.kafka.log_reading import end_offsets, log_consumer
 from include.kafka.topics import admin_client, partition_count
 from include.nodes.partition_report import PartitionReport
@@ -73,9 +74,10 @@ class RoutedTopic:
         return lacking
 
     def ends_of(self, topic: str) -> Offsets:
-        """Return the end offsets of a topic; none if it does not exist."""
+        """Return where the records of each partition of a topic end; empty if it does not exist. Raises KafkaUnavailableError."""
         partitions = partition_count(self._admin, topic) or 0
-        return Offsets.of_ends(end_offsets(self._consumer, topic, partitions))
+        ends = Offsets.of_ends(end_offsets(self._consumer, topic, partitions))
+        return unread_ends(self._consumer, topic, ends, Offsets())
 
     def folded(self, read_model: str, version: Version) -> Offsets:
         """Return how far a version of a read model has folded the topic."""

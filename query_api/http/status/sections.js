@@ -94,7 +94,7 @@ function streamWords(data) {
     html`${mark(data.state === "running" ? "good" : data.state === "catching up" ? "warn" : "bad", data.state)} at the pace <b>${data.pace}</b>`,
     html`, ${plural(data.events_behind, "event")} behind`,
   ];
-  if (data.newest_event_age_s != null) parts.push(html`, newest folded event ${age(data.newest_event_age_s)} old`);
+  if (data.newest_event_age_s != null) parts.push(html`, newest event appended ${age(data.newest_event_age_s)} ago`);
   parts.push(html`, ${plural(data.dead_letters, "dead letter")}.`);
   return parts;
 }
@@ -174,6 +174,10 @@ export function problems(sections) {
     else if (stream.state === "not running") add("bad", "The stream is not running: nothing is folded.");
     if (stream.state === "catching up") add("warn", `The stream is catching up: ${plural(stream.events_behind, "event")} behind.`);
     for (const still of stream.still) add("bad", `${still.read_model} v${still.version} has stood still for ${age(still.still_s)}.`);
+    for (const held of stream.open_transactions ?? [])
+      add("warn", `A transaction on ${held.source_topic} has been open for ${age(held.open_s)}: ${plural(held.records, "record")} wait until its producer or the broker ends it.`);
+    for (const ahead of stream.event_times_ahead ?? [])
+      add("warn", `An event time of ${ahead.read_model} v${ahead.version} is ${age(ahead.ahead_s)} ahead of its append time: ${ahead.event}.`);
     for (const query of stream.queries)
       if (query.phase === "failed" || query.phase === "refused") add("bad", `The query ${query.query} is ${query.phase}: ${query.last_error}`);
     for (const topic of stream.stuck_dead_letters) add("bad", `Dead letters of ${topic} are not written.`);

@@ -7,6 +7,7 @@ its records they lack.
 import logging
 
 from include.declarations.emission import Emission
+from include.kafka.ends.record_ends import unread_ends
 from include.kafka.log_reading import end_offsets
 from include.kafka.topics import partition_count
 from include.position import Offsets
@@ -115,8 +116,10 @@ class SourceCoverage:
         return {route.source_topic: self._ends_of(route.source_topic) for route in routes}
 
     def _ends_of(self, topic: str) -> Offsets:
+        """Return where the records of a topic end: a commit need not be beyond the markers of transactions after them."""
         partitions = partition_count(self._context.admin, topic) or 0
-        return Offsets.of_ends(end_offsets(self._context.consumer, topic, partitions))
+        ends = Offsets.of_ends(end_offsets(self._context.consumer, topic, partitions))
+        return unread_ends(self._context.consumer, topic, ends, Offsets())
 
     def _routed_offsets(self, topic: str) -> dict[str, Offsets]:
         """Return for each source of the routes to a topic what all of them have committed: its outputs are in the topic."""

@@ -156,6 +156,24 @@ def test_status_says_that_folds_stand_still_or_are_in_batches(
     assert line.rstrip().endswith(text)
 
 
+def test_status_names_open_transactions_and_event_times_in_the_future() -> None:
+    version = {"read_model": "balance", "version": 1, "stage": "live", "events": 9, "events_behind": 0}
+    version |= {"latency": "milliseconds", "still_s": None}
+    version |= {"event_time_ahead": {"event": "partition=3, offset=8", "ahead_s": 3 * 86_400.0}}
+    held = {"topic": "balance", "records": 12, "open_s": 45.0}
+    console = Console(width=120)
+
+    with console.capture() as capture:
+        console.print(
+            stream_table({"state": "running", "versions": (version,), "open_transactions": (held,)})
+        )
+
+    lines = [" ".join(line.split()) for line in capture.get().splitlines()]
+    ahead = "0 behind, event time 3 d 0 h ahead of its append time: partition=3, offset=8"
+    assert f"balance v1 live, 9 events, {ahead}" in lines
+    assert "transaction on balance open for 45 s: 12 records wait until it ends" in lines
+
+
 def test_status_shows_the_emit_interval() -> None:
     version = {"read_model": "balance", "version": 1, "stage": "live", "events": 9, "events_behind": 7}
     version |= {"latency": "milliseconds", "emit_every_s": 2.5, "still_s": None}

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from include.kafka.ends.record_ends import RecordEnds
 from include.position import Offsets
 from include.stream.phase import Phase
 from spark_jobs.streaming import lag, mode_choice, supervised_query
@@ -72,11 +73,13 @@ def spark(monkeypatch: pytest.MonkeyPatch) -> Spark:
         "remove_uncommitted": lambda *_: False,
         "committed_offsets": lambda *_: Offsets(),
         "end_offsets": lambda *_: (spark.lag,),
+        "unread_ends": lambda _consumer, _topic, ends, _read: ends,
         "learn_ids": lambda *_: None,
     }
     for name, replacement in replacements.items():
         monkeypatch.setattr(supervised_query, name, replacement)
     monkeypatch.setattr(lag, "end_offsets", replacements["end_offsets"])
+    monkeypatch.setattr(RecordEnds, "unread", lambda _self, _topic, ends, _read: ends)
     monkeypatch.setattr(lag, "INTERVAL_S", 0.0)
     return spark
 

@@ -33,7 +33,9 @@ class Kafka:
     query: QueryStatus | None = None
     inquiries: int = 0
 
-    def inquire(self, key: tuple[str, int], source_topic: str) -> tuple[Offsets, QueryStatus | None]:
+    def inquire(
+        self, key: tuple[str, int], source_topic: str, _folded: object, _ends: object
+    ) -> tuple[Offsets, QueryStatus | None]:
         """Answer."""
         assert (key, source_topic) == (KEY, "balance")
         self.inquiries += 1

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+from include.kafka.ends.open_transactions import OpenTransaction
+from include.stream.folded_offsets import EventTimeAhead
 from include.stream.query_reports import QueryStatus
 from include.stream.status import StreamStatus, StuckDeadLetters, VersionStatus
 from query_api.metrics.stream_metrics import stream_exposition
@@ -34,6 +36,18 @@ def test_folds_that_stand_still_are_measured() -> None:
     name = "foldlake_stream_standing_still_seconds"
     assert f'{name}{{read_model="balance",stage="live",version="1"}} 61.5' in lines
     assert f'{name}{{read_model="balance",stage="live",version="2"}} 0.0' in lines
+
+
+def test_open_transactions_and_event_times_in_the_future_are_measured() -> None:
+    version = 'foldlake_stream_event_time_ahead_seconds{read_model="balance",stage="live",version="1"}'
+    topic = 'foldlake_stream_open_transaction_seconds{source_topic="balance"}'
+    ahead = replace(VERSION, event_time_ahead=EventTimeAhead("partition=3, offset=8", 90.5))
+    found = replace(STATUS, versions=(ahead,), open_transactions=(OpenTransaction("balance", 12, 45.5),))
+
+    lines = stream_exposition(STATUS).decode().splitlines()
+    assert {f"{version} 0.0", f"{topic} 0.0"} <= set(lines)
+    lines = stream_exposition(found).decode().splitlines()
+    assert {f"{version} 90.5", f"{topic} 45.5"} <= set(lines)
 
 
 def test_a_stopped_stream_is_down() -> None:

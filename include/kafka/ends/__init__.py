@@ -1,0 +1,1 @@
+"""Where the records of a partition end, and the transactions behind which records wait."""

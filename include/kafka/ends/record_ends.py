@@ -1,0 +1,146 @@
+"""Where the records of a partition end: the offset after the newest record that readers get.
+
+A partition's end offset can be greater. Transaction markers, records of aborted transactions, and records that compaction has removed
+have offsets, and no reader gets them. Whoever compares an end offset with the newest record that was processed must therefore use the
+offset after the newest record, or a producer of transactions that pauses looks like events that wait.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaException, Message, TopicPartition
+
+from include.errors import KafkaUnavailableError
+from include.kafka.log_reading import READ_TIMEOUT_S, offset_bounds_of
+from include.position import Offsets
+
+# By how much a search backwards widens its next reading. It begins with one offset, where most partitions have their newest record.
+WIDENING = 4
+
+
+# A topic, and the number of one of its partitions.
+Partition = tuple[str, int]
+
+
+@dataclass(frozen=True)
+class RecordEnd:
+    """Where the records of a partition end.
+
+    offset: after the newest record; the first offset of the partition if it has no record. written_s: the Unix time of the newest
+    record, as Kafka has it; None if there is none.
+    """
+
+    offset: int
+    written_s: float | None = None
+
+
+class RecordEnds:
+    """The record ends of partitions. Reads a partition once for each end offset, and only what has been appended since. Not thread-safe.
+
+    consumer: a `log_consumer`, which is assigned to other partitions by each reading.
+    """
+
+    def __init__(self, consumer: Consumer) -> None:
+        self._consumer = consumer
+        self._known: dict[Partition, tuple[int, RecordEnd]] = {}
+
+    def unread(self, topic: str, ends: Mapping[int, int], read: Mapping[int, int]) -> Offsets:
+        """Return the end offsets of a topic, those above `read` lowered to the record ends.
+
+        Only these partitions are read: it costs nothing where everything has been read. Raises KafkaUnavailableError.
+        """
+        found = self.of({(topic, p): end for p, end in ends.items() if end > read.get(p, 0)})
+        return Offsets(
+            {p: found[(topic, p)].offset if end > read.get(p, 0) else end for p, end in ends.items()}
+        )
+
+    def of(self, ends: Mapping[Partition, int]) -> dict[Partition, RecordEnd]:
+        """Return the record ends of the partitions whose end offsets are given; raises KafkaUnavailableError."""
+        changed = {place: end for place, end in ends.items() if self._end_of(place) != end}
+        if changed:
+            self._search(changed)
+        return {place: self._known[place][1] for place in ends}
+
+    def _end_of(self, place: Partition) -> int | None:
+        known = self._known.get(place)
+        return None if known is None else known[0]
+
+    def _search(self, ends: Mapping[Partition, int]) -> None:
+        # What was searched before ends below: a greater end than now is that of a topic that was created again.
+        floors = {
+            place: known if (known := self._end_of(place) or 0) < end else 0 for place, end in ends.items()
+        }
+        records = 1
+        while ends:
+            starts = {place: max(floors[place], end - records) for place, end in ends.items()}
+            for place, message in self._newest(starts, ends).items():
+                self._known[place] = ends[place], _record_end(message)
+            ends = {place: end for place, end in ends.items() if self._end_of(place) != end}
+            for place, end in ends.items():
+                low = offset_bounds_of(self._consumer, *place)[0]
+                if starts[place] <= max(low, floors[place]):
+                    self._known[place] = end, self._before(place, floors[place], low)
+            ends = {place: end for place, end in ends.items() if self._end_of(place) != end}
+            records *= WIDENING
+
+    def _before(self, place: Partition, floor: int, low: int) -> RecordEnd:
+        """Return the record end of a partition without a record from `floor` on; low: its first offset."""
+        known = self._known[place][1] if floor else RecordEnd(low)
+        return known if known.offset > low else RecordEnd(low, known.written_s)
+
+    def _newest(
+        self, starts: Mapping[Partition, int], ends: Mapping[Partition, int]
+    ) -> dict[Partition, Message]:
+        """Return the newest record of each partition between these offsets, all partitions at once; omits one without a record."""
+        found: dict[Partition, Message] = {}
+        left = {place for place, start in starts.items() if start < ends[place]}
+        self._consumer.assign([TopicPartition(*place, starts[place]) for place in left])
+        try:
+            while left:
+                message = self._consumer.poll(READ_TIMEOUT_S)
+                if message is None:
+                    raise KafkaUnavailableError(
+                        f"Reading {', '.join(f'{name}/{number}' for name, number in sorted(left))} stopped: no record within "
+                        f"{READ_TIMEOUT_S:.0f} s. Hint: check that the brokers are up."
+                    )
+                self._take(message, ends, found, left)
+        except KafkaException as error:
+            raise KafkaUnavailableError(f"Cannot read the newest records ({error}).") from error
+        finally:
+            self._consumer.unassign()
+        return found
+
+    def _take(
+        self,
+        message: Message,
+        ends: Mapping[Partition, int],
+        found: dict[Partition, Message],
+        left: set[Partition],
+    ) -> None:
+        topic, partition, offset = message.topic(), message.partition(), message.offset()
+        error = message.error()
+        if error is not None and error.name() != "_PARTITION_EOF":
+            if not error.retriable():
+                raise KafkaUnavailableError(f"Cannot read {topic}/{partition}: {error}")
+            return
+        if topic is None or partition is None or offset is None:
+            return
+        place = (topic, partition)
+        if place not in left:
+            return
+        if error is None and offset < ends[place]:
+            found[place] = message
+        if error is not None or offset >= ends[place] - 1:
+            left.remove(place)
+
+
+def unread_ends(consumer: Consumer, topic: str, ends: Mapping[int, int], read: Mapping[int, int]) -> Offsets:
+    """Return what `RecordEnds.unread` does, for a single comparison; raises KafkaUnavailableError."""
+    return RecordEnds(consumer).unread(topic, ends, read)
+
+
+def _record_end(message: Message) -> RecordEnd:
+    kind, written_ms = message.timestamp()
+    return RecordEnd(
+        (message.offset() or 0) + 1, None if kind == TIMESTAMP_NOT_AVAILABLE else written_ms / 1000
+    )
