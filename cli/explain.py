@@ -41,6 +41,7 @@ def run(
     from include.declarations.read_model import read_model as declared
     from include.settings import Settings
     from include.versions.explained_versions import version_to_explain
+    from include.versions.explanation import key_argument
     from include.versions.registry import VersionRegistry
     from query_api.http.json_text import dumps
 
@@ -48,7 +49,7 @@ def run(
     model = declared(read_model, settings.declaration_folders)
     with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
         version_to_explain(registry.read().get(model.name), model, version)
-    options = [f"--read-model={read_model}", f"--key={key}", f"--events={events}"]
+    options = [f"--read-model={read_model}", key_argument(key), f"--events={events}"]
     options += [] if version is None else [f"--version={version}"]
     options += ["--personal"] if personal else []
     with Console(stderr=True).status("Reading the log and folding the events of this key"):

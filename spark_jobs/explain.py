@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from urllib.parse import unquote
 
 from confluent_kafka import murmur2
 from pyspark.sql import DataFrame, SparkSession
@@ -38,7 +39,7 @@ def main() -> None:
     """Run under spark-submit. The result is an Explanation as JSON, or `{"error": <text>}`, with which the job has not failed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--read-model", required=True, help="name of the read model")
-    parser.add_argument("--key", required=True, help="the key")
+    parser.add_argument("--key", required=True, help="the key, in percent encoding")
     parser.add_argument("--version", type=int, help="number of the version; by default the live one")
     parser.add_argument(
         "--events", type=int, required=True, help="how many first, and how many newest events"
@@ -52,7 +53,7 @@ def main() -> None:
         masked = () if arguments.personal else personal_fields(model)
         try:
             found = explanation(
-                spark, settings, model, arguments.key, arguments.version, arguments.events, masked
+                spark, settings, model, unquote(arguments.key), arguments.version, arguments.events, masked
             ).to_json()
         except FoldlakeError as error:
             # Without a failure, after which the job server would end.

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
+from cli.display.explanation_display import printable
 from include.rebuild.comparison.number_format import number, percent, signed, state_value
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def _largest(comparison: "Comparison") -> Table:
     for change in comparison.largest[:LARGEST]:
         cells = [_arrow(change.events, is_number=True)]
         cells += [_arrow(change.fields[name], is_number=name in comparison.fields) for name in names]
-        changes.add_row(*(escape(cell) for cell in (change.key, *cells)))
+        changes.add_row(*(printable(cell) for cell in (change.key, *cells)))
     return changes
 
 

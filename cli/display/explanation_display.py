@@ -13,7 +13,7 @@ NO_RECORD = "[dim]no record[/dim]"
 
 def print_explanation(console: Console, found: Explanation) -> None:
     """Print what each version gives for the key, and its events in order with the state after each."""
-    console.print(f"[bold]{escape(found.key)}[/bold] in {found.read_model} {version_name(found.shown)}")
+    console.print(f"[bold]{printable(found.key)}[/bold] in {found.read_model} {version_name(found.shown)}")
     console.print(f"[dim]{escape(what_was_read(found))}[/dim]")
     console.print(_versions(found))
     if found.events:
@@ -23,6 +23,11 @@ def print_explanation(console: Console, found: Explanation) -> None:
         console.print(f"[dim]Left out, because they are personal: {names}. --personal shows them.[/dim]")
     if found.leaves:
         console.print(f"[dim]{found.leaves}[/dim]")
+
+
+def printable(text: str) -> str:
+    """Return a text for the terminal, in which control characters, which could move the cursor or hide text, are escapes."""
+    return escape("".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text))
 
 
 def version_name(one: ExplainedVersion) -> str:
@@ -77,5 +82,5 @@ def _table(*columns: str) -> Table:
 
 
 def _fields(fields: Mapping[str, str], changed: Collection[str] = ()) -> str:
-    texts = {name: escape(f"{name}={value}") for name, value in fields.items()}
+    texts = {name: printable(f"{name}={value}") for name, value in fields.items()}
     return " ".join(f"[bold]{text}[/bold]" if name in changed else text for name, text in texts.items())

@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Context, Decimal
 
 DECIMAL_PATTERN = re.compile(r"-?[0-9]{1,64}(\.[0-9]{1,64})?")
 INTEGER_PATTERN = re.compile(r"-?[0-9]{1,19}")
@@ -92,7 +92,8 @@ class DecimalField(CommandField):
 
     def event_value(self, value: object) -> Decimal:
         """Return the decimal with `scale` decimals."""
-        return Decimal(str(value)).quantize(Decimal(1).scaleb(-self.scale))
+        # The default context has 28 digits.
+        return Decimal(str(value)).quantize(Decimal(1).scaleb(-self.scale), context=Context(self.precision))
 
 
 @dataclass(frozen=True)

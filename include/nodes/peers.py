@@ -4,6 +4,7 @@ Every proxied lookup uses it, and a client library costs more than the lookup it
 Content-Length. For anything but lookups between nodes, use httpx.
 """
 
+import re
 import socket
 import threading
 import time
@@ -42,6 +43,9 @@ RESERVED_REQUESTS = 32
 RECEIVE_BYTES = 65_536
 MAX_RESPONSE_BYTES = 16 * 1024 * 1024
 END_OF_HEAD = b"\r\n\r\n"
+MAX_HEAD_BYTES = 64 * 1024
+# Fits into 63 bits, in which the node counts offsets.
+SERVED_TEXT = re.compile(r"([0-9]{1,9})/([0-9]{1,18})")
 
 
 class ServedOffset(NamedTuple):
@@ -58,10 +62,8 @@ class ServedOffset(NamedTuple):
     @classmethod
     def parse(cls, text: str | None) -> "ServedOffset | None":
         """Read the header's value; None for none and for an invalid one, which only another program sends."""
-        version, _, offset = (text or "").partition("/")
-        if not (version.isdecimal() and offset.isdecimal()):
-            return None
-        return cls(int(version), int(offset))
+        matched = SERVED_TEXT.fullmatch(text or "")
+        return None if matched is None else cls(int(matched[1]), int(matched[2]))
 
 
 class Hop(NamedTuple):
@@ -172,6 +174,8 @@ def _receive(connection: socket.socket) -> PeerResponse:
         if not more:
             raise ConnectionResetError("closed before the response was complete")
         received += more
+        if len(received) > MAX_HEAD_BYTES + RECEIVE_BYTES:
+            raise ConnectionResetError(f"a response whose headers exceed {MAX_HEAD_BYTES} bytes")
     head, _, body = received.partition(END_OF_HEAD)
     status_line, *lines = head.decode("latin-1").split("\r\n")
     headers = {}

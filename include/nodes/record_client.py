@@ -4,7 +4,6 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
-from urllib.parse import quote
 
 import httpx
 from confluent_kafka import KafkaException
@@ -16,6 +15,7 @@ from include.nodes.key_sample import KeySample
 from include.nodes.node_url import PeerRule
 from include.nodes.partition_report import PARTITIONS_PATH, PartitionReport
 from include.nodes.peers import HOP_ANY, HOP_HEADER, REASON_HEADER
+from include.nodes.record_target import record_target, records_path
 from include.nodes.routing_table import RoutingTable, routing_table
 from include.settings import Placement
 from include.waiting import wait_for
@@ -74,7 +74,7 @@ class NodeClient:
     ) -> None:
         self._bootstrap_servers = bootstrap_servers
         self._peers = peers
-        self._records = f"/api/read-models/{quote(model, safe='')}/records"
+        self._records = records_path(model)
         self._model = model
         self._version = version
         self._source_topic = source_topic
@@ -140,13 +140,13 @@ class NodeClient:
 
         deadline_s: when to give up, on the clock of time.monotonic().
         """
-        path = f"{self._records}/{quote(key, safe='')}"
-        answer = self._kept.get(replica.url, f"{path}?version={self._version}")
+        target = record_target(self._model, key, {"version": self._version})
+        answer = self._kept.get(replica.url, target)
         if answer is not None and answer.status == HTTPStatus.OK:
             return answer.text
         if answer is not None and answer.headers.get(REASON_HEADER) == UNKNOWN_KEY:
             return None
-        response = self._get(replica, path, {"version": self._version}, deadline_s)
+        response = self._get(replica, target, None, deadline_s)
         return None if response.status_code == HTTPStatus.NOT_FOUND else response.text
 
     def _find_replicas(self) -> Replicas:
@@ -184,7 +184,11 @@ class NodeClient:
         return OWNER if routing.owners.get((self._source_topic, partition)) == url else STANDBY
 
     def _get(
-        self, replica: PartitionReplica, path: str, parameters: Mapping[str, str | int], deadline_s: float
+        self,
+        replica: PartitionReplica,
+        path: str,
+        parameters: Mapping[str, str | int] | None,
+        deadline_s: float,
     ) -> httpx.Response:
         what = f"{replica.name} at {replica.url}"
         reason = ""

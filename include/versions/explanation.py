@@ -4,12 +4,24 @@ import json
 from dataclasses import asdict, dataclass
 from decimal import Decimal
 from typing import Any
+from urllib.parse import quote
 
 from include.errors import FoldlakeError
 
 
 class NotExplainedError(FoldlakeError):
     """The key could not be explained."""
+
+
+def key_argument(key: str) -> str:
+    """Return the argument that gives the job a key: in percent encoding, because no argument of a process can have the character NUL.
+
+    Raises NotExplainedError for a key that is not Unicode, which a shell can pass.
+    """
+    try:
+        return f"--key={quote(key, safe='')}"
+    except UnicodeEncodeError as error:
+        raise NotExplainedError(f"The key {key!r} is not UTF-8: no record has it.") from error
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Sequence
+from functools import partial
 
 from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException
@@ -27,7 +28,7 @@ from query_api.http.listing.partition_listing import listing_blueprint
 from query_api.http.lookups.fast_path import FastPath
 from query_api.http.lookups.joined_lookup import compile_lookups
 from query_api.http.lookups.router import LookupRouter
-from query_api.http.lookups.routes import lookup_blueprint
+from query_api.http.lookups.routes import lookup_blueprint, record_reply
 from query_api.http.lookups.window_lookups import window_blueprint
 from query_api.http.map.map_routes import map_blueprint
 from query_api.http.pages.error_pages import for_client
@@ -56,13 +57,14 @@ def create_app(
 ) -> Flask:
     """Return the Flask application: every endpoint, and every error as problem details, or as a page for a browser."""
     app = Flask("foldlake", static_folder=None)
-    # A key may contain any characters, including consecutive slashes.
+    # A key may contain any characters, consecutive slashes included.
     app.url_map.merge_slashes = False
     app.before_request(lambda: check_request(request.environ, hosts))
     app.register_blueprint(lookup_blueprint(router, lookups.local))
     app.register_blueprint(window_blueprint(lookups, load_window_lookups(settings.declaration_folders)))
     areas, listing = Areas(apis), ModelListing(lookups)
-    app.register_blueprint(listing_blueprint(lookups, listing, areas))
+    look_up = partial(record_reply, router, key=None)
+    app.register_blueprint(listing_blueprint(lookups, listing, areas, look_up))
     slots = ClientSlots(settings.node.http_streams, settings.node.http_client_share)
     streams = ChangeStreams(lookups.local, listing.pages, feeds, areas, slots)
     app.register_blueprint(changes_blueprint(streams, lambda: feeds.is_stopped))

@@ -1,12 +1,19 @@
 """Strict parsing of a request's query parameters."""
 
+import re
 from urllib.parse import unquote_to_bytes
 
 from query_api.http.problems import ProblemError
 
+# A percent sign that begins no escape: programs differ in whether it stands for itself.
+BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
+MAX_SHOWN = 200
+
 
 def parameters(query_string: str, allowed: frozenset[str]) -> dict[str, str]:
     """Return a query string's parameters; raises ProblemError for unknown, repeated or undecodable ones."""
+    if BAD_ESCAPE.search(query_string):
+        raise ProblemError(400, "invalid-query", "The query string has a % that begins no escape: write %25.")
     found: dict[str, list[str]] = {}
     try:
         for part in query_string.split("&"):
@@ -19,7 +26,7 @@ def parameters(query_string: str, allowed: frozenset[str]) -> dict[str, str]:
         ) from error
     unknown = sorted(found.keys() - allowed)
     if unknown:
-        detail = f"Unknown: {', '.join(unknown)}; allowed: {', '.join(sorted(allowed))}."
+        detail = f"Unknown: {', '.join(unknown)[:MAX_SHOWN]}; allowed: {', '.join(sorted(allowed))}."
         raise ProblemError(400, "unknown-parameter", detail)
     repeated = sorted(name for name, values in found.items() if len(values) > 1)
     if repeated:

@@ -6,6 +6,7 @@ continues after the same key: each key that exists throughout is returned once, 
 
 import base64
 import json
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -15,6 +16,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from include.nodes.peers import HOP_ANY, HOP_OWNER, PeerDownError
+from include.nodes.record_target import records_path
 from include.settings import Placement
 from query_api.lookup.bounding_box import Area
 from query_api.lookup.key_location import KeyLocation
@@ -27,6 +29,9 @@ from query_api.lookup.lookups import Lookups, in_order
 PAGE_TIMEOUT_S = 5.0
 # A page of a box in which there are few of the records ends after this time, with the records found so far.
 AREA_PAGE_S = 0.5
+# The key is at most as long as those of any store, 4,096 bytes.
+TEXT = re.compile(r"([0-9]{1,9})\.([0-9]{1,9})\.([A-Za-z0-9_-]{0,5462})")
+MAX_SHOWN = 100
 
 
 class InvalidCursorError(ValueError):
@@ -50,16 +55,17 @@ class Cursor:
     @classmethod
     def parse(cls, text: str) -> "Cursor":
         """Read the text form; raises InvalidCursorError."""
+        matched = TEXT.fullmatch(text)
+        if matched is None:
+            raise InvalidCursorError(text[:MAX_SHOWN])
         try:
-            version, partition, key = text.split(".")
-            padded = key + "=" * (-len(key) % 4)
-            cursor = cls(
-                int(version), int(partition), base64.b64decode(padded, altchars=b"-_", validate=True)
-            )
+            after = base64.urlsafe_b64decode(matched[3] + "=" * (-len(matched[3]) % 4))
+            after.decode()
         except ValueError as error:
-            raise InvalidCursorError(text) from error
-        if cursor.text != text or cursor.version < 0 or cursor.partition < 0:
-            raise InvalidCursorError(text)
+            raise InvalidCursorError(text[:MAX_SHOWN]) from error
+        cursor = cls(int(matched[1]), int(matched[2]), after)
+        if cursor.text != text:
+            raise InvalidCursorError(text[:MAX_SHOWN])
         return cursor
 
 
@@ -118,12 +124,14 @@ class ModelPages:
     ) -> ModelPage:
         """Return the first records from a cursor on. version: of the first page; None for the live one.
 
-        Raises LookupFailedError, also if no node has the next partition.
+        Raises LookupFailedError, also if no node has the next partition, and InvalidCursorError for one that the version does not have.
         """
         deadline_s = time.monotonic() + AREA_PAGE_S
         local = self._lookups.local
         start = local.place(read_model, b"", cursor.version if cursor else version)
         at: Cursor | None = cursor or Cursor(start.version)
+        if cursor is not None and cursor.partition >= start.model.partition_count:
+            raise InvalidCursorError(cursor.text[:MAX_SHOWN])
         records: list[dict[str, Any]] = []
         ages: list[AnswerAge] = []
         while at is not None and len(records) < query.limit:
@@ -172,7 +180,7 @@ class ModelPages:
         peer = self._lookups.peers.at(url)
         if peer.is_down:
             return None
-        target = f"/api/read-models/{quote(place.model.name, safe='')}/records?partition={at.partition}&version={at.version}&limit={query.limit}"
+        target = f"{records_path(place.model.name)}?partition={at.partition}&version={at.version}&limit={query.limit}"
         if at.after:
             target += f"&after={quote(at.after)}"
         if query.area is not None:

@@ -10,10 +10,10 @@ from pyspark.sql import Column
 from pyspark.sql.functions import coalesce, col, expr, is_valid_utf8, length, lit, unix_date, unix_micros
 
 from include.kafka.logical_types import LogicalType, field_types
+from include.kafka.record_key import MAX_KEY_BYTES
 from include.kafka.record_schema import RecordSchema
 from spark_jobs.folding.key_partition import partition_of_key
 
-MAX_KEY_BYTES = 256
 # Python, Avro and Delta libraries represent the years 1 to 9999. Two days at each end are left out: in another time zone, or when
 # Python computes a time zone's offset, they may be in the year 0 or 10000.
 EPOCH = date(1970, 1, 1)

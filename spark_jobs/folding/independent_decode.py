@@ -23,6 +23,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from include.kafka.logical_types import LogicalType, field_types
+from include.kafka.record_key import MAX_KEY_BYTES
 from include.kafka.record_schema import RecordSchema
 from include.kafka.schema_rejections import Rejection
 from include.kafka.wire_format import HEADER_BYTES, MAGIC
@@ -31,7 +32,6 @@ from spark_jobs.folding.event_rules import (
     CREATION_TOLERANCE_HOURS,
     FIRST_DAY,
     LAST_DAY,
-    MAX_KEY_BYTES,
     is_not_record_key,
 )
 

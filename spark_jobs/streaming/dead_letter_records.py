@@ -15,7 +15,7 @@ from include.kafka.dead_letters import (
     VALUE_BYTES_HEADER,
     VALUE_SHA256_HEADER,
 )
-from spark_jobs.folding.event_rules import MAX_KEY_BYTES
+from include.kafka.record_key import MAX_KEY_BYTES
 
 # The default of the producer's `max.request.size`, to which it compares the size of a batch with one record.
 PRODUCER_MAX_BYTES = 1_048_576

@@ -22,6 +22,7 @@ from query_api.http.listing.areas import Areas
 from query_api.http.lookups.router import version_number
 from query_api.http.problems import ProblemError
 from query_api.http.query_string import parameters
+from query_api.http.request_key import require_key
 from query_api.lookup.client_slots import ClientSlots, NoFreeSlotError
 from query_api.lookup.key_location import KeyLocation
 from query_api.lookup.local_lookup import LocalLookup
@@ -127,17 +128,15 @@ class ChangeStreams:
         given = parameters(query, PARAMETERS)
         if "key" in given and "prefix" in given:
             raise ProblemError(400, "key-and-prefix", "Give either key or prefix.")
-        for name in ("key", "prefix"):
-            length = len(given.get(name, "x").encode())
-            if not 0 < length <= self._local.max_key_bytes:
-                detail = f"{name} has {length} bytes; it must have 1 to {self._local.max_key_bytes}."
-                raise ProblemError(400, f"invalid-{name}", detail)
-        key = given["key"].encode() if "key" in given else None
+        limit = self._local.max_key_bytes
+        key, prefix = (
+            require_key(name, given[name], limit) if name in given else None for name in ("key", "prefix")
+        )
         area = self._areas.parse(read_model, given.get("within"))
         return StreamRequest(
             read_model,
             version_number(given.get("version")),
-            Selection(key, given.get("prefix", "").encode(), area),
+            Selection(key, prefix or b"", area),
             # A browser that connects again sends the header, with the query of the first time.
             _position(last_event_id or given.get("after")),
             _flag("snapshot", given.get("snapshot")),

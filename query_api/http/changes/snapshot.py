@@ -29,7 +29,10 @@ class Snapshot:
     def frames(self) -> Iterator[bytes]:
         """Yield the items as events, one page at a time; raises LookupFailedError."""
         chosen = self.selection
-        query = PartQuery(PAGE_RECORDS, chosen.area, chosen.prefix if chosen.key is None else chosen.key)
+        query = PartQuery(PAGE_RECORDS, chosen.area, chosen.prefix)
+        if chosen.key is not None:
+            # Its record is the first one of the keys that begin with it.
+            query = PartQuery(1, chosen.area, chosen.key)
         for partition in range(self.partitions):
             at: Cursor | None = Cursor(self.version, partition)
             first = True
@@ -41,7 +44,8 @@ class Snapshot:
                 frames = [event("present", record) for record in part.records if self._has(record)]
                 if frames:
                     yield b"".join(frames)
-                at = None if part.next is None else Cursor(self.version, partition, part.next)
+                following = part.next if chosen.key is None else None
+                at = None if following is None else Cursor(self.version, partition, following)
 
     def _has(self, record: dict[str, Any]) -> bool:
         """Whether the record is of the selected key, and not of another one that begins with it."""

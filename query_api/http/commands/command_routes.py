@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from urllib.parse import quote
 
 from flask import Blueprint, Response, request
 
 from include.declarations.api import Command, ReadModelApi
 from include.errors import SchemaError
 from include.kafka.events import GenericEvent, event_key
+from include.nodes.record_target import record_target
 from include.settings import Settings
 from query_api.errors import OutcomeUnknownError
 from query_api.http.answer_headers import CACHE_CONTROL, CONTENT_TYPE
@@ -95,8 +95,8 @@ def _append(event: GenericEvent, api: ReadModelApi, producer: EventProducer) -> 
 
 def _outcome_unknown(error: OutcomeUnknownError, event: GenericEvent, api: ReadModelApi) -> ProblemError:
     """Return the problem of an event that may have been written. It has no Retry-After, which would invite a second one."""
-    topic, model = api.model.events_topic, api.model.name
-    record = f"/api/read-models/{quote(model, safe='')}/records/{quote(event_key(event), safe='')}"
+    topic = api.model.events_topic
+    record = record_target(api.model.name, event_key(event).decode())
     advice = (
         "Once commands are accepted again, read the key's record: its event_count is one higher than before the command if the "
         f"event was written and the key has no other writer. Or read the topic {topic} for the event with this id."

@@ -8,6 +8,7 @@ from typing import Any
 from include.declarations.api import ID_FIELD, TIME_FIELD, Command
 from include.declarations.command_fields import NumberText
 from include.kafka.events import GenericEvent
+from include.kafka.record_key import key_fault
 from include.kafka.record_schema import RecordSchema
 from query_api.http.problems import ProblemError
 
@@ -32,6 +33,8 @@ def parse_command(body: bytes, command: Command, schema: RecordSchema) -> Generi
     ]
     for name, one in fields.items():
         finding = one.error(given[name]) if name in given else None
+        if name in given and not finding and name == schema.key_field:
+            finding = key_fault(str(one.event_value(given[name])).encode())
         if finding:
             errors.append(_error(name, finding))
     if errors:

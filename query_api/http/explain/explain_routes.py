@@ -9,12 +9,17 @@ from include.declarations.read_model import ReadModel
 from include.versions.explanation import Explanation, NotExplainedError, field_texts, steps
 from query_api.http.explain.explanations import ExplainRequest, Explanations, Pending
 from query_api.http.json_text import dumps
+from query_api.http.lookups.router import version_number
+from query_api.http.pages.error_pages import wants_page
 from query_api.http.problems import ProblemError
 from query_api.http.query_string import parameters
+from query_api.http.request_key import require_key
 
 PATH = "/explain"
 PARAMETERS = frozenset({"readModel", "key", "version"})
 RETRY_AFTER_S = 1
+# The longest key that any store has.
+MAX_STORED_KEY_BYTES = 4096
 PAGE = (Path(__file__).parent / "explain.html").read_text(encoding="utf-8")
 # The page has no script: while the job runs, it reloads itself.
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'self'; frame-ancestors "
@@ -81,7 +86,7 @@ def _require_own_page() -> None:
 
 
 def _wants_html() -> bool:
-    return request.accept_mimetypes.best_match(["application/json", "text/html"]) == "text/html"
+    return wants_page(request.headers.get("Accept", ""))
 
 
 def _request(given: dict[str, str], models: Mapping[str, ReadModel]) -> ExplainRequest:
@@ -96,10 +101,11 @@ def _request(given: dict[str, str], models: Mapping[str, ReadModel]) -> ExplainR
             "unknown-model",
             f"There is no read model {given['readModel']!r}. Known read models: {', '.join(sorted(models))}.",
         )
-    text = given.get("version", "")
-    if text and not (text.isascii() and text.isdigit() and int(text) > 0):
-        raise ProblemError(400, "invalid-version", f"version is {text!r}: give a number from 1.")
-    return ExplainRequest(model, given["key"], int(text) if text else None)
+    require_key("key", given["key"], MAX_STORED_KEY_BYTES)
+    version = version_number(given.get("version") or None)
+    if version == 0:
+        raise ProblemError(400, "invalid-version", "version is 0: give a number from 1.")
+    return ExplainRequest(model, given["key"], version)
 
 
 def _json(found: Explanation | Pending) -> Response:

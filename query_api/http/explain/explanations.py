@@ -18,7 +18,7 @@ from include.files import PRIVATE_FILE, FileLock, holder_of, write_atomically
 from include.settings import CHECKOUT, Settings
 from include.spark.job_command import interpreter_variable, lake_job_command
 from include.versions.explained_versions import version_to_explain
-from include.versions.explanation import Explanation, NotExplainedError, failure_json
+from include.versions.explanation import Explanation, NotExplainedError, failure_json, key_argument
 from include.versions.registry import VersionRegistry
 
 log = logging.getLogger(__name__)
@@ -114,7 +114,7 @@ class Explanations:
         version = () if request.version is None else (f"--version={request.version}",)
         arguments = [
             f"--read-model={request.model.name}",
-            f"--key={request.key}",
+            key_argument(request.key),
             *version,
             f"--events={EVENTS}",
             f"--result={result}",

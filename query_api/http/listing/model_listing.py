@@ -19,7 +19,13 @@ class ModelListing:
 
     def answer(self, read_model: str, cursor: str | None, version: int | None, query: PartQuery) -> Response:
         """Return a page as JSON; raises ProblemError, LookupFailedError."""
-        page = self.pages.page(read_model, _cursor(cursor), version, query)
+        try:
+            start = None if cursor is None else Cursor.parse(cursor)
+            page = self.pages.page(read_model, start, version, query)
+        except InvalidCursorError as error:
+            raise ProblemError(
+                400, "invalid-cursor", "cursor must be `next` of the previous page: begin again without it."
+            ) from error
         body = dumps(
             {
                 "read_model": page.read_model,
@@ -30,14 +36,3 @@ class ModelListing:
         )
         headers = combined_headers(self._node, page.version, page.age)
         return Response(body, content_type="application/json", headers=headers)
-
-
-def _cursor(text: str | None) -> Cursor | None:
-    if text is None:
-        return None
-    try:
-        return Cursor.parse(text)
-    except InvalidCursorError as error:
-        raise ProblemError(
-            400, "invalid-cursor", "cursor must be `next` of the previous page: begin again without it."
-        ) from error

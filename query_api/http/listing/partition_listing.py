@@ -1,11 +1,12 @@
 """Lists the records of a partition in this node's own store, page by page: for verification, not for lookups.
 
 `GET /api/read-models/<name>/records?partition=P` is never proxied to another node, so that each node's own store can
-be inspected, the owner's and the standby's. Without a partition, the whole read model is listed (model_listing.py).
+be inspected, the owner's and the standby's. Without a partition, the whole read model is listed (model_listing.py); with a key, the
+request is a lookup of its record.
 """
 
 import re
-from urllib.parse import quote
+from collections.abc import Callable
 
 from flask import Blueprint, Response, request
 
@@ -15,9 +16,10 @@ from query_api.http.json_text import dumps
 from query_api.http.listing.areas import Areas
 from query_api.http.listing.model_listing import ModelListing
 from query_api.http.listing.page_records import PageRecords, page_records, read_limit
-from query_api.http.lookups.router import version_number
+from query_api.http.lookups.router import KEY_PARAMETER, version_number
 from query_api.http.problems import ProblemError
 from query_api.http.query_string import parameters
+from query_api.http.request_key import require_prefix
 from query_api.lookup.local_results import LocalPage
 from query_api.lookup.lookups import Lookups
 from query_api.lookup.model_pages import PartQuery
@@ -28,36 +30,31 @@ OF_MODEL = frozenset({"version", "cursor", "limit", "within", "prefix"})
 DEFAULT_LIMIT = 100
 MAX_LIMIT = 1000
 MAX_DIGITS = 9
-SAMPLE = re.compile(r"(\d{1,9})/(\d{1,9})")
+SAMPLE = re.compile(r"([0-9]{1,9})/([0-9]{1,9})")
 
 
-def listing_path(model: str) -> str:
-    """Return the path under which a node lists a read model's records."""
-    return f"/api/read-models/{quote(model, safe='')}/records"
-
-
-def listing_blueprint(lookups: Lookups, models: ModelListing, areas: Areas) -> Blueprint:
-    """Return the listings as a Flask blueprint."""
+def listing_blueprint(
+    lookups: Lookups, models: ModelListing, areas: Areas, look_up: Callable[[str], Response]
+) -> Blueprint:
+    """Return the listings as a Flask blueprint. look_up: answers a request with a key, given the read model's name."""
     blueprint = Blueprint("listing", __name__)
     local = lookups.local
 
     @blueprint.get("/api/read-models/<name>/records")
     def list_records(name: str) -> Response:
+        if KEY_PARAMETER in request.args:
+            return look_up(name)
         query = request.query_string.decode("latin-1")
         is_of_model = "partition" not in request.args
         given = parameters(query, OF_MODEL if is_of_model else OF_PARTITION)
         limit = _number("limit", given.get("limit"), DEFAULT_LIMIT, 1, MAX_LIMIT)
         area = areas.parse(name, given.get("within"))
-        prefix = given.get("prefix", "").encode()
+        prefix = require_prefix("prefix", given.get("prefix", ""), local.max_key_bytes)
         version = version_number(given.get("version"))
         if is_of_model:
             return models.answer(name, given.get("cursor"), version, PartQuery(limit, area, prefix))
         partition = _number("partition", given.get("partition"), None, 0, 10**MAX_DIGITS)
-        after = given.get("after", "").encode()
-        if len(after) > local.max_key_bytes:
-            raise ProblemError(
-                400, "invalid-after", f"after has {len(after)} bytes; the limit is {local.max_key_bytes}."
-            )
+        after = require_prefix("after", given.get("after", ""), local.max_key_bytes)
         sample = _sample(given.get("sample"))
         place = local.locate_partition(name, partition, version)
         found = local.page(place, after, read_limit(area, limit), sample, KeyRange(prefix))

@@ -6,8 +6,10 @@ from urllib.parse import quote, unquote_to_bytes
 
 from include.declarations.api import BOUND_PARAMETER, NamedLookup
 from include.declarations.read_model import POSITION_FIELDS, ReadModel
+from include.kafka.record_key import key_fault
 from query_api.http.json_text import raw_json
 from query_api.http.problems import ProblemError
+from query_api.http.query_string import BAD_ESCAPE
 from query_api.lookup.local_results import AnswerAge, LocalAnswer
 
 Rendered = tuple[bytes, AnswerAge | None]
@@ -43,7 +45,7 @@ class CompiledLookup:
             return None
         if "%" in text:
             key = unquote_to_bytes(text)
-            if not _is_utf8(key):
+            if BAD_ESCAPE.search(text) or key_fault(key, self._max_key_bytes):
                 return None
         else:
             key = text.encode("ascii")
@@ -56,11 +58,9 @@ class CompiledLookup:
             detail = f"{self._parameter} is missing: use {self.path}?{self._parameter}=..."
             raise ProblemError(400, f"missing-{self._slug}", detail)
         key = text.encode()
-        if len(key) > self._max_key_bytes:
-            detail = (
-                f"{self._parameter} has {len(key)} bytes of UTF-8; at most {self._max_key_bytes} are allowed."
-            )
-            raise ProblemError(400, f"{self._slug}-too-long", detail)
+        fault = key_fault(key, self._max_key_bytes)
+        if fault:
+            raise ProblemError(400, f"{self._slug}-too-long", f"{self._parameter} {fault}.")
         return key
 
     def target(self, given: dict[str, str]) -> str:
@@ -80,11 +80,3 @@ class CompiledLookup:
             value = raw.get(name)
             text += start + ("null" if value is None else as_json(value))
         return (text + "}").encode()
-
-
-def _is_utf8(key: bytes) -> bool:
-    try:
-        key.decode()
-    except UnicodeDecodeError:
-        return False
-    return True

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from http import HTTPStatus
 from typing import Any, NamedTuple
-from urllib.parse import quote
 
 from include.declarations.read_model import POSITION_FIELDS, ReadModel
 from include.nodes.peers import REASON_HEADER, PeerResponse
+from include.nodes.record_target import record_target
 from query_api.http.json_text import dumps, raw_json
 from query_api.lookup.local_results import AnswerAge, LocalAnswer
 from query_api.lookup.lookup_failures import FailureReason, LookupFailedError
@@ -44,7 +44,7 @@ class RecordTexts:
         try:
             place = self._lookups.local.place(name, key, version)
             # Another node may have another live version meanwhile.
-            target = f"/api/read-models/{quote(name, safe='')}/records/{quote(key, safe='')}?version={place.version}"
+            target = record_target(name, key.decode(), {"version": place.version})
             found = self._lookups.answer(place, target, None)
         except LookupFailedError as error:
             if error.reason is FailureReason.UNKNOWN_KEY and error.partition is not None:

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from types import MappingProxyType
-from urllib.parse import quote
 
 from include.nodes.peers import REASON_HEADER, Hop, PeerResponse
+from include.nodes.record_target import record_target
 from query_api.http.answer_headers import headers_of, proxied_headers, served_header
 from query_api.http.json_text import dumps
 from query_api.http.lookups.named_lookups import CompiledLookup, Rendered
@@ -13,6 +13,7 @@ from query_api.http.lookups.record_json import record_fields
 from query_api.http.problems import ProblemError, lookup_problem, problem_reply
 from query_api.http.query_string import parameters
 from query_api.http.reply import Reply
+from query_api.http.request_key import require_key
 from query_api.lookup.local_results import LocalAnswer
 from query_api.lookup.lookup_failures import FailureReason, LookupFailedError
 from query_api.lookup.lookups import Lookups
@@ -20,6 +21,7 @@ from query_api.lookup.position_bound import PositionBound
 from query_api.metrics.node_metrics import LOOKUPS, LOOKUPS_LOCAL_OK, LOOKUPS_PEER_OK
 
 RECORD_PARAMETERS = frozenset({"version", "minOffset"})
+KEY_PARAMETER = "key"
 MAX_VERSION_DIGITS = 9
 OK = HTTPStatus.OK.value
 OUTCOMES = frozenset(reason.slug for reason in FailureReason)
@@ -59,17 +61,18 @@ class LookupRouter:
             return problem_reply(problem)
         return self.reply(lookup.model_name, key, None, bound, lookup.target(given), hop, lookup.render)
 
-    def record(self, model_name: str, key: str, query: str, hop: Hop | None, client: str) -> Reply:
-        """Answer with a key's whole state record."""
+    def record(self, model_name: str, key: str | None, query: str, hop: Hop | None, client: str) -> Reply:
+        """Answer with a key's whole state record. key: from the path; None if it is in the query."""
         try:
-            given = parameters(query, RECORD_PARAMETERS)
+            given = parameters(query, RECORD_PARAMETERS | ({KEY_PARAMETER} if key is None else set()))
+            text = given.pop(KEY_PARAMETER, "") if key is None else key
+            wanted = require_key(KEY_PARAMETER, text, self._lookups.local.max_key_bytes)
             version = version_number(given.get("version"))
             bound = self._bound(model_name, given.get("minOffset"), client)
         except ProblemError as problem:
             return problem_reply(problem)
-        path = f"/api/read-models/{quote(model_name, safe='')}/records/{quote(key, safe='')}"
-        target = f"{path}?{'&'.join(f'{name}={quote(value)}' for name, value in given.items() if value)}"
-        return self.reply(model_name, key.encode(), version, bound, target, hop, self._record_json)
+        target = record_target(model_name, text, {name: value for name, value in given.items() if value})
+        return self.reply(model_name, wanted, version, bound, target, hop, self._record_json)
 
     def reply(
         self,

@@ -10,18 +10,21 @@ from query_api.http.json_text import dumps
 from query_api.http.lookups.named_lookups import CompiledLookup
 from query_api.http.lookups.router import LookupRouter
 from query_api.http.reply import flask_response
+from query_api.http.request_key import KeyConverter
 from query_api.lookup.local_lookup import LocalLookup
 
 
 def lookup_blueprint(router: LookupRouter, local: LocalLookup) -> Blueprint:
     """Return the lookups as a Flask blueprint."""
     blueprint = Blueprint("reads", __name__)
+    # Before the rule that uses it. Converters belong to the application.
+    blueprint.record(lambda setup: setup.app.url_map.converters.update(key=KeyConverter))
     for lookup in router.named.values():
         blueprint.add_url_rule(lookup.path, _endpoint(lookup.path), _named_view(router, lookup))
 
-    @blueprint.get("/api/read-models/<name>/records/<path:key>")
+    @blueprint.get("/api/read-models/<name>/records/<key:key>")
     def get_record(name: str, key: str) -> Response:
-        return flask_response(router.record(name, key, _query(), _hop(), _client()))
+        return record_reply(router, name, key)
 
     @blueprint.get("/api/read-models")
     def get_read_models() -> Response:
@@ -30,6 +33,11 @@ def lookup_blueprint(router: LookupRouter, local: LocalLookup) -> Blueprint:
         )
 
     return blueprint
+
+
+def record_reply(router: LookupRouter, read_model: str, key: str | None) -> Response:
+    """Answer the current request for a record. key: from the path; None if it is in the query."""
+    return flask_response(router.record(read_model, key, _query(), _hop(), _client()))
 
 
 def _named_view(router: LookupRouter, lookup: CompiledLookup) -> Callable[[], Response]:

@@ -323,7 +323,7 @@ function showRecord() {
       return [term, text];
     }),
   );
-  element("link").href = `${API}/records/${encodeURIComponent(selected)}`;
+  element("link").href = `${API}/records?key=${encodeURIComponent(selected)}`;
 }
 
 function itemAt(x, y) {

@@ -39,7 +39,7 @@ function failed(problem) {
 form.addEventListener("submit", async (event) => {
   event.preventDefault();
   const { model, version, key } = Object.fromEntries(new FormData(form));
-  const path = `/api/read-models/${encodeURIComponent(model)}/records/${encodeURIComponent(key)}${version ? `?version=${version}` : ""}`;
+  const path = `/api/read-models/${encodeURIComponent(model)}/records?key=${encodeURIComponent(key)}${version ? `&version=${version}` : ""}`;
   try {
     const response = await fetch(path);
     const body = JSON.parse(await response.text(), exact);

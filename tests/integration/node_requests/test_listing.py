@@ -3,6 +3,7 @@
 from decimal import Decimal
 from functools import partial
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -17,9 +18,7 @@ def listed(nodes: NodeStack, port: int, partition: int, parameters: str = "limit
     found: list[dict[str, Any]] = []
     after: str | None = ""
     while after is not None:
-        answer = nodes.get(
-            port, f"{PATH}?partition={partition}&{parameters}&after={after.replace('/', '%2F')}"
-        )
+        answer = nodes.get(port, f"{PATH}?partition={partition}&{parameters}&after={quote(after, safe='')}")
         assert answer.status_code == 200, answer.text
         page = answer.json(parse_float=Decimal)
         assert (page["read_model"], page["version"], page["partition"]) == ("balance", 1, partition)

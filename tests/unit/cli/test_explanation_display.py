@@ -2,7 +2,7 @@
 
 from rich.console import Console
 
-from cli.display.explanation_display import print_explanation
+from cli.display.explanation_display import print_explanation, printable
 from include.versions.explanation import ExplainedEvent, ExplainedVersion, Explanation
 
 TIME = "2026-01-02T03:04:05.000Z"
@@ -44,3 +44,7 @@ def test_the_explanation_fits_80_columns() -> None:
     assert "999 events not shown" in text
     assert "amount=10.00" in text
     assert "Left out, because they are personal: FundsAdded.name. --personal shows them." in text
+
+
+def test_control_characters_of_a_key_do_not_reach_the_terminal() -> None:
+    assert printable("é \x1b[2J\na\u202eb [bold]") == "é \\x1b[2J\\na\\u202eb \\[bold]"

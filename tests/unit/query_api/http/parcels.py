@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -92,9 +92,14 @@ def parcels_settings(tmp_path: Path) -> Settings:
 
 
 class Node:
-    """A query node's application over a real store with one record; `flask` is the application behind the fast path."""
+    """A query node's application over a real store with a record of each key; `flask` is the application behind the fast path."""
 
-    def __init__(self, settings: Settings, rekeyed: Mapping[str, str] = MappingProxyType({})) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        rekeyed: Mapping[str, str] = MappingProxyType({}),
+        keys: Sequence[str] = (KEY,),
+    ) -> None:
         apis = load_apis(settings.declaration_folders)
         model = next(api.model for api in apis if api.model.name == "parcels")
         schema = model.state_schema_of(1)
@@ -105,14 +110,10 @@ class Node:
         store = StoreDirectory(settings.store_dir, LmdbBackend(64 * 1024 * 1024)).open_writer(
             "parcels", 1, 1, changelog
         )
-        change = Change(KEY.encode(), 3, 0, value.getvalue())
-        store.commit({0: [change]}, {0: ChangelogPosition(1, time.time())}, {SCHEMA_ID: schema.text})
+        changes = [Change(key.encode(), 3, offset, value.getvalue()) for offset, key in enumerate(keys)]
+        store.commit({0: changes}, {0: ChangelogPosition(len(keys), time.time())}, {SCHEMA_ID: schema.text})
         store.close()
-        held = {1: VersionState(1, "live", "parcels.v1.changelog", {0: PartitionState(is_ready=True)})}
-        url = settings.node.advertised_url
-        state = ModelState("parcels", "parcels", 1, 1, 1, held, frozenset({0}), owners={0: url})
         self.settings = settings
-        self._state = NodeState(settings.node.name, url, models={"parcels": state})
         self.beat()
         lookups = Lookups(LocalLookup(settings), Peers())
         router = LookupRouter(lookups, compile_lookups(apis, lookups), dict(rekeyed))
@@ -123,4 +124,10 @@ class Node:
 
     def beat(self) -> None:
         """Publish the node's state, as its materializer does every second."""
-        node_state.write(self.settings.store_dir, replace(self._state, written_at=time.time()))
+        at = time.time()
+        partition = PartitionState(is_ready=True, confirmed_at=at, as_of=at)
+        held = {1: VersionState(1, "live", "parcels.v1.changelog", {0: partition})}
+        url = self.settings.node.advertised_url
+        model = ModelState("parcels", "parcels", 1, 1, 1, held, frozenset({0}), owners={0: url})
+        state = NodeState(self.settings.node.name, url, models={"parcels": model})
+        node_state.write(self.settings.store_dir, replace(state, written_at=at))

@@ -141,10 +141,10 @@ def test_status_page_lists_every_read_model_with_examples(node: Node) -> None:
     page = node.fast.get("/").text
 
     assert 'href="/api/parcels.getPlace?parcelId=A%201/2"' in page
-    assert 'href="/api/read-models/parcels/records/A%201/2"' in page
+    assert 'href="/api/read-models/parcels/records?key=A%201/2"' in page
     assert "/api/parcels.weigh" in page
     assert "{&#34;parcelId&#34;: &#34;A&#34;, &#34;grams&#34;: 5}" in page
     assert 'href="/api/customers.getBalance?customerId=1"' in page
     assert "/api/balance.withdrawFunds" in page
-    for path in ("/api/read-models/parcels/records/A%201/2", "/api/parcels.getPlace?parcelId=A%201/2"):
+    for path in ("/api/read-models/parcels/records?key=A%201/2", "/api/parcels.getPlace?parcelId=A%201/2"):
         assert node.fast.get(path).status_code == 200

@@ -6,6 +6,7 @@ from decimal import Decimal
 import pytest
 
 from include.declarations.api import load_apis
+from include.declarations.command_fields import DecimalField
 from include.kafka.events import GenericEvent, event_key
 from query_api.http.commands.command_validation import parse_command
 from query_api.http.problems import ProblemError
@@ -115,3 +116,12 @@ def test_unknown_field_error_lists_the_allowed_fields() -> None:
 
 def test_all_errors_are_reported_at_once() -> None:
     assert set(errors_of(b'{"amount": 0, "id": 1, "more": 1}')) == {"customerId", "amount", "id", "more"}
+
+
+def test_a_decimal_may_have_more_digits_than_the_default_context() -> None:
+    field = DecimalField("amount", precision=38, scale=2)
+    largest = "9" * 36 + ".99"
+
+    assert field.error(largest) is None
+    assert str(field.event_value(largest)) == largest
+    assert field.error("1" + "0" * 36) == "is too large: it must be below 1" + "0" * 36
