@@ -123,12 +123,12 @@ def test_what_is_no_offset_of_another_node_is_ignored(node: Node, served: str) -
     assert answer.status_code == 200
 
 
-@pytest.mark.parametrize("name", ["IF_MODIFIED_SINCE", "IF_UNMODIFIED_SINCE", "IF_RANGE"])
+@pytest.mark.parametrize("name", ["If-Modified-Since", "If-Unmodified-Since", "If-Range"])
 @pytest.mark.parametrize("year", ["99999999999999999999", DIGITS, "0", "x"])
 def test_a_date_of_any_year_is_ignored(node: Node, name: str, year: str) -> None:
-    answer = cheap(node, "/page-files/page.css", **{f"HTTP_{name}": f"Mon, 01 Jan {year} 00:00:00 GMT"})
+    headers = {name: f"Mon, 01 Jan {year} 00:00:00 GMT"}
 
-    assert answer.status_code == 200
+    assert node.fast.get("/page-files/page.css", headers=headers).status_code == 200
 
 
 def test_a_list_of_many_media_types_is_not_sorted(node: Node) -> None:
