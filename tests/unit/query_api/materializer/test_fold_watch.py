@@ -1,5 +1,6 @@
 """Folds stand still when events wait, none is folded, and nothing explains why they need no fold."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from include import boot_clock
 from include.position import Offsets
 from include.stream.query_reports import FRESH_S, QueryStatus
+from include.stream.standstill import STANDSTILL_S
 from query_api.materializer import fold_watch
 from query_api.materializer.fold_watch import FoldWatch
 
@@ -27,19 +29,24 @@ class Clock:
 
 @dataclass
 class Kafka:
-    """What Kafka says about the fold; counts the inquiries."""
+    """What Kafka says about the fold; counts the inquiries.
+
+    has_records: whether there are records below the ends, and not only markers of transactions.
+    """
 
     read: Offsets = field(default_factory=Offsets)
     query: QueryStatus | None = None
     inquiries: int = 0
+    has_records: bool = True
 
     def inquire(
-        self, key: tuple[str, int], source_topic: str, _folded: object, _ends: object
+        self, key: tuple[str, int], source_topic: str, folded: Mapping[int, int], ends: Mapping[int, int]
     ) -> tuple[Offsets, QueryStatus | None]:
         """Answer."""
         assert (key, source_topic) == (KEY, "balance")
+        assert all(folded[p] < end for p, end in ends.items())
         self.inquiries += 1
-        return self.read, self.query
+        return self.read if self.has_records else Offsets(ends), self.query
 
 
 @pytest.fixture
@@ -117,3 +124,12 @@ def test_what_is_never_folded_is_no_standstill_and_is_asked_for_once(watched: Wa
     assert watched.for_s(3600, folded=5, end=6) is None
     assert watched.kafka.inquiries == 1
     assert watched.for_s(12, folded=5, end=7) is not None, "the next event needs a fold"
+
+
+def test_ends_that_move_without_a_record_are_no_standstill(watched: Watched) -> None:
+    watched.kafka.has_records = False
+
+    assert all(watched.for_s(1, folded=5, end=6 + second) is None for second in range(600))
+    assert watched.kafka.inquiries <= 600 / STANDSTILL_S
+    watched.kafka.has_records = True
+    assert watched.for_s(12, folded=5, end=700) is not None, "a record needs a fold"
