@@ -18,7 +18,12 @@ class SchemaError(FoldlakeError):
 
 
 class RegistryUnavailableError(FoldlakeError):
-    """The schema registry does not respond, so a schema id can be neither resolved nor rejected."""
+    """The schema registry does not respond, or does not serve the caller: a schema id can be neither resolved nor rejected.
+
+    retry_after_s: before then, the registry wants no request; 0: it has not said so.
+    """
+
+    retry_after_s: float = 0.0
 
 
 class KafkaUnavailableError(FoldlakeError):

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from include.declarations.read_model import ReadModel, load_read_models, read_model
 from include.errors import FoldlakeError
-from include.kafka.schema_registry import SchemaRegistry
+from include.kafka.schema_registry import JOB_PATIENCE_S, SchemaRegistry
 from include.kafka.topic_state import topic_state
 from include.lake.table_lock import lake_lock
 from include.lake.tables import CommitTag
@@ -158,7 +158,7 @@ def _run_merges(
     """Run the query to the changelog's end; adds the result to `merging`."""
     topic = lake.version.changelog_topic
     checkpoint = _checkpoint(spark, settings.checkpoints, lake)
-    registry = SchemaRegistry(settings.registry.url)
+    registry = SchemaRegistry(settings.registry.url, patience_s=JOB_PATIENCE_S)
     # Used when there is no checkpoint: start at the table's offsets.
     start = lake.tag.changelog_offsets.for_spark(topic)
     options = (("startingOffsets", start), ("maxOffsetsPerTrigger", str(BATCH_RECORDS)))

@@ -1,5 +1,6 @@
 """A small client of Airflow's REST API: the calls that the command line, the stack and the tasks make."""
 
+import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from http import HTTPStatus
@@ -9,6 +10,7 @@ from urllib.parse import quote
 import httpx
 
 from include.errors import FoldlakeError
+from include.http_replies import BUSY, REFUSED, retry_after_s
 from include.waiting import retry
 
 REQUEST_TIMEOUT_S = 5.0
@@ -18,6 +20,7 @@ HEALTH_TIMEOUT_S = 1.8
 TRIGGER_TIMEOUT_S = 60.0
 TRIGGER_POLL_S = 1.0
 MAX_NOTE_CHARACTERS = 1000
+NO_AIRFLOW = "the reply is none of Airflow's: check that FOLDLAKE_AIRFLOW_URL is its address, and that no proxy replies instead"
 MAX_POOL_TASKS = 100
 
 # The states in which `mark_run` can end a run.
@@ -32,9 +35,10 @@ class AirflowUnavailableError(FoldlakeError):
     @classmethod
     def because(cls, call: str, reason: object, status: int | None = None) -> "AirflowUnavailableError":
         """Return the error of a failed call, such as "GET http://…"."""
-        error = cls(
-            f"Airflow API call {call} failed: {reason}. `./foldlake status` shows whether Airflow runs."
-        )
+        hint = "`./foldlake status` shows whether Airflow runs."
+        if status in REFUSED:
+            hint = "Check that FOLDLAKE_AIRFLOW_PASSWORD is the password of its user admin, and what this user may do."
+        error = cls(f"Airflow API call {call} failed: {reason}. {hint}")
         error.status = status
         return error
 
@@ -67,6 +71,8 @@ class AirflowApi:
         self._credentials = {"username": user, "password": password}
         # `trust_env=False`: the user's proxy cannot reach an address of this machine.
         self._http = httpx.Client(trust_env=False, timeout=REQUEST_TIMEOUT_S)
+        # Until then, Airflow or a proxy in front of it wants no call.
+        self._not_before_s = 0.0
 
     def health(self) -> frozenset[str]:
         """Return the healthy components out of metadatabase, scheduler, triggerer and dag_processor. Never raises."""
@@ -106,7 +112,9 @@ class AirflowApi:
         try:
             retry(
                 lambda: self._call("POST", f"dags/{dag_id}/dagRuns", json=body),
-                retryable=lambda error: isinstance(error.__cause__, httpx.ReadTimeout),
+                retryable=lambda error: (
+                    isinstance(error.__cause__, httpx.ReadTimeout) or getattr(error, "status", None) in BUSY
+                ),
                 timeout_s=TRIGGER_TIMEOUT_S,
                 poll_s=TRIGGER_POLL_S,
             )
@@ -131,7 +139,8 @@ class AirflowApi:
         try:
             return str(self._call("GET", f"dags/{dag_id}/dagRuns/{quote(run_id)}")["state"])
         except AirflowUnavailableError as error:
-            if error.status == HTTPStatus.NOT_FOUND:
+            # Any server answers 404 to a path that it does not have.
+            if error.status == HTTPStatus.NOT_FOUND and run_id in str(error).partition(" failed: ")[2]:
                 return None
             raise
 
@@ -200,27 +209,40 @@ class AirflowApi:
 
     def _call(self, method: str, path: str, **arguments: Any) -> Any:  # noqa: ANN401 - JSON in, JSON out
         url = f"{self._base_url}/api/v2/{path}"
-        try:
-            response = self._http.request(method, url, **arguments)
-            if response.status_code == HTTPStatus.UNAUTHORIZED:
-                self._log_in()
-                response = self._http.request(method, url, **arguments)
-        except httpx.HTTPError as error:
-            # A timeout of httpx has an empty message.
-            raise AirflowUnavailableError.because(
-                f"{method} {url}", str(error) or type(error).__name__
-            ) from error
-        if not response.is_success:
-            raise AirflowUnavailableError.because(
-                f"{method} {url}", f"{response.status_code} {response.text[:500]}", response.status_code
-            )
-        return response.json()
+        wait_s = self._not_before_s - time.monotonic()
+        if wait_s > 0:
+            reason = f"it wants no call within the next {wait_s:.0f} s"
+            raise AirflowUnavailableError.because(f"{method} {url}", reason, HTTPStatus.TOO_MANY_REQUESTS)
+        response = self._request(method, url, **arguments)
+        if response.status_code == HTTPStatus.UNAUTHORIZED:
+            self._log_in()
+            response = self._request(method, url, **arguments)
+        return self._json(method, url, response)
 
     def _log_in(self) -> None:
         url = f"{self._base_url}/auth/token"
-        response = self._http.post(url, json=self._credentials)
+        reply = self._json("POST", url, self._request("POST", url, json=self._credentials))
+        try:
+            self._http.headers["Authorization"] = f"Bearer {reply['access_token']}"
+        except (TypeError, KeyError) as error:
+            raise AirflowUnavailableError.because(f"POST {url}", NO_AIRFLOW) from error
+
+    def _request(self, method: str, url: str, **arguments: Any) -> httpx.Response:  # noqa: ANN401 - those of httpx
+        try:
+            return self._http.request(method, url, **arguments)
+        except httpx.HTTPError as error:
+            # A timeout of httpx has an empty message.
+            reason = str(error) or type(error).__name__
+            raise AirflowUnavailableError.because(f"{method} {url}", reason) from error
+
+    def _json(self, method: str, url: str, response: httpx.Response) -> Any:  # noqa: ANN401 - JSON
+        status, reason = response.status_code, f"{response.status_code} {response.text[:500]}"
+        if status in BUSY:
+            wait_s = retry_after_s(response.headers.get("Retry-After"))
+            self._not_before_s = time.monotonic() + (wait_s or 0.0)
         if not response.is_success:
-            raise AirflowUnavailableError.because(
-                f"POST {url}", f"{response.status_code} {response.text[:500]}"
-            )
-        self._http.headers["Authorization"] = f"Bearer {response.json()['access_token']}"
+            raise AirflowUnavailableError.because(f"{method} {url}", reason, status)
+        try:
+            return response.json()
+        except ValueError as error:
+            raise AirflowUnavailableError.because(f"{method} {url}", NO_AIRFLOW) from error

@@ -17,6 +17,8 @@ TIMES = frozenset(
     f"{prefix}timestamp-{unit}" for prefix in ("", "local-") for unit in ("millis", "micros", "nanos")
 )
 KNOWN = TIMES | {"decimal", "date", "time-millis", "time-micros", "duration"}
+# Of Spark's decimals.
+MAX_DIGITS = 38
 # Milliseconds and microseconds convert to each other; what is below a millisecond is cut off.
 EXACT_TIMES = frozenset({"timestamp-millis", "timestamp-micros"})
 EXACT_LOCAL_TIMES = frozenset({"local-timestamp-millis", "local-timestamp-micros"})
@@ -34,11 +36,13 @@ class LogicalType:
     def of(cls, avro_type: Any) -> "LogicalType | None":  # noqa: ANN401 - an Avro schema is JSON of any shape
         """Return the logical type of an Avro type; None if it has none that changes the meaning of its bytes."""
         name = avro_type.get("logicalType") if isinstance(avro_type, dict) else None
-        if name not in KNOWN:
+        if not isinstance(name, str) or name not in KNOWN:
             return None
         if name != "decimal":
             return cls(name)
-        return cls(name, int(avro_type.get("precision", 0)), int(avro_type.get("scale", 0)))
+        precision = int(avro_type.get("precision", 0))
+        # Without one, Avro ignores the logical type.
+        return cls(name, precision, int(avro_type.get("scale", 0))) if precision > 0 else None
 
     def converts_exactly_to(self, other: "LogicalType") -> bool:
         """Whether values of this type convert to the other type without a change, apart from a time's part of a millisecond.
@@ -69,10 +73,19 @@ class Comparison:
 
 @lru_cache(maxsize=1024)
 def compare(writer: RecordSchema, reader: RecordSchema) -> Comparison:
-    """Compare the logical types of the fields that both schemas have.
+    """Compare the logical types of the fields that both schemas have. Never raises: a schema that cannot be compared is a problem.
 
     Only a field's own type is converted (a union of it and null included); a difference inside of a nested type is a problem.
     """
+    if writer.problem is not None:
+        return Comparison(problem=writer.problem)
+    try:
+        return _compare(writer, reader)
+    except Exception as error:  # noqa: BLE001 - a foreign schema can raise anything; it concerns the records with its id only
+        return Comparison(problem=f"the schema cannot be compared ({error!r})")
+
+
+def _compare(writer: RecordSchema, reader: RecordSchema) -> Comparison:
     written, wanted = _expanded_fields(writer), _expanded_fields(reader)
     converted = {}
     for name, declared in wanted.items():
@@ -86,6 +99,8 @@ def compare(writer: RecordSchema, reader: RecordSchema) -> Comparison:
                 return Comparison(
                     problem=f"{path} is {found or 'a plain value'}, not {expected or 'a plain value'}"
                 )
+            if found.precision > MAX_DIGITS:
+                return Comparison(problem=f"{path} is {found}: a decimal has at most {MAX_DIGITS} digits")
             converted[name] = without_null(source["type"])
     return Comparison(converted)
 
@@ -93,9 +108,15 @@ def compare(writer: RecordSchema, reader: RecordSchema) -> Comparison:
 def decoded_as(reader: RecordSchema, comparison: Comparison) -> RecordSchema:
     """Return the reader's schema with the writer's type of each field that is converted."""
     parsed = reader.parsed()
+    defined: set[str] = set()
     for declared in parsed["fields"]:
         found = comparison.converted.get(declared["name"])
         if found is not None:
+            named = found.get("name")
+            if named in defined:
+                found = named
+            elif named is not None:
+                defined.add(named)
             kept = declared["type"]
             declared["type"] = (
                 [b if b == "null" else found for b in kept] if isinstance(kept, list) else found

@@ -52,7 +52,8 @@ class RecordSchema:
     """An Avro record schema: its JSON text, its simple and full name, and its fields' names in order.
 
     `key_field` is the schema's property `foldlake.key`: the field whose value is also the Kafka record's key, if any.
-    `lifetime` is its property `foldlake.lifetime`, if any.
+    `lifetime` is its property `foldlake.lifetime`, if any. `problem`: why no record can be read with this schema of a writer
+    (`writer_schema`), if any.
     """
 
     text: str
@@ -61,6 +62,7 @@ class RecordSchema:
     fields: tuple[str, ...]
     key_field: str | None = None
     lifetime: ItemLifetime | None = None
+    problem: str | None = None
 
     @classmethod
     def parse(cls, text: str, origin: str) -> "RecordSchema":

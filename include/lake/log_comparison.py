@@ -11,7 +11,8 @@ from deltalake import DeltaTable
 
 from include.declarations.event_table import OFFSET_COLUMN, PARTITION_COLUMN, AppendedTable
 from include.kafka.log_reading import log_consumer, read_tail
-from include.kafka.schema_registry import SchemaRegistry
+from include.kafka.logical_types import compare
+from include.kafka.schema_registry import JOB_PATIENCE_S, SchemaRegistry
 from include.kafka.topic_state import topic_state, unread_ends_of
 from include.kafka.wire_format import split
 from include.lake.event_table_check import opened
@@ -84,8 +85,8 @@ def compare_with_log(settings: Settings, declared: AppendedTable) -> LogComparis
 
 def _events_in_log(settings: Settings, declared: AppendedTable, until: Offsets) -> dict[int, Numbers]:
     """Return the offsets of the events of a table's types in each partition of its topic, below these."""
-    registry = SchemaRegistry(settings.registry.url)
-    types = {reader.name for reader in declared.events.readers}
+    registry = SchemaRegistry(settings.registry.url, patience_s=JOB_PATIENCE_S)
+    readers = {reader.name: reader for reader in declared.events.readers}
     is_row: dict[int, bool] = {}
 
     def is_event(value: bytes | None) -> bool:
@@ -95,7 +96,11 @@ def _events_in_log(settings: Settings, declared: AppendedTable, until: Offsets) 
             return False
         if schema_id not in is_row:
             schema = registry.schema_by_id(schema_id)
-            is_row[schema_id] = schema is not None and schema.name in types
+            reader = None if schema is None else readers.get(schema.name)
+            # An event of a schema that cannot be read is a dead letter.
+            is_row[schema_id] = (
+                schema is not None and reader is not None and compare(schema, reader).problem is None
+            )
         return is_row[schema_id]
 
     consumer = log_consumer(settings.kafka.bootstrap_servers)

@@ -9,6 +9,7 @@ import httpx
 from confluent_kafka import KafkaException
 
 from include.errors import FoldlakeError, KafkaUnavailableError
+from include.http_replies import BUSY, is_json
 from include.kafka.topics import admin_client
 from include.nodes.kept_connections import KeptConnections
 from include.nodes.key_sample import KeySample
@@ -25,7 +26,7 @@ PAGE_RECORDS = 500
 REQUEST_TIMEOUT_S = 10.0
 RETRY_S = 0.2
 OWNER, STANDBY = "owner", "standby"
-RETRIED = {HTTPStatus.MISDIRECTED_REQUEST, HTTPStatus.SERVICE_UNAVAILABLE}
+RETRIED = {HTTPStatus.MISDIRECTED_REQUEST, *BUSY}
 UNKNOWN_KEY = "unknown-key"
 
 
@@ -142,7 +143,7 @@ class NodeClient:
         """
         target = record_target(self._model, key, {"version": self._version})
         answer = self._kept.get(replica.url, target)
-        if answer is not None and answer.status == HTTPStatus.OK:
+        if answer is not None and answer.status == HTTPStatus.OK and is_json(answer.headers["Content-Type"]):
             return answer.text
         if answer is not None and answer.headers.get(REASON_HEADER) == UNKNOWN_KEY:
             return None
@@ -157,7 +158,7 @@ class NodeClient:
             try:
                 ready += self._replicas_on(url, name, routing)
             except (httpx.HTTPError, httpx.InvalidURL, ValueError, TypeError, KeyError) as error:
-                unreachable.append(f"{name} at {url} does not respond: {type(error).__name__}")
+                unreachable.append(f"{name} at {url} does not respond: {_reason(error)}")
         partitions = {partition for topic, partition in routing.owners if topic == self._source_topic}
         owned = {replica.partition for replica in ready if replica.role == OWNER}
         return Replicas(tuple(ready), tuple(sorted(partitions - owned)), tuple(unreachable))
@@ -200,7 +201,9 @@ class NodeClient:
             except httpx.HTTPError as error:
                 reason = type(error).__name__
                 return None
-            if not response.is_error or response.headers.get(REASON_HEADER) == UNKNOWN_KEY:
+            if response.headers.get(REASON_HEADER) == UNKNOWN_KEY or (
+                response.is_success and is_json(response.headers.get("Content-Type"))
+            ):
                 return response
             reason = f"{response.status_code} {response.text[:200]}"
             if response.status_code not in RETRIED:
@@ -219,3 +222,9 @@ class NodeClient:
         except KafkaException as error:
             message = f"Cannot read the query nodes' consumer group from Kafka at {self._bootstrap_servers} ({error}): is the broker up?"
             raise KafkaUnavailableError(message) from error
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, httpx.HTTPStatusError):
+        return str(error.response.status_code)
+    return type(error).__name__

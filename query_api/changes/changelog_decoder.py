@@ -81,7 +81,7 @@ class ChangelogDecoder:
                     raise ValueError("stopped") from error
 
     def _schema(self, schema_id: int) -> RecordSchema:
-        schema = self.registry.schema_by_id(schema_id)
+        schema = self.registry.usable_schema(schema_id)
         if schema is None:
             raise UnknownSchemaError(f"the schema registry has no schema {schema_id}")
         return schema

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from http import HTTPStatus
 
+from include.http_replies import BUSY, REFUSED, is_json
 from include.nodes.peers import (
     ANSWER_TIMEOUT_S,
     HOP_ANY,
@@ -136,14 +137,23 @@ class Lookups:
         except PeerDownError:
             return None
         reason = response.headers.get(REASON_HEADER.lower())
-        if reason in _TRY_ELSEWHERE_SLUGS or (
-            response.status >= HTTPStatus.INTERNAL_SERVER_ERROR and reason is None
-        ):
+        if reason in _TRY_ELSEWHERE_SLUGS or (reason is None and _is_no_answer(response)):
             return None
         answered = ServedOffset.parse(response.headers.get(_SERVED_HEADER))
         if answered is not None:
             self.local.note_served(place, *answered)
         return response
+
+
+def _is_no_answer(response: PeerResponse) -> bool:
+    """Return whether a response is an error of the node, or that of a proxy in front of it: a lookup has none of these statuses."""
+    status, content_type = response.status, response.headers.get("content-type")
+    return (
+        status >= HTTPStatus.INTERNAL_SERVER_ERROR
+        or status in BUSY
+        or status in REFUSED
+        or (content_type is not None and not is_json(content_type))
+    )
 
 
 def _no_answer(place: KeyLocation) -> LookupFailedError:

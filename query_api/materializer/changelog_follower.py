@@ -244,7 +244,7 @@ class ChangelogFollower:
 
     def _schema_text(self, schema_id: int) -> str | None:
         if schema_id not in self._schemas:
-            schema = self._registry.schema_by_id(schema_id)
+            schema = self._registry.usable_schema(schema_id)
             if schema is None:
                 return None
             self._schemas[schema_id] = self._new_schemas[schema_id] = schema.text

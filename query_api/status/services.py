@@ -5,6 +5,7 @@ from typing import Any
 
 import httpx
 
+from include.http_replies import REFUSED, is_json, without_credentials
 from query_api.status.node_view import NodeView
 
 TIMEOUT_S = 2.0
@@ -32,7 +33,7 @@ def _kafka(view: NodeView) -> dict[str, Any]:
 
 def _registry(view: NodeView) -> dict[str, Any]:
     url = view.settings.registry.url
-    return _service("Schema registry", _failure(f"{url}/subjects"), REGISTRY_EFFECT, url=url)
+    return _service("Schema registry", _registry_failure(f"{url}/subjects"), REGISTRY_EFFECT, url=url)
 
 
 def _airflow(view: NodeView) -> dict[str, Any]:
@@ -41,20 +42,35 @@ def _airflow(view: NodeView) -> dict[str, Any]:
 
 
 def _airflow_failure(url: str) -> str:
+    answer, problem = _answer(url, "FOLDLAKE_AIRFLOW_URL")
+    if answer is None:
+        return problem
     try:
-        health: dict[str, dict[str, Any]] = httpx.get(url, timeout=TIMEOUT_S, trust_env=False).json()
+        health: dict[str, dict[str, Any]] = answer.json()
         unhealthy = sorted(name for name, part in health.items() if part.get("status") == "unhealthy")
-    except (httpx.HTTPError, ValueError, AttributeError) as error:
-        return f"{url} does not answer ({_reason(error)})"
+    except (ValueError, AttributeError):
+        return f"{without_credentials(url)} is not Airflow: check FOLDLAKE_AIRFLOW_URL"
     return f"not healthy: {', '.join(unhealthy)}" if unhealthy else ""
 
 
-def _failure(url: str) -> str:
+def _registry_failure(url: str) -> str:
+    return _answer(url, "FOLDLAKE_SCHEMA_REGISTRY_URL")[1]
+
+
+def _answer(url: str, setting: str) -> tuple[httpx.Response | None, str]:
+    """Return the answer in JSON, or None and why there is none."""
     try:
         answer = httpx.get(url, timeout=TIMEOUT_S, trust_env=False)
-    except httpx.HTTPError as error:
-        return f"{url} does not answer ({_reason(error)})"
-    return "" if answer.status_code == HTTPStatus.OK else f"{url} answers {answer.status_code}"
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        return None, f"{without_credentials(url)} does not answer ({_reason(error)})"
+    problem = f"{without_credentials(url)} answers {answer.status_code}"
+    if answer.status_code in REFUSED:
+        return None, f"{problem}: check the credentials in {setting}"
+    if answer.status_code == HTTPStatus.NOT_FOUND or (
+        answer.is_success and not is_json(answer.headers.get("Content-Type"))
+    ):
+        return None, f"{problem}, as no such server does: check {setting}"
+    return (answer, "") if answer.is_success else (None, problem)
 
 
 def _reason(error: Exception) -> str:
@@ -62,4 +78,10 @@ def _reason(error: Exception) -> str:
 
 
 def _service(name: str, detail: str, effect: str, url: str) -> dict[str, Any]:
-    return {"service": name, "url": url, "is_up": not detail, "detail": detail, "effect": effect}
+    return {
+        "service": name,
+        "url": without_credentials(url),
+        "is_up": not detail,
+        "detail": detail,
+        "effect": effect,
+    }

@@ -6,11 +6,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql.avro.functions import from_avro
 from pyspark.sql.functions import coalesce, col, expr, length, lit, substring, when
 
 from include.errors import ReadModelError
-from include.kafka.logical_types import Comparison, compare, decoded_as
+from include.kafka.logical_types import Comparison
 from include.kafka.record_schema import RecordSchema
 from include.kafka.schema_rejections import Rejection
 from include.kafka.wire_format import HEADER_BYTES, MAGIC, header
@@ -23,7 +22,7 @@ from spark_jobs.folding.event_rules import (
     text_is_invalid,
     time_is_out_of_range,
 )
-from spark_jobs.folding.logical_conversion import converted
+from spark_jobs.folding.logical_conversion import comparison_of, event_column
 
 LOG = logging.getLogger(__name__)
 
@@ -126,8 +125,12 @@ class EventDecoder:
         return tuple(i for i, found in self._comparisons(reader).items() if found.problem is None)
 
     def incompatible_ids(self) -> dict[int, str]:
-        """Return the schema ids of the readers' event types whose records cannot be read exactly, with the reason."""
-        return {
+        """Return the schema ids whose records cannot be read exactly, with the reason: of the readers' event types, or of none.
+
+        An unusable schema of another event type is none of them: its records are not read.
+        """
+        unnamed = {i: str(writer.problem) for i, writer in self.schema_ids.writers.items() if not writer.name}
+        return unnamed | {
             i: f"{reader.name}: {found.problem}"
             for reader in self.readers
             for i, found in self._comparisons(reader).items()
@@ -136,7 +139,7 @@ class EventDecoder:
 
     def _comparisons(self, reader: RecordSchema) -> dict[int, Comparison]:
         writers = self.schema_ids.writers.items()
-        return {i: compare(writer, reader) for i, writer in writers if writer.name == reader.name}
+        return {i: comparison_of(writer, reader) for i, writer in writers if writer.name == reader.name}
 
     @property
     def _active(self) -> tuple[RecordSchema, ...]:
@@ -150,11 +153,8 @@ class EventDecoder:
             if comparison.problem is not None:
                 continue
             writer = self.schema_ids.writers[schema_id]
-            wanted = decoded_as(reader, comparison).renamed_like(writer)
-            branch = from_avro(payload, writer.text, {"mode": "PERMISSIVE", "avroSchema": wanted.text})
-            decoded = when(
-                col("header") == lit(header(schema_id)), converted(branch, reader, comparison)
-            ).otherwise(decoded)
+            branch = event_column(payload, writer, reader, comparison)
+            decoded = when(col("header") == lit(header(schema_id)), branch).otherwise(decoded)
         return decoded.alias(reader.name)
 
     def _event_type(self) -> Column:

@@ -14,7 +14,7 @@ from include.declarations.event_types.topic_events import TopicEvents
 from include.declarations.read_model import ReadModel
 from include.declarations.rekeying import record_key
 from include.errors import KafkaUnavailableError
-from include.kafka.schema_registry import SchemaRegistry
+from include.kafka.schema_registry import JOB_PATIENCE_S, SchemaRegistry
 from include.kafka.schema_rejections import Rejection, read_rejections
 from include.kafka.topic_state import topic_state
 from include.kafka.wire_format import HEADER_BYTES, MAGIC, split
@@ -156,7 +156,7 @@ def _ids_in(records: DataFrame) -> AbstractSet[int]:
 
 def known_schema_ids(settings: Settings, topic: str, ids: AbstractSet[int]) -> SchemaIds:
     """Return the schema ids of the topic's subject in the registry, and these ids; those that live queries have rejected stay rejected."""
-    registry = SchemaRegistry(settings.registry.url)
+    registry = SchemaRegistry(settings.registry.url, patience_s=JOB_PATIENCE_S)
     writers = registry.schema_ids(topic)
     writers |= {i: schema for i in ids - writers.keys() if (schema := registry.schema_by_id(i)) is not None}
     absent = {schema_id: Rejection(Offsets(), is_open=True) for schema_id in ids - writers.keys()}

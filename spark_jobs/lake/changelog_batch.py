@@ -13,6 +13,7 @@ from include.declarations.read_model import ReadModel
 from include.kafka.record_schema import RecordSchema
 from include.kafka.wire_format import HEADER_BYTES, header
 from include.lake.tables import KEY_COLUMN, table_fields
+from spark_jobs.folding.logical_conversion import is_readable
 from spark_jobs.lake.table_definition import column_types
 
 # The column of `newest_records` that counts the changelog records of a key.
@@ -56,9 +57,10 @@ def newest_records(
     Args:
         spark: the session of the records.
         model: the read model whose fields become columns; a field that a record's schema lacks is null.
-        writers: schema id -> the schema with which state records were written.
+        writers: schema id -> the schema with which state records were written; those that cannot be read are left out.
         records: key, value, partition and offset.
     """
+    writers = {schema_id: writer for schema_id, writer in writers.items() if is_readable(writer)}
     columns = column_types(spark, table_fields(model))
     fields = [name for name in columns.names if name != KEY_COLUMN]
     of_key = Window.partitionBy(KEY_COLUMN)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pyspark.sql import SparkSession
 
 from include.declarations.read_model import ReadModel
-from include.kafka.schema_registry import SchemaRegistry
+from include.kafka.schema_registry import JOB_PATIENCE_S, SchemaRegistry
 from include.kafka.topic_state import topic_state
 from include.kafka.topics import changelog_topic
 from include.lake.table_lock import lake_lock
@@ -123,7 +123,7 @@ def _overwrite(
     started_s = time.monotonic()
     topic = changelog_topic(model.name, tag.version)
     LOG.info("lake/%s: reading version %d from %s", model.name, tag.version, topic)
-    writers = SchemaRegistry(settings.registry.url).schema_ids(topic)
+    writers = SchemaRegistry(settings.registry.url, patience_s=JOB_PATIENCE_S).schema_ids(topic)
     records = topic_records(spark, settings.kafka.bootstrap_servers, topic, tag.changelog_offsets)
     newest = newest_records(spark, model, writers, records).persist()
     try:

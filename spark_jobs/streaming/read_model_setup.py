@@ -1,10 +1,12 @@
 """Creates what the read models need before their first query: topics, event schemas, and a first version of each."""
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from include.declarations.read_model import ReadModel
 from include.declarations.route import Route
-from include.errors import RevisionConflictError, SettingsError
+from include.errors import RevisionConflictError, SchemaError, SettingsError
 from include.kafka.topics import PROGRESS_TOPIC, changelog, partition_count
 from include.versions.version_record import first_version
 from spark_jobs.streaming.stream_context import StreamContext
@@ -15,7 +17,8 @@ LOG = logging.getLogger(__name__)
 def set_up_read_models(context: StreamContext) -> None:
     """Create the topics of every read model and route, register their event types, and create version 1 of a model without one.
 
-    Idempotent. Raises SettingsError when a source topic's number of partitions differs from the declared one,
+    Idempotent. A read model or route of which the registry rejects a schema stops no other one: its queries are refused when they are
+    prepared. Raises SettingsError when a source topic's number of partitions differs from the declared one,
     KafkaUnavailableError, RegistryUnavailableError.
     """
     context.versions.ensure_topic()
@@ -25,7 +28,8 @@ def set_up_read_models(context: StreamContext) -> None:
         _ensure_route_topics(context, route)
     for model in context.models.values():
         _ensure_source_topics(context, model)
-        context.register_event_types(model)
+        with _reporting_rejection(f"read model {model.name}"):
+            context.register_event_types(model)
         context.schemas(model.source_topic)
         if model.name not in known:
             _create_first_version(context, model)
@@ -46,10 +50,19 @@ def _ensure_route_topics(context: StreamContext, route: Route) -> None:
                 f"Topic {topic} of route {route.versioned_name} has {found} partitions instead of {partitions}: set FOLDLAKE_PARTITIONS, or the "
                 f"topic's options in the route, to {found}."
             )
-    context.register_event_types(route)
-    for schema in route.written_schemas:
-        context.schema_registry.register(route.output_topic, schema)
+    with _reporting_rejection(f"route {route.versioned_name}"):
+        context.register_event_types(route)
+        for schema in route.written_schemas:
+            context.schema_registry.register(route.output_topic, schema)
     context.schemas(route.source_topic)
+
+
+@contextmanager
+def _reporting_rejection(declaration: str) -> Iterator[None]:
+    try:
+        yield
+    except SchemaError as error:
+        LOG.error("%s: %s", declaration, error)  # noqa: TRY400 - its message is complete
 
 
 def _ensure_source_topics(context: StreamContext, model: ReadModel) -> None:

@@ -16,6 +16,7 @@ from include.kafka.log_reading import end_offsets, log_consumer
 from include.kafka.schema_registry import SchemaRegistry
 from include.kafka.schema_rejections import SchemaRejections
 from include.kafka.topics import Topic, admin_client, ensure_topics
+from include.kafka.wire_format import header
 from include.position import Offsets
 from include.settings import Settings
 from include.versions.registry import VersionRegistry
@@ -114,12 +115,15 @@ class StreamContext:
         """Register the schemas of the event types that a read model or a route reads, unless they are in JSON.
 
         A query without a known id for any of its event types would fold only nulls: Spark would then drop its whole input
-        without reading it, and its state would have other column types, which the checkpoint would fix. Raises RegistryUnavailableError.
+        without reading it, and its state would have other column types, which the checkpoint would fix. Raises
+        RegistryUnavailableError; SchemaError when the registry rejects a schema.
         """
         if self.catalog.event_format(declaration.source_topic) is EventFormat.JSON:
             return
-        for schema in declaration.event_schemas:
-            self.schema_registry.register(declaration.source_topic, schema)
+        topic = declaration.source_topic
+        ids = [self.schema_registry.register(topic, schema) for schema in declaration.event_schemas]
+        # The registry may fail to list them.
+        self.schemas(topic).learn({header(schema_id) for schema_id in ids})
 
     def reload_model(self, name: str) -> ReadModel:
         """Reload a read model's module and return the model, or the current model if the module cannot be imported.

@@ -18,8 +18,11 @@ def read_model_labels(settings: Settings, names: Iterable[str]) -> dict[str, str
 
     A label follows a promotion when Airflow reads the DAG file again, within half a minute. It decides nothing.
     """
-    known = {str(model["name"]): model for model in _read_models(settings)}
-    return {name: _label(known[name]) for name in names if name in known}
+    try:
+        known = {str(model["name"]): model for model in _read_models(settings)}
+        return {name: _label(known[name]) for name in names if name in known}
+    except (TypeError, KeyError, AttributeError):
+        return {}  # another server answers at the node's address
 
 
 def _label(model: dict[str, Any]) -> str:

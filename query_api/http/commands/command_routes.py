@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from math import ceil
 
 from flask import Blueprint, Response, request
 
 from include.declarations.api import Command, ReadModelApi
-from include.errors import SchemaError
+from include.errors import RegistryUnavailableError, SchemaError
 from include.kafka.events import GenericEvent, event_key
 from include.nodes.record_target import record_target
 from include.settings import Settings
@@ -82,8 +83,9 @@ def _append(event: GenericEvent, api: ReadModelApi, producer: EventProducer) -> 
     try:
         at = producer.append(event)
     except UNAVAILABLE as error:
+        wait_s = error.retry_after_s if isinstance(error, RegistryUnavailableError) else 0.0
         raise ProblemError(
-            503, "log-unavailable", str(error), retry_after_s=RETRY_AFTER_S, id=event_id
+            503, "log-unavailable", str(error), retry_after_s=max(RETRY_AFTER_S, ceil(wait_s)), id=event_id
         ) from error
     except OutcomeUnknownError as error:
         raise _outcome_unknown(error, event, api) from error

@@ -49,8 +49,9 @@ class EventProducer:
         2. At first and after any failure: ask Kafka for the partition's leader. Fails while Kafka does not answer.
         3. Hand the record to Kafka's client, which sends it, and wait for the acknowledgement.
 
-        Raises within `node_command_timeout_s`: RegistryUnavailableError or KafkaUnavailableError when the record was not handed
-        over, so that nothing was written; OutcomeUnknownError when it was, and no acknowledgement came.
+        Raises within `node_command_timeout_s`: SchemaError when the registry rejects the event's schema, RegistryUnavailableError or
+        KafkaUnavailableError when the record was not handed over, so that nothing was written; OutcomeUnknownError when it was, and no
+        acknowledgement came.
         """
         deadline = time.monotonic() + self._timeout_s
         key, value = event_key(event), self._serializer.serialize(event)

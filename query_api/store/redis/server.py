@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 from valkey import Valkey
 from valkey.backoff import NoBackoff
 from valkey.connection import ConnectionPool
+from valkey.exceptions import AuthenticationError, AuthorizationError, NoScriptError
 from valkey.exceptions import ConnectionError as ServerConnectionError
-from valkey.exceptions import NoScriptError
 from valkey.exceptions import TimeoutError as ServerTimeoutError
 from valkey.retry import Retry
 
@@ -124,5 +124,7 @@ def _address(url: str) -> str:
 
 
 def _reason(error: Exception) -> str:
-    text = str(error) or type(error).__name__
-    return text.splitlines()[0][:200]
+    text = (str(error) or type(error).__name__).splitlines()[0][:200]
+    if isinstance(error, AuthenticationError | AuthorizationError):
+        return f"{text}; check the credentials in FOLDLAKE_REDIS_URL"
+    return text

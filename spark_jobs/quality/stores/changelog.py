@@ -5,7 +5,7 @@ from dataclasses import replace
 from pyspark.sql import DataFrame
 from pyspark.sql.functions import lit
 
-from include.kafka.schema_registry import SchemaRegistry
+from include.kafka.schema_registry import JOB_PATIENCE_S, SchemaRegistry
 from include.position import Offsets
 from include.quality.check import QualityError, StoreName
 from include.stream.checkpoints import checkpoint_path
@@ -77,6 +77,6 @@ class ChangelogStore:
             topic,
             source_ends(settings.kafka.bootstrap_servers, topic),
         )
-        writers = SchemaRegistry(settings.registry.url).schema_ids(topic)
+        writers = SchemaRegistry(settings.registry.url, patience_s=JOB_PATIENCE_S).schema_ids(topic)
         newest = readable(newest_records(target.spark, target.model, writers, records)).where("not deleted")
         return state_records(target, lit(str(self.name)), newest)

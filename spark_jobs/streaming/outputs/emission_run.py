@@ -65,7 +65,7 @@ class EmissionRun:
     def prepare(self) -> None:
         """Create the topics, register the schema of the outputs, and check the fold.
 
-        Raises StartRefusedError if the registry rejects the schema, or the read model no longer has the version's fold.
+        Raises StartRefusedError if the registry rejects a schema, or the read model no longer has the version's fold.
         """
         context, emission, version = self._context, self._emission, self._version
         reason = incompatibility(
@@ -79,6 +79,7 @@ class EmissionRun:
         names = dict.fromkeys((emission.output_topic, self._endpoints.sink_topic))
         context.ensure_topics([emission.topic_named(name, topics) for name in names])
         try:
+            context.register_event_types(self._model)
             for name in names:
                 self._schema_id = context.schema_registry.register(name, emission.output_schema)
         except SchemaError as error:

@@ -84,7 +84,7 @@ class LiveStates:
 
 
 def _schema(registry: SchemaRegistry, schema_id: int) -> RecordSchema:
-    schema = registry.schema_by_id(schema_id)
+    schema = registry.usable_schema(schema_id)
     if schema is None:
         raise SchemaError(
             f"The schema registry has no schema {schema_id}, with which a state record was written."

@@ -95,13 +95,14 @@ class VersionFold:
         """Create the changelog and register the state schema, if the read model has the fold that the version was built with.
 
         Otherwise reloads the module, to which the fold may have been added. Raises StartRefusedError, and creates nothing,
-        if the module still lacks it.
+        if the module still lacks it; and if the registry rejects a schema.
         """
         context, version = self._context, self._version
         self._model = self._compatible_model()
         context.ensure_topics([self._model.changelog(version.changelog_topic, context.settings.topics)])
         schema = self._model.state_schema_of(version.fold_revision)
         try:
+            context.register_event_types(self._model)
             self._state_schema_id = context.schema_registry.register(version.changelog_topic, schema)
         except SchemaError as error:
             raise StartRefusedError(str(error)) from error

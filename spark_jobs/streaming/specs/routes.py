@@ -75,9 +75,10 @@ class RouteRun:
         )
 
     def prepare(self) -> None:
-        """Register the schema of the outputs; raises StartRefusedError if the registry rejects it, or a read model's key has changed."""
+        """Register the schemas of events and outputs; raises StartRefusedError if the registry rejects one, or a read model's key has changed."""
         self._require_same_key()
         try:
+            self._context.register_event_types(self._route)
             for schema in self._route.written_schemas:
                 self._schema_id = self._context.schema_registry.register(self._route.output_topic, schema)
         except SchemaError as error:

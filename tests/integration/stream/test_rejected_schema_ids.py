@@ -1,4 +1,6 @@
-"""An id that rubbish claimed, and that the registry assigns to a schema later: the rubbish stays rejected, later events are folded."""
+"""An id that rubbish claimed, and that the registry assigns to a schema later: the rubbish stays rejected, later events are folded.
+A schema that cannot be used concerns the records with its id only.
+"""
 
 import json
 from collections.abc import Iterator
@@ -14,7 +16,8 @@ from include.read_models.balance.events import FundsAdded
 from include.rebuild.query_status import query_status
 from include.settings import Settings
 from spark_jobs.folding.schema_cache import LOOKUPS_BEFORE_OPEN
-from tests.support.faults.foreign_writers import payload
+from tests.support.faults.foreign_writers import decimal, payload, with_types
+from tests.support.http.local_http import HTTP
 from tests.support.stream_events import BALANCE, Ledger
 from tests.support.stream_process import EventSource, records_of
 from tests.support.unsupervised_driver import SharedDriver
@@ -25,12 +28,40 @@ CLAIMED_IDS = 30
 RUBBISH_CUSTOMER, CUSTOMER = "claims-an-id", "has-a-schema"
 
 
+def register_unusable(settings: Settings, doc: str) -> list[int]:
+    """Register schemas with which no event can be read in the subjects of the topic, and return their ids. doc: makes them new ones."""
+    amount = with_types("FundsAdded", amount=decimal(64, 2)).parsed()
+    scale = with_types("FundsAdded", amount=decimal(18, 2)).parsed()
+    scale["fields"].append({"name": "scale", "type": decimal(4, 9), "default": ""})
+    topic = BALANCE.source_topic
+    text = doc.replace(" ", "")
+    schemas = {
+        f"{topic}-foldlake.events.FundsAdded": [
+            {"schema": json.dumps(schema | {"doc": doc})} for schema in (amount, scale)
+        ],
+        f"{topic}-value": [{"schema": json.dumps({"type": "enum", "name": "E", "doc": doc, "symbols": []})}],
+        f"{topic}-{text}": [
+            {"schema": f'syntax = "proto3"; message {text} {{ string id = 1; }}', "schemaType": "PROTOBUF"}
+        ],
+    }
+    return [
+        int(
+            HTTP.post(f"{settings.registry.url}/subjects/{subject}/versions", json=body)
+            .raise_for_status()
+            .json()["id"]
+        )
+        for subject, bodies in schemas.items()
+        for body in bodies
+    ]
+
+
 @pytest.fixture(scope="module")
 def driver(stream_stack: Settings) -> Iterator[SharedDriver]:
     def is_in_real_time() -> bool:
         status = query_status(stream_stack.kafka.bootstrap_servers, "balance", 1)
         return status is not None and status.phase == "real time"
 
+    register_unusable(stream_stack, "At start")
     with SharedDriver(stream_stack) as driver:
         driver.ensure_running()
         # By then, it has registered all of its own schemas.
@@ -46,6 +77,12 @@ def source(stream_stack: Settings) -> EventSource:
 @pytest.fixture(scope="module")
 def ledger(stream_stack: Settings) -> Ledger:
     return Ledger(stream_stack)
+
+
+def reasons(settings: Settings) -> list[str]:
+    """Return the reason of every dead letter, in the order in which they were written."""
+    found = sorted(records_of(settings, DEAD_LETTERS), key=lambda message: message.timestamp()[1])
+    return [str(dict(message.headers() or [])["reason"], "utf-8") for message in found]  # type: ignore[arg-type]  # bytes
 
 
 def newer_schema(field: str) -> RecordSchema:
@@ -153,6 +190,58 @@ def test_restarted_driver_looks_up_each_id_again_from_its_first_event(
     schema_id = source.registry.register(BALANCE.source_topic, schema)
     assert schema_id in still_open
     append_event(source, ledger, schema_id, schema, "third")
+
+    wait_until(lambda: ledger.is_folded(stream_stack), "the event is folded")
+    ledger.assert_exact(stream_stack)
+
+
+def test_schema_that_cannot_be_used_concerns_the_records_with_its_id_only(
+    stream_stack: Settings, driver: SharedDriver, source: EventSource, ledger: Ledger
+) -> None:
+    earlier = len(records_of(stream_stack, DEAD_LETTERS))
+    source.append(ledger.random_events(20))
+    wait_until(
+        lambda: ledger.is_folded(stream_stack),
+        "events are folded beside schemas that were there at the start",
+    )
+    process = driver.process
+    ids = [*register_unusable(stream_stack, "At start"), *register_unusable(stream_stack, "At run time")]
+    value = source.serializer.serialize(FundsAdded(customerId="customer-1", amount=Decimal("1.25")))
+    for schema_id in ids:
+        source.append_raw(b"customer-1", header(schema_id) + value[5:])
+    source.append(ledger.random_events(20))
+
+    wait_until(lambda: len(reasons(stream_stack)) == earlier + len(ids), "each one is a dead letter")
+    wait_until(lambda: ledger.is_folded(stream_stack), "events after them are folded")
+    ledger.assert_exact(stream_stack)
+    assert reasons(stream_stack)[earlier:] == ["incompatible_schema"] * len(ids)
+    assert process.poll() is None
+
+
+@pytest.mark.usefixtures("driver")
+def test_event_of_a_schema_with_references_is_folded(
+    stream_stack: Settings, source: EventSource, ledger: Ledger
+) -> None:
+    money = {"type": "record", "name": "shop.Fee", "fields": [{"name": "cents", "type": "long"}]}
+    schema = event_schema("FundsAdded").parsed()
+    fields = [*schema["fields"], {"name": "fee", "type": ["null", "shop.Fee"], "default": None}]
+    references = [{"name": "shop.Fee", "subject": "shop-fee", "version": 1}]
+    bodies = {
+        "shop-fee": {"schema": json.dumps(money)},
+        f"{source.topic}-foldlake.events.FundsAdded": {
+            "schema": json.dumps(schema | {"fields": fields}),
+            "references": references,
+        },
+    }
+    for subject, body in bodies.items():
+        answer = HTTP.post(f"{stream_stack.registry.url}/subjects/{subject}/versions", json=body)
+        schema_id = answer.raise_for_status().json()["id"]
+    event = FundsAdded(customerId="pays-a-fee", amount=Decimal("1.25"))
+    value = source.serializer.serialize(event)[5:] + b"\x02\x0e"
+
+    source.append_raw(event.customerId.encode(), header(schema_id) + value)
+    source.flush()
+    ledger.add(event)
 
     wait_until(lambda: ledger.is_folded(stream_stack), "the event is folded")
     ledger.assert_exact(stream_stack)

@@ -12,6 +12,7 @@ import pytest
 
 from include.airflow import client as airflow_api
 from include.airflow.client import AirflowApi, AirflowUnavailableError
+from tests.support.http.played_server import HTML, PlayedServer, Reply, played_server
 from tests.support.temporary_stack import free_ports
 
 LATE_S = 0.6
@@ -106,3 +107,96 @@ def test_airflow_that_is_down_is_an_error_without_a_second_call(monkeypatch: pyt
 
     with pytest.raises(AirflowUnavailableError, match="refused"):
         AirflowApi(f"http://127.0.0.1:{port}").trigger("rebuild")
+
+
+@pytest.fixture
+def played() -> Iterator[PlayedServer]:
+    with played_server() as server:
+        yield server
+
+
+RUN = "GET /api/v2/dags/rebuild/dagRuns/r1"
+UNKNOWN_RUN = {"detail": "The DagRun with dag_id: `rebuild` and run_id: `r1` was not found"}
+
+
+@pytest.mark.parametrize(
+    ("reply", "message"),
+    [
+        (Reply(403, {"detail": "Forbidden"}), "FOLDLAKE_AIRFLOW_PASSWORD"),
+        (Reply(404, {"detail": "Not Found"}), "404"),
+        (Reply(404, HTML), "404"),
+        (Reply(302, "", {"Location": "/sign-in"}), "302"),
+        (Reply(500, HTML), "500"),
+        (Reply(200, HTML), "FOLDLAKE_AIRFLOW_URL"),
+    ],
+)
+def test_reply_that_says_nothing_about_a_run_is_an_error(
+    played: PlayedServer, reply: Reply, message: str
+) -> None:
+    played.replies[RUN] = reply
+
+    with pytest.raises(AirflowUnavailableError, match=message):
+        AirflowApi(played.url).run_state("rebuild", "r1")
+
+
+def test_run_that_airflow_does_not_have_has_no_state(played: PlayedServer) -> None:
+    played.replies[RUN] = Reply(404, UNKNOWN_RUN)
+
+    assert AirflowApi(played.url).run_state("rebuild", "r1") is None
+
+
+@pytest.mark.parametrize(
+    ("reply", "message"),
+    [
+        (Reply(401, {"detail": "Invalid credentials"}), "FOLDLAKE_AIRFLOW_PASSWORD"),
+        (Reply(200, HTML), "FOLDLAKE_AIRFLOW_URL"),
+        (Reply(200, "[]"), "FOLDLAKE_AIRFLOW_URL"),
+        (Reply(200, "{}"), "FOLDLAKE_AIRFLOW_URL"),
+    ],
+)
+def test_login_that_fails_names_its_setting(played: PlayedServer, reply: Reply, message: str) -> None:
+    played.replies[RUN] = Reply(401, HTML)
+    played.replies["POST /auth/token"] = reply
+
+    with pytest.raises(AirflowUnavailableError, match=message):
+        AirflowApi(played.url).run_state("rebuild", "r1")
+
+
+def test_login_is_repeated_once_it_is_accepted(played: PlayedServer) -> None:
+    api = AirflowApi(played.url)
+    played.replies[RUN] = Reply(401, HTML)
+    played.replies["POST /auth/token"] = Reply(401, HTML)
+    with pytest.raises(AirflowUnavailableError):
+        api.run_state("rebuild", "r1")
+
+    played.replies[RUN] = Reply(200, {"state": "running"})
+
+    assert api.run_state("rebuild", "r1") == "running"
+
+
+@pytest.mark.parametrize("status", [408, 429, 502, 503, 504])
+def test_busy_airflow_gets_no_call_before_retry_after(played: PlayedServer, status: int) -> None:
+    api = AirflowApi(played.url)
+    played.replies[RUN] = Reply(status, HTML, {"Retry-After": "30"})
+
+    for message in (str(status), "wants no call within the next 30 s"):
+        with pytest.raises(AirflowUnavailableError, match=message) as raised:
+            api.run_state("rebuild", "r1")
+        assert raised.value.status in {status, 429}
+
+    assert played.requests == [RUN]
+
+
+def test_run_is_triggered_again_once_airflow_is_no_longer_busy(
+    played: PlayedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    post = "POST /api/v2/dags/rebuild/dagRuns"
+    played.replies[post] = Reply(429, HTML)
+
+    def recover(_: float) -> None:
+        played.replies[post] = Reply(200, {"state": "queued"})
+
+    monkeypatch.setattr(time, "sleep", recover)
+
+    assert AirflowApi(played.url).trigger("rebuild").startswith("manual__")
+    assert played.requests == [post, post]

@@ -12,6 +12,7 @@ from include.nodes.key_sample import KeySample
 from include.nodes.node_url import PeerRule
 from include.nodes.peers import HOP_ANY, HOP_HEADER, REASON_HEADER
 from include.nodes.record_client import OWNER, NodeClient, PartitionReplica, ReplicaUnavailableError
+from tests.support.http.played_server import HTML, Reply, played_server
 
 WAIT_S = 1.0
 SLOW_S = WAIT_S * 1.2
@@ -130,3 +131,36 @@ def test_a_node_that_is_down_raises_an_error(client: NodeClient) -> None:
 
     with pytest.raises(ReplicaUnavailableError, match="ConnectError"):
         client.key_count(replica, time.monotonic())
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        Reply(200, HTML, {"Content-Type": "text/html"}),
+        Reply(302, "", {"Location": "/elsewhere"}),
+        Reply(401, HTML),
+        Reply(403, HTML),
+        Reply(404, HTML),
+    ],
+)
+def test_a_reply_of_no_node_is_neither_a_record_nor_a_missing_one(client: NodeClient, reply: Reply) -> None:
+    with played_server() as server:
+        server.otherwise = reply
+        replica = PartitionReplica("node-1", server.url, 0, OWNER)
+
+        with pytest.raises(ReplicaUnavailableError):
+            client.record(replica, "key", time.monotonic() + WAIT_S)
+        with pytest.raises(ReplicaUnavailableError):
+            client.key_count(replica, time.monotonic() + WAIT_S)
+
+
+@pytest.mark.parametrize("status", [408, 421, 429, 502, 503, 504])
+def test_a_busy_node_gets_the_request_again(client: NodeClient, status: int) -> None:
+    with played_server() as server:
+        server.otherwise = Reply(status, HTML)
+        replica = PartitionReplica("node-1", server.url, 0, OWNER)
+
+        with pytest.raises(ReplicaUnavailableError, match=f"does not respond .* {status}"):
+            client.key_count(replica, time.monotonic() + WAIT_S)
+
+        assert len(server.requests) > 1

@@ -1,10 +1,12 @@
 """A failed check is posted to the webhook, if one is set; a failed delivery is logged."""
 
+import time
 from collections.abc import Iterator
 
 import pytest
 
 from include.quality.alerts import alert
+from include.webhook import post_alert
 from tests.support.http.webhook import Webhook, running_webhook
 from tests.unit.quality.test_report import FAILED
 
@@ -34,6 +36,37 @@ def test_rejected_alert_is_logged(webhook: Webhook, caplog: pytest.LogCaptureFix
 
     assert "quality check FAILED" in caplog.text
     assert "could not be delivered" in caplog.text
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 405, 410, 500])
+def test_webhook_that_refuses_an_alert_gets_it_once_and_its_url_is_not_logged(
+    webhook: Webhook, caplog: pytest.LogCaptureFixture, status: int
+) -> None:
+    webhook.status = status
+
+    assert not post_alert(webhook.url, {"text": "a"})
+
+    assert len(webhook.received) == 1
+    assert f"it replies {status}" in caplog.text
+    assert "/hook" not in caplog.text
+
+
+@pytest.mark.parametrize("status", [408, 429, 502, 503, 504])
+def test_busy_webhook_gets_the_alert_once_more(
+    webhook: Webhook, monkeypatch: pytest.MonkeyPatch, status: int
+) -> None:
+    webhook.status = status
+    waits: list[float] = []
+
+    def recover(wait_s: float) -> None:
+        waits.append(wait_s)
+        webhook.status = 200
+
+    monkeypatch.setattr(time, "sleep", recover)
+
+    assert post_alert(webhook.url, {"text": "a"})
+    assert len(webhook.received) == 2
+    assert waits == [1.0]
 
 
 def test_unreachable_webhook_is_logged(caplog: pytest.LogCaptureFixture) -> None:

@@ -67,7 +67,12 @@ def test_request_from_another_node_is_answered_locally(settings: Settings, node:
 
 
 @pytest.mark.parametrize(
-    ("status", "headers"), [(503, {REASON_HEADER: FailureReason.NOT_READY.slug}), (500, {})]
+    ("status", "headers"),
+    [
+        (503, {REASON_HEADER: FailureReason.NOT_READY.slug}),
+        *((status, {}) for status in (401, 403, 408, 429, 500, 502)),
+        *((status, {"Content-Type": "text/html"}) for status in (200, 302, 404)),
+    ],
 )
 def test_outdated_owner_answers_when_no_other_node_is_current(
     settings: Settings, node: NodeFiles, status: int, headers: dict[str, str]

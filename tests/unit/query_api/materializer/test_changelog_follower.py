@@ -61,7 +61,7 @@ class UnavailableRegistry:
     def __init__(self) -> None:
         self.asked = threading.Event()
 
-    def schema_by_id(self, schema_id: int) -> None:
+    def usable_schema(self, schema_id: int) -> None:
         """Raise the error of an unavailable registry."""
         self.asked.set()
         raise RegistryUnavailableError(str(schema_id))

@@ -1,0 +1,1 @@
+"""The schema registry: requests to it, and the schemas that it holds."""
