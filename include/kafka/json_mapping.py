@@ -34,6 +34,32 @@ class JsonField:
         return str(self.avro_type.get("logicalType", "")) if isinstance(self.avro_type, dict) else ""
 
     @property
+    def plain_type(self) -> str:
+        """The JSON type of a field that has neither a logical type nor items."""
+        return _plain_type(self.avro_type)
+
+    @property
+    def item_type(self) -> str | None:
+        """The JSON type of an array's items; None for a field that is no array."""
+        others = self._item_types - {"null"}
+        return next(iter(others)) if others else None
+
+    @property
+    def has_nullable_items(self) -> bool:
+        """Whether an array's items may be null."""
+        return "null" in self._item_types
+
+    @property
+    def _item_types(self) -> frozenset[str]:
+        """The types of an array's items; none for a field that is no array, and for items that no JSON value is converted to."""
+        if not isinstance(self.avro_type, dict) or self.avro_type.get("type") != "array":
+            return frozenset()
+        items = self.avro_type.get("items")
+        types = items if isinstance(items, list) else [items]
+        found = frozenset(_plain_type(one) for one in types)
+        return found if len(found - {"null"}) == 1 and found <= PLAIN_TYPES | {"null"} else frozenset()
+
+    @property
     def precision(self) -> int:
         """The digits of a decimal."""
         return int(self.avro_type["precision"])
@@ -50,6 +76,11 @@ class JsonMapping:
 
     condition: Mapping[str, str]
     fields: tuple[JsonField, ...]
+
+    @property
+    def members(self) -> tuple[str, ...]:
+        """The names of the members that the condition and the fields read."""
+        return (*self.condition, *(field.member for field in self.fields))
 
     @classmethod
     def of(cls, schema: RecordSchema) -> "JsonMapping":
@@ -91,14 +122,16 @@ def _field(schema: RecordSchema, declared: Mapping[str, Any]) -> JsonField:
     )
 
 
+def _plain_type(avro_type: Any) -> str:  # noqa: ANN401 - an Avro type is JSON of any shape
+    """Return the name of a type that JSON has; empty for another."""
+    is_annotated = isinstance(avro_type, dict) and "logicalType" not in avro_type
+    name = avro_type["type"] if is_annotated else avro_type
+    return name if isinstance(name, str) else ""
+
+
 def _is_supported(field: JsonField) -> bool:
-    avro_type = field.avro_type
-    if isinstance(avro_type, str):
-        return avro_type in PLAIN_TYPES
     if field.logical_type == "decimal":
         return field.precision <= LONGEST_DECIMAL
     if field.logical_type:
         return field.logical_type in TIMES
-    return avro_type.get("type") in PLAIN_TYPES or (
-        avro_type.get("type") == "array" and avro_type.get("items") in PLAIN_TYPES
-    )
+    return field.item_type is not None or field.plain_type in PLAIN_TYPES

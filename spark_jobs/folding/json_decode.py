@@ -1,20 +1,16 @@
 """Decodes JSON objects into event columns, natively, with a reason for those that cannot be read."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from operator import and_
-from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.functions import (
     coalesce,
     col,
     date_trunc,
-    from_json,
-    get_json_object,
     is_valid_utf8,
-    json_object_keys,
     lit,
     struct,
     timestamp_millis,
@@ -32,23 +28,22 @@ from spark_jobs.folding.event_rules import (
     text_is_invalid,
     time_is_out_of_range,
 )
+from spark_jobs.folding.expressions import strict_json
 
-# Spark's names of the JSON types.
-PLAIN = {
-    "string": "string",
-    "boolean": "boolean",
-    "int": "int",
-    "long": "bigint",
-    "float": "float",
-    "double": "double",
+# By Avro's names of the JSON types.
+READ: dict[str, Callable[[Column], Column]] = {
+    "string": strict_json.string,
+    "boolean": strict_json.boolean,
+    "int": partial(strict_json.whole_number, spark_type="int"),
+    "long": partial(strict_json.whole_number, spark_type="bigint"),
+    "float": partial(strict_json.floating_point, spark_type="float"),
+    "double": partial(strict_json.floating_point, spark_type="double"),
 }
 # ISO 8601 with date and time; without an offset, the time is UTC. Spark alone would complete a time without a date by today's.
-ISO_TIME = r"^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})?$"
-WHOLE_NUMBER = r"^-?\d{1,18}$"
-# The most that Spark has.
-DECIMAL_DIGITS = 38
+ISO_TIME = r"^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})?\z"
 TEXT = "json_text"
-CORRUPT = "foldlake_corrupt"
+PARSED = "json_parsed"
+MEMBERS = "json_members"
 
 
 @dataclass(frozen=True)
@@ -79,11 +74,18 @@ class JsonDecoder:
         # The time of the record in Kafka, for routes that compare it with that of the event.
         also = [name for name in ("timestamp",) if name in records.columns]
         record = ("key", "value", "partition", "offset", *also)
-        texts = records.select(*record, col("value").cast("string").alias(TEXT))
         mappings = {reader.name: JsonMapping.of(reader) for reader in self.readers}
-        typed = texts.select("*", _event_type(mappings).alias("json_type"))
-        parsed = typed.select("*", *(_parsed(name, mapping) for name, mapping in mappings.items()))
-        events = parsed.select("*", *(_event(name, mapping) for name, mapping in mappings.items()))
+        numbers = {name: str(number) for number, name in enumerate(_member_names(mappings))}
+
+        def member(name: str) -> Column:
+            return col(MEMBERS).getField(numbers[name])
+
+        texts = records.select(*record, col("value").cast("string").alias(TEXT))
+        parsed = texts.select("*", strict_json.parsed(col(TEXT)).alias(PARSED))
+        read = parsed.select(*record, TEXT, strict_json.members(col(PARSED), numbers).alias(MEMBERS))
+        typed = read.select("*", _event_type(mappings, member).alias("json_type"))
+        valued = typed.select("*", *(_values(name, mapping, member) for name, mapping in mappings.items()))
+        events = valued.select("*", *(_event(name, mapping, member) for name, mapping in mappings.items()))
         return events.select(
             *record,
             self._reason(mappings).alias("reason"),
@@ -102,8 +104,11 @@ class JsonDecoder:
         return (
             when(col("key").isNull(), Reason.NULL_KEY.value)
             .when(col("value").isNull(), Reason.NULL_VALUE.value)
-            .when(~is_valid_utf8(col(TEXT)), Reason.INVALID_TEXT.value)
-            .when(json_object_keys(col(TEXT)).isNull(), Reason.MALFORMED_JSON.value)
+            .when(
+                ~is_valid_utf8(col(TEXT)) | strict_json.has_unpaired_surrogate(col(TEXT)),
+                Reason.INVALID_TEXT.value,
+            )
+            .when(col(MEMBERS).isNull(), Reason.MALFORMED_JSON.value)
             .when(is_of_type & ~is_read, Reason.INVALID_FIELD.value)
             .when(text_is_invalid(self.readers), Reason.INVALID_TEXT.value)
             .when(time_is_out_of_range(self.readers), Reason.TIME_OUT_OF_RANGE.value)
@@ -112,73 +117,57 @@ class JsonDecoder:
         )
 
 
-def _event_type(mappings: Mapping[str, JsonMapping]) -> Column:
+def _member_names(mappings: Mapping[str, JsonMapping]) -> tuple[str, ...]:
+    """Return the names of the members that the event types read, each once."""
+    return tuple(dict.fromkeys(name for one in mappings.values() for name in one.members))
+
+
+def _event_type(mappings: Mapping[str, JsonMapping], member: Callable[[str], Column]) -> Column:
     """Return the name of the first event type whose condition the object satisfies; null if there is none."""
     names = []
     for name, mapping in mappings.items():
         conditions = [
-            coalesce(get_json_object(col(TEXT), _path(member)) == text, lit(False))  # noqa: FBT003 - a column
-            for member, text in mapping.condition.items()
+            coalesce(strict_json.string(member(given)) == text, lit(False))  # noqa: FBT003 - a column
+            for given, text in mapping.condition.items()
         ]
-        names.append(when(reduce(and_, conditions, lit(True)), lit(name)))  # noqa: FBT003 - a column
+        is_of_type = reduce(and_, conditions, col(MEMBERS).isNotNull())
+        names.append(when(is_of_type, lit(name)))
     return coalesce(*names, lit(None).cast("string"))
 
 
-def _parsed(name: str, mapping: JsonMapping) -> Column:
-    """Return the members of an object of an event type; times as texts."""
-    members = ", ".join(f"`{_quoted(field.member)}` {_member_type(field)}" for field in mapping.fields)
-    options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
-    of_type = when(col("json_type") == name, col(TEXT))
-    return from_json(of_type, f"{members}, `{CORRUPT}` string", options).alias(f"json_{name}")
+def _values(name: str, mapping: JsonMapping, member: Callable[[str], Column]) -> Column:
+    """Return the values of an object of an event type, each null unless the member has the type of its field."""
+    values = (_value(field, member(field.member)).alias(field.name) for field in mapping.fields)
+    return when(col("json_type") == name, struct(*values)).alias(f"json_{name}")
 
 
-def _event(name: str, mapping: JsonMapping) -> Column:
+def _event(name: str, mapping: JsonMapping, member: Callable[[str], Column]) -> Column:
     """Return the event; null unless every member has the type of its field, and no field without null lacks its member."""
-    parsed = col(f"json_{name}")
-    values = {field.name: _value(field, parsed.getField(field.member)) for field in mapping.fields}
-    is_whole = parsed.getField(CORRUPT).isNull()
+    values = col(f"json_{name}")
+    is_whole = values.isNotNull()
     for field in mapping.fields:
-        is_given = parsed.getField(field.member).isNotNull() if field.is_nullable else lit(True)  # noqa: FBT003 - a column
-        is_whole = is_whole & (values[field.name].isNotNull() | ~is_given)
-    event = struct(*(value.alias(field) for field, value in values.items()))
-    return when((col("json_type") == name) & is_whole, event).alias(name)
+        is_read = values.getField(field.name).isNotNull()
+        is_whole = is_whole & (
+            is_read | strict_json.is_absent(member(field.member)) if field.is_nullable else is_read
+        )
+    return when(is_whole, values).alias(name)
 
 
 def _value(field: JsonField, member: Column) -> Column:
     if field.logical_type in TIMES:
-        return _time(member)
+        return _time(field, member)
     if field.logical_type == "decimal":
-        narrowed = member.try_cast(f"decimal({field.precision},{field.scale})")
-        # Spark leaves out the commas of a text.
-        has_comma = get_json_object(col(TEXT), _path(field.member)).contains(",")
-        return when((narrowed == member) & ~has_comma, narrowed)
-    return member
+        return strict_json.decimal(member, field.member, col(TEXT), field.precision, field.scale)
+    if field.item_type is not None:
+        return strict_json.array(member, READ[field.item_type], field.has_nullable_items)
+    return READ[field.plain_type](member)
 
 
-def _time(member: Column) -> Column:
+def _time(field: JsonField, member: Column) -> Column:
     """Return the time of a text in ISO 8601, or of a number of milliseconds since 1970."""
-    number = when(member.rlike(WHOLE_NUMBER), member.cast("bigint"))
+    number = strict_json.whole_number(member, "bigint")
     # A greater number would overflow; the year 10000 is out of range anyway.
     in_range = when(number.between(-LAST_MICROS // 1000, LAST_MICROS // 1000 + 1), timestamp_millis(number))
-    text = when(member.rlike(ISO_TIME), member.try_cast("timestamp"))
-    return date_trunc("millisecond", coalesce(in_range, text))
-
-
-def _member_type(field: JsonField) -> str:
-    if field.logical_type == "decimal":
-        # As many digits after the point as fit behind the field's digits before it: a value with too many is refused, not rounded.
-        return f"decimal({DECIMAL_DIGITS},{DECIMAL_DIGITS - field.precision + field.scale})"
-    if field.logical_type:
-        return "string"
-    avro_type: Any = field.avro_type if isinstance(field.avro_type, str) else field.avro_type["type"]
-    if avro_type == "array":
-        return f"array<{PLAIN[field.avro_type['items']]}>"
-    return PLAIN[avro_type]
-
-
-def _path(member: str) -> str:
-    return f"$['{member}']"
-
-
-def _quoted(name: str) -> str:
-    return name.replace("`", "``")
+    given = strict_json.string(member)
+    time = coalesce(when(given.rlike(ISO_TIME), given.try_cast("timestamp")), in_range)
+    return date_trunc("millisecond", time) if field.logical_type == "timestamp-millis" else time

@@ -2,7 +2,6 @@
 
 import hmac
 import io
-import json
 import os
 import time
 from collections import Counter, defaultdict
@@ -29,6 +28,7 @@ from include.settings import Settings
 from include.stream.phase import Phase
 from include.stream.status import read_stream_status
 from tests.integration.routes.conftest import DECLARATIONS
+from tests.support.json_records.payments import REFUSED_PAYMENTS, payment
 from tests.support.stream_process import EventSource, make_topics, records_of, states
 from tests.support.unsupervised_driver import SharedDriver
 from tests.support.waiting import wait_until
@@ -91,16 +91,6 @@ class Deposits:
 def deposits(settings: Settings) -> Deposits:
     make_topics(settings, ROUTE.source_topic)
     return Deposits(EventSource(settings, ROUTE.source_topic))
-
-
-def payment(identity: str, amount: Decimal) -> bytes:
-    """Return a payment as a terminal logs it."""
-    logged = {
-        "@timestamp": f"{START:%Y-%m-%dT%H:%M:%SZ}",
-        "logger_name": "payments",
-        "thread_name": "terminal",
-    }
-    return json.dumps(logged | {"id": identity, "account": BANK, "amount": str(amount)}).encode()
 
 
 def outputs(settings: Settings) -> list[Message]:
@@ -234,17 +224,21 @@ def test_a_route_reads_json_and_merges_it_with_another_source(
         identity, amount = f"payment-{number}", Decimal(number) + Decimal("0.25")
         log.append_raw(b"terminal", payment(identity, amount))
         deposits.expected[identity] = (BANK, amount)
+        # Between the good ones, in the same batches.
+        for text, _ in REFUSED_PAYMENTS[number::20]:
+            log.append_raw(b"terminal", text)
     log.append_raw(b"terminal", b'{"logger_name": "other"}')
-    log.append_raw(b"terminal", b"junk")
-    log.append_raw(b"terminal", payment("payment-x", Decimal("0.255")))
     log.flush()
 
-    def reasons() -> list[Any]:
-        headers = [dict(message.headers() or ()) for message in records_of(settings, letters)]
-        return sorted(found["reason"] for found in headers)
+    def reasons() -> dict[Any, Any]:
+        found = (
+            (message.value(), dict(message.headers() or ())) for message in records_of(settings, letters)
+        )
+        return {value: headers["reason"] for value, headers in found}
 
     wait_until(lambda: len(outputs(settings)) == len(deposits.expected), "the outputs", timeout_s=120)
-    wait_until(lambda: reasons() == [b"invalid_field", b"malformed_json"], "the dead letters", timeout_s=120)
+    wait_until(lambda: len(reasons()) == len(REFUSED_PAYMENTS), "the dead letters", timeout_s=120)
+    assert reasons() == dict(REFUSED_PAYMENTS)
     found = {str(decoded(message)["id"]): decoded(message) for message in outputs(settings)}
     for number in range(20):
         record = found[f"payment-{number}"]

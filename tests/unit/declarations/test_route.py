@@ -244,9 +244,38 @@ def test_a_route_does_not_write_json() -> None:
             "Two fields",
         ),
         ({"fields": [{"name": "a", "type": "int", "foldlake.json": "it's"}]}, "apostrophe"),
+        *(
+            ({"fields": [{"name": "a", "type": {"type": "array", "items": items}}]}, "Field a")
+            for items in (
+                "bytes",
+                ["int", "string"],
+                ["null"],
+                {"type": "array", "items": "string"},
+                {"type": "long", "logicalType": "timestamp-millis"},
+            )
+        ),
     ],
 )
 def test_a_mapping_of_json_that_is_not_possible_is_refused(changes: dict[str, object], message: str) -> None:
     declared = {"type": "record", "name": "Logged", "fields": [{"name": "a", "type": "int"}]} | changes
     with pytest.raises(SchemaError, match=message):
         JsonMapping.of(RecordSchema.parse(json.dumps(declared), "test"))
+
+
+@pytest.mark.parametrize(
+    ("items", "expected"),
+    [
+        ("string", ("string", False)),
+        ({"type": "string", "avro.java.string": "String"}, ("string", False)),
+        (["null", "double"], ("double", True)),
+        (["boolean", "null"], ("boolean", True)),
+    ],
+)
+def test_an_array_in_json_has_items_of_one_type(items: object, expected: tuple[str, bool]) -> None:
+    declared = {
+        "type": "record",
+        "name": "Logged",
+        "fields": [{"name": "a", "type": {"type": "array", "items": items}}],
+    }
+    (field,) = JsonMapping.of(RecordSchema.parse(json.dumps(declared), "test")).fields
+    assert (field.item_type, field.has_nullable_items) == expected
