@@ -57,10 +57,11 @@ def newest_records(
     Args:
         spark: the session of the records.
         model: the read model whose fields become columns; a field that a record's schema lacks is null.
-        writers: schema id -> the schema with which state records were written; those that cannot be read are left out.
+        writers: schema id -> the schema with which state records were written; those of other records, and those that cannot be read, are left out.
         records: key, value, partition and offset.
     """
-    writers = {schema_id: writer for schema_id, writer in writers.items() if is_readable(writer)}
+    name = model.state_schema.full_name
+    writers = {i: writer for i, writer in writers.items() if writer.full_name == name and is_readable(writer)}
     columns = column_types(spark, table_fields(model))
     fields = [name for name in columns.names if name != KEY_COLUMN]
     of_key = Window.partitionBy(KEY_COLUMN)

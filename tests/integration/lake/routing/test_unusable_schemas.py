@@ -97,6 +97,9 @@ def test_unusual_field_that_is_not_read_changes_nothing(decoder: EventDecoder, s
 def test_foreign_schema_of_a_changelog_does_not_stop_a_compaction(lake_spark: SparkSession) -> None:
     key, value, partition, offset = record(1)
     writers = {schema_id: writer_schema(text) for schema_id, text in UNUSABLE.items()}
+    state = BALANCE.state_schema.parsed()
+    state["fields"][0]["type"] = decimal(64, 2)
+    writers[42] = writer_schema(json.dumps(state))
     records = frame(lake_spark, [(key, header(10) + value[5:], partition, offset)])
 
     counts = count_records(newest_records(lake_spark, BALANCE, writers, records))
