@@ -4,24 +4,44 @@ Source: Apache Avro specification 1.12, "Schema Resolution" and "Logical Types".
 """
 
 import json
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-import fastavro.schema
-
+from include.errors import SchemaError
+from include.kafka.avro.avro_types import AvroType, as_json, avro_type, without_null
+from include.kafka.avro.schema_resolution import (
+    is_readable,
+    is_same_union,
+    matching_branch,
+    matching_fields,
+    with_reader_names,
+)
 from include.kafka.record_schema import RecordSchema
 
 TIMES = frozenset(
     f"{prefix}timestamp-{unit}" for prefix in ("", "local-") for unit in ("millis", "micros", "nanos")
 )
-KNOWN = TIMES | {"decimal", "date", "time-millis", "time-micros", "duration"}
+# Logical type -> the types that it may be of.
+BASE_TYPES: Mapping[str, tuple[str, ...]] = dict.fromkeys(TIMES, ("long",)) | {
+    "decimal": ("bytes", "fixed"),
+    "date": ("int",),
+    "time-millis": ("int",),
+    "time-micros": ("long",),
+    "duration": ("fixed",),
+}
+DURATION_BYTES = 12
+RAW = {"bytes", "fixed"}
 # Of Spark's decimals.
 MAX_DIGITS = 38
 # Milliseconds and microseconds convert to each other; what is below a millisecond is cut off.
 EXACT_TIMES = frozenset({"timestamp-millis", "timestamp-micros"})
 EXACT_LOCAL_TIMES = frozenset({"local-timestamp-millis", "local-timestamp-micros"})
+# What Spark 4.1, of the lake, and 4.3, of the stream, both read as values of a type of their own. All others are read as what they are
+# of, such as a long: 4.3 has types for the time of a day and for nanoseconds, 4.1 has not.
+DECODED = EXACT_TIMES | EXACT_LOCAL_TIMES | {"decimal", "date"}
 
 
 @dataclass(frozen=True)
@@ -34,15 +54,29 @@ class LogicalType:
 
     @classmethod
     def of(cls, avro_type: Any) -> "LogicalType | None":  # noqa: ANN401 - an Avro schema is JSON of any shape
-        """Return the logical type of an Avro type; None if it has none that changes the meaning of its bytes."""
+        """Return the logical type of an Avro type; None if it has none that changes the meaning of its bytes.
+
+        One that does not fit the type that it is of, such as a date of a long, is none, as in Avro's libraries.
+        """
         name = avro_type.get("logicalType") if isinstance(avro_type, dict) else None
-        if not isinstance(name, str) or name not in KNOWN:
+        if not isinstance(name, str) or avro_type["type"] not in BASE_TYPES.get(name, ()):
             return None
+        if name == "duration":
+            return cls(name) if avro_type["size"] == DURATION_BYTES else None
         if name != "decimal":
             return cls(name)
-        precision = int(avro_type.get("precision", 0))
-        # Without one, Avro ignores the logical type.
-        return cls(name, precision, int(avro_type.get("scale", 0))) if precision > 0 else None
+        precision, scale = avro_type.get("precision"), avro_type.get("scale", 0)
+        if (
+            type(precision) is not int
+            or type(scale) is not int
+            or not 0 <= scale <= precision
+            or precision == 0
+        ):
+            return None
+        bits = 8 * avro_type["size"] - 1 if avro_type["type"] == "fixed" else None
+        if bits is not None and precision > math.floor(math.log10(2) * bits):
+            return None
+        return cls(name, precision, scale)
 
     def converts_exactly_to(self, other: "LogicalType") -> bool:
         """Whether values of this type convert to the other type without a change, apart from a time's part of a millisecond.
@@ -81,83 +115,104 @@ def compare(writer: RecordSchema, reader: RecordSchema) -> Comparison:
         return Comparison(problem=writer.problem)
     try:
         return _compare(writer, reader)
+    except SchemaError as error:
+        return Comparison(problem=f"{error}")
     except Exception as error:  # noqa: BLE001 - a foreign schema can raise anything; it concerns the records with its id only
         return Comparison(problem=f"the schema cannot be compared ({error!r})")
 
 
 def _compare(writer: RecordSchema, reader: RecordSchema) -> Comparison:
-    written, wanted = _expanded_fields(writer), _expanded_fields(reader)
+    original, wanted = avro_type(writer.parsed()), avro_type(reader.renamed_like(writer).parsed())
+    written = with_reader_names(original, wanted)
     converted = {}
-    for name, declared in wanted.items():
-        source = next((written[n] for n in (name, *declared.get("aliases", ())) if n in written), None)
-        if source is None:
+    ours = {declared.name: declared.type for declared in wanted.fields}
+    for before, declared in zip(original.fields, written.fields, strict=True):
+        name = declared.name
+        if name not in ours:
             continue
-        theirs, ours = dict(_leaves(source["type"], name)), dict(_leaves(declared["type"], name))
-        for path in [path for path in ours if path in theirs and theirs[path] != ours[path]]:
-            found, expected = theirs[path], ours[path]
-            if path != name or found is None or expected is None or not found.converts_exactly_to(expected):
+        for path, found, expected in _leaves(declared.type, ours[name], name, set()):
+            if found == expected:
+                continue
+            own = without_null(before.type)
+            if (
+                path != name
+                or own.kind == "union"
+                or found is None
+                or expected is None
+                or not found.converts_exactly_to(expected)
+            ):
                 return Comparison(
                     problem=f"{path} is {found or 'a plain value'}, not {expected or 'a plain value'}"
                 )
             if found.precision > MAX_DIGITS:
                 return Comparison(problem=f"{path} is {found}: a decimal has at most {MAX_DIGITS} digits")
-            converted[name] = without_null(source["type"])
+            converted[name] = as_json(own, original.name.rpartition(".")[0], _properties, set())
     return Comparison(converted)
 
 
 def decoded_as(reader: RecordSchema, comparison: Comparison) -> RecordSchema:
-    """Return the reader's schema with the writer's type of each field that is converted."""
+    """Return the schema with which a writer's records are decoded: the reader's, with the writer's type of each field that is converted.
+
+    It has only the logical types in DECODED, and none of the properties that change how Spark reads a type.
+    """
     parsed = reader.parsed()
+    namespace = reader.full_name.rpartition(".")[0]
     defined: set[str] = set()
-    for declared in parsed["fields"]:
+    for declared, of_reader in zip(parsed["fields"], avro_type(parsed).fields, strict=True):
         found = comparison.converted.get(declared["name"])
+        kept = of_reader.type
         if found is not None:
-            named = found.get("name")
-            if named in defined:
-                found = named
-            elif named is not None:
-                defined.add(named)
-            kept = declared["type"]
-            declared["type"] = (
-                [b if b == "null" else found for b in kept] if isinstance(kept, list) else found
-            )
+            own = avro_type(found, namespace)
+            branches = tuple(branch if branch.kind == "null" else own for branch in kept.branches)
+            kept = AvroType("union", None, branches=branches) if branches else own
+        declared["type"] = as_json(kept, namespace, _properties, defined)
     return RecordSchema.parse(json.dumps(parsed), reader.full_name)
 
 
-def field_types(schema: RecordSchema) -> dict[str, Any]:
-    """Return field -> Avro type; for a union of null and one other type, that type."""
-    return {name: without_null(declared["type"]) for name, declared in _expanded_fields(schema).items()}
+def field_types(schema: RecordSchema) -> dict[str, AvroType]:
+    """Return field -> its type as it is decoded; for a union of null and one other type, that type."""
+    decoded = avro_type(decoded_as(schema, Comparison()).parsed())
+    return {declared.name: without_null(declared.type) for declared in decoded.fields}
 
 
-def without_null(avro_type: Any) -> Any:  # noqa: ANN401 - JSON of any shape
-    """Return the other type of a union of null and one other type; any other type unchanged."""
-    if isinstance(avro_type, list):
-        others = [branch for branch in avro_type if branch != "null"]
-        return others[0] if len(others) == 1 else others
-    return avro_type
+def _properties(one: AvroType) -> dict[str, Any]:
+    logical = LogicalType.of(one.definition)
+    if logical is None or logical.name not in DECODED:
+        return {}
+    return {
+        name: one.definition[name] for name in ("logicalType", "precision", "scale") if name in one.definition
+    }
 
 
-def _expanded_fields(schema: RecordSchema) -> dict[str, dict[str, Any]]:
-    """Return name -> field, with named types written out where they are used."""
-    expanded: Any = fastavro.schema.expand_schema(schema.parsed())
-    return {declared["name"]: declared for declared in expanded["fields"]}
+def _leaves(
+    writer: AvroType, reader: AvroType, path: str, seen: set[tuple[int, int]]
+) -> Iterator[tuple[str, LogicalType | None, LogicalType | None]]:
+    """Yield the path of each value without parts that both types have, such as `lines[].price`, with both of its logical types."""
+    if "union" in (writer.kind, reader.kind):
+        for theirs, ours, suffix in _branch_pairs(writer, reader):
+            yield from _leaves(theirs, ours, path + suffix, seen)
+    elif writer.kind == reader.kind == "record":
+        if (id(writer), id(reader)) in seen:
+            return
+        seen.add((id(writer), id(reader)))
+        types = {declared.name: declared.type for declared in reader.fields}
+        for name, declared in matching_fields(writer, reader).items():
+            yield from _leaves(declared.type, types[name], f"{path}.{name}", seen)
+    elif writer.kind == reader.kind and writer.items is not None and reader.items is not None:
+        yield from _leaves(writer.items, reader.items, f"{path}[]", seen)
+    elif is_readable(writer, reader) or {writer.kind, reader.kind} <= RAW:
+        # Decimals in types that Avro does not convert to each other, such as two sizes of fixed, are still numbers.
+        yield path, LogicalType.of(writer.definition), LogicalType.of(reader.definition)
 
 
-def _leaves(avro_type: Any, path: str) -> Iterator[tuple[str, LogicalType | None]]:  # noqa: ANN401 - JSON of any shape
-    """Yield the path of each value without parts, such as `lines[].price`, with its logical type."""
-    kept = without_null(avro_type)
-    if isinstance(kept, list):
-        for branch in kept:
-            kind = branch.get("name", branch["type"]) if isinstance(branch, dict) else branch
-            yield from _leaves(branch, f"{path}|{kind}")
-        return
-    kind = kept.get("type") if isinstance(kept, dict) else kept
-    if kind == "record":
-        for declared in kept["fields"]:
-            yield from _leaves(declared["type"], f"{path}.{declared['name']}")
-    elif kind in {"array", "map"}:
-        yield from _leaves(kept["items" if kind == "array" else "values"], f"{path}[]")
-    elif isinstance(kind, dict | list):
-        yield from _leaves(kind, path)
-    else:
-        yield path, LogicalType.of(kept)
+def _branch_pairs(writer: AvroType, reader: AvroType) -> Iterator[tuple[AvroType, AvroType, str]]:
+    """Yield which types of the writer are read as which ones of the reader, where one of both is a union."""
+    if is_same_union(writer, reader):
+        for index, branch in enumerate(writer.branches):
+            yield branch, reader.branches[index], reader.suffix(index)
+    elif writer.kind == "union":
+        yield from ((branch, reader, "") for branch in writer.branches)
+    elif (found := matching_branch(writer, reader)) is not None:
+        yield writer, reader.branches[found], reader.suffix(found)
+    elif (only := without_null(reader)).kind in RAW:
+        yield writer, only, ""

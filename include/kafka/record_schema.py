@@ -36,12 +36,12 @@ class ItemLifetime:
         types = {field["name"]: field["type"] for field in parsed["fields"]}
         try:
             lifetime = cls(**found)
-            is_time = types[lifetime.created]["logicalType"].startswith("timestamp-")
+            is_time = types[lifetime.created]["logicalType"] in {"timestamp-millis", "timestamp-micros"}
         except (TypeError, KeyError, AttributeError):
             is_time = False
         if not is_time or type(lifetime.hours) is not int or not 1 <= lifetime.hours <= MAX_LIFETIME_HOURS:
             raise SchemaError(
-                f'{LIFETIME_PROPERTY} of {origin} is {json.dumps(found)}: give {{"created": a field of type timestamp, not '
+                f'{LIFETIME_PROPERTY} of {origin} is {json.dumps(found)}: give {{"created": a field of type timestamp-millis or -micros, not '
                 f'nullable, "hours": a whole number from 1 to {MAX_LIFETIME_HOURS}}}.'
             )
         return lifetime
@@ -92,11 +92,31 @@ class RecordSchema:
 
     def renamed_like(self, other: "RecordSchema") -> "RecordSchema":
         """Return this schema with the other's full name, so that Avro can resolve one against the other."""
-        renamed = self.parsed() | {
-            "name": other.name,
-            "namespace": other.full_name.rpartition(".")[0],
-        }
-        return RecordSchema.parse(json.dumps(renamed), self.full_name)
+        namespace = other.full_name.rpartition(".")[0]
+        moved = _moved(self.parsed(), self.full_name.rpartition(".")[0], namespace)
+        return RecordSchema.parse(
+            json.dumps(moved | {"name": other.name, "namespace": namespace}), self.full_name
+        )
+
+
+def _moved(node: Any, old: str, new: str) -> Any:  # noqa: ANN401 - JSON of any shape
+    """Return an Avro type with its names in another namespace where they are in the old one by their full name."""
+    if not old or old == new:
+        return node
+    if isinstance(node, str):
+        namespace, _, name = node.rpartition(".")
+        return f"{new}.{name}".removeprefix(".") if namespace == old else node
+    if isinstance(node, list):
+        return [_moved(one, old, new) for one in node]
+    changed = dict(node)
+    for part in ("type", "items", "values", "name", "aliases"):
+        if part in node:
+            changed[part] = _moved(node[part], old, new)
+    if node.get("namespace") == old:
+        changed["namespace"] = new
+    if "fields" in node:
+        changed["fields"] = [one | {"type": _moved(one["type"], old, new)} for one in node["fields"]]
+    return changed
 
 
 def schema_file(path: Path) -> RecordSchema:

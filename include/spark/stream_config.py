@@ -9,11 +9,12 @@ from include.settings import Settings, TopicSettings
 from include.stream.pace import PACES
 from include.stream.slot_planning import BATCH_SLOTS, query_slots, shuffle_partitions, task_slots
 
-# Keeps Avro from allocating an arbitrary length read from a damaged record; no Kafka record is larger.
+# Keeps Avro from allocating an arbitrary length read from a damaged record; no Kafka record is larger, nor has more items.
 AVRO_LIMIT_BYTES = 16 * 1024 * 1024
+AVRO_SIZES = ("string", "bytes", "collectionItems")
 JAVA_OPTIONS = " ".join(
     (
-        *(f"-Dorg.apache.avro.limits.{kind}.maxLength={AVRO_LIMIT_BYTES}" for kind in ("string", "bytes")),
+        *(f"-Dorg.apache.avro.limits.{kind}.maxLength={AVRO_LIMIT_BYTES}" for kind in AVRO_SIZES),
         "-XX:+UseParallelGC",
     )
 )

@@ -1,14 +1,26 @@
 """The rules that a decoded event must satisfy to be folded, as native columns."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import date
 from functools import reduce
 from operator import or_
-from typing import Any
 
 from pyspark.sql import Column
-from pyspark.sql.functions import coalesce, col, expr, is_valid_utf8, length, lit, unix_date, unix_micros
+from pyspark.sql.functions import (
+    coalesce,
+    col,
+    exists,
+    expr,
+    is_valid_utf8,
+    length,
+    lit,
+    map_keys,
+    map_values,
+    unix_date,
+    unix_micros,
+)
 
+from include.kafka.avro.avro_types import AvroType, is_number, without_null
 from include.kafka.logical_types import LogicalType, field_types
 from include.kafka.record_key import MAX_KEY_BYTES
 from include.kafka.record_schema import RecordSchema
@@ -56,14 +68,14 @@ def is_in_wrong_partition(partitions: int) -> Column:
 
 
 def text_is_invalid(readers: Iterable[RecordSchema]) -> Column:
-    """Return whether the key or a string field of the event is not UTF-8."""
-    texts = [column for column, avro_type in _fields(readers) if _base_type(avro_type) == "string"]
-    return _any(~is_valid_utf8(text) for text in (col("key").cast("string"), *texts))
+    """Return whether the key or a text in the event, at any depth, is not UTF-8."""
+    found = (_somewhere(column, avro_type, _is_no_text) for column, avro_type in _fields(readers))
+    return _any((~is_valid_utf8(col("key").cast("string")), *found))
 
 
 def time_is_out_of_range(readers: Iterable[RecordSchema]) -> Column:
-    """Return whether a time or date field of the event is before 0001-01-03 or after 9999-12-29."""
-    return _any(_outside(column, LogicalType.of(avro_type)) for column, avro_type in _fields(readers))
+    """Return whether a time or date in the event, at any depth, is before 0001-01-03 or after 9999-12-29."""
+    return _any(_somewhere(column, avro_type, _outside) for column, avro_type in _fields(readers))
 
 
 def is_created_in_future(readers: Iterable[RecordSchema]) -> Column:
@@ -90,27 +102,57 @@ def lifetime_has_ended(readers: Iterable[RecordSchema]) -> Column:
     )
 
 
-def _outside(column: Column, logical: LogicalType | None) -> Column:
+def _is_no_text(column: Column, avro_type: AvroType) -> Column | None:
+    if avro_type.kind == "map":
+        return exists(map_keys(column), lambda key: ~is_valid_utf8(key))
+    return ~is_valid_utf8(column) if avro_type.kind == "string" else None
+
+
+def _outside(column: Column, avro_type: AvroType) -> Column | None:
+    logical = LogicalType.of(avro_type.definition)
     if logical is not None and logical.name in TIMES:
         return ~unix_micros(column.cast("timestamp")).between(FIRST_MICROS, LAST_MICROS)
     if logical is not None and logical.name == "date":
         return ~unix_date(column).between(FIRST_DAY, LAST_DAY)
-    return lit(False)  # noqa: FBT003 - a literal column
+    return None
 
 
-def _fields(readers: Iterable[RecordSchema]) -> Iterator[tuple[Column, Any]]:
-    """Yield the column and the Avro type of each field; nested fields are not checked."""
+def _somewhere(
+    column: Column, avro_type: AvroType, rule: Callable[[Column, AvroType], Column | None]
+) -> Column | None:
+    """Return whether a value, or one inside it, breaks a rule; None if the rule concerns no type in it."""
+    kept = without_null(avro_type)
+    broken = [rule(column, kept)]
+    if kept.kind == "record":
+        broken += [_somewhere(column[one.name], one.type, rule) for one in kept.fields]
+    elif kept.kind == "union" and not is_number(kept):
+        # Spark's type of a union of several types.
+        broken += [
+            _somewhere(column[f"member{index}"], branch, rule) for index, branch in enumerate(kept.branches)
+        ]
+    elif kept.items is not None and _concerns(kept.items, rule):
+        items = kept.items
+        values = column if kept.kind == "array" else map_values(column)
+        broken.append(exists(values, lambda value: _any([_somewhere(value, items, rule)])))
+    found = [one for one in broken if one is not None]
+    return _any(found) if found else None
+
+
+def _concerns(avro_type: AvroType, rule: Callable[[Column, AvroType], Column | None]) -> bool:
+    return rule(lit(None), avro_type) is not None or any(
+        _concerns(inner, rule) for _, inner in avro_type.parts
+    )
+
+
+def _fields(readers: Iterable[RecordSchema]) -> Iterator[tuple[Column, AvroType]]:
+    """Yield the column and the Avro type of each field."""
     for reader in readers:
         for name, avro_type in field_types(reader).items():
             yield col(f"{reader.name}.{name}"), avro_type
 
 
-def _base_type(avro_type: Any) -> Any:  # noqa: ANN401 - JSON of any shape
-    return avro_type.get("type") if isinstance(avro_type, dict) else avro_type
-
-
-def _any(conditions: Iterable[Column]) -> Column:
-    found = [_is_true(condition) for condition in conditions]
+def _any(conditions: Iterable[Column | None]) -> Column:
+    found = [_is_true(condition) for condition in conditions if condition is not None]
     # There are none as long as the registry has no schema of any event type.
     return reduce(or_, found) if found else lit(False)  # noqa: FBT003 - a literal column
 

@@ -50,7 +50,8 @@ def _problem(writer: RecordSchema, reader: RecordSchema) -> str | None:
         # The executors parse it too, where an error would make each record an undecodable one.
         _parsed(jvm, writer.text)
         # Without a conversion, Spark reads the event type's own schema, which its declaration has proved.
-        ours, theirs = ((_types(jvm, schema.text) if found.converted else {}) for schema in (reader, wanted))
+        own = decoded_as(reader, Comparison())
+        ours, theirs = ((_types(jvm, schema.text) if found.converted else {}) for schema in (own, wanted))
     except Exception as error:  # noqa: BLE001 - a foreign schema can raise anything; it concerns the records with its id only
         return f"the schema cannot be used ({_reason(error)})"
     for name, expected in ours.items():
@@ -96,7 +97,7 @@ def event_column(
 
 def converted(decoded: Column, reader: RecordSchema, comparison: Comparison) -> Column:
     """Return the decoded struct with the reader's types; null if a value does not fit its type."""
-    wanted = {name: LogicalType.of(field_types(reader)[name]) for name in comparison.converted}
+    wanted = {name: LogicalType.of(field_types(reader)[name].definition) for name in comparison.converted}
     result, fits = decoded, lit(True)  # noqa: FBT003 - a literal column
     for name, logical in wanted.items():
         value = decoded[name]

@@ -21,7 +21,7 @@ from include.kafka.wire_format import HEADER_BYTES, MAGIC, split
 from include.position import Offsets
 from include.settings import Settings
 from spark_jobs.folding.decode import UNKNOWN_SCHEMA_ID, EventDecoder, SchemaIds, good_events
-from spark_jobs.folding.independent_decode import independently_decoded
+from spark_jobs.folding.independent.independent_decode import independently_decoded
 from spark_jobs.folding.topic_records import topic_records
 
 LOG = logging.getLogger(__name__)

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from include.declarations.event_types.decodable import require_decodable
 from include.declarations.loading.modules import READ_MODELS
 from include.errors import SchemaError
 from include.kafka.record_schema import RecordSchema, schema_file
@@ -23,7 +24,8 @@ def schema_files(folders: tuple[Path, ...] = ()) -> list[Path]:
 def event_schema(event_type: str, folders: tuple[Path, ...] = ()) -> RecordSchema:
     """Return the schema of an event type: the file `<event_type>.avsc` in the folder of any read model.
 
-    Raises SchemaError when the file does not exist, its record has another name, or two such files differ.
+    Raises SchemaError when the file does not exist, its record has another name, two such files differ, or it has a field that cannot
+    be decoded.
     """
     files = [path for path in schema_files(folders) if path.stem == event_type]
     if not files:
@@ -39,4 +41,5 @@ def event_schema(event_type: str, folders: tuple[Path, ...] = ()) -> RecordSchem
         )
     if schema.name != event_type:
         raise SchemaError(f"{files[0]} has a record named {schema.name}: give file and record the same name.")
+    require_decodable(schema)
     return schema

@@ -17,7 +17,7 @@ from include.kafka.schema_rejections import Rejection
 from include.kafka.wire_format import header
 from include.position import Offsets
 from spark_jobs.folding.decode import UNKNOWN_SCHEMA_ID, EventDecoder, SchemaIds, good_events
-from spark_jobs.folding.independent_decode import independently_decoded
+from spark_jobs.folding.independent.independent_decode import independently_decoded
 from tests.support.faults.foreign_writers import decimal, payload, timestamp, with_types
 
 PARTITIONS = 4

@@ -31,6 +31,27 @@ def test_reader_schema_is_renamed_like_the_writer_schema() -> None:
     assert json.loads(renamed.text)["fields"] == event_schema("FundsAdded").parsed()["fields"]
 
 
+def test_renamed_schema_has_its_own_types_in_the_writers_namespace() -> None:
+    part = {"type": "record", "name": "Part", "fields": [], "aliases": ["shop.Old"]}
+    fields = [
+        {"name": "first", "type": part},
+        {"name": "second", "type": ["null", "shop.Part"]},
+        {"name": "third", "type": {"type": "array", "items": "shop.Part"}},
+        {"name": "other", "type": {"type": "fixed", "name": "else.Fixed", "size": 1}},
+    ]
+    reader = {"type": "record", "name": "Event", "namespace": "shop", "fields": fields}
+    writer = RecordSchema.parse('{"type":"record","name":"Event","namespace":"web","fields":[]}', "test")
+
+    first, second, third, other = (
+        RecordSchema.parse(json.dumps(reader), "test").renamed_like(writer).parsed()["fields"]
+    )
+
+    assert first["type"]["aliases"] == ["web.Old"]
+    assert second["type"] == ["null", "web.Part"]
+    assert third["type"]["items"] == "web.Part"
+    assert other["type"]["name"] == "else.Fixed"
+
+
 @pytest.mark.parametrize("text", ["", "[]", '"string"', '{"type":"enum","name":"E","symbols":[]}'])
 def test_text_that_is_not_a_record_schema_is_rejected(text: str) -> None:
     with pytest.raises(SchemaError, match=r"^subject x is not an Avro record schema"):
@@ -73,7 +94,14 @@ def test_lifetime_that_cannot_be_kept_is_rejected(lifetime: object) -> None:
         RecordSchema.parse(with_lifetime(lifetime), "test")
 
 
-@pytest.mark.parametrize("avro_type", ["long", ["null", {"type": "long", "logicalType": "timestamp-millis"}]])
+@pytest.mark.parametrize(
+    "avro_type",
+    [
+        "long",
+        ["null", {"type": "long", "logicalType": "timestamp-millis"}],
+        {"type": "long", "logicalType": "timestamp-nanos"},
+    ],
+)
 def test_lifetime_begins_with_a_time(avro_type: object) -> None:
-    with pytest.raises(SchemaError, match="a field of type timestamp, not nullable"):
+    with pytest.raises(SchemaError, match="a field of type timestamp-millis or -micros, not nullable"):
         RecordSchema.parse(with_lifetime({"created": "placedOn", "hours": 4}, avro_type), "test")

@@ -10,7 +10,7 @@ from include.declarations.event_types.event_schemas import event_schema
 from include.kafka.registry.writer_schema import writer_schema
 from include.kafka.wire_format import header
 from spark_jobs.folding.decode import EventDecoder, SchemaIds
-from spark_jobs.folding.independent_decode import independently_decoded
+from spark_jobs.folding.independent.independent_decode import independently_decoded
 from spark_jobs.lake.changelog_batch import count_records, newest_records
 from tests.integration.lake.test_independent_decode import PARTITIONS, frame, record
 from tests.support.faults.foreign_writers import decimal

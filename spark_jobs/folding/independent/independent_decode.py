@@ -1,20 +1,17 @@
-"""Decodes events with fastavro in Python workers, for staging: a second opinion must not share the decoder that it checks.
+"""Decodes events in Python workers, for staging: a second opinion must not share the decoder that it checks.
 
 The rules are those of `decode` and `event_rules`, implemented again; only the comparison of logical types is shared.
 """
 
 import gc
-import io
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from functools import cached_property
 from typing import Any
 
-import fastavro
 import pyarrow as pa
 from confluent_kafka import murmur2
 from pyspark.sql import DataFrame
@@ -22,7 +19,9 @@ from pyspark.sql.functions import coalesce, col
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from include.kafka.logical_types import LogicalType, field_types
+from include.kafka.avro.avro_types import avro_type
+from include.kafka.avro.schema_resolution import with_reader_names
+from include.kafka.logical_types import LogicalType, compare, decoded_as, field_types
 from include.kafka.record_key import MAX_KEY_BYTES
 from include.kafka.record_schema import RecordSchema
 from include.kafka.schema_rejections import Rejection
@@ -30,15 +29,12 @@ from include.kafka.wire_format import HEADER_BYTES, MAGIC
 from spark_jobs.folding.decode import UNKNOWN_SCHEMA_ID, EventDecoder
 from spark_jobs.folding.event_rules import (
     CREATION_TOLERANCE_HOURS,
-    FIRST_DAY,
-    LAST_DAY,
     is_not_record_key,
 )
+from spark_jobs.folding.independent.avro_reading import reading
 
 EVENT_COLUMNS = ("key", "partition", "offset", "event_type")
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-FIRST_TIME = EPOCH + timedelta(days=FIRST_DAY)
-END_TIME = EPOCH + timedelta(days=LAST_DAY + 1)
+MICROS_PER_HOUR = 3600 * 1_000_000
 
 
 class RejectedError(ValueError):
@@ -55,7 +51,7 @@ class UnknownSchemaIdError(Exception):
 def independently_decoded(records: DataFrame, decoder: EventDecoder) -> DataFrame:
     """Return the events among the records of Spark's Kafka source: the columns of `good_events(decoder.decode(records))`.
 
-    The Python of the executors needs fastavro, pyarrow and confluent-kafka.
+    The Python of the executors needs numpy, pyarrow and confluent-kafka.
     """
     present = [reader for reader in decoder.readers if decoder.folded_ids(reader)]
     names = [*EVENT_COLUMNS, *(reader.name for reader in present)]
@@ -108,7 +104,7 @@ class DecodingTask:
         gc.disable()
         try:
             for batch in batches:
-                columns = (batch.column(name).to_pylist() for name in self.record_columns)
+                columns = (_numbered(batch.column(name)).to_pylist() for name in self.record_columns)
                 records = zip(*columns, strict=True)
                 rows = [row for record in records if (row := self._row(*record)) is not None]
                 yield pa.RecordBatch.from_pylist(rows, schema=schema)
@@ -121,7 +117,7 @@ class DecodingTask:
         value: bytes | None,
         partition: int,
         offset: int,
-        time: datetime | None = None,
+        time: int | None = None,
     ) -> dict[str, Any] | None:
         try:
             name, event = self._event(key, value, partition, offset, time)
@@ -132,7 +128,7 @@ class DecodingTask:
         return {"key": key, "partition": partition, "offset": offset, "event_type": name, name: event}
 
     def _event(
-        self, key: bytes | None, value: bytes | None, partition: int, offset: int, time: datetime | None
+        self, key: bytes | None, value: bytes | None, partition: int, offset: int, time: int | None
     ) -> tuple[str, dict[str, Any]]:
         if key is None or value is None or len(value) < HEADER_BYTES or value[0] != MAGIC:
             raise RejectedError
@@ -145,20 +141,17 @@ class DecodingTask:
                 raise UnknownSchemaIdError(value[:HEADER_BYTES])
             raise RejectedError
         event = event_type.read(value)
-        text = key.decode()
+        # Raises if it is no text.
+        key.decode()
         if not 0 < len(key) <= MAX_KEY_BYTES or murmur2(key, self.partitions) != partition:
             raise RejectedError
         entity = event_type.reader.key_field and event.get(event_type.reader.key_field)
-        if entity is not None and entity != text:
+        if entity is not None and (entity.encode() if isinstance(entity, str) else entity) != key:
             raise RejectedError
         lifetime = event_type.reader.lifetime
         if lifetime is not None and time is not None:
-            created = event[lifetime.created]
-            if (
-                not created - timedelta(hours=CREATION_TOLERANCE_HOURS)
-                <= time
-                <= created + timedelta(hours=lifetime.hours)
-            ):
+            age = time - event[lifetime.created]
+            if not -CREATION_TOLERANCE_HOURS * MICROS_PER_HOUR <= age <= lifetime.hours * MICROS_PER_HOUR:
                 raise RejectedError
         return event_type.reader.name, event
 
@@ -170,60 +163,42 @@ class DecodingTask:
         }
 
 
+def _numbered(column: pa.Array) -> pa.Array:
+    """Return the records' times as microseconds; other columns unchanged."""
+    return column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column
+
+
 class EventType:
     """Reads the records of one schema id as one event type."""
 
     def __init__(self, writer: RecordSchema, reader: RecordSchema) -> None:
         self.reader = reader
-        self._written: Any = fastavro.parse_schema(writer.parsed())
-        wanted = reader.renamed_like(writer).parsed()
-        # Resolving one schema against another takes twice the time, also where both are the same.
-        self._wanted: Any = None if wanted == writer.parsed() else fastavro.parse_schema(wanted)
+        compared = compare(writer, reader)
+        wanted = avro_type(decoded_as(reader, compared).renamed_like(writer).parsed())
+        self._read = reading(with_reader_names(avro_type(writer.parsed()), wanted), wanted)
         types = field_types(reader)
-        self._logical = {
-            name: logical for name, t in types.items() if (logical := LogicalType.of(t)) is not None
+        self._converted = {
+            name: logical
+            for name in compared.converted
+            if (logical := LogicalType.of(types[name].definition)) is not None
         }
 
     def read(self, value: bytes) -> dict[str, Any]:
-        """Return the event's fields; raises any exception for an invalid payload."""
-        payload = io.BytesIO(value)
-        payload.seek(HEADER_BYTES)
-        event: Any = fastavro.schemaless_reader(payload, self._written, self._wanted)
-        for name, logical in self._logical.items():
-            event[name] = _value(event[name], logical)
+        """Return the event's fields, in the form that Arrow accepts; raises any exception for an invalid payload."""
+        event: dict[str, Any] = self._read(value, HEADER_BYTES)[0]
+        for name, logical in self._converted.items():
+            if event[name] is not None:
+                event[name] = _converted(event[name], logical)
         if event["occurredOn"] is None:
             raise RejectedError
-        return dict(event)
+        return event
 
 
-def _value(value: Any, logical: LogicalType) -> Any:  # noqa: ANN401 - a value of any Avro type
-    """Return a value with the reader's logical type; fastavro gives the writer's, or a default without any."""
-    match value:
-        case Decimal():
-            return _decimal(value, logical)
-        case datetime():
-            return _time(value, logical)
-        case date() if not FIRST_DAY <= (value - EPOCH.date()).days <= LAST_DAY:
+def _converted(value: Any, logical: LogicalType) -> Any:  # noqa: ANN401 - a decimal, or a time in microseconds
+    """Return a value of the writer's logical type with the reader's."""
+    if isinstance(value, Decimal):
+        if abs(value) >= Decimal(10) ** (logical.precision - logical.scale):
             raise RejectedError
-        case str() if logical.name == "decimal":  # a default: bytes as a string
-            unscaled = int.from_bytes(value.encode("latin-1"), "big", signed=True)
-            return Decimal(unscaled).scaleb(-logical.scale)
-        case int() if logical.name.startswith("timestamp"):  # a default
-            unit = timedelta(milliseconds=1) if logical.name.endswith("millis") else timedelta(microseconds=1)
-            return EPOCH + value * unit
-    return value
-
-
-def _decimal(value: Decimal, logical: LogicalType) -> Decimal:
-    if abs(value) >= Decimal(10) ** (logical.precision - logical.scale):
-        raise RejectedError
-    return value
-
-
-def _time(value: datetime, logical: LogicalType) -> datetime:
-    moment = value if value.tzinfo else value.replace(tzinfo=UTC)
-    if not FIRST_TIME <= moment < END_TIME:
-        raise RejectedError
-    if logical.name.endswith("-millis") and value.microsecond % 1000:
-        return value.replace(microsecond=value.microsecond // 1000 * 1000)
-    return value
+        return value
+    # Numbers are rounded down, before 1970 too.
+    return value // 1000 * 1000 if logical.name.endswith("-millis") else value

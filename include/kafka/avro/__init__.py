@@ -1,0 +1,1 @@
+"""Avro types as values: names resolved, defaults encoded, and which types of two schemas belong together."""

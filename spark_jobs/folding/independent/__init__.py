@@ -1,0 +1,1 @@
+"""The decoder of staging, which shares no decoder with what it checks."""

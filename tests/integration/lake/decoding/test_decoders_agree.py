@@ -1,0 +1,71 @@
+"""Both decoders, Spark's and Python's, read payloads of any schema with equal values, valid or damaged."""
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import HealthCheck, Phase, find, given, settings
+from hypothesis.errors import NoSuchExample
+from pyspark.sql import SparkSession
+
+from tests.support.avro.both_decoders import PAYLOADS, Difference, differences
+from tests.support.avro.schemas import SchemaCase, schema_cases
+
+# Schemas in one Spark job: a few seconds, most of them for its plan.
+BATCH = 20
+CI_SCHEMAS, ENDURANCE_SCHEMAS = 100, 2_000
+
+
+def test_both_decoders_read_any_schema_with_equal_values(lake_spark: SparkSession) -> None:
+    compare_decoders(lake_spark, CI_SCHEMAS)
+
+
+@pytest.mark.endurance
+@pytest.mark.timeout(3600)
+def test_both_decoders_read_thousands_of_schemas_with_equal_values(lake_spark: SparkSession) -> None:
+    compare_decoders(lake_spark, ENDURANCE_SCHEMAS)
+
+
+def compare_decoders(spark: SparkSession, number: int) -> None:
+    """Fail with the smallest schemas that the decoders read differently, among this number of generated ones."""
+    cases = generated(number)
+    decoded = 0
+    for start in range(0, len(cases), BATCH):
+        batch = cases[start : start + BATCH]
+        found, events = differences(spark, batch)
+        decoded += events
+        assert not found, smallest(spark, found)
+    # Neither decoder rejects all.
+    assert decoded > PAYLOADS * len(cases) / 2
+
+
+def generated(number: int) -> list[SchemaCase]:
+    """Return schemas, the same ones in every run."""
+    cases: list[SchemaCase] = []
+
+    @settings(
+        max_examples=number,
+        derandomize=True,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(schema_cases())
+    def collect(case: SchemaCase) -> None:
+        cases.append(case)
+
+    collect()
+    return cases
+
+
+def smallest(spark: SparkSession, found: Sequence[Difference]) -> Difference:
+    """Return a small schema that the decoders read differently."""
+
+    def differs(case: SchemaCase) -> bool:
+        return bool(differences(spark, [case])[0])
+
+    try:
+        case = find(schema_cases(), differs, settings=settings(max_examples=50, database=None, deadline=None))
+    except NoSuchExample:
+        return min(found, key=lambda one: len(one.case.reader + one.case.writer))
+    return differences(spark, [case])[0][0]
