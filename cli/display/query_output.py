@@ -1,12 +1,13 @@
 """Runs a query of the lake and writes its result as a table, CSV, JSON or Parquet."""
 
+import difflib
+import re
 import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from datetime import date
 from decimal import Decimal
-from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +15,17 @@ import duckdb
 
 from include.errors import FoldlakeError
 from include.lake.sql_connection import connect
-from include.lake.sql_tables import SqlTable, sql_name
+from include.lake.sql_tables import HISTORY_SUFFIX, SqlTable, listing, sql_name
 from include.settings import Settings
 from query_api.http.json_text import dumps
 
 # Types that `dumps` writes by itself.
-PLAIN = (bool, int, str, bytes, date, Decimal)
+PLAIN = (bool, int, float, str, bytes, date, Decimal)
 # Rows of a result that are in memory at once.
 BATCH_ROWS = 10_000
 COPY = {"csv": "(FORMAT csv, HEADER)", "parquet": "(FORMAT parquet)"}
+SHOW_TABLES = re.compile(r"\s*show\s+tables\s*;?\s*", re.IGNORECASE)
+MISSING_TABLE = re.compile(r'Table with name "?(?P<name>.+?)"? does not exist')
 # Of a table: a longer result is shown by its first and last rows.
 SHOWN_ROWS = 40
 
@@ -44,18 +47,20 @@ def write_result(
         )
     with connect(settings.lake_root, tables) as connection:
         try:
-            result = _run(connection, query)
+            result = _run(connection, tables, query)
             if result is not None:
                 _write(result, output_format, output)
         except duckdb.Error as error:
-            raise QueryError(_explained(settings, tables, error)) from error
+            raise QueryError(_explained(settings, tables, error, query)) from error
         except OSError as error:
             raise QueryError(
                 f"The result cannot be written to {output or 'standard output'}: {error.strerror}."
             ) from error
 
 
-def _run(connection: duckdb.DuckDBPyConnection, query: str) -> duckdb.DuckDBPyRelation | None:
+def _run(
+    connection: duckdb.DuckDBPyConnection, tables: Sequence[SqlTable], query: str
+) -> duckdb.DuckDBPyRelation | None:
     """Run all statements but the last, and return the last one's result; None if it has none."""
     statements = connection.extract_statements(query)
     if not statements:
@@ -63,7 +68,8 @@ def _run(connection: duckdb.DuckDBPyConnection, query: str) -> duckdb.DuckDBPyRe
     *others, last = statements
     for statement in others:
         connection.execute(statement)
-    return connection.sql(last.query)
+    # Each table is the only one of a database of its own, of which DuckDB would list the history alone.
+    return connection.sql(listing(tables) if SHOW_TABLES.fullmatch(last.query) else last.query)
 
 
 def _write(
@@ -110,9 +116,7 @@ def _json_lines(result: duckdb.DuckDBPyRelation) -> Iterator[str]:
 
 
 def _for_json(value: Any) -> object:  # noqa: ANN401 - of any of DuckDB's types
-    """Return a value that `dumps` accepts: numbers that JSON does not have are null, other types their text."""
-    if isinstance(value, float):
-        return value if isfinite(value) else None
+    """Return a value that `dumps` accepts: what it does not write by itself is its text."""
     if isinstance(value, dict):
         return {str(name): _for_json(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):
@@ -120,20 +124,38 @@ def _for_json(value: Any) -> object:  # noqa: ANN401 - of any of DuckDB's types
     return value if value is None or isinstance(value, PLAIN) else str(value)
 
 
-def _explained(settings: Settings, tables: Sequence[SqlTable], error: duckdb.Error) -> str:
-    """Return DuckDB's message, with the tables that exist if one does not."""
+def _explained(settings: Settings, tables: Sequence[SqlTable], error: duckdb.Error, query: str) -> str:
+    """Return DuckDB's message; if a table does not exist, the name that it has, when it is created, or which tables exist."""
     text = str(error).strip()
-    if not isinstance(error, duckdb.CatalogException) or "Table with name" not in text:
+    missing = MISSING_TABLE.search(text)
+    if not isinstance(error, duckdb.CatalogException) or missing is None:
         return text
+    name = missing["name"]
+    qualified = re.search(rf'("[^"]+"|\w+)\s*[.]\s*"?{re.escape(name)}"?(?!\w)', query, re.IGNORECASE)
+    parts = [name] if qualified is None else [qualified[1].strip('"'), name]
+    return _why_missing(settings, {table.name for table in tables}, parts)
+
+
+def _why_missing(settings: Settings, existing: set[str], parts: list[str]) -> str:
+    """Say why there is no table of this name. parts: the schema, if the query names one, and the table."""
     from include.declarations.topic_tables.selection import load_lake_catalog
 
     catalog = load_lake_catalog(settings)
     declared = {sql_name(name): name for name in (*catalog.models, *catalog.event_tables)}
-    name = text.partition("Table with name ")[2].partition(" ")[0].strip('"')
-    if name in declared:
-        return (
-            f"lake/{declared[name]} does not exist yet: the first compaction creates it. Hint: `./foldlake compact {declared[name]}`, while "
-            "the stack runs."
-        )
-    known = ", ".join(table.name for table in tables)
-    return f"There is no table {name}. Tables: {known}; the commits of each are in <table>_history."
+    shown, history = ".".join(parts), ""
+    # As in the folders of the lake, then without the schema.
+    for candidate in ("_".join(map(sql_name, parts)).casefold(), sql_name(parts[-1]).casefold()):
+        base = candidate.removesuffix(HISTORY_SUFFIX)
+        history = candidate.removeprefix(base)
+        if base in existing:
+            return f"There is no table {shown}: in SQL, its name is {base}{history}, without a schema."
+        if base in declared:
+            return (
+                f"lake/{declared[base]} does not exist yet: the first compaction creates it. Hint: `./foldlake compact {declared[base]}`, while "
+                "the stack runs."
+            )
+    names = sorted({*existing, *(f"{name}{HISTORY_SUFFIX}" for name in existing)})
+    close = difflib.get_close_matches(parts[-1], names, 1)
+    hint = f" Did you mean {close[0]}?" if close else ""
+    known = ", ".join(sorted(existing))
+    return f"There is no table {shown}.{hint} Tables: {known}; the commits of each are in <table>{HISTORY_SUFFIX}."

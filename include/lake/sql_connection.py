@@ -21,6 +21,8 @@ def connect(lake_root: str, tables: Sequence[SqlTable] | None = None) -> duckdb.
     """
     found = sql_tables(lake_root) if tables is None else tables
     connection = duckdb.connect()
+    # A name that is no table must not be that of a variable of this program.
+    connection.execute("SET python_enable_replacements = false")
     for statement in setup_statements(extension_folder(), found):
         connection.execute(statement)
     return connection

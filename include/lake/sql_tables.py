@@ -12,6 +12,7 @@ DELTA_LOG = "_delta_log"
 # Names of DuckDB's own databases: a table of this name gets another one.
 TAKEN = frozenset({"memory", "system", "temp", "main"})
 LINE_WIDTH = 80
+HISTORY_SUFFIX = "_history"
 HISTORY = """
 CREATE VIEW "{name}_history" AS
 SELECT regexp_extract(filename, '([0-9]+)[.]json$', 1)::BIGINT AS delta_version,
@@ -92,6 +93,14 @@ def setup_statements(extensions: Path, tables: Iterable[SqlTable]) -> Iterator[s
     yield VERSION_AS_OF.strip()
 
 
+def listing(tables: Iterable[SqlTable]) -> str:
+    """Return the query of the names of the tables and of their histories."""
+    names = ", ".join(
+        f"({quoted(table.name + suffix)})" for table in tables for suffix in ("", HISTORY_SUFFIX)
+    )
+    return f"SELECT name FROM (VALUES {names}) AS tables(name) ORDER BY name"  # noqa: S608 - names of folders, quoted
+
+
 def overview(tables: Collection[SqlTable]) -> str:
     """Return the names of the tables, in lines of 80 characters at most, and how to see their history."""
     lines, line = [], "Tables:"
@@ -101,7 +110,12 @@ def overview(tables: Collection[SqlTable]) -> str:
             line = " " * 7
         line += f" {table.name}"
     return "\n".join(
-        [*lines, line, "Each has its commits in <table>_history. DESCRIBE <table>; shows its columns."]
+        [
+            *lines,
+            line,
+            "Each has its commits in <table>_history. DESCRIBE <table>; shows its columns,",
+            "SHOW ALL TABLES; those of all.",
+        ]
     )
 
 

@@ -18,12 +18,13 @@ AMOUNTS = {"cents": Decimal("0.10"), "rich": Decimal("12345678901234567890123456
 
 @pytest.fixture(scope="module")
 def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
-    """Settings of a home with a lake in which only the balance is."""
-    settings = Settings.of(home=tmp_path_factory.mktemp("home"))
+    """Settings of a home with a lake in which only the balance and its events are."""
+    settings = Settings.of(home=tmp_path_factory.mktemp("home"), systems=("logs",))
     frame = pl.DataFrame(
         {"key": list(AMOUNTS), "amount": pl.Series(list(AMOUNTS.values()), dtype=pl.Decimal(38, 2))}
     )
-    frame.write_delta(f"{settings.lake_root}/balance")
+    for table in ("balance", "events/balance"):
+        frame.write_delta(f"{settings.lake_root}/{table}")
     return settings
 
 
@@ -42,7 +43,7 @@ def test_json_has_exact_decimals(settings: Settings, tmp_path: Path) -> None:
     text = (tmp_path / "result").read_text(encoding="utf-8")
     rows = json.loads(text, parse_float=Decimal)
     assert {row["key"]: row["amount"] for row in rows} == AMOUNTS
-    assert (rows[0]["day"], rows[0]["none"]) == ("2026-11-26", None)
+    assert (rows[0]["day"], rows[0]["none"]) == ("2026-11-26", "NaN")
     assert '"amount":0.10' in text
     assert '"list":[1.50]' in text
 
@@ -90,11 +91,33 @@ def test_the_result_of_the_last_statement_is_written(
     [
         (
             "from balances",
-            "There is no table balances. Tables: balance; the commits of each are in <table>_history",
+            r"There is no table balances\. Did you mean balance\? Tables: balance, events_balance; the commits of each are in <table>_history",
         ),
         (
-            "from events_balance",
-            "lake/events/balance does not exist yet: .* `./foldlake compact events/balance`",
+            "from events.balance",
+            r"There is no table events\.balance: in SQL, its name is events_balance, without a schema",
+        ),
+        ('select * from Events . "Balance"', r"its name is events_balance, without a schema"),
+        ('from "events/balance"', r"There is no table events/balance: in SQL, its name is events_balance"),
+        (
+            "from lake.balance",
+            r"There is no table lake\.balance: in SQL, its name is balance, without a schema",
+        ),
+        ("from lake.balance_history", r"its name is balance_history, without a schema"),
+        ("from events.balance_history", r"its name is events_balance_history, without a schema"),
+        ("from lake.nothing", r"There is no table lake\.nothing\. Tables: "),
+        ("from balance_histroy", r"Did you mean balance_history\?"),
+        (
+            "from browser_windows",
+            r"lake/browser-windows does not exist yet: .*`./foldlake compact browser-windows`",
+        ),
+        ('from "browser-windows"', "lake/browser-windows does not exist yet"),
+        ("from lake.Browser_Windows", "lake/browser-windows does not exist yet"),
+        ("from browser_windows_history", "lake/browser-windows does not exist yet"),
+        ("from settings", r"There is no table settings\. Tables: "),
+        (
+            "from browser_events",
+            "lake/browser-events does not exist yet: .* `./foldlake compact browser-events`",
         ),
         ("from balance where", "syntax error"),
         ("select amounts from balance", 'Referenced column "amounts" not found'),
@@ -104,6 +127,19 @@ def test_the_result_of_the_last_statement_is_written(
 def test_an_error_names_what_is_wrong(settings: Settings, query: str, message: str) -> None:
     with pytest.raises(QueryError, match=message):
         written(settings, query, "csv")
+
+
+@pytest.mark.parametrize("query", ["show tables", " SHOW  Tables ;", "select 1; show tables;"])
+def test_all_tables_are_shown(settings: Settings, tmp_path: Path, query: str) -> None:
+    written(settings, query, "csv", tmp_path / "result")
+
+    assert (tmp_path / "result").read_text(encoding="utf-8").splitlines() == [
+        "name",
+        "balance",
+        "balance_history",
+        "events_balance",
+        "events_balance_history",
+    ]
 
 
 def test_a_result_that_cannot_be_written_is_an_error(settings: Settings, tmp_path: Path) -> None:
