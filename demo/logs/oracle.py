@@ -52,7 +52,7 @@ select browser, logged_at as at_time, written_ms, unnest(generate_series(
 from parsed where logger = 'browser-actions' and logged_at is not null and browser is not null and action is not null;
 
 create table judged as
-select *, written_ms <= start_ms + 5000 + 1000 * $lateness_s and epoch_ms(at_time) <= written_ms + 1000 * $lateness_s as is_accepted
+select *, written_ms < start_ms + 5000 + 1000 * $lateness_s and epoch_ms(at_time) <= written_ms + 1000 * $lateness_s as is_accepted
 from windowed;
 
 create table expected_late as

@@ -13,7 +13,11 @@ WINDOW = HoppingWindow(size=timedelta(seconds=5), slide=timedelta(seconds=2))
 
 
 def starts() -> "Column":
-    """The starts of the windows that contain a line, ascending, as an array of times."""
+    """The starts of the windows that contain a line, ascending, as an array of times.
+
+    As in Kafka Streams, a line from 1970 on is in no window that begins before 1970. A line from before is in all of its windows, so that
+    `missed` has it: Kafka Streams drops it.
+    """
     from pyspark.sql import functions as F
 
     size_ms, slide_ms = WINDOW.size_s * 1000, WINDOW.slide_s * 1000
@@ -21,7 +25,7 @@ def starts() -> "Column":
     newest_ms = at_ms - F.pmod(at_ms, F.lit(slide_ms).cast("bigint"))
     first_ms = newest_ms - (size_ms - 1) // slide_ms * slide_ms
     candidates = F.sequence(first_ms, newest_ms, F.lit(slide_ms).cast("bigint"))
-    containing = F.filter(candidates, lambda start: start + size_ms > at_ms)
+    containing = F.filter(candidates, lambda start: (start + size_ms > at_ms) & ((start >= 0) | (at_ms < 0)))
     return F.transform(containing, lambda start: F.timestamp_millis(start))  # noqa: PLW0108 - Spark reads the parameter's name
 
 
@@ -40,15 +44,16 @@ def key(start: "Column") -> "Column":
 
 
 def _is_accepted(start: "Column") -> "Column":
-    """Whether a line was written within the allowed lateness of a window, and is not of the future.
+    """Whether a line was written before a window closes, which is the allowed lateness after its end, and is not of the future.
 
+    At the time at which it closes, a window is closed, as in Kafka Streams and ksqlDB.
     `timestamp` is the time of the line's record in Kafka. Each line is accepted or not by itself, whatever was read before it, so that a
     rebuild makes the same windows.
     """
     from pyspark.sql.functions import col, expr
 
     lateness = expr(f"INTERVAL {Settings().stream.allowed_lateness_s} SECONDS")
-    is_in_time = col("timestamp") <= end(start) + lateness
+    is_in_time = col("timestamp") < end(start) + lateness
     return is_in_time & (col("occurredOn") <= col("timestamp") + lateness)
 
 
