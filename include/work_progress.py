@@ -36,12 +36,14 @@ class WorkProgress:
     unit: the noun for what is counted, in the plural.
     total: None if unknown.
     report: also receives the progress whenever it is logged.
+    is_total_final: False if the total grows while more work is planned, so that nothing is told of the remaining time.
     """
 
     what: str
     unit: str
     total: int | None
     report: Callable[[Progress], None] | None = None
+    is_total_final: bool = True
 
     def __post_init__(self) -> None:  # noqa: D105 - starts the clock
         self._logged_s = float("-inf")
@@ -69,7 +71,7 @@ class WorkProgress:
         """Return the progress; `done_since` is the number done in the last `elapsed_s` seconds, for the rate."""
         rate = done_since / elapsed_s if done_since > 0 and elapsed_s > 0 else 0.0
         left_s = None
-        if self.total is not None and rate and done * LEAST_TOLD_SHARE >= self.total:
+        if self.total is not None and self.is_total_final and rate and done * LEAST_TOLD_SHARE >= self.total:
             left_s = max(0, self.total - done) / rate
         return Progress(done, self.total, self.unit, rate, left_s)
 
@@ -80,7 +82,9 @@ class WorkProgress:
         if total is not None:
             text += f" of {total:,}"
         text += f" {progress.unit}"
-        if total is not None:
+        if total is not None and not self.is_total_final:
+            text += " planned so far"
+        elif total is not None:
             text += f" ({100 if total == 0 else 100 * min(done, total) // total} %)"
         if progress.rate_per_s:
             text += f", {progress.rate_per_s:,.0f}/s"

@@ -22,10 +22,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col, count, count_distinct, lit
 
 from include.position import Offsets
-from include.quality.check import CheckRequest, CheckResult, Mode
+from include.quality.check import CheckRequest, CheckResult, Mode, StoreName
 from include.settings import Settings
 from spark_jobs.folding.replay import source_ends
-from spark_jobs.quality.check_progress import step_logged
+from spark_jobs.quality.check_progress import cached_step_logged, step_logged
 from spark_jobs.quality.check_setup import open_check
 from spark_jobs.quality.check_target import lost_events
 from spark_jobs.quality.checked_records import CheckedRecords
@@ -129,7 +129,7 @@ def _check(
     readings = [_read(target, store, sampling.sample, increment) for store in stores]
     compared, replay = _Comparison(target, readings, sampling.sample, increment).run()
     expectations = key_expectations(compared_fields(target))
-    with step_logged(target, "comparing"):
+    with cached_step_logged(target, "comparing"):
         comparison = target.frames.keep(with_failures(compared, expectations))
         counted = comparison.agg(count(lit(1)).alias("records"), count_distinct("key").alias("keys")).first()
     assert counted is not None  # noqa: S101 - an aggregate without groups has one row
@@ -139,7 +139,7 @@ def _check(
         f"{replay.events:,}",
     )
     check = CheckedRecords(target, request, readings, comparison, replay, sampling, lost)
-    with step_logged(target, "evaluating"):
+    with cached_step_logged(target, "evaluating"):
         results = evaluate(check, expectations)
         failing, total = failing_keys(readings, comparison)
     result = CheckResult(
@@ -175,7 +175,9 @@ def _check(
 
 def _read(target: Target, store: Store, sample: Sample, increment: Increment | None) -> StoreReading:
     started_s = time.monotonic()
-    with step_logged(target, f"reading {store.name}"):
+    # Spark reads what the nodes have answered page by page, and counts a page as a record.
+    unit = "pages" if store.name is StoreName.NODES else "records"
+    with step_logged(target, f"reading {store.name}", unit):
         reading = store.read(sample) if increment is None else increment.read(store)
         records = target.frames.keep(reading.records)
         count = records.count()

@@ -1,7 +1,7 @@
-"""The progress of a Spark job while it runs: how many records its tasks have read so far."""
+"""The progress of a Spark job while it runs: how many records its tasks have read, or how many tasks have ended."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -45,17 +45,68 @@ class RecordsRead:
             return 0
 
 
+class TasksEnded:
+    """Counts the tasks of all stages seen running since it was created: those that have ended, and those that are planned so far."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._store: Any = spark.sparkContext._jsc.sc().statusStore()  # noqa: SLF001 - PySpark's tracker needs the ids of jobs
+        self._by_stage: dict[int, tuple[int, int]] = {}
+        self._running: set[int] = set()
+
+    def counts(self) -> tuple[int, int]:
+        """Return the number of tasks that have ended, and of all that are known."""
+        active = self._store.activeStages()
+        stages = [active.apply(number) for number in range(active.size())]
+        found = {
+            int(stage.stageId()): (int(stage.numCompleteTasks()), int(stage.numTasks())) for stage in stages
+        }
+        for ended in self._running - found.keys():
+            number = self._by_stage[ended][1]
+            self._by_stage[ended] = (number, number)
+        self._running = set(found)
+        self._by_stage |= found
+        done, known = zip(*self._by_stage.values(), strict=True) if self._by_stage else ((), ())
+        return sum(done), sum(known)
+
+
 @contextmanager
 def progress_logged(spark: SparkSession, progress: WorkProgress) -> Iterator[None]:
     """Log during a block of code how many records its Spark jobs have read; the caller logs the end. A short block logs nothing."""
-    is_done = threading.Event()
     read = RecordsRead(spark)
+
+    def reached() -> None:
+        records = read.total()
+        progress.reached(records if progress.total is None else min(records, progress.total - 1))
+
+    with _polled(reached):
+        yield
+
+
+@contextmanager
+def tasks_logged(spark: SparkSession, progress: WorkProgress) -> Iterator[None]:
+    """Log during a block of code how many tasks its Spark jobs have ended, of those that are planned so far.
+
+    For jobs that read what is cached: Spark counts a cached batch of thousands of records as one record.
+    """
+    tasks = TasksEnded(spark)
+
+    def reached() -> None:
+        done, progress.total = tasks.counts()
+        if progress.total:
+            progress.reached(min(done, progress.total - 1))
+
+    with _polled(reached):
+        yield
+
+
+@contextmanager
+def _polled(reached: Callable[[], None]) -> Iterator[None]:
+    is_done = threading.Event()
 
     def log_progress() -> None:
         is_done.wait(LOG_INTERVAL_S)
         while not is_done.wait(POLL_INTERVAL_S):
-            records = read.total()
-            progress.reached(records if progress.total is None else min(records, progress.total - 1))
+            reached()
 
     thread = threading.Thread(target=log_progress, name="progress", daemon=True)
     thread.start()

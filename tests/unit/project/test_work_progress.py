@@ -32,6 +32,13 @@ def test_line_of_work_whose_end_is_unknown() -> None:
     assert work.line(work.progress(400, 2.0, 400)) == "progress: it: 400 records, 200/s"
 
 
+def test_line_of_work_that_is_planned_step_by_step() -> None:
+    work = WorkProgress("it", "Spark tasks", 300, is_total_final=False)
+    assert (
+        work.line(work.progress(240, 40.0, 240)) == "progress: it: 240 of 300 Spark tasks planned so far, 6/s"
+    )
+
+
 def test_line_is_found_in_a_task_log() -> None:
     found = PATTERN.search("2026-05-01 12:00:00,000Z INFO foldlake.work: progress: it: 1 of 2 events (50 %)")
     assert found is not None

@@ -3,7 +3,7 @@
 from pyspark.sql import SparkSession
 
 from include.work_progress import Progress, WorkProgress
-from spark_jobs.runtime.job_progress import progress_logged
+from spark_jobs.runtime.job_progress import progress_logged, tasks_logged
 
 RECORDS, TASKS = 3_000, 12
 SLOW = "java_method('java.lang.Thread', 'sleep', 5L) is null"
@@ -20,3 +20,18 @@ def test_progress_moves_within_a_stage(lake_spark: SparkSession) -> None:
     assert len(set(moving)) > 1, reports
     assert moving == sorted(moving)
     assert any(report.seconds_left for report in reports)
+
+
+def test_what_reads_a_cache_counts_tasks_of_those_that_are_planned(lake_spark: SparkSession) -> None:
+    cached = lake_spark.range(0, RECORDS, 1, TASKS).cache()
+    cached.count()
+    reports: list[Progress] = []
+    progress = WorkProgress("an evaluation", "Spark tasks", None, reports.append, is_total_final=False)
+
+    with tasks_logged(lake_spark, progress):
+        cached.where(SLOW).count()
+    cached.unpersist()
+
+    assert reports
+    assert all(0 <= report.done < (report.total or 0) <= TASKS + 1 for report in reports), reports
+    assert all(report.seconds_left is None for report in reports)
