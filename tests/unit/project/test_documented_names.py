@@ -1,0 +1,61 @@
+"""The pages name every problem slug and every metric of a query node."""
+
+import ast
+import re
+from collections.abc import Iterator
+from http import HTTPStatus
+
+import pytest
+
+from include.settings import CHECKOUT
+from query_api.lookup.lookup_failures import FailureReason
+
+PAGES = "".join(
+    (CHECKOUT / "docs" / name).read_text(encoding="utf-8") for name in ("api.md", "operations.md")
+)
+NODE = sorted((CHECKOUT / "query_api").rglob("*.py"))
+# Function -> which of its arguments is the slug.
+SLUG_ARGUMENTS = {"ProblemError": 1, "_foreign": 0}
+# Slugs that are made of a parameter's name -> the parameters.
+FORMATTED = {
+    "f'invalid-{name}'": ["from", "to", "partition", "limit", "key", "prefix", "snapshot"],
+    "f'missing-{self._slug}'": [],
+    "f'{self._slug}-too-long'": [],
+    # Of `_foreign`, whose callers are found too, of the failure reasons, and of HTTP's own errors.
+    "slug": [],
+    "error.reason.slug": [],
+}
+
+
+def slugs() -> Iterator[str]:
+    for module in NODE:
+        for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
+            if (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Name)
+                and node.func.id in SLUG_ARGUMENTS
+            ):
+                argument = node.args[SLUG_ARGUMENTS[node.func.id]]
+                if isinstance(argument, ast.Constant):
+                    yield str(argument.value)
+                elif "phrase" not in (text := ast.unparse(argument)):
+                    yield from (f"invalid-{name}" for name in FORMATTED[text])
+    yield from (reason.slug for reason in FailureReason)
+    for status in (HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED, HTTPStatus.INTERNAL_SERVER_ERROR):
+        yield status.phrase.lower().replace(" ", "-")
+
+
+def metrics() -> Iterator[str]:
+    for module in NODE:
+        yield from re.findall(r'"(foldlake_[a-z_]+)"', module.read_text(encoding="utf-8"))
+
+
+# `schema-refused` is described with the registry's errors.
+@pytest.mark.parametrize("slug", sorted(set(slugs()) - {"schema-refused"}))
+def test_a_problem_is_named(slug: str) -> None:
+    assert f"`{slug}`" in PAGES
+
+
+@pytest.mark.parametrize("metric", sorted(set(metrics())))
+def test_a_metric_is_named(metric: str) -> None:
+    assert re.search(rf"{metric}(_total)?[`{{]", PAGES)
