@@ -14,6 +14,8 @@ from include.kafka.record_schema import RecordSchema
 from include.kafka.wire_format import split
 from include.position import OCCURRED_ON, Position
 
+TIMES_OF_DAY = (("logicalType", "time-millis"), ("logicalType", "time-micros"))
+
 
 @dataclass(frozen=True)
 class StateRecord:
@@ -47,4 +49,15 @@ def decode_state_record(value: bytes, schema_of: Callable[[int], RecordSchema]) 
 
 @cache
 def _parsed(schema_text: str) -> Any:  # noqa: ANN401 - fastavro's parsed schemas have no type of their own
-    return fastavro.parse_schema(json.loads(schema_text))
+    return fastavro.parse_schema(_with_plain_times_of_day(json.loads(schema_text)))
+
+
+def _with_plain_times_of_day(schema: Any) -> Any:  # noqa: ANN401 - JSON of any shape
+    """Return an Avro schema whose times of day are numbers, as they are for Spark, which folds and checks them."""
+    if isinstance(schema, list):
+        return [_with_plain_times_of_day(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        name: _with_plain_times_of_day(one) for name, one in schema.items() if (name, one) not in TIMES_OF_DAY
+    }

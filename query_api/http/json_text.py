@@ -1,33 +1,66 @@
-"""JSON with exact decimals: a Decimal becomes a number that keeps its scale, `5.00` and never 5.0."""
+"""The JSON form of every value that Avro has. Decimals are numbers that keep their scale, `5.00` and never 5.0.
+
+A float or double that is no number is one of three strings, as in the JSON mapping of Protocol Buffers (ProtoJSON): "NaN",
+"Infinity", "-Infinity". Spark reads them back as what they were.
+docs/api.md, "Values", lists the form of each type.
+"""
 
 import base64
 import json
-from collections.abc import Callable, Mapping
-from datetime import UTC, date, datetime, timedelta
+import math
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from functools import partial
 from typing import Any
+from uuid import UUID
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-PLAIN_TYPES = frozenset({"string", "int", "long", "boolean", "float", "double"})
+# The branches of a union by what a value without its logical type is in Python.
+PYTHON_TYPES: dict[Any, tuple[type, ...]] = {
+    **dict.fromkeys(("int", "long"), (int,)),
+    **dict.fromkeys(("float", "double"), (float,)),
+    **dict.fromkeys(("bytes", "fixed"), (bytes,)),
+    **dict.fromkeys(("string", "enum"), (str,)),
+    **dict.fromkeys(("map", "record"), (dict,)),
+    "boolean": (bool,),
+    "array": (list,),
+}
 
 
 def dumps(value: object) -> str:
-    """Return the JSON of a value of dictionaries, sequences, strings, numbers, decimals, times and bytes.
+    """Return the JSON of a value of dictionaries, sequences, strings, numbers, decimals, times, UUIDs and bytes.
 
-    Times become ISO 8601 text, bytes base64. Raises TypeError for anything else, and ValueError for a NaN.
+    Times become ISO 8601 text, bytes base64. Raises TypeError for anything else, and ValueError for a decimal that is no number.
     """
+    if isinstance(value, float):
+        return float_text(value)
     if isinstance(value, Decimal):
         return decimal_text(value)
     if isinstance(value, Mapping):
-        return "{" + ",".join(f"{json.dumps(str(k))}:{dumps(v)}" for k, v in value.items()) + "}"
+        return _object((str(name), dumps(one)) for name, one in value.items())
     if isinstance(value, list | tuple | set | frozenset):
         return "[" + ",".join(dumps(part) for part in value) + "]"
-    if isinstance(value, datetime | date):
-        return json.dumps(value.isoformat())
-    if isinstance(value, bytes):
-        return json.dumps(base64.b64encode(value).decode())
-    return json.dumps(value, allow_nan=False)
+    return json.dumps(_text(value))
+
+
+def _text(value: object) -> object:
+    """Return the text of a value that JSON has no type for; any other value as it is."""
+    match value:
+        case datetime() | date() | time():
+            return value.isoformat()
+        case bytes():
+            return base64.b64encode(value).decode()
+        case UUID():
+            return str(value)
+    return value
+
+
+def float_text(value: float) -> str:
+    """Return a float or double as a JSON number; one of three strings if it is no number."""
+    if math.isfinite(value):
+        return repr(value)
+    return '"NaN"' if math.isnan(value) else '"Infinity"' if value > 0 else '"-Infinity"'
 
 
 def decimal_text(value: Decimal) -> str:
@@ -50,28 +83,65 @@ def unscaled_text(scale: int, unscaled: bytes) -> str:
     return f"{digits[:-scale]}.{digits[-scale:]}"
 
 
-def raw_json(avro_type: object) -> Callable[[Any], str]:
+def raw_json(avro_type: Any) -> Callable[[Any], str]:  # noqa: ANN401 - JSON of any shape
     """Return a function that converts a value of an Avro type, given without its logical type, to JSON.
 
-    The JSON equals that of `dumps` for the value with its logical type. Supported: decimals over bytes, times in milliseconds,
-    strings, numbers, booleans, arrays of these, and unions of one of them with null. Raises TypeError for any other type.
+    The JSON equals that of `dumps` for the value with its logical type.
     """
     if isinstance(avro_type, list):
-        others = [one for one in avro_type if one != "null"]
-        if len(others) == 1:
-            return raw_json(others[0])
-    if isinstance(avro_type, dict):
-        match avro_type.get("type"), avro_type.get("logicalType"):
-            case "bytes", "decimal":
-                scale: int = avro_type.get("scale", 0)
-                return partial(unscaled_text, scale)
-            case "long", "timestamp-millis":
-                return lambda ms: dumps(EPOCH + timedelta(milliseconds=ms))
-            case "array", None:
-                item = raw_json(avro_type["items"])
-                return lambda items: "[" + ",".join(map(item, items)) + "]"
-            case inner, None:
-                return raw_json(inner)
-    if isinstance(avro_type, str) and avro_type in PLAIN_TYPES:
+        return _union_json([one for one in avro_type if one != "null"])
+    if not isinstance(avro_type, dict):
         return dumps
-    raise TypeError(f"A named lookup cannot answer a field of the Avro type {avro_type}.")
+    kind, logical_type = avro_type.get("type"), avro_type.get("logicalType")
+    if logical_type is not None:
+        return _logical_json(str(logical_type), avro_type.get("scale", 0))
+    if isinstance(kind, dict | list):
+        return raw_json(kind)
+    return _container_json(avro_type)
+
+
+def _logical_json(logical_type: str, scale: int) -> Callable[[Any], str]:
+    match logical_type:
+        case "decimal":
+            return partial(unscaled_text, scale)
+        case "date":
+            return lambda days: dumps(EPOCH.date() + timedelta(days))
+        case "timestamp-millis" | "timestamp-micros" | "local-timestamp-millis" | "local-timestamp-micros":
+            start = EPOCH.replace(tzinfo=None) if logical_type.startswith("local") else EPOCH
+            unit = timedelta(milliseconds=1) if logical_type.endswith("millis") else timedelta(microseconds=1)
+            return lambda number: dumps(start + number * unit)
+    return dumps
+
+
+def _container_json(avro_type: Any) -> Callable[[Any], str]:  # noqa: ANN401 - JSON of any shape
+    match avro_type["type"]:
+        case "array":
+            item = _or_null(raw_json(avro_type["items"]))
+            return lambda items: "[" + ",".join(map(item, items)) + "]"
+        case "map":
+            value = _or_null(raw_json(avro_type["values"]))
+            return lambda entries: _object((name, value(one)) for name, one in entries.items())
+        case "record":
+            fields = {field["name"]: _or_null(raw_json(field["type"])) for field in avro_type["fields"]}
+            return lambda record: _object((name, text(record[name])) for name, text in fields.items())
+    return dumps
+
+
+def _union_json(branches: list[Any]) -> Callable[[Any], str]:
+    """Return the function for a union, which chooses the branch by the value's Python type."""
+    if len(branches) == 1:
+        return raw_json(branches[0])
+    texts: dict[type, Callable[[Any], str]] = {}
+    for branch in branches:
+        name = branch.get("type") if isinstance(branch, dict) else branch
+        for python_type in PYTHON_TYPES.get(name, ()):
+            texts.setdefault(python_type, raw_json(branch))
+    return lambda value: texts.get(type(value), dumps)(value)
+
+
+def _or_null(text: Callable[[Any], str]) -> Callable[[Any], str]:
+    return lambda value: "null" if value is None else text(value)
+
+
+def _object(members: Iterable[tuple[str, str]]) -> str:
+    return "{" + ",".join(f"{json.dumps(name)}:{text}" for name, text in members) + "}"

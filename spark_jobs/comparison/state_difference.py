@@ -3,6 +3,7 @@
 Two or three passes over the joined states: counts and totals, then the histograms, whose bins depend on them, and single keys.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -30,6 +31,8 @@ EVENTS = "event_count"
 BEFORE, AFTER = "before", "after"
 # A sum that Spark's decimals cannot hold.
 TOO_LARGE = "NaN"
+# Python's texts of doubles that are no numbers -> those that nodes answer with.
+NO_NUMBERS = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 
 
 @dataclass(frozen=True)
@@ -136,13 +139,19 @@ class _Joined:
         return F.coalesce(value, lit(0))
 
     def _change(self, name: str) -> Column:
-        return self._value(AFTER, name) - self._value(BEFORE, name)
+        """Return by how much a field changes; NaN if one side is no number. Two that are no numbers and equal do not change."""
+        before, after = self._value(BEFORE, name), self._value(AFTER, name)
+        change = after - before
+        return (
+            F.when(before.eqNullSafe(after), lit(0.0)).otherwise(change) if name in self._floats else change
+        )
 
     def _totals(self) -> Row:
         columns = []
         for i, name in enumerate(self._numeric):
             old, new, change = self._value(BEFORE, name), self._value(AFTER, name), self._change(name)
-            size = F.when(change != 0, F.abs(change))
+            # A histogram has finite bins: changes from and to what is no number are in the totals only.
+            size = F.when((change != 0) & self._is_finite(name, change), F.abs(change))
             columns += [
                 F.try_sum(old).alias(f"before_{i}"),
                 F.try_sum(new).alias(f"after_{i}"),
@@ -216,7 +225,12 @@ class _Joined:
             # Spark's decimals have no negative scale.
             value = float(edge) if name in self._floats else Decimal(plain(edge))
             reached = reached + F.when(F.abs(change) >= lit(value), 1).otherwise(0)
-        return F.when(change > 0, reached).when(change < 0, -reached).otherwise(0)
+        is_finite = self._is_finite(name, change)
+        return F.when(is_finite & (change > 0), reached).when(is_finite & (change < 0), -reached).otherwise(0)
+
+    def _is_finite(self, name: str, change: Column) -> Column:
+        # Spark's NaN is above every number.
+        return F.abs(change) < lit(math.inf) if name in self._floats else lit(True)  # noqa: FBT003 - a column
 
     def _largest(self, measure: str) -> tuple[KeyChange, ...]:
         size = F.abs(self._change(measure))
@@ -265,11 +279,12 @@ def _field_text(side: Row | None, name: str) -> str | None:
 
 
 def _text(value: object) -> str:
-    return "null" if value is None else str(value)
+    text = "null" if value is None else str(value)
+    return NO_NUMBERS.get(text, text) if isinstance(value, float) else text
 
 
 def _sum(value: object) -> str:
-    return TOO_LARGE if value is None else str(value)
+    return TOO_LARGE if value is None else _text(value)
 
 
 def _decimal(value: Any) -> Decimal | None:  # noqa: ANN401 - any of Spark's numbers

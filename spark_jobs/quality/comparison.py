@@ -10,6 +10,7 @@ from functools import partial
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql.functions import col, lit
+from pyspark.sql.types import DoubleType, FloatType
 
 from include.position import POSITION_COLUMNS, SOURCE_PARTITION, Offsets
 from include.quality.check import UncheckableError
@@ -277,5 +278,10 @@ def _texts(target: Target, record: Column) -> Column:
     """Return a record with each field as text; null becomes the text `null`, because null equals nothing."""
     names = {f.name: record["state"][f.name] for f in target.state_type}
     names |= {name: record[name] for name in POSITION_COLUMNS}
-    texts = (F.coalesce(value.cast("string"), lit("null")).alias(name) for name, value in names.items())
+    floats = {f.name for f in target.state_type if isinstance(f.dataType, FloatType | DoubleType)}
+    # -0.0 plus 0.0 is 0.0: which of two equal zeros a fold keeps depends on their order. NaN stays NaN, whose texts are equal.
+    texts = (
+        F.coalesce((value + lit(0.0) if name in floats else value).cast("string"), lit("null")).alias(name)
+        for name, value in names.items()
+    )
     return F.when(record.isNotNull(), F.struct(*texts))

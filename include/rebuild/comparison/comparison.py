@@ -9,8 +9,8 @@ from pydantic import TypeAdapter
 from include.declarations.read_model import ReadModel
 from include.rebuild.comparison.fold_source import FoldText
 
-# Sums of decimals of 38 digits, and their differences, without rounding.
-EXACT = Context(prec=80)
+# Sums of decimals of 38 digits, and their differences, without rounding. The difference of two infinities is NaN, and no error.
+EXACT = Context(prec=80, traps=[])
 
 Kind = Literal["changed", "added", "gone"]
 

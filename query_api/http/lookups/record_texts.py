@@ -16,7 +16,7 @@ from query_api.lookup.lookups import Lookups
 
 
 class RecordText(NamedTuple):
-    """The JSON of each field, in order, without those that an older fold lacks; empty if the key has no record. age: of the record."""
+    """The JSON of each field, in order, null for one that an older fold lacks; empty if the key has no record. age: of the record."""
 
     texts: Mapping[str, str]
     age: AnswerAge
@@ -55,7 +55,8 @@ class RecordTexts:
         if isinstance(found, LocalAnswer):
             raw = found.raw
             texts = {
-                name: text(raw[name]) for name, text in self._fields.items() if raw.get(name) is not None
+                name: "null" if raw.get(name) is None else text(raw[name])
+                for name, text in self._fields.items()
             }
             return RecordText(texts, AnswerAge.of_partition(found.partition))
         return RecordText(self._texts_of_peer(found), AnswerAge.of_headers(found.headers))
@@ -71,4 +72,4 @@ class RecordTexts:
         # Decimals keep their scale.
         record: dict[str, Any] = json.loads(response.body, parse_float=Decimal)
         fields = record | record["state"]
-        return {name: dumps(fields[name]) for name in self._fields if name in fields}
+        return {name: dumps(fields.get(name)) for name in self._fields}

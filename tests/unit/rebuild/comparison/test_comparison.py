@@ -46,6 +46,13 @@ def test_a_field_that_only_one_version_has_has_no_change(before: str | None, aft
     assert totals.difference_percent is None
 
 
+def test_the_difference_of_two_infinite_sums_is_no_number() -> None:
+    totals = FieldTotals("Infinity", "Infinity")
+
+    assert str(totals.difference) == "NaN"
+    assert totals.difference_percent is None
+
+
 @pytest.mark.parametrize("before", ["0.00", "NaN"])
 def test_a_change_relative_to_nothing_is_not_stated(before: str) -> None:
     assert FieldTotals(before, "5.00").difference_percent is None
