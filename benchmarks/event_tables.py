@@ -107,7 +107,9 @@ def measure_large(spark: SparkSession, settings: Settings, events: int, small: i
     topic = topic_state(settings.kafka.bootstrap_servers, BALANCE.source_topic)
     assert topic is not None
     sources: dict[str, Callable[[], DataFrame]] = {
-        "Kafka": lambda: replayed_events(spark, settings, BALANCE, topic.ends, ids_of=IdsOf.SUBJECT),
+        "Kafka": lambda: replayed_events(
+            spark, settings, BALANCE, topic.ends, revision=1, ids_of=IdsOf.SUBJECT
+        ),
         "the table": lambda: from_table(spark, settings),
     }
     expected = deposits.expected()

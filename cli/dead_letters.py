@@ -72,7 +72,7 @@ def to_lines(letters: "DeadLetters") -> list[str]:
     rows += [
         (
             f"{letter.written_at:%Y-%m-%d %H:%M:%S}",
-            letter.reason,
+            f"{letter.reason} ({letter.failure})" if letter.failure else letter.reason,
             "" if letter.source_offset < 0 else f"{letter.source_partition}/{letter.source_offset}",
             _shown(letter.key, letter.key_digest, KEY_CHARACTERS),
             _size(letter.value, letter.value_digest),
@@ -97,6 +97,7 @@ def to_json(letters: "DeadLetters") -> dict[str, Any]:
             {
                 "written_at": letter.written_at.isoformat(),
                 "reason": letter.reason,
+                "failure": letter.failure,
                 "source_partition": letter.source_partition,
                 "source_offset": letter.source_offset,
                 "key_hex": None if letter.key is None else letter.key.hex(),

@@ -77,7 +77,9 @@ def build_staging(spark: SparkSession, settings: Settings, model: ReadModel, num
     started_s = time.monotonic()
 
     def write(ids_of: IdsOf) -> None:
-        events = events_for_staging(spark, settings, model, until, ids_of=ids_of)
+        events = events_for_staging(
+            spark, settings, model, until, revision=version.fold_revision, ids_of=ids_of
+        )
         states = fold(model, version.fold_revision, events)
         if model.expires is not None:
             states = unexpired(model.expires, states, model.expires.after_s(settings.stream))

@@ -53,8 +53,13 @@ def reset_preview(spark: SparkSession, settings: Settings, model: ReadModel, rul
     names = [field.name for field in model.state_fields(live.fold_revision)]
 
     def compare(ids_of: IdsOf) -> StateDifference:
+        revision = live.fold_revision
         folds = [
-            fold(side, live.fold_revision, replayed_events(spark, settings, side, until, ids_of=ids_of))
+            fold(
+                side,
+                revision,
+                replayed_events(spark, settings, side, until, revision=revision, ids_of=ids_of),
+            )
             for side in (before, after)
         ]
         return compare_states(folds[0], folds[1], names, names)

@@ -14,6 +14,7 @@ from pathlib import Path
 from confluent_kafka import Consumer
 from pyspark.sql import DataFrame, SparkSession
 
+from include.declarations.catalog import Catalog
 from include.declarations.event_types.topic_events import TopicEvents
 from include.declarations.read_model import ReadModel, read_model
 from include.declarations.rekeying import record_key
@@ -36,6 +37,7 @@ from spark_jobs.folding.decode import SchemaIds
 from spark_jobs.folding.fold_fingerprint import incompatibility, store_fingerprint
 from spark_jobs.folding.fold_query import changelog_stream
 from spark_jobs.folding.schema_cache import FixedSchemas
+from spark_jobs.routing.declared_failures import failure_checks
 from spark_jobs.runtime.job_logging import configure_logging
 from spark_jobs.runtime.session import spark_session
 from spark_jobs.streaming.query_set import QuerySet
@@ -127,6 +129,7 @@ def _run(arguments: argparse.Namespace) -> None:
                 _endpoints(arguments, partitions, dead_letter_topic(arguments.source_topic), "dead-letter"),
                 schemas,
                 TopicEvents(arguments.source_topic, model.event_schemas, record_key(model)),
+                failure_checks(Catalog({model.name: model}, {}), model.source_topic),
                 TriggerSettings.from_settings(settings.stream),
                 consumer,
                 admin,

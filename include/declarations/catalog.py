@@ -64,7 +64,7 @@ class Catalog:
         versions = {route.version: route for route in self.routes.values() if route.first_topic == topic}
         return [versions[number] for number in sorted(versions)]
 
-    def _readers_of(self, topic: str) -> list[ReadModel | Route]:
+    def readers_of(self, topic: str) -> list[ReadModel | Route]:
         """Return what reads a topic, or may read it as a version of the topic that it declares."""
         names = {topic, self.declared_topic(topic)}
         return [one for one in self._readers if one.source_topic in names]
@@ -72,7 +72,7 @@ class Catalog:
     def event_schemas(self, source_topic: str) -> tuple[RecordSchema, ...]:
         """Return the schema of every event type that is read from a source topic."""
         schemas = {
-            schema.name: schema for one in self._readers_of(source_topic) for schema in one.event_schemas
+            schema.name: schema for one in self.readers_of(source_topic) for schema in one.event_schemas
         }
         return tuple(schemas.values())
 
@@ -94,12 +94,12 @@ class Catalog:
 
     def record_key(self, source_topic: str) -> "Callable[[], Column] | None":
         """Return what the Kafka key of every record on a source topic must be; None: the entity of the event."""
-        readers = (one for one in self._readers_of(source_topic) if isinstance(one, ReadModel))
+        readers = (one for one in self.readers_of(source_topic) if isinstance(one, ReadModel))
         return next((key for model in readers if (key := record_key(model)) is not None), None)
 
     def partitions(self, source_topic: str, settings: TopicSettings) -> int:
         """Return the declared number of partitions of a source topic, or else the setting."""
-        for reader in self._readers_of(source_topic):
+        for reader in self.readers_of(source_topic):
             if isinstance(reader, ReadModel):
                 return reader.partitions(settings)
             return reader.source_partitions(settings)

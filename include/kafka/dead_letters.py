@@ -12,7 +12,7 @@ from include.kafka.log_reading import end_offsets, log_consumer, newest_record, 
 from include.kafka.topics import admin_client, dead_letter_topic, partition_count
 from include.position import Offsets, Position, parse_offset
 
-# The headers of a dead letter. The last four exist only if it is a reference: its key or value is too large for the topic.
+# The headers of a dead letter. Four exist only if it is a reference: its key or value is too large for the topic.
 REASON_HEADER = "reason"
 SOURCE_TOPIC_HEADER = "source_topic"
 SOURCE_PARTITION_HEADER = "source_partition"
@@ -21,6 +21,10 @@ KEY_BYTES_HEADER = "key_bytes"
 KEY_SHA256_HEADER = "key_sha256"
 VALUE_BYTES_HEADER = "value_bytes"
 VALUE_SHA256_HEADER = "value_sha256"
+# Which route or emission wrote a record: only an emission writes dead letters itself.
+ROUTE_HEADER = "route"
+# Which declarations fail for the event, and which of their expressions.
+FAILURE_HEADER = "failure"
 # The reason shown for a record that another program wrote to the topic.
 FOREIGN = "not_a_dead_letter"
 # How many records of a partition are searched for its newest dead letter; further ones are of another program.
@@ -40,6 +44,7 @@ class DeadLetter:
     """A source record that could not be decoded, with unchanged key and value; `written_at` is the dead letter's time.
 
     key_digest, value_digest: in place of a key or value that is too large for the topic, which is then None here.
+    failure: which declarations fail for the event, and which of their expressions, if that is the reason.
     source_partition, source_offset: -1 for a record of another program, whose reason is FOREIGN.
     """
 
@@ -52,6 +57,7 @@ class DeadLetter:
     value: bytes | None
     key_digest: Digest | None = None
     value_digest: Digest | None = None
+    failure: str = ""
 
     @classmethod
     def from_message(cls, message: Message) -> "DeadLetter":
@@ -68,6 +74,7 @@ class DeadLetter:
             value=message.value(),
             key_digest=_digest(headers, KEY_BYTES_HEADER, KEY_SHA256_HEADER),
             value_digest=_digest(headers, VALUE_BYTES_HEADER, VALUE_SHA256_HEADER),
+            failure=headers.get(FAILURE_HEADER, b"").decode(errors="replace"),
         )
 
 
@@ -83,8 +90,15 @@ def newest_dead_letter(consumer: Consumer, source_topic: str, partition: int) ->
     """
 
     def is_of_partition(message: Message) -> bool:
-        source = source_position(message)
-        return source is not None and (source.topic, source.partition) == (source_topic, partition)
+        headers = _headers(message)
+        source = _source(headers)
+        # An emission writes the letters of its own expressions, later than the records beside them.
+        is_of_emission = ROUTE_HEADER in headers
+        return (
+            source is not None
+            and not is_of_emission
+            and (source.topic, source.partition) == (source_topic, partition)
+        )
 
     found = newest_record(
         consumer, dead_letter_topic(source_topic), partition, is_of_partition, SEARCHED_RECORDS

@@ -12,12 +12,15 @@ from typing import NamedTuple, cast
 from confluent_kafka import Consumer, Message
 
 from include.errors import FoldlakeError
-from include.kafka.dead_letters import SOURCE_OFFSET_HEADER, SOURCE_PARTITION_HEADER, SOURCE_TOPIC_HEADER
+from include.kafka.dead_letters import (
+    ROUTE_HEADER,
+    SOURCE_OFFSET_HEADER,
+    SOURCE_PARTITION_HEADER,
+    SOURCE_TOPIC_HEADER,
+)
 from include.kafka.log_reading import newest_record, read_from
 from include.position import Offsets, parse_offset
 
-# The name of the route or of the emission.
-ROUTE_HEADER = "route"
 SOURCE_INDEX_HEADER = "source_index"
 # `<number>/<number of tasks>` of the shuffle task that computed an emission's record.
 TASK_HEADER = "task"

@@ -40,7 +40,7 @@ def replayed_states(
     states = fold(
         model,
         version.fold_revision,
-        replayed_events(spark, settings, model, until, ids_of=ids_of),
+        replayed_events(spark, settings, model, until, revision=version.fold_revision, ids_of=ids_of),
     )
     if model.expires is not None:
         states = unexpired(model.expires, states, model.expires.after_s(settings.stream))

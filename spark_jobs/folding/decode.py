@@ -27,6 +27,7 @@ from spark_jobs.folding.logical_conversion import comparison_of, event_column
 LOG = logging.getLogger(__name__)
 
 RECORD_COLUMNS = ("key", "value", "partition", "offset")
+FAILURE = "record:failure"
 OTHER_TYPE = "other event type"
 EXCLUDED = "excluded by a condition"
 UNKNOWN_SCHEMA_ID = "FOLDLAKE_UNKNOWN_SCHEMA_HEADER"
@@ -49,6 +50,7 @@ class Reason(StrEnum):
     WRONG_PARTITION = "wrong_partition"
     CREATED_IN_FUTURE = "created_in_future"
     LIFETIME_ENDED = "lifetime_ended"
+    FAILED_EXPRESSION = "failed_expression"
 
 
 @dataclass(frozen=True)
@@ -231,16 +233,33 @@ def _condition(rejection: Rejection) -> str:
     return " OR ".join(ends) or "false"
 
 
-def good_events(events: DataFrame, condition: Column | None = None) -> DataFrame:
-    """Return the events that a read model folds: decodable, of one of its types, and satisfying the condition, if one is given."""
+def good_events(
+    events: DataFrame, condition: Column | None = None, failure: Column | None = None
+) -> DataFrame:
+    """Return the events that a read model folds: decodable, of one of its types, and satisfying the condition, if one is given.
+
+    failure: which expression of the declaration fails for an event, so that it is a dead letter; null: none.
+    """
     # One expression instead of two conditions, which Spark may evaluate in any order. A record with an unknown schema id
     # has no event type either, and only evaluating its reason stops the query, so the reason must come first.
     not_folded = coalesce(col("reason"), when(col("event_type").isNull(), lit(OTHER_TYPE)))
+    if failure is not None:
+        not_folded = coalesce(not_folded, failure)
     if condition is not None:
         not_folded = coalesce(not_folded, when(~coalesce(condition, lit(False)), lit(EXCLUDED)))  # noqa: FBT003 - a column
     return events.where(not_folded.isNull())
 
 
 def undecodable(events: DataFrame) -> DataFrame:
-    """Return the records that cannot be folded, with the reason."""
-    return events.where(col("reason").isNotNull()).select("key", "value", "partition", "offset", "reason")
+    """Return the records that cannot be folded, with the reason, and what fails.
+
+    events: decoded records with the column FAILURE: the declarations that fail for an event, and which expression; null: none.
+    """
+    failed = when(col(FAILURE).isNotNull(), Reason.FAILED_EXPRESSION.value)
+    # One expression: a record with an unknown schema id stops the query when its reason is computed, which must come first.
+    bad = events.where(coalesce(col("reason"), failed).isNotNull())
+    return bad.select(
+        *("key", "value", "partition", "offset"),
+        coalesce(col("reason"), failed).alias("reason"),
+        when(col("reason").isNull(), col(FAILURE)).alias(FAILURE),
+    )

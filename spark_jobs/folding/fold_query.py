@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.functions import col, concat, count, lit
+from pyspark.sql.functions import col, concat, count, lit, when
 
 from include.declarations.read_model import ReadModel
 from include.declarations.rekeying import record_key
@@ -14,6 +14,18 @@ from include.kafka.wire_format import header
 from include.position import POSITION_RECORD_FIELDS, PositionField
 from spark_jobs.folding.decode import EventDecoder, SchemaIds, good_events
 from spark_jobs.folding.expressions.avro_columns import avro_record
+from spark_jobs.folding.expressions.failed_expressions import (
+    aggregated,
+    as_column,
+    attempt,
+    can_raise,
+    first_failure,
+    is_event,
+    is_never_null,
+    named,
+    raises,
+    required_columns,
+)
 from spark_jobs.folding.lifetimes import HAS_ENDED, has_ended, item_groups, removal_headers
 
 
@@ -65,6 +77,32 @@ def state_columns(model: ReadModel, revision: int) -> list[Column]:
         )
         raise ReadModelError(message)
     return _record_columns(model, revision, "Fold", build, _position_column)
+
+
+def fold_failure(model: ReadModel, revision: int, events: DataFrame) -> Column | None:
+    """Return what of a fold fails for a decoded event, which is then not folded: `key`, or a field of the state; null if nothing does.
+
+    The key fails if it raises an error or is null, a field if the value of the event that it aggregates raises an error. Wherever events
+    are folded, this decides which of them are. Raises ReadModelError when the module lacks this revision.
+    """
+    key = model.key().cast("string").alias("key")
+    columns = aggregated(events.groupBy(key).agg(*state_columns(model, revision), has_ended(model)))
+    required = required_columns(model.event_schemas)
+    failures: list[Column] = []
+    for name, inputs in columns:
+        part = {"key": "key", HAS_ENDED: "ended"}.get(name, f"field {name}")
+        failing = [raises(is_event(), as_column(found)) for found in inputs if can_raise(found)]
+        failures += [named(part, condition) for condition in failing]
+        if name == "key" and not is_never_null(inputs[0], required):
+            text = attempt(when(is_event(), key)) if failing else key
+            failures.append(named(part, is_event() & text.isNull()))
+    return first_failure(failures)
+
+
+def foldable(model: ReadModel, revision: int, events: DataFrame) -> DataFrame:
+    """Return the decoded events without those for which the fold fails."""
+    failure = fold_failure(model, revision, events)
+    return events if failure is None else events.where(failure.isNull())
 
 
 def merge_columns(model: ReadModel, revision: int) -> list[Column]:
@@ -127,7 +165,8 @@ def changelog_stream(
 ) -> DataFrame:
     """Return the changelog records for the records of the source topic: the whole computation of one version's query."""
     events = EventDecoder(model.event_schemas, schema_ids, partitions, record_key(model)).decode(source)
-    groups = item_groups(model, good_events(events), model.key().cast("string").alias("key"))
+    folded = good_events(events, failure=fold_failure(model, revision, events))
+    groups = item_groups(model, folded, model.key().cast("string").alias("key"))
     columns = state_columns(model, revision)
     states = groups.agg(*columns, has_ended(model)) if model.ended else groups.agg(*columns)
     return changelog_records(model, revision, states, state_schema_id)

@@ -13,7 +13,8 @@ from include.declarations.read_model import ReadModel
 from include.position import EVENT_COUNT, Offsets
 from include.versions.explanation import ExplainedEvent
 from spark_jobs.folding.expressions.avro_columns import typed_columns
-from spark_jobs.folding.fold_query import state_columns
+from spark_jobs.folding.expressions.failed_expressions import attempt, is_event
+from spark_jobs.folding.fold_query import foldable, state_columns
 from spark_jobs.folding.lifetimes import HAS_ENDED, has_ended
 from spark_jobs.folding.replay import WRITTEN_AT
 
@@ -32,7 +33,8 @@ class FoldedState:
 
 def of_key(model: ReadModel, events: DataFrame, key: str) -> DataFrame:
     """Return the events with this key of the read model."""
-    return events.where(model.key().cast("string") == lit(key))
+    # The key of an event for which the fold fails may raise an error.
+    return events.where(attempt(when(is_event(), model.key().cast("string"))) == lit(key))
 
 
 def counted_from(events: DataFrame, starts: Offsets) -> DataFrame:
@@ -48,7 +50,7 @@ def folded_state(model: ReadModel, revision: int, events: DataFrame) -> FoldedSt
 
     Raises ReadModelError when the module lacks this fold revision.
     """
-    states = events.agg(*state_columns(model, revision), has_ended(model))
+    states = foldable(model, revision, events).agg(*state_columns(model, revision), has_ended(model))
     row = states.select(*_state(model, revision, states)).first()
     assert row is not None  # noqa: S101 - an aggregate without groups has one row
     return FoldedState(row[EVENT_COUNT.name], row["state"] if row[EVENT_COUNT.name] else None)
@@ -68,7 +70,7 @@ def explained_events(
         limit: how many first, and how many newest events.
         masked: the fields of events to leave out, `<EventType>.<field>`.
     """
-    offset = col("offset")
+    offset, events = col("offset"), foldable(model, revision, events)
     ends = [
         [row.offset for row in events.select("offset").orderBy(order).limit(limit).collect()]
         for order in (offset.asc(), offset.desc())

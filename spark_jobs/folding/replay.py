@@ -21,6 +21,7 @@ from include.kafka.wire_format import HEADER_BYTES, MAGIC, split
 from include.position import Offsets
 from include.settings import Settings
 from spark_jobs.folding.decode import UNKNOWN_SCHEMA_ID, EventDecoder, SchemaIds, good_events
+from spark_jobs.folding.fold_query import fold_failure, foldable
 from spark_jobs.folding.independent.independent_decode import independently_decoded
 from spark_jobs.folding.topic_records import topic_records
 
@@ -71,6 +72,7 @@ def replayed_events(
     until: Offsets,
     since: Offsets | None = None,
     *,
+    revision: int,
     ids_of: IdsOf,
 ) -> DataFrame:
     """Return the events that a read model folds, from the first one that counts or from `since`, up to these end offsets.
@@ -83,21 +85,29 @@ def replayed_events(
         model: the read model, with the start of the version (`ReadModel.reading`).
         until: the end offset of each partition of its source.
         since: the offsets to start at; the first ones by default.
+        revision: of the fold: an event for which it fails is not folded.
         ids_of: which schema ids are known. A record with another one that is not rejected fails the job that reads the events (see
             with_needed_schema_ids).
     """
     since = _since(model, since)
-    return good_events(decoded_records(spark, settings, events_of(model), until, since, ids_of=ids_of))
+    decoded = decoded_records(spark, settings, events_of(model), until, since, ids_of=ids_of)
+    return good_events(decoded, failure=fold_failure(model, revision, decoded))
 
 
 def events_for_staging(
-    spark: SparkSession, settings: Settings, model: ReadModel, until: Offsets, *, ids_of: IdsOf
+    spark: SparkSession,
+    settings: Settings,
+    model: ReadModel,
+    until: Offsets,
+    *,
+    revision: int,
+    ids_of: IdsOf,
 ) -> DataFrame:
     """Return the events up to these end offsets as `replayed_events` does, but decoded by another library."""
     records, decoder = _records_and_decoder(
         spark, settings, events_of(model), until, _since(model, None), ids_of
     )
-    return independently_decoded(records, decoder)
+    return foldable(model, revision, independently_decoded(records, decoder))
 
 
 def _since(model: ReadModel, since: Offsets | None) -> Offsets | None:

@@ -97,7 +97,14 @@ def _grouped(
 ) -> tuple[DataFrame, int]:
     """Return the fold of the events of each key up to each of its positions, and the number of events."""
     model = target.model
-    events = replayed_events(target.spark, target.settings, model, until, ids_of=ids_of)
+    events = replayed_events(
+        target.spark,
+        target.settings,
+        model,
+        until,
+        revision=target.version.fold_revision,
+        ids_of=ids_of,
+    )
     events = events.withColumn("model_key", model.key().cast("string"))
     if only is not None:
         keys = F.broadcast(only.select(col("key").alias("model_key")).distinct())

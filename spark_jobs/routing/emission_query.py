@@ -9,18 +9,33 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql.functions import coalesce, col, concat, lit, max_by, pmod, struct
+from pyspark.sql.functions import coalesce, col, concat, length, lit, max_by, pmod, sha2, struct, when
 from pyspark.sql.functions import hash as spark_hash
 
 from include.declarations.emission import Emission
 from include.declarations.read_model import ReadModel
 from include.declarations.rekeying import record_key
+from include.kafka.dead_letters import (
+    FAILURE_HEADER,
+    REASON_HEADER,
+    VALUE_BYTES_HEADER,
+    VALUE_SHA256_HEADER,
+)
 from include.kafka.origins import TASK_HEADER, Origin, Pair
-from spark_jobs.folding.decode import EventDecoder, SchemaIds, good_events
-from spark_jobs.folding.fold_query import state_columns
+from include.kafka.topics import dead_letter_topic
+from spark_jobs.folding.decode import FAILURE, EventDecoder, Reason, SchemaIds, good_events
+from spark_jobs.folding.expressions.failed_expressions import required_columns
+from spark_jobs.folding.fold_query import fold_failure, state_columns
 from spark_jobs.folding.key_partition import partition_of_key
 from spark_jobs.routing.origin_columns import is_new, origin_headers
-from spark_jobs.routing.output_record import output_key, output_value, require_fields
+from spark_jobs.routing.output_record import (
+    harmless,
+    output_failure,
+    output_key,
+    output_value,
+    record_failures,
+    require_fields,
+)
 from spark_jobs.routing.privacy import with_privacy
 
 GROUP = "model_key"
@@ -28,6 +43,8 @@ EVENT = "newest_event"
 # The column in `Emission.fields`.
 STATE = "state"
 TASK = "shuffle_task"
+# The columns of a record for the sink.
+RECORD = ("key", "value", "partition", "headers", "topic")
 
 
 @dataclass(frozen=True)
@@ -36,7 +53,7 @@ class EmissionQuery:
 
     revision: of the fold. partitions: of the source topic. output_partitions: of the output topic. tasks: number of shuffle tasks.
     schema_id: of the output's schema. pseudonym_key: the key of the hashes that replace personal values.
-    written: the newest origin of each pair; what is at or below it is not written again.
+    written: the newest origin of each pair; what is at or below it is not written again. topic: the output topic.
     """
 
     emission: Emission
@@ -48,30 +65,59 @@ class EmissionQuery:
     schema_id: int
     pseudonym_key: bytes
     written: Mapping[Pair, Origin]
+    topic: str = ""
 
     def records(self, source: DataFrame, schema_ids: SchemaIds) -> DataFrame:
-        """Return the records for the output topic. Raises ReadModelError if the emission does not give the fields of its schema."""
+        """Return the records for the output topic, and the dead letters of events for which an expression of the emission fails.
+
+        The column `topic` tells them apart. Raises ReadModelError if the emission does not give the fields of its schema.
+        """
         decoder = EventDecoder(self.model.event_schemas, schema_ids, self.partitions, record_key(self.model))
-        states = self._states(good_events(decoder.decode(source)), decoder.record_columns)
+        decoded = decoder.decode(source)
+        folded = good_events(decoded, failure=fold_failure(self.model, self.revision, decoded))
+        states = self._states(folded, decoder.record_columns)
         events = decoder.decode(states, also=(STATE, TASK))
-        if self.emission.where is not None:
-            events = events.where(coalesce(self.emission.where(), lit(False)))  # noqa: FBT003 - a column
-        lane = col("source_partition") * lit(self.tasks) + col(TASK)
-        task = concat(col(TASK).cast("string"), lit(f"/{self.tasks}"))
-        new = is_new(self.written, self.partitions * self.tasks, self.output_partitions, lane)
-        return (
-            self._outputs(events)
-            .withColumn("output_partition", partition_of_key(col("output_key"), self.output_partitions))
-            .where(new)
-            .select(
-                col("output_key").alias("key"),
-                col("output_value").alias("value"),
-                col("output_partition").alias("partition"),
-                origin_headers(self.emission.name, self.model.source_topic, {TASK_HEADER: task}).alias(
-                    "headers"
-                ),
-            )
+        outputs = self._outputs(events).withColumn(
+            "output_partition", partition_of_key(col("output_key"), self.output_partitions)
         )
+        lane = col("source_partition") * lit(self.tasks) + col(TASK)
+        new = is_new(self.written, self.partitions * self.tasks, self.output_partitions, lane)
+        if FAILURE not in outputs.columns:
+            return outputs.where(new).select(*self._record())
+        failed = col(FAILURE).isNotNull()
+        letter = dict(zip(RECORD, self._letter(), strict=True))
+        columns = [
+            when(failed, letter[name]).otherwise(column).alias(name)
+            for name, column in zip(RECORD, self._record(), strict=True)
+        ]
+        return outputs.where(failed | new).select(*columns)
+
+    def _record(self) -> list[Column]:
+        """Return an output as a record: the columns RECORD."""
+        task = {TASK_HEADER: concat(col(TASK).cast("string"), lit(f"/{self.tasks}"))}
+        return [
+            col("output_key").alias("key"),
+            col("output_value").alias("value"),
+            col("output_partition").alias("partition"),
+            origin_headers(self.emission.name, self.model.source_topic, task).alias("headers"),
+            lit(self.topic).alias("topic"),
+        ]
+
+    def _letter(self) -> list[Column]:
+        """Return an event without an output as a dead letter: a reference, because it is on the topic and has been folded."""
+        others = {
+            REASON_HEADER: lit(Reason.FAILED_EXPRESSION.value),
+            FAILURE_HEADER: col(FAILURE),
+            VALUE_BYTES_HEADER: length("value").cast("string"),
+            VALUE_SHA256_HEADER: sha2(col("value"), 256),
+        }
+        return [
+            col("key"),
+            lit(None).cast("binary"),
+            col("source_partition"),
+            origin_headers(self.emission.name, self.model.source_topic, others),
+            lit(dead_letter_topic(self.model.source_topic)),
+        ]
 
     def _states(self, events: DataFrame, record: tuple[str, ...]) -> DataFrame:
         """Return each key's newest event, as these columns of the record in the source, with the columns `state` and `shuffle_task`."""
@@ -87,6 +133,7 @@ class EmissionQuery:
         )
 
     def _outputs(self, events: DataFrame) -> DataFrame:
+        """Return the outputs: their key and value, their origin, and, if an expression can fail, FAILURE and the record of the event."""
         emission, schema = self.emission, self.emission.output_schema
         name = f"Emission {emission.name}"
         fields: Mapping[str, Column] = emission.fields(self.revision)
@@ -94,11 +141,30 @@ class EmissionQuery:
         fields = with_privacy(
             name, schema, self.model.event_schemas, events, fields, self.pseudonym_key, item=None
         )
-        return events.select(
+        failure = output_failure(
+            emission.where,
+            events,
+            lambda applies: record_failures(
+                name, schema, fields, applies, events, required_columns(self.model.event_schemas)
+            ),
+        )
+        key = output_key(harmless(fields[str(schema.key_field)], events))
+        value = output_value(name, schema, self.schema_id, fields, events)
+        condition: Column = lit(True)  # noqa: FBT003 - a column
+        if emission.where is not None:
+            condition = coalesce(harmless(emission.where(), events), lit(False))  # noqa: FBT003 - a column
+        columns = [
             col("partition").alias("source_partition"),
             col("offset").alias("source_offset"),
             lit(0).alias("source_index"),
-            TASK,
-            output_key(name, fields[str(schema.key_field)], str(schema.key_field)).alias("output_key"),
-            output_value(name, schema, self.schema_id, fields, events).alias("output_value"),
+            col(TASK),
+            key.alias("output_key"),
+        ]
+        if failure is None:
+            return events.where(condition).select(*columns, value.alias("output_value"))
+        named = concat(lit(f"emission {emission.name}, fold {self.revision}: "), failure)
+        checked = events.withColumn(FAILURE, named)
+        failed = col(FAILURE).isNotNull()
+        return checked.where(failed | condition).select(
+            *columns, when(~failed, value).alias("output_value"), FAILURE, "key", "value"
         )

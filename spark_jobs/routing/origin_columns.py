@@ -6,8 +6,13 @@ from collections.abc import Iterable, Mapping
 from pyspark.sql import Column
 from pyspark.sql.functions import array, col, from_json, lit, struct
 
-from include.kafka.dead_letters import SOURCE_OFFSET_HEADER, SOURCE_PARTITION_HEADER, SOURCE_TOPIC_HEADER
-from include.kafka.origins import ROUTE_HEADER, SOURCE_INDEX_HEADER, Origin, Pair
+from include.kafka.dead_letters import (
+    ROUTE_HEADER,
+    SOURCE_OFFSET_HEADER,
+    SOURCE_PARTITION_HEADER,
+    SOURCE_TOPIC_HEADER,
+)
+from include.kafka.origins import SOURCE_INDEX_HEADER, Origin, Pair
 
 NOT_WRITTEN = Origin(-1, -1)
 

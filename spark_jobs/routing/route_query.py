@@ -1,18 +1,36 @@
 """The query of a route: events -> outputs with a new key, each with its origin in the headers."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql.functions import col, lit, posexplode
+from pyspark.sql.functions import coalesce, col, lit, posexplode, when
 
 from include.declarations.route import Route
 from include.kafka.origins import Origin, Pair
 from spark_jobs.folding.decode import SchemaIds, good_events
 from spark_jobs.folding.decoders import event_decoder
+from spark_jobs.folding.expressions.failed_expressions import (
+    can_raise,
+    expressions_of,
+    is_event,
+    named,
+    of_any_item,
+    raises,
+    required_columns,
+)
+from spark_jobs.folding.expressions.failed_fields import field_failures
 from spark_jobs.folding.key_partition import partition_of_key
 from spark_jobs.routing.origin_columns import is_new, origin_headers
-from spark_jobs.routing.output_record import output_key, output_value, require_fields
+from spark_jobs.routing.output_record import (
+    harmless,
+    output_failure,
+    output_key,
+    output_value,
+    record_failures,
+    require_fields,
+)
 from spark_jobs.routing.privacy import Item, with_privacy
 
 # The element of the array of `Route.each`.
@@ -38,10 +56,10 @@ class RouteQuery:
     def records(self, source: DataFrame, schema_ids: SchemaIds) -> DataFrame:
         """Return the records for the output topic. Raises ReadModelError if the route does not give the fields of its schema."""
         route = self.route
-        decoder = event_decoder(route.events, schema_ids, self.partitions)
+        events = event_decoder(route.events, schema_ids, self.partitions).decode(source)
         condition = None if route.where is None else route.where()
-        events = good_events(decoder.decode(source), condition)
-        outputs = self._unchanged(events) if route.fields is None else self._outputs(events, route.fields())
+        routed = good_events(events, condition, self.failure(events))
+        outputs = self._unchanged(routed) if route.fields is None else self._outputs(routed)
         outputs = outputs.withColumn(
             "output_partition", partition_of_key(col("output_key"), self.output_partitions)
         )
@@ -53,14 +71,53 @@ class RouteQuery:
             origin_headers(route.name, route.source_topic).alias("headers"),
         )
 
+    def failure(self, events: DataFrame) -> Column | None:
+        """Return what of the route fails for a decoded event, which then has no output: `where`, `each`, or a field; null if nothing does.
+
+        None if nothing can. Raises ReadModelError if the route does not give the fields of its schema.
+        """
+        return output_failure(self.route.where, events, partial(self._failures, events))
+
+    def _failures(self, events: DataFrame, applies: Column) -> Sequence[Column]:
+        route, required = self.route, required_columns(self.route.event_schemas)
+        if route.fields is None:
+            key = {} if route.key is None else {"key": route.key().cast("string").alias("key")}
+            return field_failures(applies, key, {"key": "string"}, events, required)
+        rows, fields = self._fields(events)
+        if route.each is None:
+            return record_failures(self._writer, route.output_schema, fields, applies, rows, required)
+        failures = []
+        (array,) = expressions_of(events.select(route.each().alias("each")))
+        if can_raise(array):
+            failures.append(named("each", raises(applies, route.each())))
+        of_item = record_failures(self._writer, route.output_schema, fields, is_event(), rows, required)
+        if of_item:
+            found = of_any_item(harmless(route.each(), events), rows, ITEM, coalesce(*of_item), events)
+            failures.append(when(applies, found))
+        return failures
+
+    @property
+    def _writer(self) -> str:
+        return f"Route {self.route.name}"
+
+    def _fields(self, events: DataFrame) -> tuple[DataFrame, Mapping[str, Column]]:
+        """Return the rows of which each gives an output, and the columns of its fields."""
+        route, schema = self.route, self.route.output_schema
+        assert route.fields is not None  # noqa: S101 - the caller has checked it
+        fields = route.fields()
+        require_fields(self._writer, schema, fields)
+        item = None
+        if route.each is not None:
+            item = Item(ITEM, harmless(route.each(), events))
+            events = events.select("*", posexplode(item.array).alias("source_index", ITEM))
+        return events, with_privacy(
+            self._writer, schema, route.event_schemas, events, fields, self.pseudonym_key, item
+        )
+
     def _unchanged(self, events: DataFrame) -> DataFrame:
         """Return the columns source_partition, source_offset, source_index, output_key and output_value: each event as it is."""
         route = self.route
-        key = (
-            col("key")
-            if route.key is None
-            else output_key(f"Route {route.name}", route.key(), f"{route.key()}")
-        )
+        key = col("key") if route.key is None else output_key(harmless(route.key(), events))
         return events.select(
             col("partition").alias("source_partition"),
             col("offset").alias("source_offset"),
@@ -69,24 +126,15 @@ class RouteQuery:
             col("value").alias("output_value"),
         )
 
-    def _outputs(self, events: DataFrame, fields: Mapping[str, Column]) -> DataFrame:
+    def _outputs(self, events: DataFrame) -> DataFrame:
         """Return the columns source_partition, source_offset, source_index, output_key and output_value."""
-        route, schema = self.route, self.route.output_schema
-        require_fields(f"Route {route.name}", schema, fields)
-        index: Column = lit(0)
-        item = None
-        if route.each is not None:
-            item = Item(ITEM, route.each())
-            events = events.select("*", posexplode(item.array).alias("source_index", ITEM))
-            index = col("source_index")
-        fields = with_privacy(
-            f"Route {route.name}", schema, route.event_schemas, events, fields, self.pseudonym_key, item
-        )
-        key = output_key(f"Route {route.name}", fields[str(schema.key_field)], str(schema.key_field))
-        return events.select(
+        schema = self.route.output_schema
+        rows, fields = self._fields(events)
+        index = lit(0) if self.route.each is None else col("source_index")
+        return rows.select(
             col("partition").alias("source_partition"),
             col("offset").alias("source_offset"),
             index.alias("source_index"),
-            key.alias("output_key"),
-            output_value(f"Route {route.name}", schema, self.schema_id, fields, events).alias("output_value"),
+            output_key(harmless(fields[str(schema.key_field)], rows)).alias("output_key"),
+            output_value(self._writer, schema, self.schema_id, fields, rows).alias("output_value"),
         )

@@ -6,6 +6,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql.functions import array, coalesce, col, length, lit, sha2, struct, when
 
 from include.kafka.dead_letters import (
+    FAILURE_HEADER,
     KEY_BYTES_HEADER,
     KEY_SHA256_HEADER,
     REASON_HEADER,
@@ -16,6 +17,7 @@ from include.kafka.dead_letters import (
     VALUE_SHA256_HEADER,
 )
 from include.kafka.record_key import MAX_KEY_BYTES
+from spark_jobs.folding.decode import FAILURE
 
 # The default of the producer's `max.request.size`, to which it compares the size of a batch with one record.
 PRODUCER_MAX_BYTES = 1_048_576
@@ -25,10 +27,12 @@ BATCH_BYTES = 61 + 21
 LENGTH_BYTES = 5
 REASON_BYTES = 64
 NUMBER_BYTES = 30
+# Of the header that names what fails, without its text.
+FAILURE_BYTES = 2 * LENGTH_BYTES + len(FAILURE_HEADER)
 
 
 def dead_letter_records(source_topic: str, records: DataFrame, max_batch_bytes: int) -> DataFrame:
-    """Return bad records as Kafka records: key and value unchanged, with the reason and the origin as text headers.
+    """Return bad records as Kafka records: key and value unchanged, with the reason, what fails, and the origin as text headers.
 
     A record that is too large for the topic with these headers is replaced by a reference: no value, no key of more than
     MAX_KEY_BYTES, and their sizes and SHA-256 in further headers. The source topic has the record itself.
@@ -41,12 +45,20 @@ def dead_letter_records(source_topic: str, records: DataFrame, max_batch_bytes: 
         SOURCE_PARTITION_HEADER: col("partition").cast("string"),
         SOURCE_OFFSET_HEADER: col("offset").cast("string"),
     }
-    fits = _size("key") + _size("value") <= lit(max_payload_bytes(source_topic, max_batch_bytes))
+    failure = {FAILURE_HEADER: col(FAILURE)}
+    named = when(col(FAILURE).isNotNull(), length(col(FAILURE).cast("binary")) + lit(FAILURE_BYTES))
+    fits = _size("key") + _size("value") + coalesce(named, lit(0)) <= lit(
+        max_payload_bytes(source_topic, max_batch_bytes)
+    )
     return records.select(
         when(fits | (_size("key") <= MAX_KEY_BYTES), col("key")).alias("key"),
         when(fits, col("value")).alias("value"),
         "partition",
-        when(fits, _headers(origin)).otherwise(_headers(origin | _digests())).alias("headers"),
+        when(fits & named.isNull(), _headers(origin))
+        .when(fits, _headers(origin | failure))
+        .when(named.isNull(), _headers(origin | _digests()))
+        .otherwise(_headers(origin | failure | _digests()))
+        .alias("headers"),
     )
 
 

@@ -60,14 +60,15 @@ def _writer(
     topic = endpoints.source_topic
     starts = {"startingOffsets": spec.starts.for_spark(topic)} if spec.starts else {}
     source = KafkaSource(endpoints.bootstrap_servers, topic, tuple((starts | source_options).items()))
+    records = spec.records(source.read(spark), schema_ids)
+    # A query whose records name their topics also writes dead letters.
+    topics = {} if "topic" in records.columns else {"topic": endpoints.sink_topic}
     return (
-        spec.records(source.read(spark), schema_ids)
-        .writeStream.format("kafka")
+        records.writeStream.format("kafka")
         .queryName(spec.name)
         .outputMode("update")
         .option("kafka.bootstrap.servers", endpoints.bootstrap_servers)
-        .option("topic", endpoints.sink_topic)
         .option("kafka.enable.metrics.push", "false")
         .option("checkpointLocation", endpoints.checkpoint)
-        .options(**(producer | dict(spec.sink)))
+        .options(**(topics | producer | dict(spec.sink)))
     )

@@ -13,7 +13,7 @@ from include.declarations.route import Route
 from include.errors import FoldlakeError
 from include.position import POSITION_COLUMNS
 from spark_jobs.folding.decode import EventDecoder, good_events
-from spark_jobs.folding.fold_query import fold
+from spark_jobs.folding.fold_query import fold, fold_failure
 from spark_jobs.routing.emission_query import EmissionQuery
 from spark_jobs.routing.route_query import RouteQuery
 from stack.declaration_testing.records import COLUMNS, Event, decoded, schema_ids, source_records
@@ -30,7 +30,10 @@ def folded(
     """
     records = source_records(spark, model.event_schemas, events)
     decoder = EventDecoder(model.event_schemas, schema_ids(model.event_schemas), 1, record_key(model))
-    states = fold(model, revision or model.newest_fold_revision, good_events(decoder.decode(records)))
+    number = revision or model.newest_fold_revision
+    decoded_events = decoder.decode(records)
+    folded_events = good_events(decoded_events, failure=fold_failure(model, number, decoded_events))
+    states = fold(model, number, folded_events)
     return {
         row["key"]: {
             name: value for name, value in row.asDict().items() if name not in {"key", *POSITION_COLUMNS}

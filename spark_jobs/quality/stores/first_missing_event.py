@@ -29,7 +29,15 @@ def first_missing(target: Target, consumer: Consumer, rows: DataFrame, since: Of
     stored = rows.select(col(KEY_COLUMN).alias("stored_key"), col("source_offset").alias("stored_offset"))
 
     def read(ids_of: IdsOf) -> list[Row]:
-        events = replayed_events(spark, target.settings, model, target.cut, since, ids_of=ids_of)
+        events = replayed_events(
+            spark,
+            target.settings,
+            model,
+            target.cut,
+            since,
+            revision=target.version.fold_revision,
+            ids_of=ids_of,
+        )
         return (
             events.select(model.key().cast("string").alias("model_key"), "partition", "offset")
             .join(stored, col("model_key") == col("stored_key"), "left")

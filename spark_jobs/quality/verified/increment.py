@@ -152,7 +152,15 @@ class Increment:
         target = self._target
 
         def read(ids_of: IdsOf) -> tuple[DataFrame, int]:
-            events = replayed_events(target.spark, target.settings, target.model, until, since, ids_of=ids_of)
+            events = replayed_events(
+                target.spark,
+                target.settings,
+                target.model,
+                until,
+                since,
+                revision=target.version.fold_revision,
+                ids_of=ids_of,
+            )
             kept = target.frames.keep(events.withColumn("model_key", target.model.key().cast("string")))
             return kept, kept.count()
 

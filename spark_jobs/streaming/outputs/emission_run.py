@@ -107,6 +107,7 @@ class EmissionRun:
             self._schema_id,
             pseudonym_key(self._context.settings),
             written,
+            self._endpoints.sink_topic,
         )
         return query.records(source, schema_ids)
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from confluent_kafka import KafkaException, Producer
 
 from include.errors import KafkaUnavailableError
-from include.kafka.origins import ROUTE_HEADER
+from include.kafka.dead_letters import ROUTE_HEADER
 from include.kafka.written_ticks import TICK_HEADER
 
 TRANSACTION_TIMEOUT_S = 60.0

@@ -1,4 +1,4 @@
-"""Dead letters: one query per source topic writes every record that cannot be decoded to `<topic>.dead-letter`, exactly once.
+"""Dead letters: one query per source topic writes every record that cannot be decoded, folded or routed to `<topic>.dead-letter`, exactly once.
 
 The query uses native columns, like the folds, and is independent of them: they continue when it fails. It is a route with one pair of partitions for
 each source partition: dead letters of partition p go to partition p in the order of their offsets, so the newest one there shows how
@@ -6,6 +6,7 @@ far they are written, and a restart repeats none of them.
 """
 
 import logging
+from collections.abc import Sequence
 
 from confluent_kafka import Consumer
 from confluent_kafka.admin import AdminClient
@@ -21,6 +22,7 @@ from include.stream.slot_planning import SlotRank
 from spark_jobs.folding.decode import SchemaIds, undecodable
 from spark_jobs.folding.decoders import event_decoder
 from spark_jobs.folding.schema_cache import KnownSchemas
+from spark_jobs.routing.declared_failures import FailureCheck, failure_checks, with_failures
 from spark_jobs.routing.origin_columns import is_new_of_pair
 from spark_jobs.streaming.dead_letter_records import dead_letter_records
 from spark_jobs.streaming.outputs.sink_delivery import DEAD_LETTERS
@@ -44,6 +46,7 @@ def query_specs(context: StreamContext) -> list[QuerySpec]:
                 endpoints,
                 context.schemas(topic),
                 context.catalog.events(topic),
+                failure_checks(context.catalog, topic),
                 context.triggers,
                 context.consumer,
                 context.admin,
@@ -56,11 +59,12 @@ def dead_letter_spec(
     endpoints: QueryEndpoints,
     schemas: KnownSchemas,
     events: TopicEvents,
+    checks: Sequence[FailureCheck],
     triggers: TriggerSettings,
     consumer: Consumer,
     admin: AdminClient,
 ) -> QuerySpec:
-    """Return the query of one source topic; `events` can be decoded."""
+    """Return the query of one source topic; `events` can be decoded, and become dead letters if one of the checks fails."""
 
     def records(source: DataFrame, schema_ids: SchemaIds) -> DataFrame:
         # A partition in which none is found behind many records of another program starts at the query's checkpoint: its
@@ -68,7 +72,8 @@ def dead_letter_spec(
         written = newest_dead_letters(consumer, endpoints.source_topic, endpoints.partitions)
         LOG.info("dead letters of %s are written up to offsets %s", endpoints.source_topic, written)
         largest = max_message_bytes(admin, endpoints.sink_topic)
-        bad = undecodable(event_decoder(events, schema_ids, endpoints.partitions).decode(source))
+        decoded = event_decoder(events, schema_ids, endpoints.partitions).decode(source)
+        bad = undecodable(with_failures(decoded, checks))
         return dead_letter_records(
             endpoints.source_topic, _new_letters(bad, endpoints.partitions, written), largest
         )

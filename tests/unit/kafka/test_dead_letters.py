@@ -71,6 +71,7 @@ def test_json_output_has_complete_keys_and_values() -> None:
             {
                 "written_at": "2026-11-21T06:26:13.500000+00:00",
                 "reason": "wrong_magic",
+                "failure": "",
                 "source_partition": 0,
                 "source_offset": 7,
                 "key_hex": None,

@@ -56,7 +56,7 @@ def test_any_other_query_is_retried_indefinitely() -> None:
 def test_dead_letters_never_end_the_driver() -> None:
     attempts = Attempts()
     spec = dead_letter_spec(
-        ENDPOINTS, FixedSchemas({}), TopicEvents("events", ()), TRIGGERS, NO_CONSUMER, NO_ADMIN
+        ENDPOINTS, FixedSchemas({}), TopicEvents("events", ()), (), TRIGGERS, NO_CONSUMER, NO_ADMIN
     )
     failing = SupervisedQuery(NO_SPARK, replace(spec, guard=attempts.guard), NO_CONSUMER)
     poll_repeatedly(failing)

@@ -1,0 +1,84 @@
+"""The fields of an output that fail for an event: an expression raises an error, or Avro has no such value of the field's type."""
+
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from functools import reduce
+from operator import or_
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql.functions import coalesce, exists, length, lit, map_values, struct, when
+
+from spark_jobs.folding.expressions.avro_columns import branches
+from spark_jobs.folding.expressions.failed_expressions import (
+    attempt,
+    can_raise,
+    expressions_of,
+    is_never_null,
+    named,
+)
+
+
+def cannot_be_written(column: Column, avro_type: Any) -> Column | None:  # noqa: ANN401 - JSON of any shape
+    """Return whether Avro has no such value of this type; None if it has every value. The column has the type of `written_type`."""
+    kinds, nullable = branches(avro_type)
+    found = [] if nullable or not kinds else [column.isNull()]
+    if len(kinds) == 1:
+        inside = _part_cannot_be_written(column, kinds[0])
+        found += [] if inside is None else [coalesce(inside, lit(False))]  # noqa: FBT003 - a column
+    return _any(found)
+
+
+def _part_cannot_be_written(column: Column, kind: Any) -> Column | None:  # noqa: ANN401, PLR0911 - JSON of any shape; one return for each kind
+    name = kind["type"] if isinstance(kind, dict) else kind
+    if isinstance(name, dict | list):
+        return cannot_be_written(column, name)
+    if name == "enum":
+        return ~column.isin(list(kind["symbols"]))
+    if name == "fixed" and kind.get("logicalType") != "decimal":
+        return length(column) != lit(kind["size"])
+    if name in {"array", "map"}:
+        item = kind["items" if name == "array" else "values"]
+        if cannot_be_written(column, item) is None:
+            return None
+        values = column if name == "array" else map_values(column)
+        return exists(values, lambda value: coalesce(cannot_be_written(value, item), lit(False)))  # type: ignore[arg-type]  # noqa: FBT003
+    if name == "record":
+        parts = (cannot_be_written(column[field["name"]], field["type"]) for field in kind["fields"])
+        found = [column.isNotNull() & part for part in parts if part is not None]
+        return _any(found)
+    return None
+
+
+def _any(conditions: Sequence[Column]) -> Column | None:
+    """Return whether one of the conditions holds; None without any."""
+    found: Column | None = reduce(or_, conditions) if conditions else None
+    return found
+
+
+def field_failures(
+    condition: Column,
+    typed: Mapping[str, Column],
+    types: Mapping[str, Any],
+    frame: DataFrame,
+    required: AbstractSet[str],
+) -> list[Column]:
+    """Return for each field its name if it fails: it raises an error, or Avro has no such value, where the condition holds.
+
+    typed: the columns of the fields, with the types of `typed_columns`. types: their Avro types. frame: has what they are made of.
+    required: the columns of the frame that are never null.
+    """
+    failures = []
+    for name, expression in zip(typed, expressions_of(frame.select(*typed.values())), strict=True):
+        kinds, _ = branches(types[name])
+        kind = ["null", *kinds] if is_never_null(expression, required) else types[name]
+        invalid = cannot_be_written(typed[name], kind)
+        if can_raise(expression):
+            tried = attempt(
+                when(condition, struct((typed[name] if invalid is None else invalid).alias("checked")))
+            )
+            failed = tried.isNull() if invalid is None else tried.isNull() | tried["checked"]
+            failures.append(named(f"field {name}", condition & failed))
+        elif invalid is not None:
+            failures.append(named(f"field {name}", condition & invalid))
+    return failures

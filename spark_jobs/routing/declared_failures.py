@@ -1,0 +1,107 @@
+"""The expressions of all declarations of a topic that fail for an event: its dead letter names them."""
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame
+from pyspark.sql.functions import coalesce, col, concat, concat_ws, lit, struct, substring, when
+from pyspark.sql.types import StructType
+
+from include.declarations.catalog import Catalog
+from include.declarations.read_model import ReadModel
+from include.declarations.route import Route
+from include.errors import ReadModelError
+from include.kafka.record_schema import RecordSchema
+from spark_jobs.folding.decode import FAILURE
+from spark_jobs.folding.fold_query import fold_failure
+from spark_jobs.routing.route_query import RouteQuery
+
+LOG = logging.getLogger(__name__)
+
+DECODED = "record:decoded"
+RECORD = ("key", "value", "partition", "offset", "timestamp")
+# A letter names as many declarations as fit: the failure is part of its size.
+MAX_CHARACTERS = 1_000
+
+
+@dataclass(frozen=True)
+class FailureCheck:
+    """What fails for an event in a declaration.
+
+    name: of the declaration, for the dead letter. readers: the event types that it reads. failure: as of `fold_failure`.
+    """
+
+    name: str
+    readers: tuple[RecordSchema, ...]
+    failure: Callable[[DataFrame], Column | None]
+
+
+def failure_checks(catalog: Catalog, topic: str) -> list[FailureCheck]:
+    """Return the checks of the folds and routes that read a topic: of every fold revision, as a version may be built with it."""
+    checks = []
+    for reader in catalog.readers_of(topic):
+        if isinstance(reader, ReadModel):
+            checks += [
+                FailureCheck(
+                    f"read model {reader.name}, fold {revision}",
+                    reader.event_schemas,
+                    partial(fold_failure, reader, revision),
+                )
+                for revision in sorted(reader.folds)
+            ]
+        else:
+            checks.append(_of_route(reader))
+    return checks
+
+
+def _of_route(route: Route) -> FailureCheck:
+    # Neither the partitions nor the key of pseudonyms change what fails.
+    query = RouteQuery(route, 1, 1, 0, b"", {})
+    return FailureCheck(f"route {route.versioned_name}", route.event_schemas, query.failure)
+
+
+def with_failures(events: DataFrame, checks: Iterable[FailureCheck]) -> DataFrame:
+    """Return decoded records with the column FAILURE: the declarations that fail for an event, and what of them; null if none does.
+
+    events: has the structs of all event types that the checks read. A declaration that cannot be computed at all fails for no event.
+    """
+    packed = events.select(struct("*").alias(DECODED), lit(None).cast("string").alias(FAILURE))
+    can_fail = False
+    for check in checks:
+        viewed = packed.select(DECODED, FAILURE, *_columns(check.readers, events))
+        try:
+            found = check.failure(viewed)
+        except (ReadModelError, AnalysisException) as error:
+            LOG.warning(
+                "no dead letters for expressions of %s: %s", check.name, str(error).partition("\n")[0]
+            )
+            continue
+        if found is None:
+            continue
+        can_fail = True
+        failure = concat_ws("; ", FAILURE, concat(lit(f"{check.name}: "), found))
+        packed = viewed.select(DECODED, failure.alias(FAILURE))
+    if not can_fail:
+        return events.withColumn(FAILURE, lit(None).cast("string"))
+    text = substring(col(FAILURE), 1, MAX_CHARACTERS)
+    return packed.select(f"`{DECODED}`.*", when(col(FAILURE) != "", text).alias(FAILURE))
+
+
+def _columns(readers: Sequence[RecordSchema], events: DataFrame) -> list[Column]:
+    """Return the columns that a declaration sees of decoded records in DECODED: those of its own event types."""
+
+    def of(name: str) -> Column:
+        return col(f"`{DECODED}`.{name}")
+
+    names = [reader.name for reader in readers]
+    present = [name for name in names if isinstance(events.schema[name].dataType, StructType)]
+    shared = [name for name in readers[0].fields if all(name in reader.fields for reader in readers)]
+    return [
+        *(of(name).alias(name) for name in RECORD if name in events.columns),
+        when(of("event_type").isin(names), of("event_type")).alias("event_type"),
+        *(of(name).alias(name) for name in names),
+        *(coalesce(*(of(f"{n}.{name}") for n in present), lit(None)).alias(name) for name in shared),
+    ]
