@@ -1,1 +1,1 @@
-"""For tests of declarations: what a read model, a route or an emission makes of some events, with Spark and without Kafka."""
+"""For tests of declarations: the results of the stream driver's plans for some events, without Kafka."""

@@ -1,38 +1,71 @@
 """Events as the records of a topic with one partition, as Spark's Kafka source has them, and records read back."""
 
 import io
+import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import fastavro
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 
 from include.errors import FoldlakeError
+from include.kafka.dead_letters import SOURCE_OFFSET_HEADER
+from include.kafka.json_mapping import JsonMapping
 from include.kafka.record_schema import RecordSchema
 from include.kafka.wire_format import header, split
 from spark_jobs.folding.decode import SchemaIds
 
 # An event: the values of its fields, and `event_type` if several types are read. `id` and `occurredOn` may be left out.
 Event = Mapping[str, Any]
+# An object on a topic in JSON: its members, or its text, which may be no valid JSON.
+JsonObject = Mapping[str, Any] | str
 FIRST = datetime(2026, 1, 1, tzinfo=UTC)
 COLUMNS = "key binary, value binary, partition int, offset bigint, timestamp timestamp"
 
 
 def schema_ids(schemas: Sequence[RecordSchema]) -> SchemaIds:
-    """Return the ids under which `source_records` writes events: 1 for the first schema, and so on."""
+    """Return the ids under which `avro_records` writes events: 1 for the first schema, and so on."""
     return SchemaIds(dict(enumerate(schemas, start=1)))
 
 
-def source_records(
-    spark: SparkSession, schemas: Sequence[RecordSchema], events: Sequence[Event]
-) -> DataFrame:
+def avro_records(spark: SparkSession, schemas: Sequence[RecordSchema], events: Sequence[Event]) -> DataFrame:
     """Return events as records of partition 0, in this order, under the keys that their schemas name.
 
     Raises FoldlakeError for an event whose type or fields are not those of a schema.
     """
-    rows = [_record(schemas, event, number) for number, event in enumerate(events)]
+    rows = [_avro_record(schemas, event, number) for number, event in enumerate(events)]
     return spark.createDataFrame(rows, COLUMNS)
+
+
+def json_records(
+    spark: SparkSession, schemas: Sequence[RecordSchema], objects: Sequence[JsonObject]
+) -> DataFrame:
+    """Return JSON objects as records of partition 0, in this order, under the keys that their schemas name.
+
+    The members of an object are those on the topic (`foldlake.json`), which can have other names than the fields of the event type.
+    """
+    rows = [_json_record(schemas, one, number) for number, one in enumerate(objects)]
+    return spark.createDataFrame(rows, COLUMNS)
+
+
+def rekeyed_records(source: DataFrame, routed: DataFrame) -> DataFrame:
+    """Return the outputs of a re-keying route as the records of its topic, with the times of the events.
+
+    source: the records that the route has read.
+    """
+    times = {row["offset"]: row["timestamp"] for row in source.collect()}
+    outputs = sorted(routed.collect(), key=source_offset)
+    rows = [
+        (row["key"], row["value"], 0, number, times[source_offset(row)]) for number, row in enumerate(outputs)
+    ]
+    return source.sparkSession.createDataFrame(rows, COLUMNS)
+
+
+def source_offset(output: Row) -> int:
+    """Return the offset of the event from which a route or an emission has made an output."""
+    headers = {one["key"]: one["value"] for one in output["headers"]}
+    return int(bytes(headers[SOURCE_OFFSET_HEADER]))
 
 
 def decoded(value: bytes, schemas: Sequence[RecordSchema]) -> dict[str, Any]:
@@ -44,7 +77,19 @@ def decoded(value: bytes, schemas: Sequence[RecordSchema]) -> dict[str, Any]:
     return found
 
 
-def _record(
+def as_written(schema: RecordSchema, values: Event, what: str) -> bytes:
+    """Return a record in Avro, without framing; raises FoldlakeError if a value does not have the type of its field."""
+    written = io.BytesIO()
+    try:
+        fastavro.schemaless_writer(
+            written, fastavro.parse_schema(schema.parsed()), values, strict_allow_default=False
+        )
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
+        raise FoldlakeError(f"{what} is no {schema.name}: {error}.") from error
+    return written.getvalue()
+
+
+def _avro_record(
     schemas: Sequence[RecordSchema], event: Event, number: int
 ) -> tuple[bytes, bytes, int, int, datetime]:
     by_name = {schema.name: schema_id for schema_id, schema in enumerate(schemas, start=1)}
@@ -59,13 +104,36 @@ def _record(
         raise FoldlakeError(
             f"{event_type} has no field {unknown[0]}; its fields: {', '.join(schema.fields)}."
         )
-    written = io.BytesIO()
-    try:
-        fastavro.schemaless_writer(
-            written, fastavro.parse_schema(schema.parsed()), values, strict_allow_default=False
-        )
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise FoldlakeError(f"Event {number} is no {event_type}: {error}.") from error
+    value = header(by_name[event_type]) + as_written(schema, values, f"Event {number}")
     key = "key" if schema.key_field is None else str(values[schema.key_field])
     # A record is written when its event occurs.
-    return key.encode(), header(by_name[event_type]) + written.getvalue(), 0, number, values["occurredOn"]
+    return key.encode(), value, 0, number, values["occurredOn"]
+
+
+def _json_record(
+    schemas: Sequence[RecordSchema], written: JsonObject, number: int
+) -> tuple[bytes, bytes, int, int, datetime]:
+    text = written if isinstance(written, str) else json.dumps(written, default=_no_json, ensure_ascii=False)
+    key = _json_key(schemas, text) or "key"
+    return key.encode(), text.encode(), 0, number, FIRST + timedelta(seconds=number)
+
+
+def _json_key(schemas: Sequence[RecordSchema], text: str) -> str | None:
+    """Return the member that is the key of the record; None if no event type names one, or the object lacks it."""
+    try:
+        members = json.loads(text)
+    except ValueError:
+        return None
+    named = [
+        field.member
+        for schema in schemas
+        for field in JsonMapping.of(schema).fields
+        if field.name == schema.key_field
+    ]
+    return next((str(members[name]) for name in named if isinstance(members, dict) and name in members), None)
+
+
+def _no_json(value: object) -> str:
+    raise FoldlakeError(
+        f"{value!r} is no value of JSON: give the object as a text, with the value as it is on the topic."
+    )

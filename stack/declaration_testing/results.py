@@ -1,60 +1,102 @@
-"""What a read model, a route or an emission makes of some events, computed by the code that runs in production."""
+"""The results of declarations for some events, computed by the plans that the stream driver runs, from source record to written record."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 
+from include.declarations.catalog import Catalog
 from include.declarations.emission import Emission
 from include.declarations.event_types.event_format import EventFormat
+from include.declarations.event_types.topic_events import TopicEvents
+from include.declarations.periodic.periodic_emission import PeriodicEmission
 from include.declarations.read_model import ReadModel
-from include.declarations.rekeying import record_key
+from include.declarations.rekeying import EventsTopic, key_routes, record_key, rekeyed
 from include.declarations.route import Route
 from include.errors import FoldlakeError
-from include.position import POSITION_COLUMNS
-from spark_jobs.folding.decode import EventDecoder, good_events
-from spark_jobs.folding.fold_query import fold, fold_failure
+from include.kafka.dead_letters import FAILURE_HEADER, REASON_HEADER
+from include.kafka.state_record import StateRecord, decode_state_record
+from spark_jobs.folding.decode import FAILURE, undecodable
+from spark_jobs.folding.decoders import event_decoder
+from spark_jobs.folding.fold_query import changelog_stream
+from spark_jobs.folding.key_columns import require_entity_key
+from spark_jobs.routing.declared_failures import failure_checks, with_failures
 from spark_jobs.routing.emission_query import EmissionQuery
 from spark_jobs.routing.route_query import RouteQuery
-from stack.declaration_testing.records import COLUMNS, Event, decoded, schema_ids, source_records
+from stack.declaration_testing.records import (
+    Event,
+    JsonObject,
+    as_written,
+    avro_records,
+    decoded,
+    json_records,
+    rekeyed_records,
+    schema_ids,
+    source_offset,
+)
 
 PSEUDONYM_KEY = b"of a test"
+# The schema id of state records.
+STATE_ID = 1
+
+
+@dataclass(frozen=True)
+class DeadLetter:
+    """An event that is not folded: its number in the test, from 0, and the reason that its dead letter would have.
+
+    failure: the declaration and the expression that fails, if that is the reason.
+    """
+
+    event: int
+    reason: str
+    failure: str = ""
 
 
 def folded(
-    spark: SparkSession, model: ReadModel, events: Sequence[Event], revision: int | None = None
+    spark: SparkSession,
+    model: ReadModel,
+    events: Sequence[Event],
+    revision: int | None = None,
+    *,
+    allow_dead_letters: bool = False,
 ) -> dict[str, dict[str, Any]]:
-    """Return the state of each key, without the position's fields. revision: of the fold; None: the newest.
+    """Return the state of each key as its changelog record has it, without the position's fields. Keys that have ended are left out.
 
-    Raises FoldlakeError for an event that is none of the read model's types.
+    Args:
+        spark: a session of `declaration_session`.
+        model: the read model, as declared or as loaded.
+        events: in the order of the topic.
+        revision: of the fold; None: the newest.
+        allow_dead_letters: leave out events that the driver would write to the dead-letter topic.
+
+    Raises:
+        FoldlakeError: an event is none of the read model's types, or would be a dead letter; or the driver would refuse the read model.
+        PySparkException: the fold fails as a whole, as it would in the driver.
     """
-    records = source_records(spark, model.event_schemas, events)
-    decoder = EventDecoder(model.event_schemas, schema_ids(model.event_schemas), 1, record_key(model))
-    number = revision or model.newest_fold_revision
-    decoded_events = decoder.decode(records)
-    folded_events = good_events(decoded_events, failure=fold_failure(model, number, decoded_events))
-    states = fold(model, number, folded_events)
-    return {
-        row["key"]: {
-            name: value for name, value in row.asDict().items() if name not in {"key", *POSITION_COLUMNS}
-        }
-        for row in states.collect()
-    }
+    source = _source(spark, model, events, allow_dead_letters=allow_dead_letters)
+    return {key: record.state for key, record in _state_records(source, revision).items()}
 
 
-def routed(spark: SparkSession, route: Route, events: Sequence[Event]) -> list[dict[str, Any]]:
+def routed(
+    spark: SparkSession,
+    route: Route,
+    events: Sequence[Event] | Sequence[JsonObject],
+    *,
+    allow_dead_letters: bool = False,
+) -> list[dict[str, Any]]:
     """Return the records that a route writes, in order: their fields, of a pseudonym its hash with a fixed key.
 
-    Raises FoldlakeError for an event that is none of the route's types.
+    The events of a route that reads JSON are objects, or texts. Errors and `allow_dead_letters` are those of `folded`.
     """
-    if route.source_format is EventFormat.JSON:
-        raise FoldlakeError(f"Route {route.name} reads JSON: this helper writes events in Avro.")
-    written = route.written_schemas
-    query = RouteQuery(route, 1, 1, 1, PSEUDONYM_KEY, {})
-    outputs = query.records(
-        source_records(spark, route.event_schemas, events), schema_ids(route.event_schemas)
-    )
-    return [decoded(bytes(row["value"]), written) for row in outputs.collect()]
+    records = _records(spark, route.events, events)
+    _require_no_dead_letters(records, route, allow_dead_letters=allow_dead_letters)
+    outputs = _route_outputs(route, records)
+    return [
+        decoded(bytes(row["value"]), route.written_schemas)
+        for row in sorted(outputs.collect(), key=source_offset)
+    ]
 
 
 def emitted(
@@ -63,26 +105,158 @@ def emitted(
     model: ReadModel,
     events: Sequence[Event],
     revision: int | None = None,
+    *,
+    allow_dead_letters: bool = False,
 ) -> list[dict[str, Any]]:
-    """Return the records that an emission writes, in the order of the events. revision: of the fold; None: the newest.
-
-    Raises FoldlakeError for an event that is none of the read model's types.
-    """
+    """Return the records that an emission writes, in the order of the events. Arguments and errors are those of `folded`."""
+    source = _source(spark, model, events, allow_dead_letters=allow_dead_letters)
+    model = source.model
     query = EmissionQuery(
         emission, model, revision or model.newest_fold_revision, 1, 1, 1, 1, PSEUDONYM_KEY, {}
     )
-    schemas = model.event_schemas
     found = []
-    for number in range(len(events)):
-        # In a batch, an aggregation has a row for each key only, with its newest event: here that is the last one of its key.
-        records = source_records(spark, schemas, events[: number + 1])
-        outputs = query.records(_only_key_of_last(records), schema_ids(schemas))
-        found += [decoded(bytes(row["value"]), [emission.output_schema]) for row in outputs.collect()]
+    for number in range(source.records.count()):
+        # In a batch, an aggregation has a row for each key only, with its newest event. The driver has one for each event.
+        outputs = query.records(
+            source.records.where(f"offset <= {number}"), schema_ids(model.event_schemas)
+        ).collect()
+        for row in outputs:
+            if source_offset(row) != number:
+                continue
+            if row["value"] is not None:
+                found.append(decoded(bytes(row["value"]), [emission.output_schema]))
+            elif not allow_dead_letters:
+                raise _refused(DeadLetter(number, *_reason_of_letter(row)), model.source_topic)
     return found
 
 
-def _only_key_of_last(records: DataFrame) -> DataFrame:
-    rows = records.collect()
-    return records.sparkSession.createDataFrame(
-        [row for row in rows if row["key"] == rows[-1]["key"]], COLUMNS
+def _reason_of_letter(letter: Row) -> tuple[str, str]:
+    """Return the reason of a dead letter that an emission writes, and what fails."""
+    headers = {one["key"]: bytes(one["value"]).decode() for one in letter["headers"]}
+    return headers[REASON_HEADER], headers[FAILURE_HEADER]
+
+
+def ticked(
+    spark: SparkSession, emission: PeriodicEmission, model: ReadModel, events: Sequence[Event], tick: datetime
+) -> list[dict[str, Any]]:
+    """Return the records that a periodic emission writes at a tick after these events, in the order of their keys.
+
+    Errors are those of `folded`.
+    """
+    states = _state_records(_source(spark, model, events), None)
+    schema = emission.output_schema
+    outputs = (emission.record(key, states[key], tick) for key in sorted(states))
+    return [
+        decoded(b"\0\0\0\0\1" + as_written(schema, values, f"A record of {emission.name}"), [schema])
+        for values in outputs
+    ]
+
+
+def dead_letters(
+    spark: SparkSession, declaration: ReadModel | Route, events: Sequence[Event] | Sequence[JsonObject]
+) -> list[DeadLetter]:
+    """Return the events that the driver would write to the dead-letter topic, in order."""
+    if isinstance(declaration, ReadModel):
+        bound = _bound(declaration)
+        declaration = _key_route(bound) or bound
+    return _dead_letters(_records(spark, _events_of(declaration), events), declaration)
+
+
+@dataclass(frozen=True)
+class _Source:
+    """A read model as it is loaded, and the records of the topic that it folds."""
+
+    model: ReadModel
+    records: DataFrame
+
+
+def _source(
+    spark: SparkSession, model: ReadModel, events: Sequence[Event], *, allow_dead_letters: bool = False
+) -> _Source:
+    """Return what a read model folds: of one that is re-keyed, the outputs of its route."""
+    model = _bound(model)
+    require_entity_key(spark, model)
+    route = _key_route(model)
+    records = _records(spark, _events_of(route or model), events)
+    _require_no_dead_letters(records, route or model, allow_dead_letters=allow_dead_letters)
+    if route is not None:
+        records = rekeyed_records(records, _route_outputs(route, records))
+        _require_no_dead_letters(records, model, allow_dead_letters=allow_dead_letters)
+    return _Source(model, records)
+
+
+def _bound(model: ReadModel) -> ReadModel:
+    """Return a read model as it is loaded."""
+    if not model.rekey or model.rekeyed_from is not None:
+        return model
+    return rekeyed(model, EventsTopic(model.source_topic, model.topic))
+
+
+def _key_route(model: ReadModel) -> Route | None:
+    """Return the route that gives the events of a read model their key, if it has one."""
+    return next(iter(key_routes({model.name: model}, model.schema_folders).values()), None)
+
+
+def _events_of(declaration: ReadModel | Route) -> TopicEvents:
+    if isinstance(declaration, Route):
+        return declaration.events
+    return TopicEvents(declaration.source_topic, declaration.event_schemas, record_key(declaration))
+
+
+def _records(
+    spark: SparkSession, read: TopicEvents, events: Sequence[Event] | Sequence[JsonObject]
+) -> DataFrame:
+    if read.event_format is EventFormat.JSON:
+        return json_records(spark, read.readers, events)
+    return avro_records(spark, read.readers, [_event(one, number) for number, one in enumerate(events)])
+
+
+def _event(event: Event | str, number: int) -> Event:
+    if isinstance(event, str):
+        raise FoldlakeError(f"Event {number} is a text: give the fields of an event in Avro as a dictionary.")
+    return event
+
+
+def _dead_letters(records: DataFrame, declaration: ReadModel | Route) -> list[DeadLetter]:
+    read = _events_of(declaration)
+    alone = (
+        Catalog({}, {declaration.name: declaration})
+        if isinstance(declaration, Route)
+        else Catalog({declaration.name: declaration}, {})
     )
+    events = event_decoder(read, schema_ids(read.readers), 1).decode(records)
+    rows = undecodable(with_failures(events, failure_checks(alone, read.topic))).orderBy("offset").collect()
+    return [DeadLetter(row["offset"], row["reason"], row[FAILURE] or "") for row in rows]
+
+
+def _require_no_dead_letters(
+    records: DataFrame, declaration: ReadModel | Route, *, allow_dead_letters: bool
+) -> None:
+    if not allow_dead_letters and (found := _dead_letters(records, declaration)):
+        raise _refused(found[0], _events_of(declaration).topic)
+
+
+def _refused(letter: DeadLetter, topic: str) -> FoldlakeError:
+    failure = f" ({letter.failure})" if letter.failure else ""
+    return FoldlakeError(
+        f"Event {letter.event} would be a dead letter of {topic}, with the reason {letter.reason}{failure}: correct the event, or give "
+        "`allow_dead_letters=True` to leave it out."
+    )
+
+
+def _route_outputs(route: Route, records: DataFrame) -> DataFrame:
+    query = RouteQuery(route, 1, 1, 1, PSEUDONYM_KEY, {})
+    return query.records(records, schema_ids(route.event_schemas))
+
+
+def _state_records(source: _Source, revision: int | None) -> dict[str, StateRecord]:
+    model, revision = source.model, revision or source.model.newest_fold_revision
+    schema = model.state_schema_of(revision)
+    rows = changelog_stream(
+        source.records, model, revision, schema_ids(model.event_schemas), STATE_ID, 1
+    ).collect()
+    return {
+        bytes(row["key"]).decode(): decode_state_record(bytes(row["value"]), lambda _: schema)
+        for row in rows
+        if row["value"] is not None
+    }

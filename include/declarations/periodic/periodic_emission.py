@@ -6,9 +6,10 @@ A module of `include/read_models/`, or any module of a package there, assigns it
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from include.declarations.emission import Emission, leads_to
 from include.declarations.loading.modules import declared_values, reads_left_out
@@ -18,7 +19,9 @@ from include.declarations.route import Route, output_schema
 from include.declarations.topic_options import TopicOptions
 from include.errors import ReadModelError
 from include.kafka.record_schema import RecordSchema
+from include.kafka.state_record import StateRecord
 from include.kafka.topics import Topic, source_topics
+from include.position import OCCURRED_ON
 from include.settings import StreamSettings, TopicSettings
 
 NAME_PATTERN = re.compile(r"[a-z][a-z0-9-]*")
@@ -78,6 +81,17 @@ class PeriodicEmission:
     def output_schema(self) -> RecordSchema:
         """The schema of its records; raises ReadModelError if it names no key."""
         return output_schema(f"periodic emission {self.name}", self.output_type, self.schema_folders)
+
+    def record(self, key: str, state: StateRecord, tick: datetime) -> dict[str, Any]:
+        """Return the fields of the output that a key's state record gives at a tick."""
+        known = {
+            KEY: key,
+            TICK: tick,
+            **state.state,
+            **state.position.record_fields(),
+            OCCURRED_ON.name: state.occurred_on,
+        }
+        return {name: known[origin] for name, origin in self.fields.items()}
 
     def require_valid(self, folders: tuple[Path, ...]) -> None:
         """Raise SchemaError if what it writes has no valid schema, ReadModelError if that has no key."""

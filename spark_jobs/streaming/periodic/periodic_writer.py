@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 
-from include.declarations.periodic.periodic_emission import KEY, TICK, PeriodicEmission
+from include.declarations.periodic.periodic_emission import PeriodicEmission
 from include.declarations.periodic.ticks import next_tick
 from include.declarations.read_model import ReadModel
 from include.kafka.events import EventSerializer, GenericEvent
@@ -14,7 +14,6 @@ from include.kafka.schema_registry import SchemaRegistry
 from include.kafka.state_record import StateRecord
 from include.kafka.topics import admin_client, ensure_topics, partition_count
 from include.kafka.written_ticks import newest_tick
-from include.position import OCCURRED_ON
 from include.settings import Settings
 from include.versions.registry import VersionRegistry
 from include.versions.version_record import Version
@@ -79,14 +78,7 @@ class PeriodicWriter(DriverWorker):
         schema = self._emission.output_schema
         tick = datetime.fromtimestamp(tick_ms / 1000, UTC)
         for key, record in states.items():
-            known = {
-                KEY: key.decode(),
-                TICK: tick,
-                **record.state,
-                **record.position.record_fields(),
-                OCCURRED_ON.name: record.occurred_on,
-            }
-            values = {name: known[origin] for name, origin in self._emission.fields.items()}
+            values = self._emission.record(key.decode(), record, tick)
             event = GenericEvent(schema, values)
             yield str(values[str(schema.key_field)]).encode(), serializer.serialize(event)
 
