@@ -2,8 +2,6 @@
 
 import time
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
-from email.utils import format_datetime
 
 import pytest
 
@@ -156,7 +154,7 @@ def test_patient_caller_repeats_the_request_after_retry_after(server: PlayedServ
         ("-3", None),
         ("soon", None),
         ("Wed, 21 Oct 2015 07:28:00 GMT", 0),
-        (format_datetime(datetime.now(UTC) + timedelta(days=9), usegmt=True), MAX_RETRY_AFTER_S),
+        ("Fri, 01 Jan 2999 00:00:00 GMT", MAX_RETRY_AFTER_S),
     ],
 )
 def test_retry_after_is_a_bounded_number_or_date(header: str | None, seconds: float | None) -> None:
