@@ -200,7 +200,11 @@ def test_a_read_model_that_the_driver_refuses_is_refused(spark: SparkSession) ->
 @pytest.mark.parametrize(
     ("field", "fold", "failure"),
     [
-        (StateField("total", decimal_type(3, 1)), lambda: F.sum("amount"), ""),
+        (
+            StateField("total", decimal_type(3, 1)),
+            lambda: F.sum("amount"),
+            "NUMERIC_VALUE_OUT_OF_RANGE|total",
+        ),
         (StateField("ratio", "double"), lambda: F.max(F.lit(1) / (F.col("amount") - 5)), "ratio"),
     ],
 )
