@@ -26,7 +26,7 @@ from spark_jobs.folding.expressions.avro_columns import typed_columns
 from spark_jobs.folding.fold_query import changelog_stream
 from spark_jobs.routing.emission_query import EmissionQuery
 from spark_jobs.routing.route_query import RouteQuery
-from stack.declaration_testing.records import schema_ids, source_records
+from stack.declaration_testing.records import avro_records, schema_ids
 
 EVENTS = ({"customerId": "c", "amount": Decimal("5.00")},)
 NOON = datetime(2026, 1, 1, 12, 0, 0, 123_000, tzinfo=UTC)
@@ -167,7 +167,7 @@ def by_route(spark: SparkSession) -> tuple[bytes, RecordSchema]:
     route = Route("types", "balance", ("FundsAdded",), "types", "Output", output_fields)
     # A cached property: the value stands in the instance.
     route.__dict__["output_schema"] = OUTPUT
-    source = source_records(spark, route.event_schemas, EVENTS)
+    source = avro_records(spark, route.event_schemas, EVENTS)
     (row,) = RouteQuery(route, 1, 1, 1, b"key", {}).records(source, schema_ids(route.event_schemas)).collect()
     return bytes(row.value), OUTPUT
 
@@ -176,7 +176,7 @@ def by_emission(spark: SparkSession) -> tuple[bytes, RecordSchema]:
     emission = Emission("types", "balance", "types", "Output", lambda _revision: output_fields())
     emission.__dict__["output_schema"] = OUTPUT
     model = replace(READ_MODEL, event_types=("FundsAdded",))
-    source = source_records(spark, model.event_schemas, EVENTS)
+    source = avro_records(spark, model.event_schemas, EVENTS)
     query = EmissionQuery(emission, model, 1, 1, 1, 1, 1, b"key", {})
     (row,) = query.records(source, schema_ids(model.event_schemas)).collect()
     return bytes(row.value), OUTPUT
@@ -187,7 +187,7 @@ def by_fold(spark: SparkSession) -> tuple[bytes, RecordSchema]:
         return {name: max_by(column(sql), col("offset")) for name, (_, sql, _) in FIELDS.items()}
 
     model = replace(READ_MODEL, event_types=("FundsAdded",), state=STATE, folds={1: fold}, merges={})
-    source = source_records(spark, model.event_schemas, EVENTS)
+    source = avro_records(spark, model.event_schemas, EVENTS)
     (row,) = changelog_stream(source, model, 1, schema_ids(model.event_schemas), 1, 1).collect()
     return bytes(row.value), model.state_schema_of(1)
 

@@ -24,7 +24,7 @@ from spark_jobs.routing.declared_failures import failure_checks, with_failures
 from spark_jobs.routing.emission_query import EmissionQuery
 from spark_jobs.routing.route_query import RouteQuery
 from spark_jobs.streaming.dead_letter_records import dead_letter_records
-from stack.declaration_testing.records import schema_ids, source_records
+from stack.declaration_testing.records import avro_records, schema_ids
 
 CUSTOMERS = ("1", "x", "3", "2", "1")
 AMOUNTS = ("5.00", "1.00", "0.00", "2.00", "9.00")
@@ -56,7 +56,7 @@ OUTPUT = RecordSchema.parse(
 @pytest.fixture(scope="module")
 def source(lake_spark: SparkSession) -> DataFrame:
     """The events, as records of a topic with one partition."""
-    return source_records(lake_spark, SCHEMAS, EVENTS).repartition(1).sortWithinPartitions("offset")
+    return avro_records(lake_spark, SCHEMAS, EVENTS).repartition(1).sortWithinPartitions("offset")
 
 
 @pytest.fixture(scope="module")
