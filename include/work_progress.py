@@ -36,7 +36,7 @@ class WorkProgress:
     unit: the noun for what is counted, in the plural.
     total: None if unknown.
     report: also receives the progress whenever it is logged.
-    is_total_final: False if the total grows while more work is planned, so that nothing is told of the remaining time.
+    is_total_final: False if the total grows while more work is planned; the remaining time is then not shown.
     """
 
     what: str

@@ -68,7 +68,7 @@ def _run(
     *others, last = statements
     for statement in others:
         connection.execute(statement)
-    # Each table is the only one of a database of its own, of which DuckDB would list the history alone.
+    # Each table has a database of its own, for which DuckDB lists only the history.
     return connection.sql(listing(tables) if SHOW_TABLES.fullmatch(last.query) else last.query)
 
 

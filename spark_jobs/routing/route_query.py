@@ -101,7 +101,7 @@ class RouteQuery:
         return f"Route {self.route.name}"
 
     def _fields(self, events: DataFrame) -> tuple[DataFrame, Mapping[str, Column]]:
-        """Return the rows of which each gives an output, and the columns of its fields."""
+        """Return one row for each output, and the columns of its fields."""
         route, schema = self.route, self.route.output_schema
         assert route.fields is not None  # noqa: S101 - the caller has checked it
         fields = route.fields()

@@ -17,7 +17,7 @@ LOG = logging.getLogger(__name__)
 def set_up_read_models(context: StreamContext) -> None:
     """Create the topics of every read model and route, register their event types, and create version 1 of a model without one.
 
-    Idempotent. A read model or route of which the registry rejects a schema stops no other one: its queries are refused when they are
+    Idempotent. If the registry rejects a schema of a read model or route, the others continue: its queries are refused when they are
     prepared. Raises SettingsError when a source topic's number of partitions differs from the declared one,
     KafkaUnavailableError, RegistryUnavailableError.
     """

@@ -137,7 +137,7 @@ def _record(path: str, found: StructType, kind: dict[str, Any]) -> StructType:
 
 
 def _union(path: str, found: DataType, kinds: list[Any]) -> DataType:
-    """Return the type for a union of several types: as Spark decodes it, a struct with a member for each, of which one is not null."""
+    """Return the type for a union of several types: the struct that Spark decodes, with a member for each type. One member is not null."""
     members = [f"member{i}" for i in range(len(kinds))]
     if isinstance(found, NullType):
         found = StructType([StructField(name, NullType()) for name in members])

@@ -15,7 +15,7 @@ from tests.support.waiting import wait_until
 EVENT = [(b"key", b"the nodes do not decode events")]
 QUIET = [*EVENT] * 3
 PARTITIONS = 4
-# Folds that do not fold what waits are found to stand still within this time.
+# The node reports stalled folds within this time.
 NOTICED_S = STANDSTILL_S + CHECK_INTERVAL_S + 2.0
 
 

@@ -97,7 +97,7 @@ REJECTED: list[tuple[Avro, bytes, str]] = [
         "time_out_of_range",
     ),
     (record("Part", day=logical("int", "date")), varint(2**30), "time_out_of_range"),
-    # A billion items, of which a JVM would make room for all.
+    # An array that claims a billion items: a JVM would allocate memory for all of them.
     ({"type": "array", "items": "long"}, varint(2**30), "undecodable_payload"),
 ]
 
