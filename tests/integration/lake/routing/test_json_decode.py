@@ -12,6 +12,7 @@ from include.declarations.event_types.event_schemas import event_schema
 from include.kafka.record_schema import RecordSchema
 from spark_jobs.folding.decode import good_events, undecodable
 from spark_jobs.folding.json_decode import JsonDecoder
+from spark_jobs.routing.declared_failures import with_failures
 from tests.integration.lake.routing.test_route_columns import DECLARATIONS
 
 PAYMENT = event_schema("CardPayment", (DECLARATIONS,))
@@ -42,7 +43,7 @@ def without(member: str) -> bytes:
 def decoded(spark: SparkSession, *values: bytes | None, key: bytes | None = b"t-1") -> Any:  # noqa: ANN401 - a frame
     rows = [(key, None if value is None else bytearray(value), 0, n) for n, value in enumerate(values)]
     records = spark.createDataFrame(rows, "key binary, value binary, partition int, offset bigint")
-    return JsonDecoder((PAYMENT,), 1).decode(records)
+    return with_failures(JsonDecoder((PAYMENT,), 1).decode(records), ())
 
 
 def amounts(spark: SparkSession, *values: bytes) -> list[object]:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from io import BytesIO
 from pathlib import Path
-from threading import Thread
+from threading import Lock, Thread
 from typing import Any
 
 import fastavro
@@ -85,6 +85,7 @@ class StopsNode:
     settings: Settings
     owner: str | None = None
     confirmed_s_ago: Mapping[str, float] = field(default_factory=dict)
+    publishing: Lock = field(default_factory=Lock)
 
     def __post_init__(self) -> None:  # noqa: D105 - creates the application
         apis = load_apis(self.settings.declaration_folders)
@@ -121,7 +122,8 @@ class StopsNode:
             for name, number, of_model in (("stops", live, versions), ("fees", 1, (1,)))
         }
         state = NodeState(self.settings.node.name, url, models=models)
-        node_state.write(self.settings.store_dir, replace(state, written_at=time.time()))
+        with self.publishing:  # a materializer is one thread, and an answer of another node may publish as well
+            node_state.write(self.settings.store_dir, replace(state, written_at=time.time()))
 
     def _model(self, name: str, url: str, live: int, versions: tuple[int, ...]) -> ModelState:
         at = time.time() - self.confirmed_s_ago.get(name, 0.0)
