@@ -29,6 +29,7 @@ from spark_jobs.folding.event_rules import (
     time_is_out_of_range,
 )
 from spark_jobs.folding.expressions import strict_json
+from spark_jobs.folding.expressions.evaluated_once import evaluated_once
 
 # By Avro's names of the JSON types.
 READ: dict[str, Callable[[Column], Column]] = {
@@ -82,10 +83,14 @@ class JsonDecoder:
 
         texts = records.select(*record, col("value").cast("string").alias(TEXT))
         parsed = texts.select("*", strict_json.parsed(col(TEXT)).alias(PARSED))
-        read = parsed.select(*record, TEXT, strict_json.members(col(PARSED), numbers).alias(MEMBERS))
+        read = evaluated_once(
+            parsed.select(*record, TEXT, strict_json.members(col(PARSED), numbers).alias(MEMBERS))
+        )
         typed = read.select("*", _event_type(mappings, member).alias("json_type"))
         valued = typed.select("*", *(_values(name, mapping, member) for name, mapping in mappings.items()))
-        events = valued.select("*", *(_event(name, mapping, member) for name, mapping in mappings.items()))
+        events = evaluated_once(
+            valued.select("*", *(_event(name, mapping, member) for name, mapping in mappings.items()))
+        )
         return events.select(
             *record,
             self._reason(mappings).alias("reason"),

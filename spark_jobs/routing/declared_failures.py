@@ -16,6 +16,7 @@ from include.declarations.route import Route
 from include.errors import ReadModelError
 from include.kafka.record_schema import RecordSchema
 from spark_jobs.folding.decode import FAILURE
+from spark_jobs.folding.expressions.evaluated_once import evaluated_once
 from spark_jobs.folding.fold_query import fold_failure
 from spark_jobs.routing.route_query import RouteQuery
 
@@ -68,7 +69,8 @@ def with_failures(events: DataFrame, checks: Iterable[FailureCheck]) -> DataFram
 
     events: has the structs of all event types that the checks read. A declaration that cannot be computed at all fails for no event.
     """
-    packed = events.select(struct("*").alias(DECODED), lit(None).cast("string").alias(FAILURE))
+    once = evaluated_once(events)
+    packed = once.select(struct("*").alias(DECODED), lit(None).cast("string").alias(FAILURE))
     can_fail = False
     for check in checks:
         viewed = packed.select(DECODED, FAILURE, *_columns(check.readers, events))
@@ -87,6 +89,7 @@ def with_failures(events: DataFrame, checks: Iterable[FailureCheck]) -> DataFram
     if not can_fail:
         return events.withColumn(FAILURE, lit(None).cast("string"))
     text = substring(col(FAILURE), 1, MAX_CHARACTERS)
+    packed = evaluated_once(packed)
     return packed.select(f"`{DECODED}`.*", when(col(FAILURE) != "", text).alias(FAILURE))
 
 

@@ -122,7 +122,9 @@ class StopsNode:
             for name, number, of_model in (("stops", live, versions), ("fees", 1, (1,)))
         }
         state = NodeState(self.settings.node.name, url, models=models)
-        with self.publishing:  # a materializer is one thread, and an answer of another node may publish as well
+        with (
+            self.publishing
+        ):  # a materializer is one thread, and an answer of another node may publish as well
             node_state.write(self.settings.store_dir, replace(state, written_at=time.time()))
 
     def _model(self, name: str, url: str, live: int, versions: tuple[int, ...]) -> ModelState:
