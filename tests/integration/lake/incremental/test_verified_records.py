@@ -91,6 +91,7 @@ def test_a_wrong_merge_fails_the_incremental_check_only(
     assert full.passed, full.verdict
 
 
+@pytest.mark.endurance
 def test_a_check_killed_before_it_wrote_leaves_the_records_before(
     settings: Settings, lake_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -109,6 +110,7 @@ def test_a_check_killed_before_it_wrote_leaves_the_records_before(
     assert_only_changes_were_checked(result)
 
 
+@pytest.mark.endurance
 def test_of_two_checks_at_once_the_first_to_end_is_kept(
     settings: Settings, lake_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
