@@ -139,6 +139,7 @@ def test_the_driver_folds_while_airflow_is_killed(
     ledger.assert_exact(full_stack)
 
 
+@pytest.mark.endurance
 def test_the_stream_goes_on_while_airflow_has_no_space(
     full_stack: Settings, source: EventSource, ledger: Ledger, airflow_disk: SmallDisk
 ) -> None:
@@ -188,6 +189,7 @@ def test_a_stop_is_graceful_and_a_start_continues(
     ledger.assert_exact(full_stack)
 
 
+@pytest.mark.endurance
 def test_an_operator_ends_the_driver_in_airflow(
     full_stack: Settings, source: EventSource, ledger: Ledger
 ) -> None:

@@ -14,7 +14,7 @@ from include.versions.version_record import Stage
 from tests.support.airflow.rebuild_runs import MODEL, POLL_S, TIMEOUT_S, record, wait_for
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [pytest.mark.endurance, pytest.mark.timeout(900)]
 
 # Of what takes seconds on an idle machine.
 ENDED_S = 300.0

@@ -134,6 +134,7 @@ def test_only_the_keys_partition_is_read(
     assert found.records_read == log.ends.of(own)
 
 
+@pytest.mark.endurance
 def test_other_versions_say_what_they_give(
     settings: Settings,
     lake_spark: SparkSession,

@@ -53,6 +53,7 @@ def test_an_incremental_check_replays_only_new_events(settings: Settings, lake_s
     assert mark.full_at_s == full.full_at_s
 
 
+@pytest.mark.endurance
 def test_without_new_events_the_keys_are_counted(settings: Settings, lake_spark: SparkSession) -> None:
     ledger = IncrementalLedger.verified(settings, "quiet", lake_spark)
 
@@ -86,6 +87,7 @@ def test_faults_in_changed_records_are_named(settings: Settings, lake_spark: Spa
     assert_only_changes_were_checked(mended)
 
 
+@pytest.mark.endurance
 def test_a_wrong_cent_in_an_unchanged_record_is_found_by_the_full_check(
     settings: Settings, lake_spark: SparkSession
 ) -> None:
@@ -99,6 +101,7 @@ def test_a_wrong_cent_in_an_unchanged_record_is_found_by_the_full_check(
     assert named(full) == {UNCHANGED: (AMOUNT,)}
 
 
+@pytest.mark.endurance
 def test_a_record_older_than_the_verified_one_is_replayed_from_the_first_event(
     settings: Settings, lake_spark: SparkSession
 ) -> None:

@@ -28,6 +28,9 @@ from tests.support.lake.incremental_ledger import (
     assert_only_changes_were_checked,
 )
 
+# Each one takes a minute or more.
+pytestmark = pytest.mark.endurance
+
 
 def with_merge(
     ledger: IncrementalLedger, merge: Callable[[], Mapping[str, Column]] | None
@@ -37,7 +40,6 @@ def with_merge(
     return lambda *_: model
 
 
-@pytest.mark.endurance
 def test_changed_verified_records_are_not_used(settings: Settings, lake_spark: SparkSession) -> None:
     ledger = IncrementalLedger.verified(settings, "tampered", lake_spark)
     path = verified_path(settings.lake_root, ledger.name, 1)
@@ -91,7 +93,6 @@ def test_a_wrong_merge_fails_the_incremental_check_only(
     assert full.passed, full.verdict
 
 
-@pytest.mark.endurance
 def test_a_check_killed_before_it_wrote_leaves_the_records_before(
     settings: Settings, lake_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -110,7 +111,6 @@ def test_a_check_killed_before_it_wrote_leaves_the_records_before(
     assert_only_changes_were_checked(result)
 
 
-@pytest.mark.endurance
 def test_of_two_checks_at_once_the_first_to_end_is_kept(
     settings: Settings, lake_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
