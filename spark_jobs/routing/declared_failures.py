@@ -69,8 +69,9 @@ def with_failures(events: DataFrame, checks: Iterable[FailureCheck]) -> DataFram
 
     events: has the structs of all event types that the checks read. A declaration that cannot be computed at all fails for no event.
     """
-    once = evaluated_once(events)
-    packed = once.select(struct("*").alias(DECODED), lit(None).cast("string").alias(FAILURE))
+    packed = evaluated_once(events).select(
+        struct("*").alias(DECODED), lit(None).cast("string").alias(FAILURE)
+    )
     can_fail = False
     for check in checks:
         viewed = packed.select(DECODED, FAILURE, *_columns(check.readers, events))

@@ -35,7 +35,7 @@ def register_unusable(settings: Settings, doc: str) -> list[int]:
     scale["fields"].append({"name": "scale", "type": decimal(4, 9), "default": ""})
     topic = BALANCE.source_topic
     text = doc.replace(" ", "")
-    # In subjects of their own: the registry would compare later versions of the events' schema with one that it cannot parse.
+    # Each has its own subject: the registry cannot compare a later version of a schema with one that it cannot parse.
     schemas = {
         f"{topic}-{text}-amount": [{"schema": json.dumps(amount | {"doc": doc})}],
         f"{topic}-{text}-scale": [{"schema": json.dumps(scale | {"doc": doc})}],
@@ -228,7 +228,7 @@ def test_event_of_a_schema_with_references_is_folded(
     references = [{"name": "shop.Fee", "subject": "shop-fee", "version": 1}]
     bodies = {
         "shop-fee": {"schema": json.dumps(money)},
-        # In a subject of its own: the registry would compare later versions with it, without its references.
+        # It has its own subject: the registry compares later versions with it, and does not resolve its references then.
         f"{source.topic}-with-a-fee": {
             "schema": json.dumps(schema | {"fields": fields}),
             "references": references,

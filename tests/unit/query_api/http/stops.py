@@ -122,9 +122,8 @@ class StopsNode:
             for name, number, of_model in (("stops", live, versions), ("fees", 1, (1,)))
         }
         state = NodeState(self.settings.node.name, url, models=models)
-        with (
-            self.publishing
-        ):  # a materializer is one thread, and an answer of another node may publish as well
+        # Several requests to the other node may publish at the same time. A materializer has one thread.
+        with self.publishing:
             node_state.write(self.settings.store_dir, replace(state, written_at=time.time()))
 
     def _model(self, name: str, url: str, live: int, versions: tuple[int, ...]) -> ModelState:
