@@ -22,6 +22,7 @@ from include.versions.explanation import ExplainedVersion, Explanation, failure_
 from include.versions.registry import VersionRegistry
 from include.versions.version_record import Stage, Version
 from spark_jobs.folding.decode import good_events
+from spark_jobs.folding.expressions.short_names import with_short_names, without_short_names
 from spark_jobs.folding.key_columns import is_record_key
 from spark_jobs.folding.key_events import (
     counted_from,
@@ -101,7 +102,7 @@ def explanation(
             return _explained(model, key, (shown, compared), logs, limit, tuple(masked))
         finally:
             for log in logs.values():
-                log.events.unpersist()
+                log.close()
 
     with session_settings(spark, DECODE_ONCE):
         return with_needed_schema_ids(explain)
@@ -132,7 +133,13 @@ class KeyLog:
         records = decoded_records(
             spark, settings, events_of(model), self.until, self.since, ids_of=ids_of, with_written_at=True
         )
-        self.events: DataFrame = of_key(model, good_events(records), key).persist()
+        found = without_short_names(of_key(model, good_events(records), key), model.event_schemas)
+        self._cached = found.persist()
+        self.events: DataFrame = with_short_names(self._cached, model.event_schemas)
+
+    def close(self) -> None:
+        """Release the events."""
+        self._cached.unpersist()
 
     @property
     def parts(self) -> tuple[dict[str, int], dict[str, int]]:

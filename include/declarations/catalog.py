@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from include.declarations.emission import Emission, load_emissions
 from include.declarations.event_table import EventTable, load_event_tables
 from include.declarations.event_types.event_format import EventFormat
+from include.declarations.event_types.event_schemas import require_distinct_types
 from include.declarations.event_types.topic_events import TopicEvents
 from include.declarations.periodic.periodic_emission import PeriodicEmission, load_periodic_emissions
 from include.declarations.read_model import ReadModel, load_read_models
@@ -76,6 +77,10 @@ class Catalog:
         }
         return tuple(schemas.values())
 
+    def event_types(self, source_topic: str) -> list[str]:
+        """Return the names of the event types that are read from a source topic."""
+        return [name for one in self.readers_of(source_topic) for name in one.event_types]
+
     def event_format(self, source_topic: str) -> EventFormat:
         """Return the format of the events on a source topic."""
         formats = (
@@ -116,6 +121,9 @@ def load_catalog(folders: tuple[Path, ...] = ()) -> Catalog:
     routes = declared | derived
     completed = {name: _completed(route, models, routes) for name, route in routes.items()}
     _require_one_format([*completed.values(), *models.values(), *tables.values()])
+    catalog = Catalog(models, completed, event_tables=tables)
+    for topic in catalog.source_topics:
+        require_distinct_types(f"topic {topic}", catalog.event_types(topic))
     _require_kept_events(completed.values(), [*models.values(), *tables.values()])
     emissions = load_emissions(models, routes, folders)
     periodic = load_periodic_emissions(models, routes, emissions, folders)

@@ -10,16 +10,17 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from include.declarations.event_types.event_schemas import event_schema
+from include.declarations.event_types.event_schemas import event_schema, require_distinct_types
 from include.declarations.latency import Latency, require_emit_interval, require_latency
 from include.declarations.lifetimes.expiry import Expiry, require_forgettable
 from include.declarations.lifetimes.shared_lifetime import shared_lifetime
 from include.declarations.loading.modules import load_modules
 from include.declarations.rekeying import EventsTopic, rekeyed
 from include.declarations.route import Route, load_routes, output_options
+from include.declarations.state_names import require_own_names
 from include.declarations.topic_options import TopicOptions, merge_options
 from include.errors import ReadModelError, UnknownReadModelError
-from include.kafka.record_schema import ItemLifetime, RecordSchema
+from include.kafka.record_schema import ItemLifetime, RecordSchema, require_distinct_names
 from include.kafka.topics import Topic, changelog, source_topics
 from include.position import POSITION_RECORD_FIELDS, Offsets
 from include.settings import Placement, TopicSettings
@@ -35,7 +36,7 @@ class StateField:
     """One field of a read model's state: an Avro type, its meaning, and the first fold revision that produces it."""
 
     name: str
-    avro_type: str | dict[str, Any]
+    avro_type: str | dict[str, Any] | list[Any]
     doc: str = ""
     since: int = 1
 
@@ -130,10 +131,8 @@ class ReadModel:
             )
             raise ReadModelError(message)
         require_forgettable(self)
-        reserved = {field.name for field in POSITION_FIELDS} & {field.name for field in self.state}
-        if reserved:
-            message = f"Read model {self.name} declares {sorted(reserved)}, which every state record has: rename them."
-            raise ReadModelError(message)
+        require_distinct_types(f"read model {self.name}", self.event_types)
+        require_own_names(self.name, (field.name for field in self.state))
 
     @property
     def newest_fold_revision(self) -> int:
@@ -207,6 +206,8 @@ class ReadModel:
         """Raise SchemaError if an event type has no valid schema, ReadModelError if they lack the lifetime that its items need."""
         loaded = replace(self, schema_folders=folders)
         _ = loaded.event_schemas, loaded.lifetime
+        for revision in self.folds:
+            require_distinct_names(loaded.state_schema_of(revision), f"The state of read model {self.name}")
 
     @property
     def items_leave(self) -> bool:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from include.declarations.event_types.event_format import EventFormat
-from include.declarations.event_types.event_schemas import event_schema
+from include.declarations.event_types.event_schemas import event_schema, require_distinct_types
 from include.declarations.event_types.topic_events import TopicEvents
 from include.declarations.latency import Latency, require_latency
 from include.declarations.loading.modules import declared_values
@@ -80,6 +80,7 @@ class Route:
         require_latency(f"route {self.name}", self.latency)
         if self.version < 1:
             raise ReadModelError(f"version of route {self.name} is {self.version}: give 1 or more.")
+        require_distinct_types(f"route {self.name}", self.event_types)
         if not self.event_types:
             raise ReadModelError(f"Route {self.name} reads no event types: list them in `event_types`.")
         if (self.output_type is None) != (self.fields is None):

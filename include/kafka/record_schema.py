@@ -119,6 +119,34 @@ def _moved(node: Any, old: str, new: str) -> Any:  # noqa: ANN401 - JSON of any 
     return changed
 
 
+def require_distinct_names(schema: RecordSchema, origin: str) -> None:
+    """Raise SchemaError if two fields of one record in the schema, at any depth, differ only by case: Spark and Delta take them for one."""
+    found = _same_name(schema.parsed(), schema.name)
+    if found is not None:
+        record, one, other = found
+        raise SchemaError(
+            f"{origin} has the fields {one} and {other} in {record}, which differ only by case: rename one of them."
+        )
+
+
+def _same_name(node: Any, record: str) -> tuple[str, str, str] | None:  # noqa: ANN401 - JSON of any shape
+    """Return the record of two such fields, and both names."""
+    if isinstance(node, list):
+        return next((found for one in node if (found := _same_name(one, record)) is not None), None)
+    if not isinstance(node, dict):
+        return None
+    record = node.get("name", record) if "fields" in node else record
+    names: dict[str, str] = {}
+    for field in node.get("fields", ()):
+        before = names.setdefault(field["name"].casefold(), field["name"])
+        if before != field["name"]:
+            return record, before, field["name"]
+        if (found := _same_name(field["type"], record)) is not None:
+            return found
+    inner = [node[name] for name in ("type", "items", "values") if isinstance(node.get(name), dict | list)]
+    return _same_name(inner, record)
+
+
 def schema_file(path: Path) -> RecordSchema:
     """Return the record schema in a file; raises SchemaError when it cannot be read, or is not valid Avro."""
     try:

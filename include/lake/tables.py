@@ -8,10 +8,9 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from include.declarations.read_model import POSITION_FIELDS, ReadModel, StateField
+from include.declarations.state_names import KEY_COLUMN
 from include.known_fields import known_fields
 from include.position import Offsets
-
-KEY_COLUMN = "key"
 
 
 def table_path(lake_root: str, model: str) -> str:

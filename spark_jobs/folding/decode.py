@@ -8,6 +8,16 @@ from enum import StrEnum
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.functions import coalesce, col, expr, length, lit, substring, when
 
+from include.declarations.event_types.event_columns import (
+    EVENT_TYPE,
+    KEY,
+    OFFSET,
+    PARTITION,
+    TIMESTAMP,
+    VALUE,
+    shared_fields,
+    type_column,
+)
 from include.errors import ReadModelError
 from include.kafka.logical_types import Comparison
 from include.kafka.record_schema import RecordSchema
@@ -22,11 +32,15 @@ from spark_jobs.folding.event_rules import (
     text_is_invalid,
     time_is_out_of_range,
 )
+from spark_jobs.folding.expressions.short_names import with_short_names
 from spark_jobs.folding.logical_conversion import comparison_of, event_column
 
 LOG = logging.getLogger(__name__)
 
-RECORD_COLUMNS = ("key", "value", "partition", "offset")
+# The columns of Spark's Kafka source, by their names here.
+RECORD_COLUMNS = {KEY: "key", VALUE: "value", PARTITION: "partition", OFFSET: "offset"}
+HEADER = "record:header"
+REASON = "record:reason"
 FAILURE = "record:failure"
 OTHER_TYPE = "other event type"
 EXCLUDED = "excluded by a condition"
@@ -79,8 +93,8 @@ class EventDecoder:
 
     record_key: builds the key that every event's record must have; None: the entity that the event type's schema names.
 
-    Adds the columns `reason` (null unless the record cannot be folded), `event_type`, one struct per event type, and every
-    field that all event types share.
+    The columns: those of the record, REASON (null unless the record cannot be folded), EVENT_TYPE, one struct per event type, every
+    field that all event types share, and the short names of the others (event_columns.py).
     """
 
     readers: tuple[RecordSchema, ...]
@@ -97,30 +111,28 @@ class EventDecoder:
                 raise ReadModelError(message)
 
     @property
-    def record_columns(self) -> tuple[str, ...]:
-        """The columns of Spark's Kafka source that are needed to decode a record."""
+    def record_columns(self) -> dict[str, str]:
+        """The columns of Spark's Kafka source that are needed to decode a record: name here -> name there."""
         has_lifetime = any(reader.lifetime is not None for reader in self.readers)
-        return (*RECORD_COLUMNS, *(("timestamp",) if has_lifetime else ()))
+        return RECORD_COLUMNS | ({TIMESTAMP: "timestamp"} if has_lifetime else {})
 
     @property
     def shared_fields(self) -> tuple[str, ...]:
         """The fields that all event types have, in the order of the first event type."""
-        first, *others = self.readers
-        return tuple(name for name in first.fields if all(name in other.fields for other in others))
+        return shared_fields(self.readers)
 
     def decode(self, records: DataFrame, also: tuple[str, ...] = ()) -> DataFrame:
         """Return the records of Spark's Kafka source with the event columns added. also: further columns to keep."""
         for schema_id, problem in self.incompatible_ids().items():
             LOG.warning("records with schema id %d are dead letters: %s", schema_id, problem)
         framed = records.select(
-            *self.record_columns,
+            *(col(name).alias(column) for column, name in self.record_columns.items()),
             *also,
-            substring(col("value"), 1, HEADER_BYTES).alias("header"),
+            substring(col("value"), 1, HEADER_BYTES).alias(HEADER),
         )
         decoded = framed.select("*", *(self._payload(reader) for reader in self.readers))
-        return decoded.select("*", self._event_type(), *map(self._shared, self.shared_fields)).withColumn(
-            "reason", self._reason()
-        )
+        events = decoded.select("*", self._event_type(), *map(self._shared, self.shared_fields))
+        return with_short_names(events, self.readers).withColumn(REASON, self._reason())
 
     def folded_ids(self, reader: RecordSchema) -> tuple[int, ...]:
         """Return the schema ids of a reader's event type whose records can be read exactly."""
@@ -149,24 +161,26 @@ class EventDecoder:
         return tuple(reader for reader in self.readers if self.folded_ids(reader))
 
     def _payload(self, reader: RecordSchema) -> Column:
-        payload = expr(f"substring(value, {HEADER_BYTES + 1})")
+        payload = expr(f"substring(`{VALUE}`, {HEADER_BYTES + 1})")
         decoded = lit(None)
         for schema_id, comparison in self._comparisons(reader).items():
             if comparison.problem is not None:
                 continue
             writer = self.schema_ids.writers[schema_id]
             branch = event_column(payload, writer, reader, comparison)
-            decoded = when(col("header") == lit(header(schema_id)), branch).otherwise(decoded)
-        return decoded.alias(reader.name)
+            decoded = when(col(HEADER) == lit(header(schema_id)), branch).otherwise(decoded)
+        return decoded.alias(type_column(reader.name))
 
     def _event_type(self) -> Column:
         name = lit(None).cast("string")
         for reader in self._active:
-            name = when(col(f"{reader.name}.occurredOn").isNotNull(), lit(reader.name)).otherwise(name)
-        return name.alias("event_type")
+            name = when(
+                col(f"{type_column(reader.name)}.occurredOn").isNotNull(), lit(reader.name)
+            ).otherwise(name)
+        return name.alias(EVENT_TYPE)
 
     def _shared(self, name: str) -> Column:
-        present = [col(f"{reader.name}.{name}") for reader in self._active]
+        present = [col(f"{type_column(reader.name)}.{name}") for reader in self._active]
         return coalesce(*present, lit(None)).alias(name)
 
     def _reason(self) -> Column:
@@ -178,26 +192,24 @@ class EventDecoder:
         rejected = self.schema_ids.rejected
         unknown: Column = lit(Reason.UNKNOWN_SCHEMA_ID.value)
         if self.schema_ids.stop_at_unknown:
-            unknown = when(is_rejected(col("header"), rejected), unknown).otherwise(
-                expr(f"raise_error(concat('{UNKNOWN_SCHEMA_ID}=', hex(header)))").cast("string")
+            unknown = when(is_rejected(col(HEADER), rejected), unknown).otherwise(
+                expr(f"raise_error(concat('{UNKNOWN_SCHEMA_ID}=', hex(`{HEADER}`)))").cast("string")
             )
         rejected_once = {i: found for i, found in rejected.items() if i in self.schema_ids.writers}
-        framed = (length(col("header")) == HEADER_BYTES) & (
-            substring(col("header"), 1, 1) == lit(bytes([MAGIC]))
-        )
+        framed = (length(col(HEADER)) == HEADER_BYTES) & (substring(col(HEADER), 1, 1) == lit(bytes([MAGIC])))
         return (
-            when(col("key").isNull(), Reason.NULL_KEY.value)
-            .when(col("value").isNull(), Reason.NULL_VALUE.value)
+            when(col(KEY).isNull(), Reason.NULL_KEY.value)
+            .when(col(VALUE).isNull(), Reason.NULL_VALUE.value)
             .when(~framed, Reason.WRONG_MAGIC.value)
-            .when(is_rejected(col("header"), rejected_once), Reason.UNKNOWN_SCHEMA_ID.value)
-            .when(col("header").isin(incompatible), Reason.INCOMPATIBLE_SCHEMA.value)
-            .when(col("header").isin(folded) & col("event_type").isNull(), Reason.UNDECODABLE_PAYLOAD.value)
-            .when(~col("header").isin(folded + other_types), unknown)
+            .when(is_rejected(col(HEADER), rejected_once), Reason.UNKNOWN_SCHEMA_ID.value)
+            .when(col(HEADER).isin(incompatible), Reason.INCOMPATIBLE_SCHEMA.value)
+            .when(col(HEADER).isin(folded) & col(EVENT_TYPE).isNull(), Reason.UNDECODABLE_PAYLOAD.value)
+            .when(~col(HEADER).isin(folded + other_types), unknown)
             .when(text_is_invalid(self._active), Reason.INVALID_TEXT.value)
             .when(time_is_out_of_range(self._active), Reason.TIME_OUT_OF_RANGE.value)
             .when(self._key_is_invalid(), Reason.INVALID_KEY.value)
             .when(
-                col("header").isin(folded) & is_in_wrong_partition(self.partitions),
+                col(HEADER).isin(folded) & is_in_wrong_partition(self.partitions),
                 Reason.WRONG_PARTITION.value,
             )
             .when(is_created_in_future(self._active), Reason.CREATED_IN_FUTURE.value)
@@ -213,7 +225,7 @@ class EventDecoder:
 
 
 def is_rejected(header_of: Column, rejections: Mapping[int, Rejection]) -> Column:
-    """Return whether the record with this header, at the columns `partition` and `offset`, is rejected."""
+    """Return whether the record with this header, at the columns PARTITION and OFFSET, is rejected."""
     ids: dict[str, list[bytes]] = {}
     for schema_id, rejection in rejections.items():
         # Ids that were looked up together have the same offsets.
@@ -228,7 +240,8 @@ def _condition(rejection: Rejection) -> str:
     if rejection.is_open:
         return "true"
     ends = (
-        f"partition = {partition} AND offset < {end}" for partition, end in sorted(rejection.until.items())
+        f"`{PARTITION}` = {partition} AND `{OFFSET}` < {end}"
+        for partition, end in sorted(rejection.until.items())
     )
     return " OR ".join(ends) or "false"
 
@@ -242,7 +255,7 @@ def good_events(
     """
     # One expression instead of two conditions, which Spark may evaluate in any order. A record with an unknown schema id
     # has no event type either, and only evaluating its reason stops the query, so the reason must come first.
-    not_folded = coalesce(col("reason"), when(col("event_type").isNull(), lit(OTHER_TYPE)))
+    not_folded = coalesce(col(REASON), when(col(EVENT_TYPE).isNull(), lit(OTHER_TYPE)))
     if failure is not None:
         not_folded = coalesce(not_folded, failure)
     if condition is not None:
@@ -251,15 +264,15 @@ def good_events(
 
 
 def undecodable(events: DataFrame) -> DataFrame:
-    """Return the records that cannot be folded, with the reason, and what fails.
+    """Return the records that cannot be folded: key, value, partition, offset and reason, and what fails.
 
     events: decoded records with the column FAILURE: the declarations that fail for an event, and which expression; null: none.
     """
     failed = when(col(FAILURE).isNotNull(), Reason.FAILED_EXPRESSION.value)
     # One expression: a record with an unknown schema id stops the query when its reason is computed, which must come first.
-    bad = events.where(coalesce(col("reason"), failed).isNotNull())
+    bad = events.where(coalesce(col(REASON), failed).isNotNull())
     return bad.select(
-        *("key", "value", "partition", "offset"),
-        coalesce(col("reason"), failed).alias("reason"),
-        when(col("reason").isNull(), col(FAILURE)).alias(FAILURE),
+        *(col(column).alias(name) for column, name in RECORD_COLUMNS.items()),
+        coalesce(col(REASON), failed).alias("reason"),
+        when(col(REASON).isNull(), col(FAILURE)).alias(FAILURE),
     )

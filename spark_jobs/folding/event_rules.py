@@ -20,6 +20,13 @@ from pyspark.sql.functions import (
     unix_micros,
 )
 
+from include.declarations.event_types.event_columns import (
+    EVENT_TYPE,
+    KEY,
+    PARTITION,
+    TIMESTAMP,
+    type_column,
+)
 from include.kafka.avro.avro_types import AvroType, is_number, without_null
 from include.kafka.logical_types import LogicalType, field_types
 from include.kafka.record_key import MAX_KEY_BYTES
@@ -44,12 +51,12 @@ def key_is_invalid(readers: Iterable[RecordSchema]) -> Column:
 
     An entity's events would otherwise be in several partitions.
     """
-    size = length(col("key"))
+    size = length(col(KEY))
     invalid = (size == 0) | (size > MAX_KEY_BYTES)
     for reader in readers:
         if reader.key_field is not None:
-            entity = col(f"{reader.name}.{reader.key_field}").cast("binary")
-            invalid = invalid | _is_true(entity != col("key"))
+            entity = col(f"{type_column(reader.name)}.{reader.key_field}").cast("binary")
+            invalid = invalid | _is_true(entity != col(KEY))
     return invalid
 
 
@@ -58,19 +65,19 @@ def is_not_record_key(record_key: Column) -> Column:
 
     A key's events would otherwise be in several partitions.
     """
-    is_event = col("event_type").isNotNull()
-    return is_event & ~record_key.cast("string").cast("binary").eqNullSafe(col("key"))
+    is_event = col(EVENT_TYPE).isNotNull()
+    return is_event & ~record_key.cast("string").cast("binary").eqNullSafe(col(KEY))
 
 
 def is_in_wrong_partition(partitions: int) -> Column:
     """Return whether the record is in another partition than the Java client's partitioner assigns to its key."""
-    return partition_of_key(col("key"), partitions) != col("partition")
+    return partition_of_key(col(KEY), partitions) != col(PARTITION)
 
 
 def text_is_invalid(readers: Iterable[RecordSchema]) -> Column:
     """Return whether the key or a text in the event, at any depth, is not UTF-8."""
     found = (_somewhere(column, avro_type, _is_no_text) for column, avro_type in _fields(readers))
-    return _any((~is_valid_utf8(col("key").cast("string")), *found))
+    return _any((~is_valid_utf8(col(KEY).cast("string")), *found))
 
 
 def time_is_out_of_range(readers: Iterable[RecordSchema]) -> Column:
@@ -83,9 +90,9 @@ def is_created_in_future(readers: Iterable[RecordSchema]) -> Column:
 
     Its creation time would end the lifetimes of all others.
     """
-    limit = col("timestamp") + expr(f"INTERVAL {CREATION_TOLERANCE_HOURS} HOURS")
+    limit = col(TIMESTAMP) + expr(f"INTERVAL {CREATION_TOLERANCE_HOURS} HOURS")
     return _any(
-        col(f"{reader.name}.{reader.lifetime.created}").cast("timestamp") > limit
+        col(f"{type_column(reader.name)}.{reader.lifetime.created}").cast("timestamp") > limit
         for reader in readers
         if reader.lifetime is not None
     )
@@ -94,8 +101,8 @@ def is_created_in_future(readers: Iterable[RecordSchema]) -> Column:
 def lifetime_has_ended(readers: Iterable[RecordSchema]) -> Column:
     """Return whether the record was written after the lifetime of its item, when its state need not exist any more."""
     return _any(
-        col("timestamp")
-        > col(f"{reader.name}.{reader.lifetime.created}").cast("timestamp")
+        col(TIMESTAMP)
+        > col(f"{type_column(reader.name)}.{reader.lifetime.created}").cast("timestamp")
         + expr(f"INTERVAL {reader.lifetime.hours} HOURS")
         for reader in readers
         if reader.lifetime is not None
@@ -148,7 +155,7 @@ def _fields(readers: Iterable[RecordSchema]) -> Iterator[tuple[Column, AvroType]
     """Yield the column and the Avro type of each field."""
     for reader in readers:
         for name, avro_type in field_types(reader).items():
-            yield col(f"{reader.name}.{name}"), avro_type
+            yield col(f"{type_column(reader.name)}.{name}"), avro_type
 
 
 def _any(conditions: Iterable[Column | None]) -> Column:

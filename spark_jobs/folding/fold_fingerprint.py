@@ -3,16 +3,20 @@
 import hashlib
 import json
 import re
+from collections.abc import Iterable
 from dataclasses import asdict
 
 from pyspark.sql import Column, SparkSession
 
+from include.declarations.event_types.event_columns import TIMESTAMP, hidden_columns
 from include.declarations.read_model import ReadModel
 from include.errors import ReadModelError
 from include.stream.checkpoints import fold_rule_path
 from spark_jobs.folding.key_columns import require_entity_key
 from spark_jobs.runtime.checkpoint import read_text, write_text
 
+# Neither a part of a name that nothing hides, nor a field of a record.
+WORD = re.compile(r"(?<![\w:.])\w+")
 # Spark's names for the variables of a function passed to `transform`, `aggregate` or `filter`.
 LAMBDA_VARIABLE = re.compile(r"\b([xyz])_\d+\b")
 
@@ -33,7 +37,24 @@ def fingerprint(model: ReadModel, revision: int) -> str:
     # With a lifetime, the state is grouped by that, and the expiry affects no state.
     if model.expires is not None and model.lifetime is None:
         rule["expires"] = [model.expires.time, model.expires.field]
+    hidden = _hidden(model, [model.key(), *state.values(), *([model.ended()] if model.ended else [])])
+    if hidden:
+        rule["hidden"] = hidden
     return json.dumps(rule, sort_keys=True)
+
+
+def _hidden(model: ReadModel, columns: Iterable[Column]) -> list[str]:
+    """Return the internal columns whose short name is in these columns, but means something else.
+
+    A field that is added to the events, or that another event type lacks, can give a name another meaning: `offset`, for example.
+    """
+    words = {word.casefold() for column in columns for word in WORD.findall(printed(column))}
+    has_time = any(schema.lifetime is not None for schema in model.event_schemas)
+    return [
+        name
+        for name in hidden_columns(model.event_schemas)
+        if name.partition(":")[2].casefold() in words and (has_time or name != TIMESTAMP)
+    ]
 
 
 def merge_fingerprint(model: ReadModel, revision: int) -> str:

@@ -7,6 +7,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.functions import col, concat, count, lit, when
 
+from include.declarations.event_types.event_columns import NAMED, column_name
 from include.declarations.read_model import ReadModel
 from include.declarations.rekeying import record_key
 from include.errors import ReadModelError
@@ -76,7 +77,15 @@ def state_columns(model: ReadModel, revision: int) -> list[Column]:
             "with it is active: put the old revision back."
         )
         raise ReadModelError(message)
-    return _record_columns(model, revision, "Fold", build, _position_column)
+
+    def position(field: PositionField) -> Column:
+        if field.maximum_of is None:
+            return count(lit(1))
+        # The short name where there is one: a fold that has the same aggregate shares it, as in the checkpoints of older releases.
+        internal = NAMED.get(field.maximum_of, field.maximum_of)
+        return F.max(column_name(internal, model.event_schemas))
+
+    return _record_columns(model, revision, "Fold", build, position)
 
 
 def fold_failure(model: ReadModel, revision: int, events: DataFrame) -> Column | None:
@@ -127,10 +136,6 @@ def _record_columns(
         raise ReadModelError(message)
     fields = [position(field).alias(field.name) for field in POSITION_RECORD_FIELDS]
     return [*(state[name].alias(name) for name in declared), *fields]
-
-
-def _position_column(field: PositionField) -> Column:
-    return count(lit(1)) if field.maximum_of is None else F.max(field.maximum_of)
 
 
 def _merged_position_column(field: PositionField) -> Column:

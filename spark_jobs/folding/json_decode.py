@@ -17,10 +17,20 @@ from pyspark.sql.functions import (
     when,
 )
 
+from include.declarations.event_types.event_columns import (
+    EVENT_TYPE,
+    KEY,
+    OFFSET,
+    PARTITION,
+    TIMESTAMP,
+    VALUE,
+    shared_fields,
+    type_column,
+)
 from include.errors import ReadModelError
 from include.kafka.json_mapping import TIMES, JsonField, JsonMapping
 from include.kafka.record_schema import RecordSchema
-from spark_jobs.folding.decode import Reason
+from spark_jobs.folding.decode import REASON, Reason
 from spark_jobs.folding.event_rules import (
     LAST_MICROS,
     is_in_wrong_partition,
@@ -30,6 +40,7 @@ from spark_jobs.folding.event_rules import (
 )
 from spark_jobs.folding.expressions import strict_json
 from spark_jobs.folding.expressions.evaluated_once import evaluated_once
+from spark_jobs.folding.expressions.short_names import with_short_names
 
 # By Avro's names of the JSON types.
 READ: dict[str, Callable[[Column], Column]] = {
@@ -42,9 +53,10 @@ READ: dict[str, Callable[[Column], Column]] = {
 }
 # ISO 8601 with date and time; without an offset, the time is UTC. Spark alone would complete a time without a date by today's.
 ISO_TIME = r"^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})?\z"
-TEXT = "json_text"
-PARSED = "json_parsed"
-MEMBERS = "json_members"
+TEXT = "json:text"
+PARSED = "json:parsed"
+MEMBERS = "json:members"
+TYPE = "json:type"
 
 
 @dataclass(frozen=True)
@@ -67,48 +79,57 @@ class JsonDecoder:
     @property
     def shared_fields(self) -> tuple[str, ...]:
         """The fields that all event types have, in the order of the first event type."""
-        first, *others = self.readers
-        return tuple(name for name in first.fields if all(name in other.fields for other in others))
+        return shared_fields(self.readers)
 
     def decode(self, records: DataFrame) -> DataFrame:
         """Return the records of Spark's Kafka source with the event columns added."""
         # The time of the record in Kafka, for routes that compare it with that of the event.
-        also = [name for name in ("timestamp",) if name in records.columns]
-        record = ("key", "value", "partition", "offset", *also)
+        source = {
+            KEY: "key",
+            VALUE: "value",
+            PARTITION: "partition",
+            OFFSET: "offset",
+            TIMESTAMP: "timestamp",
+        }
+        record = [column for column, name in source.items() if name in records.columns]
         mappings = {reader.name: JsonMapping.of(reader) for reader in self.readers}
         numbers = {name: str(number) for number, name in enumerate(_member_names(mappings))}
 
         def member(name: str) -> Column:
             return col(MEMBERS).getField(numbers[name])
 
-        texts = records.select(*record, col("value").cast("string").alias(TEXT))
+        texts = records.select(
+            *(col(source[column]).alias(column) for column in record),
+            col("value").cast("string").alias(TEXT),
+        )
         parsed = texts.select("*", strict_json.parsed(col(TEXT)).alias(PARSED))
         read = evaluated_once(
             parsed.select(*record, TEXT, strict_json.members(col(PARSED), numbers).alias(MEMBERS))
         )
-        typed = read.select("*", _event_type(mappings, member).alias("json_type"))
+        typed = read.select("*", _event_type(mappings, member).alias(TYPE))
         valued = typed.select("*", *(_values(name, mapping, member) for name, mapping in mappings.items()))
         events = evaluated_once(
             valued.select("*", *(_event(name, mapping, member) for name, mapping in mappings.items()))
         )
-        return events.select(
+        decoded = events.select(
             *record,
-            self._reason(mappings).alias("reason"),
+            self._reason(mappings).alias(REASON),
             # Null if it cannot be read, as for a record in Avro.
-            coalesce(*(when(col(name).isNotNull(), lit(name)) for name in mappings)).alias("event_type"),
-            *mappings,
+            _read_type(mappings).alias(EVENT_TYPE),
+            *map(type_column, mappings),
             *(self._shared(name) for name in self.shared_fields),
         )
+        return with_short_names(decoded, self.readers)
 
     def _shared(self, name: str) -> Column:
-        return coalesce(*(col(f"{reader.name}.{name}") for reader in self.readers)).alias(name)
+        return coalesce(*(col(f"{type_column(reader.name)}.{name}") for reader in self.readers)).alias(name)
 
     def _reason(self, mappings: Mapping[str, JsonMapping]) -> Column:
-        is_read = coalesce(*(when(col(name).isNotNull(), lit(name)) for name in mappings)).isNotNull()
-        is_of_type = col("json_type").isNotNull()
+        is_read = _read_type(mappings).isNotNull()
+        is_of_type = col(TYPE).isNotNull()
         return (
-            when(col("key").isNull(), Reason.NULL_KEY.value)
-            .when(col("value").isNull(), Reason.NULL_VALUE.value)
+            when(col(KEY).isNull(), Reason.NULL_KEY.value)
+            .when(col(VALUE).isNull(), Reason.NULL_VALUE.value)
             .when(
                 ~is_valid_utf8(col(TEXT)) | strict_json.has_unpaired_surrogate(col(TEXT)),
                 Reason.INVALID_TEXT.value,
@@ -140,22 +161,31 @@ def _event_type(mappings: Mapping[str, JsonMapping], member: Callable[[str], Col
     return coalesce(*names, lit(None).cast("string"))
 
 
+def _read_type(mappings: Mapping[str, JsonMapping]) -> Column:
+    """Return the name of the event type whose event the object is; null if it cannot be read."""
+    return coalesce(*(when(col(type_column(name)).isNotNull(), lit(name)) for name in mappings))
+
+
+def _values_column(name: str) -> str:
+    return f"values:{name}"
+
+
 def _values(name: str, mapping: JsonMapping, member: Callable[[str], Column]) -> Column:
     """Return the values of an object of an event type, each null unless the member has the type of its field."""
     values = (_value(field, member(field.member)).alias(field.name) for field in mapping.fields)
-    return when(col("json_type") == name, struct(*values)).alias(f"json_{name}")
+    return when(col(TYPE) == name, struct(*values)).alias(_values_column(name))
 
 
 def _event(name: str, mapping: JsonMapping, member: Callable[[str], Column]) -> Column:
     """Return the event; null unless every member has the type of its field, and no field without null lacks its member."""
-    values = col(f"json_{name}")
+    values = col(_values_column(name))
     is_whole = values.isNotNull()
     for field in mapping.fields:
         is_read = values.getField(field.name).isNotNull()
         is_whole = is_whole & (
             is_read | strict_json.is_absent(member(field.member)) if field.is_nullable else is_read
         )
-    return when(is_whole, values).alias(name)
+    return when(is_whole, values).alias(type_column(name))
 
 
 def _value(field: JsonField, member: Column) -> Column:

@@ -6,6 +6,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import lit
 from pyspark.sql.types import StringType
 
+from include.declarations.event_types.event_columns import resolved
 from include.declarations.key_rule import require_entity, require_event_fields
 from include.declarations.read_model import ReadModel
 from spark_jobs.folding.decode import EventDecoder, SchemaIds
@@ -36,10 +37,11 @@ def require_entity_key(spark: SparkSession, model: ReadModel) -> None:
 
 
 def key_columns(spark: SparkSession, model: ReadModel) -> list[str]:
-    """Return the event columns that a read model's key refers to: `<field>` or `<EventType>.<field>`, sorted."""
+    """Return the event columns that a read model's key refers to: `<field>`, `event:<EventType>.<field>` or `record:<name>`, sorted."""
     key = _no_events(spark, model).select(model.key())
     plan: Any = key._jdf.queryExecution().analyzed()  # noqa: SLF001 - PySpark does not expose the resolved expression
-    return sorted(referenced_columns(plan.expressions().head()))
+    columns = referenced_columns(plan.expressions().head())
+    return sorted({resolved(column, model.event_schemas) for column in columns})
 
 
 def is_record_key(spark: SparkSession, model: ReadModel) -> bool:

@@ -8,6 +8,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.functions import broadcast, col, lit, struct, to_json, when
 from pyspark.sql.types import StructType
 
+from include.declarations.event_types.event_columns import EVENT_TYPE, OFFSET, PARTITION, type_column
 from include.declarations.event_types.privacy import Privacy, field_classes
 from include.declarations.read_model import ReadModel
 from include.position import EVENT_COUNT, Offsets
@@ -20,7 +21,7 @@ from spark_jobs.folding.replay import WRITTEN_AT
 
 # Null fields are shown, too.
 JSON_OPTIONS = {"ignoreNullFields": "false"}
-POINT = "explained_offset"
+POINT = "record:explained_offset"
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ def counted_from(events: DataFrame, starts: Offsets) -> DataFrame:
     """Return the events from these offsets on."""
     skipped = lit(False)  # noqa: FBT003 - a column
     for partition, offset in starts.items():
-        skipped |= (col("partition") == partition) & (col("offset") < offset)
+        skipped |= (col(PARTITION) == partition) & (col(OFFSET) < offset)
     return events.where(~skipped)
 
 
@@ -70,27 +71,27 @@ def explained_events(
         limit: how many first, and how many newest events.
         masked: the fields of events to leave out, `<EventType>.<field>`.
     """
-    offset, events = col("offset"), foldable(model, revision, events)
+    offset, events = col(OFFSET), foldable(model, revision, events)
     ends = [
-        [row.offset for row in events.select("offset").orderBy(order).limit(limit).collect()]
+        [row[OFFSET] for row in events.select(OFFSET).orderBy(order).limit(limit).collect()]
         for order in (offset.asc(), offset.desc())
     ]
     points = sorted({*ends[0], *ends[1]})
     if not points:
         return []
-    chosen = events.sparkSession.createDataFrame([(point,) for point in points], f"{POINT} bigint")
+    chosen = events.sparkSession.createDataFrame([(point,) for point in points], f"`{POINT}` bigint")
     up_to = events.join(broadcast(chosen), offset <= col(POINT)).groupBy(POINT)
     folded = up_to.agg(*state_columns(model, revision), has_ended(model))
     states = folded.select(POINT, *_state(model, revision, folded))
     shown = events.select(
-        "partition",
-        offset,
+        col(PARTITION).alias("partition"),
+        offset.alias("offset"),
         _iso(WRITTEN_AT).alias("written_at"),
         _iso("occurredOn").alias("occurred_on"),
-        "event_type",
+        col(EVENT_TYPE).alias("event_type"),
         _event(model, events, frozenset(masked)).alias("event"),
     )
-    rows = shown.join(broadcast(states), offset == col(POINT)).orderBy("offset").collect()
+    rows = shown.join(broadcast(states), col("offset") == col(POINT)).orderBy("offset").collect()
     return [
         ExplainedEvent(
             row[EVENT_COUNT.name],
@@ -132,14 +133,14 @@ def _event(model: ReadModel, events: DataFrame, masked: frozenset[str]) -> Colum
     text = lit(None).cast("string")
     for schema in model.event_schemas:
         # The column of a type of which the registry has no schema is of no type.
-        if not isinstance(events.schema[schema.name].dataType, StructType):
+        if not isinstance(events.schema[type_column(schema.name)].dataType, StructType):
             continue
         fields = [
-            col(f"{schema.name}.{name}").alias(name)
+            col(f"{type_column(schema.name)}.{name}").alias(name)
             for name in schema.fields
             if name != "occurredOn" and f"{schema.name}.{name}" not in masked
         ]
-        text = when(col("event_type") == schema.name, to_json(struct(*fields), JSON_OPTIONS)).otherwise(text)
+        text = when(col(EVENT_TYPE) == schema.name, to_json(struct(*fields), JSON_OPTIONS)).otherwise(text)
     return F.coalesce(text, lit("{}"))
 
 

@@ -16,9 +16,9 @@ from include.settings import StreamSettings
 from spark_jobs.folding.event_rules import CREATION_TOLERANCE_HOURS
 
 # Whether the item of a state has ended: a column beside those of its state record.
-HAS_ENDED = "has_ended"
-CREATED = "item_created"
-NEWEST = "newest_item"
+HAS_ENDED = "record:has_ended"
+CREATED = "record:created"
+NEWEST = "record:newest_item"
 # States are removed in steps of this size.
 WINDOW = "10 minutes"
 # How far the partitions of a topic may be read apart, measured in the times of their records. While a query catches up, it reads all
@@ -36,8 +36,9 @@ def item_groups(model: ReadModel, events: DataFrame, key: Column) -> GroupedData
         hours, time = 2 * READING_TOLERANCE_HOURS, model.expires.time
     else:
         return events.groupBy(key)
-    created = events.withColumn(CREATED, col(time)).withWatermark(CREATED, f"{hours} hours")
-    return created.groupBy(key, F.window(CREATED, WINDOW))
+    # Spark parses the name of this column as SQL.
+    created = events.withColumn(CREATED, col(time)).withWatermark(f"`{CREATED}`", f"{hours} hours")
+    return created.groupBy(key, F.window(CREATED, WINDOW).alias("record:window"))
 
 
 def has_ended(model: ReadModel) -> Column:

@@ -27,7 +27,7 @@ from spark_jobs.folding.topic_records import topic_records
 
 LOG = logging.getLogger(__name__)
 T = TypeVar("T")
-WRITTEN_AT = "record_written_at"
+WRITTEN_AT = "record:written_at"
 
 
 class IdsOf(Enum):
@@ -77,7 +77,7 @@ def replayed_events(
 ) -> DataFrame:
     """Return the events that a read model folds, from the first one that counts or from `since`, up to these end offsets.
 
-    The columns are those of the stream: key, partition, offset, event_type, each event type's struct, and their shared fields.
+    The columns are those of the stream: those of the record, each event type's struct, their short names, and the shared fields.
 
     Args:
         spark: the session.
@@ -139,7 +139,6 @@ def decoded_records(
     records, decoder = _records_and_decoder(spark, settings, events, until, since, ids_of)
     if not with_written_at:
         return decoder.decode(records)
-    # Under another name: an event may have a field `timestamp`.
     return decoder.decode(records.withColumn(WRITTEN_AT, col("timestamp")), (WRITTEN_AT,))
 
 

@@ -10,6 +10,7 @@ from typing import Protocol
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import col, length, lit, substring
 
+from include.declarations.event_types.event_columns import OFFSET, PARTITION
 from include.kafka.record_schema import RecordSchema
 from include.kafka.schema_registry import SchemaRegistry
 from include.kafka.schema_rejections import Rejection, SchemaRejections
@@ -233,7 +234,11 @@ def headers_ahead(
         .load()
     )
     found = col("header")
-    headers = records.select("partition", "offset", substring(col("value"), 1, HEADER_BYTES).alias("header"))
+    headers = records.select(
+        col("partition").alias(PARTITION),
+        col("offset").alias(OFFSET),
+        substring(col("value"), 1, HEADER_BYTES).alias("header"),
+    )
     # Filtered before they are limited: any number of records without a schema id may be ahead of the one that is searched.
     unknown = headers.where(
         (length(found) == HEADER_BYTES)

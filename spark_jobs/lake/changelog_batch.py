@@ -10,14 +10,22 @@ from pyspark.sql.functions import coalesce, col, expr, lit, substring, when
 from pyspark.sql.types import StructType
 
 from include.declarations.read_model import ReadModel
+from include.declarations.state_names import KEY_COLUMN
 from include.kafka.record_schema import RecordSchema
 from include.kafka.wire_format import HEADER_BYTES, header
-from include.lake.tables import KEY_COLUMN, table_fields
+from include.lake.tables import table_fields
 from spark_jobs.folding.logical_conversion import is_readable
 from spark_jobs.lake.table_definition import column_types
 
-# The column of `newest_records` that counts the changelog records of a key.
-RECORDS = "records"
+# Columns of `newest_records` beside those of the table.
+DELETED = "record:deleted"
+AFTER_DELETION = "record:after_deletion"
+RECORDS = "record:records"
+# Columns of a part of the computation.
+OFFSET = "record:offset"
+DELETION = "record:deletion"
+RECORD_KEY = "record:key"
+NEWEST = "record:newest"
 
 
 @dataclass(frozen=True)
@@ -50,9 +58,9 @@ def newest_records(
     The newest record of a key is the one with the highest event_count since its last tombstone: after a kill, the driver
     repeats records and so appends lower counts after higher ones.
 
-    Columns: those of the table, `deleted` (the newest record is a tombstone, and the state's columns are null),
-    `after_deletion` (there was a tombstone, so the table's row for the key is obsolete), and `records`. The row with a null key
-    represents all unreadable records.
+    Columns: those of the table, DELETED (the newest record is a tombstone, and the state's columns are null), AFTER_DELETION (there was
+    a tombstone, so the table's row for the key is obsolete), and RECORDS, the number of the key's changelog records. The row with a null
+    key represents all unreadable records.
 
     Args:
         spark: the session of the records.
@@ -67,22 +75,22 @@ def newest_records(
     of_key = Window.partitionBy(KEY_COLUMN)
     decoded = _decoded(records, writers, columns).select(
         "*",
-        F.max(when(col("deleted"), col("offset"))).over(of_key).alias("deletion"),
+        F.max(when(col(DELETED), col(OFFSET))).over(of_key).alias(DELETION),
         F.count(lit(1)).over(of_key).alias(RECORDS),
     )
-    current = decoded.where(col("deletion").isNull() | (col("offset") >= col("deletion")))
+    current = decoded.where(col(DELETION).isNull() | (col(OFFSET) >= col(DELETION)))
     newest = F.max_by(
-        F.struct(*fields, "deleted", "deletion", RECORDS), F.struct(~col("deleted"), "event_count", "offset")
+        F.struct(*fields, DELETED, DELETION, RECORDS), F.struct(~col(DELETED), "event_count", OFFSET)
     )
     return (
         current.groupBy(KEY_COLUMN)
-        .agg(newest.alias("newest"))
+        .agg(newest.alias(NEWEST))
         .select(
             KEY_COLUMN,
-            *(f"newest.{name}" for name in fields),
-            "newest.deleted",
-            col("newest.deletion").isNotNull().alias("after_deletion"),
-            f"newest.{RECORDS}",
+            *(f"{NEWEST}.{name}" for name in fields),
+            f"{NEWEST}.{DELETED}",
+            col(f"{NEWEST}.{DELETION}").isNotNull().alias(AFTER_DELETION),
+            f"{NEWEST}.{RECORDS}",
         )
     )
 
@@ -93,8 +101,8 @@ def count_records(newest: DataFrame) -> RecordCounts:
     row = newest.agg(
         coalesce(F.sum(RECORDS), lit(0)).alias("records"),
         coalesce(F.sum(when(~readable, col(RECORDS))), lit(0)).alias("unreadable"),
-        F.count(when(readable & ~col("deleted"), lit(1))).alias("states"),
-        F.count(when(readable & col("deleted"), lit(1))).alias("deletions"),
+        F.count(when(readable & ~col(DELETED), lit(1))).alias("states"),
+        F.count(when(readable & col(DELETED), lit(1))).alias("deletions"),
     ).collect()[0]
     return RecordCounts(row.records, row.unreadable, row.states, row.deletions)
 
@@ -105,12 +113,12 @@ def readable(newest: DataFrame) -> DataFrame:
 
 
 def _decoded(records: DataFrame, writers: Mapping[int, RecordSchema], columns: StructType) -> DataFrame:
-    """Return key, the table's other columns, offset and `deleted`; the key is null if the record cannot be read."""
+    """Return key, the table's other columns, OFFSET and DELETED; the key is null if the record cannot be read."""
     payload = expr(f"substring(value, {HEADER_BYTES + 1})")
     framed = records.select(
-        col("key").cast("string").alias("record_key"),
-        "offset",
-        col("value").isNull().alias("deleted"),
+        col("key").cast("string").alias(RECORD_KEY),
+        col("offset").alias(OFFSET),
+        col("value").isNull().alias(DELETED),
         *(
             when(
                 substring(col("value"), 1, HEADER_BYTES) == lit(header(schema_id)),
@@ -124,10 +132,10 @@ def _decoded(records: DataFrame, writers: Mapping[int, RecordSchema], columns: S
         for column in columns
         if column.name != KEY_COLUMN
     ]
-    return framed.select("record_key", "offset", "deleted", *fields).select(
-        when(col("deleted") | col("event_count").isNotNull(), col("record_key")).alias(KEY_COLUMN),
-        "offset",
-        "deleted",
+    return framed.select(RECORD_KEY, OFFSET, DELETED, *fields).select(
+        when(col(DELETED) | col("event_count").isNotNull(), col(RECORD_KEY)).alias(KEY_COLUMN),
+        OFFSET,
+        DELETED,
         *(column.name for column in columns if column.name != KEY_COLUMN),
     )
 
@@ -143,4 +151,4 @@ def _field(writers: Mapping[int, RecordSchema], name: str) -> Column:
 
 
 def _written_with(schema_id: int) -> str:
-    return f"written_with_{schema_id}"
+    return f"record:written_with_{schema_id}"

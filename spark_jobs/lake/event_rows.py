@@ -20,14 +20,16 @@ from include.declarations.event_table import (
     AppendedTable,
     TableColumn,
 )
+from include.declarations.event_types.event_columns import EVENT_TYPE as TYPE
+from include.declarations.event_types.event_columns import OFFSET, PARTITION, type_column
 from include.declarations.topic_tables.topic_table import EVENT_TYPE
 from include.lake.append_tag import AppendTag
+from spark_jobs.folding.decode import REASON
 from spark_jobs.lake.table_definition import TableDefinition, column_types, ensure_table
 from spark_jobs.lake.tagged_commit import TaggedCommit, newest_commit
 
 # What a record is: a row, of another event type, or else the reason why it cannot be decoded.
-# Not the name of a field of an event.
-KIND = "foldlake_kind"
+KIND = "record:kind"
 ROW, OTHER_TYPE = "row", "other event type"
 
 
@@ -91,25 +93,29 @@ class EventDeltaTable:
         decoded: the records as EventDecoder decodes them. What is yielded is on disk: it is read twice, and records are decoded once.
         """
         # Without any schema of an event type in the registry, none of its records is decoded, and its struct has no type.
-        typed = [one for one in self.event_types if isinstance(decoded.schema[one].dataType, StructType)]
-        is_event = col("reason").isNull() & col("event_type").isin(typed)
-        kind = when(col("reason").isNotNull(), col("reason")).when(is_event, ROW).otherwise(OTHER_TYPE)
+        typed = [
+            one
+            for one in self.event_types
+            if isinstance(decoded.schema[type_column(one)].dataType, StructType)
+        ]
+        is_event = col(REASON).isNull() & col(TYPE).isin(typed)
+        kind = when(col(REASON).isNotNull(), col(REASON)).when(is_event, ROW).otherwise(OTHER_TYPE)
 
         def of_event(column: TableColumn) -> Column:
             values = [
-                when(col("event_type") == lit(one), col(f"{one}.`{name}`"))
+                when(col(TYPE) == lit(one), col(f"{type_column(one)}.{name}"))
                 for one, name in column.fields.items()
                 if one in typed
             ]
             return when(is_event, F.coalesce(*values)) if values else lit(None)
 
-        times = [when(col("event_type") == lit(one), col(f"{one}.{EVENT_TIME}")) for one in typed]
+        times = [when(col(TYPE) == lit(one), col(f"{type_column(one)}.{EVENT_TIME}")) for one in typed]
         time = F.coalesce(*times) if times else lit(None)
         added = {
-            EVENT_TYPE.name: when(is_event, col("event_type")),
+            EVENT_TYPE.name: when(is_event, col(TYPE)),
             MONTH_COLUMN: when(is_event, date_format(time.cast("timestamp"), "yyyy-MM")),
-            PARTITION_COLUMN: col("partition"),
-            OFFSET_COLUMN: col("offset"),
+            PARTITION_COLUMN: col(PARTITION),
+            OFFSET_COLUMN: col(OFFSET),
         }
         columns = [
             (of_event(column) if column.fields else added[column.name])

@@ -9,7 +9,9 @@ from pyspark.sql.functions import col, lit
 from pyspark.sql.types import StructType
 
 from include.declarations.read_model import ReadModel
-from include.lake.tables import KEY_COLUMN, CommitTag, table_fields
+from include.declarations.state_names import KEY_COLUMN
+from include.lake.tables import CommitTag, table_fields
+from spark_jobs.lake.changelog_batch import AFTER_DELETION, DELETED
 from spark_jobs.lake.table_definition import TableDefinition, column_types, ensure_table
 from spark_jobs.lake.tagged_commit import TaggedCommit, newest_commit
 from spark_jobs.runtime.session import session_settings
@@ -108,10 +110,10 @@ class LakeTable:
                 DeltaTable.forPath(self.spark, self.path)
                 .alias("stored")
                 .merge(changes.alias("changes"), f"stored.{KEY_COLUMN} = changes.{KEY_COLUMN}")
-                .whenMatchedDelete("changes.deleted")
+                .whenMatchedDelete(f"changes.`{DELETED}`")
                 .whenMatchedUpdate(
-                    "changes.after_deletion or changes.event_count >= stored.event_count", set=values
+                    f"changes.`{AFTER_DELETION}` or changes.event_count >= stored.event_count", set=values
                 )
-                .whenNotMatchedInsert("not changes.deleted", values=values)
+                .whenNotMatchedInsert(f"not changes.`{DELETED}`", values=values)
                 .execute()
             )

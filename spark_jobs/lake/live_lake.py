@@ -6,6 +6,7 @@ import uuid
 from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
+from pyspark.sql.functions import col
 
 from include.declarations.read_model import ReadModel
 from include.kafka.schema_registry import JOB_PATIENCE_S, SchemaRegistry
@@ -19,7 +20,7 @@ from include.stream.checkpoints import checkpoint_path
 from include.versions.registry import VersionRegistry
 from include.versions.version_record import Version
 from spark_jobs.folding.topic_records import topic_records
-from spark_jobs.lake.changelog_batch import RecordCounts, count_records, newest_records, readable
+from spark_jobs.lake.changelog_batch import DELETED, RecordCounts, count_records, newest_records, readable
 from spark_jobs.lake.lake_table import LakeTable
 from spark_jobs.lake.tagged_commit import TaggedCommit
 from spark_jobs.runtime.checkpoint import committed_offsets
@@ -128,7 +129,7 @@ def _overwrite(
     newest = newest_records(spark, model, writers, records).persist()
     try:
         counts = count_records(newest)
-        table.overwrite(readable(newest).where("not deleted"), tag, settings.lake.shuffle_partitions)
+        table.overwrite(readable(newest).where(~col(DELETED)), tag, settings.lake.shuffle_partitions)
     finally:
         newest.unpersist()
     report_unreadable(topic, counts)

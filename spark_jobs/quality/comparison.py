@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.functions import col, lit
 from pyspark.sql.types import DoubleType, FloatType
 
+from include.declarations.event_types.event_columns import KEY, OFFSET, PARTITION
 from include.position import POSITION_COLUMNS, SOURCE_PARTITION, Offsets
 from include.quality.check import UncheckableError
 from include.spark.lake_config import DECODE_ONCE
@@ -24,7 +25,10 @@ from spark_jobs.runtime.session import session_settings
 
 STORED, REPLAYED = "stored", "replayed"
 STORED_HAS_ENDED, KEY_HAS_ENDED = "stored_has_ended", "key_has_ended"
-LOWEST_PARTITION = "lowest_partition"
+# Columns beside those of events and states.
+MODEL_KEY, POSITIONS, POSITION, NTH = "record:model_key", "record:positions", "record:position", "record:nth"
+LAST, COUNT, EVENTS = "record:last", "record:count", "record:events"
+LOWEST_PARTITION, IS_SOURCE_KEY = "record:lowest_partition", "record:is_source_key"
 # Number of keys with events in several partitions that the error names.
 NAMED_KEYS = 5
 # Up to this number, every task gets all requested positions (some 100 bytes each): otherwise all events would be shuffled and sorted.
@@ -69,7 +73,8 @@ def replay_fold(
         grouped, events = with_needed_schema_ids(fold)
     may_lack, must_lack = departures(target.model.expires, target.settings.stream, grouped)
     groups = grouped.select(
-        *("key", "position", "last", "count"),
+        "key",
+        *(col(name).alias(name.partition(":")[2]) for name in (POSITION, LAST, COUNT)),
         may_lack.alias(KEY_HAS_ENDED),
         must_lack.alias(HAS_ENDED),
         record_of(target).alias("record"),
@@ -105,30 +110,30 @@ def _grouped(
         revision=target.version.fold_revision,
         ids_of=ids_of,
     )
-    events = events.withColumn("model_key", model.key().cast("string"))
+    events = events.withColumn(MODEL_KEY, model.key().cast("string"))
     if only is not None:
-        keys = F.broadcast(only.select(col("key").alias("model_key")).distinct())
-        events = events.join(keys, "model_key", "left_semi")
-    wanted = positions.select(col("key").alias("model_key"), "positions")
+        keys = F.broadcast(only.select(col("key").alias(MODEL_KEY)).distinct())
+        events = events.join(keys, MODEL_KEY, "left_semi")
+    wanted = positions.select(col("key").alias(MODEL_KEY), col("positions").alias(POSITIONS))
     if number <= POSITIONS_IN_MEMORY:
         wanted = F.broadcast(wanted)
-    reached = F.filter(col("positions"), lambda position: position >= col("offset"))
+    reached = F.filter(col(POSITIONS), lambda position: position >= col(OFFSET))
     # An event counts for each position at or above it, or once without a position if there is none.
-    each = events.join(wanted, "model_key", "left").select(
-        "*", F.posexplode_outer(reached).alias("nth", "position")
+    each = events.join(wanted, MODEL_KEY, "left").select(
+        "*", F.posexplode_outer(reached).alias(NTH, POSITION)
     )
-    is_first = col("nth").isNull() | (col("nth") == 0)
-    grouped = each.groupBy(col("model_key").alias("key"), "position").agg(
+    is_first = col(NTH).isNull() | (col(NTH) == 0)
+    grouped = each.groupBy(col(MODEL_KEY).alias("key"), POSITION).agg(
         *state_columns(model, target.version.fold_revision),
         has_ended(model),
-        F.array(*(F.max(F.when(below(cut), col("offset"))) for cut in cuts)).alias("last"),
-        F.array(*(F.count_if(is_first & below(cut)) for cut in cuts)).alias("count"),
-        F.count_if(is_first).alias("events"),
-        F.min("partition").alias(LOWEST_PARTITION),
-        F.bool_and(F.decode("key", "UTF-8") == col("model_key")).alias("is_source_key"),
+        F.array(*(F.max(F.when(below(cut), col(OFFSET))) for cut in cuts)).alias(LAST),
+        F.array(*(F.count_if(is_first & below(cut)) for cut in cuts)).alias(COUNT),
+        F.count_if(is_first).alias(EVENTS),
+        F.min(PARTITION).alias(LOWEST_PARTITION),
+        F.bool_and(F.decode(KEY, "UTF-8") == col(MODEL_KEY)).alias(IS_SOURCE_KEY),
     )
     grouped = target.frames.keep(grouped)
-    total = grouped.agg(F.sum("events").alias("events"), F.bool_or(_is_mixed()).alias("mixed")).first()
+    total = grouped.agg(F.sum(EVENTS).alias("events"), F.bool_or(_is_mixed()).alias("mixed")).first()
     if total is not None and total.mixed:
         raise _uncheckable(target, grouped, events)
     return grouped, int((total and total.events) or 0)
@@ -239,29 +244,29 @@ def _is_mixed() -> Column:
     False if it is the record key itself, whose events a producer has written to several partitions: the check reports that
     as a fault.
     """
-    return ~col("is_source_key") & (col(LOWEST_PARTITION) != col(SOURCE_PARTITION.name))
+    return ~col(IS_SOURCE_KEY) & (col(LOWEST_PARTITION) != col(SOURCE_PARTITION.name))
 
 
 def _uncheckable(target: Target, grouped: DataFrame, events: DataFrame) -> UncheckableError:
     """Return the error that names keys with events in several partitions; reads the log again for the named ones."""
     mixed = grouped.where(_is_mixed()).select("key").distinct()
-    named = mixed.orderBy("key").limit(NAMED_KEYS).withColumnRenamed("key", "model_key")
+    named = mixed.orderBy("key").limit(NAMED_KEYS).withColumnRenamed("key", MODEL_KEY)
     partitions = (
-        events.join(F.broadcast(named), "model_key", "left_semi")
-        .groupBy("model_key")
-        .agg(F.sort_array(F.collect_set("partition")).alias("partitions"))
-        .orderBy("model_key")
+        events.join(F.broadcast(named), MODEL_KEY, "left_semi")
+        .groupBy(MODEL_KEY)
+        .agg(F.sort_array(F.collect_set(PARTITION)).alias("partitions"))
+        .orderBy(MODEL_KEY)
         .collect()
     )
     return UncheckableError.of_several_partitions(
         target.model.name,
-        {row.model_key: row.partitions for row in partitions},
+        {row[MODEL_KEY]: row.partitions for row in partitions},
         mixed.count(),
         grouped.select("key").distinct().count(),
     )
 
 
-def below(cut: Offsets, partition: str = "partition", offset: str = "offset") -> Column:
+def below(cut: Offsets, partition: str = PARTITION, offset: str = OFFSET) -> Column:
     """Return whether the event, or the record, at these columns is below the cut."""
     inside = lit(False)  # noqa: FBT003 - a literal column
     for number, end in cut.items():

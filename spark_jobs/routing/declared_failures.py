@@ -11,19 +11,30 @@ from pyspark.sql.functions import coalesce, col, concat, concat_ws, lit, struct,
 from pyspark.sql.types import StructType
 
 from include.declarations.catalog import Catalog
+from include.declarations.event_types.event_columns import (
+    EVENT_TYPE,
+    KEY,
+    OFFSET,
+    PARTITION,
+    TIMESTAMP,
+    VALUE,
+    shared_fields,
+    type_column,
+)
 from include.declarations.read_model import ReadModel
 from include.declarations.route import Route
 from include.errors import ReadModelError
 from include.kafka.record_schema import RecordSchema
 from spark_jobs.folding.decode import FAILURE
 from spark_jobs.folding.expressions.evaluated_once import evaluated_once
+from spark_jobs.folding.expressions.short_names import with_short_names
 from spark_jobs.folding.fold_query import fold_failure
 from spark_jobs.routing.route_query import RouteQuery
 
 LOG = logging.getLogger(__name__)
 
 DECODED = "record:decoded"
-RECORD = ("key", "value", "partition", "offset", "timestamp")
+RECORD = (KEY, VALUE, PARTITION, OFFSET, TIMESTAMP)
 # A letter names as many declarations as fit: the failure is part of its size.
 MAX_CHARACTERS = 1_000
 
@@ -75,6 +86,7 @@ def with_failures(events: DataFrame, checks: Iterable[FailureCheck]) -> DataFram
     can_fail = False
     for check in checks:
         viewed = packed.select(DECODED, FAILURE, *_columns(check.readers, events))
+        viewed = with_short_names(viewed, check.readers)
         try:
             found = check.failure(viewed)
         except (ReadModelError, AnalysisException) as error:
@@ -100,12 +112,15 @@ def _columns(readers: Sequence[RecordSchema], events: DataFrame) -> list[Column]
     def of(name: str) -> Column:
         return col(f"`{DECODED}`.{name}")
 
-    names = [reader.name for reader in readers]
+    types = [reader.name for reader in readers]
+    names = [type_column(name) for name in types]
     present = [name for name in names if isinstance(events.schema[name].dataType, StructType)]
-    shared = [name for name in readers[0].fields if all(name in reader.fields for reader in readers)]
     return [
         *(of(name).alias(name) for name in RECORD if name in events.columns),
-        when(of("event_type").isin(names), of("event_type")).alias("event_type"),
+        when(of(EVENT_TYPE).isin(types), of(EVENT_TYPE)).alias(EVENT_TYPE),
         *(of(name).alias(name) for name in names),
-        *(coalesce(*(of(f"{n}.{name}") for n in present), lit(None)).alias(name) for name in shared),
+        *(
+            coalesce(*(of(f"{n}.{name}") for n in present), lit(None)).alias(name)
+            for name in shared_fields(readers)
+        ),
     ]

@@ -13,6 +13,7 @@ from pyspark.sql.functions import coalesce, col, concat, length, lit, max_by, pm
 from pyspark.sql.functions import hash as spark_hash
 
 from include.declarations.emission import Emission
+from include.declarations.event_types.event_columns import KEY, OFFSET, PARTITION, VALUE
 from include.declarations.read_model import ReadModel
 from include.declarations.rekeying import record_key
 from include.kafka.dead_letters import (
@@ -25,6 +26,7 @@ from include.kafka.origins import TASK_HEADER, Origin, Pair
 from include.kafka.topics import dead_letter_topic
 from spark_jobs.folding.decode import FAILURE, EventDecoder, Reason, SchemaIds, good_events
 from spark_jobs.folding.expressions.failed_expressions import required_columns
+from spark_jobs.folding.expressions.short_names import with_name
 from spark_jobs.folding.fold_query import fold_failure, state_columns
 from spark_jobs.folding.key_partition import partition_of_key
 from spark_jobs.routing.origin_columns import is_new, origin_headers
@@ -38,11 +40,12 @@ from spark_jobs.routing.output_record import (
 )
 from spark_jobs.routing.privacy import with_privacy
 
-GROUP = "model_key"
-EVENT = "newest_event"
-# The column in `Emission.fields`.
-STATE = "state"
-TASK = "shuffle_task"
+GROUP = "record:model_key"
+EVENT = "record:newest_event"
+# The struct of the state, in `Emission.fields` as STATE_NAME.
+STATE = "record:state"
+STATE_NAME = "state"
+TASK = "record:shuffle_task"
 # The columns of a record for the sink.
 RECORD = ("key", "value", "partition", "headers", "topic")
 
@@ -76,7 +79,8 @@ class EmissionQuery:
         decoded = decoder.decode(source)
         folded = good_events(decoded, failure=fold_failure(self.model, self.revision, decoded))
         states = self._states(folded, decoder.record_columns)
-        events = decoder.decode(states, also=(STATE, TASK))
+        # The state hides an event's field of this name: a field that is added to the schema does not change what an emission reads.
+        events = with_name(decoder.decode(states, also=(STATE, TASK)), STATE_NAME, STATE)
         outputs = self._outputs(events).withColumn(
             "output_partition", partition_of_key(col("output_key"), self.output_partitions)
         )
@@ -108,21 +112,22 @@ class EmissionQuery:
         others = {
             REASON_HEADER: lit(Reason.FAILED_EXPRESSION.value),
             FAILURE_HEADER: col(FAILURE),
-            VALUE_BYTES_HEADER: length("value").cast("string"),
-            VALUE_SHA256_HEADER: sha2(col("value"), 256),
+            VALUE_BYTES_HEADER: length(VALUE).cast("string"),
+            VALUE_SHA256_HEADER: sha2(col(VALUE), 256),
         }
         return [
-            col("key"),
+            col(KEY),
             lit(None).cast("binary"),
             col("source_partition"),
             origin_headers(self.emission.name, self.model.source_topic, others),
             lit(dead_letter_topic(self.model.source_topic)),
         ]
 
-    def _states(self, events: DataFrame, record: tuple[str, ...]) -> DataFrame:
-        """Return each key's newest event, as these columns of the record in the source, with the columns `state` and `shuffle_task`."""
+    def _states(self, events: DataFrame, record: Mapping[str, str]) -> DataFrame:
+        """Return each key's newest event, as these columns of the record in the source, with the columns STATE and TASK."""
         aggregates = state_columns(self.model, self.revision)
-        newest = max_by(struct(*record), col("offset")).alias(EVENT)
+        event = struct(*(col(column).alias(name) for column, name in record.items()))
+        newest = max_by(event, col(OFFSET)).alias(EVENT)
         states = events.groupBy(self.model.key().cast("string").alias(GROUP)).agg(*aggregates, newest)
         fields = [name for name in states.columns if name not in {GROUP, EVENT}]
         return states.select(
@@ -139,14 +144,21 @@ class EmissionQuery:
         fields: Mapping[str, Column] = emission.fields(self.revision)
         require_fields(name, schema, fields)
         fields = with_privacy(
-            name, schema, self.model.event_schemas, events, fields, self.pseudonym_key, item=None
+            name,
+            schema,
+            self.model.event_schemas,
+            events,
+            fields,
+            self.pseudonym_key,
+            own={STATE_NAME: {STATE}},
         )
+        # The state is no field of the event.
+        never_null = required_columns(self.model.event_schemas)
+        required = frozenset(name for name in never_null if name.casefold() != STATE_NAME)
         failure = output_failure(
             emission.where,
             events,
-            lambda applies: record_failures(
-                name, schema, fields, applies, events, required_columns(self.model.event_schemas)
-            ),
+            lambda applies: record_failures(name, schema, fields, applies, events, required),
         )
         key = output_key(harmless(fields[str(schema.key_field)], events))
         value = output_value(name, schema, self.schema_id, fields, events)
@@ -154,8 +166,8 @@ class EmissionQuery:
         if emission.where is not None:
             condition = coalesce(harmless(emission.where(), events), lit(False))  # noqa: FBT003 - a column
         columns = [
-            col("partition").alias("source_partition"),
-            col("offset").alias("source_offset"),
+            col(PARTITION).alias("source_partition"),
+            col(OFFSET).alias("source_offset"),
             lit(0).alias("source_index"),
             col(TASK),
             key.alias("output_key"),
@@ -166,5 +178,5 @@ class EmissionQuery:
         checked = events.withColumn(FAILURE, named)
         failed = col(FAILURE).isNotNull()
         return checked.where(failed | condition).select(
-            *columns, when(~failed, value).alias("output_value"), FAILURE, "key", "value"
+            *columns, when(~failed, value).alias("output_value"), FAILURE, KEY, VALUE
         )

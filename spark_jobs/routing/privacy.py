@@ -2,7 +2,6 @@
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
@@ -24,14 +23,6 @@ def pseudonym(text: Column, key: bytes) -> Column:
     return sha2(concat(outer, unhex(sha2(concat(inner, text.cast("string").cast("binary")), 256))), 256)
 
 
-@dataclass(frozen=True)
-class Item:
-    """The column of an element of an array, and the array."""
-
-    column: str
-    array: Column
-
-
 def with_privacy(
     writer: str,
     output: RecordSchema,
@@ -39,17 +30,18 @@ def with_privacy(
     events: DataFrame,
     fields: Mapping[str, Column],
     key: bytes,
-    item: Item | None,
+    own: Mapping[str, set[str]],
 ) -> dict[str, Column]:
     """Return the fields of outputs, with the keyed hash in place of the value of each pseudonym.
 
-    writer: names the declaration in messages. item: what a route writes an output for, if that is an element of an array.
+    writer: names the declaration in messages. own: further columns of `events`, which hide those of its name -> the columns that each is
+    made of.
     Raises ReadModelError if a public field is made of a personal one.
     """
-    columns = _columns_of(events, fields)
-    if item is not None:
-        (array,) = _columns_of(events, {item.column: item.array}).values()
-        columns = {name: _resolve_item(found, item.column, array) for name, found in columns.items()}
+    columns = {
+        name: {column for one in found for column in _origins(one, own)}
+        for name, found in columns_of(events, fields).items()
+    }
     require_privacy(writer, output, sources, columns)
     classes = field_classes(output)
     return {
@@ -58,17 +50,14 @@ def with_privacy(
     }
 
 
-def _columns_of(events: DataFrame, fields: Mapping[str, Column]) -> dict[str, set[str]]:
+def columns_of(events: DataFrame, fields: Mapping[str, Column]) -> dict[str, set[str]]:
     """Return the event columns that each field is made of."""
     frame: Any = events.select(*(column.alias(name) for name, column in fields.items()))
     expressions = frame._jdf.queryExecution().analyzed().expressions()  # noqa: SLF001 - as in key_columns.py
     return {name: referenced_columns(expressions.apply(i)) for i, name in enumerate(fields)}
 
 
-def _resolve_item(columns: set[str], item: str, array: set[str]) -> set[str]:
-    """Replace the column of an array's element by the columns that the array is made of."""
-    resolved = set()
-    for column in columns:
-        first, dot, rest = column.partition(".")
-        resolved |= {f"{one}{dot}{rest}" for one in array} if first == item else {column}
-    return resolved
+def _origins(column: str, own: Mapping[str, set[str]]) -> set[str]:
+    """Return the event columns that a column means, or is made of."""
+    first, dot, rest = column.partition(".")
+    return {f"{one}{dot}{rest}" for one in own.get(first.casefold(), {first})}

@@ -7,6 +7,7 @@ from functools import partial
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.functions import coalesce, col, lit, posexplode, when
 
+from include.declarations.event_types.event_columns import KEY, OFFSET, PARTITION, VALUE
 from include.declarations.route import Route
 from include.kafka.origins import Origin, Pair
 from spark_jobs.folding.decode import SchemaIds, good_events
@@ -31,10 +32,11 @@ from spark_jobs.routing.output_record import (
     record_failures,
     require_fields,
 )
-from spark_jobs.routing.privacy import Item, with_privacy
+from spark_jobs.routing.privacy import columns_of, with_privacy
 
-# The element of the array of `Route.each`.
+# The element of the array of `Route.each`, in `Route.fields`, and its number.
 ITEM = "item"
+INDEX = "record:item_index"
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,8 @@ class RouteQuery:
         (array,) = expressions_of(events.select(route.each().alias("each")))
         if can_raise(array):
             failures.append(named("each", raises(applies, route.each())))
+        # The element is no field of the event.
+        required = frozenset(name for name in required if name.casefold() != ITEM)
         of_item = record_failures(self._writer, route.output_schema, fields, is_event(), rows, required)
         if of_item:
             found = of_any_item(harmless(route.each(), events), rows, ITEM, coalesce(*of_item), events)
@@ -106,34 +110,36 @@ class RouteQuery:
         assert route.fields is not None  # noqa: S101 - the caller has checked it
         fields = route.fields()
         require_fields(self._writer, schema, fields)
-        item = None
+        own: dict[str, set[str]] = {}
         if route.each is not None:
-            item = Item(ITEM, harmless(route.each(), events))
-            events = events.select("*", posexplode(item.array).alias("source_index", ITEM))
+            own = columns_of(events, {ITEM: route.each()})
+            # The element hides an event's field of this name, as the state does in an emission.
+            others = (name for name in events.columns if name.casefold() != ITEM)
+            events = events.select(*others, posexplode(harmless(route.each(), events)).alias(INDEX, ITEM))
         return events, with_privacy(
-            self._writer, schema, route.event_schemas, events, fields, self.pseudonym_key, item
+            self._writer, schema, route.event_schemas, events, fields, self.pseudonym_key, own
         )
 
     def _unchanged(self, events: DataFrame) -> DataFrame:
         """Return the columns source_partition, source_offset, source_index, output_key and output_value: each event as it is."""
         route = self.route
-        key = col("key") if route.key is None else output_key(harmless(route.key(), events))
+        key = col(KEY) if route.key is None else output_key(harmless(route.key(), events))
         return events.select(
-            col("partition").alias("source_partition"),
-            col("offset").alias("source_offset"),
+            col(PARTITION).alias("source_partition"),
+            col(OFFSET).alias("source_offset"),
             lit(0).alias("source_index"),
             key.alias("output_key"),
-            col("value").alias("output_value"),
+            col(VALUE).alias("output_value"),
         )
 
     def _outputs(self, events: DataFrame) -> DataFrame:
         """Return the columns source_partition, source_offset, source_index, output_key and output_value."""
         schema = self.route.output_schema
         rows, fields = self._fields(events)
-        index = lit(0) if self.route.each is None else col("source_index")
+        index = lit(0) if self.route.each is None else col(INDEX)
         return rows.select(
-            col("partition").alias("source_partition"),
-            col("offset").alias("source_offset"),
+            col(PARTITION).alias("source_partition"),
+            col(OFFSET).alias("source_offset"),
             index.alias("source_index"),
             output_key(harmless(fields[str(schema.key_field)], rows)).alias("output_key"),
             output_value(self._writer, schema, self.schema_id, fields, rows).alias("output_value"),

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Any
 
+from include.declarations.event_types.event_columns import KEY, VALUE, resolved, type_column
 from include.errors import ReadModelError
 from include.kafka.record_schema import RecordSchema
 
@@ -49,14 +50,14 @@ def require_privacy(
 ) -> None:
     """Raise ReadModelError if a public field of a route's output is made of a personal field of an event.
 
-    columns: output field -> the event columns that it is made of: `<field>` or `<EventType>.<field>`, and so on inward.
+    columns: output field -> the names of the event columns that it is made of: `<field>`, `<EventType>.<field>` and so on inward.
     """
-    schemas = list(sources)
+    schemas = tuple(sources)
     for name, declared in field_classes(output).items():
         if declared is not Privacy.PUBLIC:
             continue
         for column in columns[name]:
-            if any(_is_personal(schema, column) for schema in schemas):
+            if any(_is_personal(schema, resolved(column, schemas)) for schema in schemas):
                 raise ReadModelError(
                     f"{writer} makes the public field {name} of {output.name} of {column}, which is personal: leave it out, or "
                     f"declare {name} as personal or as a pseudonym ({PROPERTY} in {output.name}.avsc)."
@@ -65,11 +66,11 @@ def require_privacy(
 
 def _is_personal(schema: RecordSchema, column: str) -> bool:
     path = column.split(".")
-    if path[0].casefold() == schema.name.casefold():
+    if path[0].casefold() == type_column(schema.name).casefold():
         return path_class(schema, path[1:]) is Privacy.PERSONAL
-    if path == ["key"] and schema.key_field is not None:
+    if path == [KEY] and schema.key_field is not None:
         return path_class(schema, [schema.key_field]) is Privacy.PERSONAL
-    if path in (["value"], ["key"]):
+    if path in ([VALUE], [KEY]):
         # The key of a re-keyed topic may be made of any field.
         return Privacy.PERSONAL in field_classes(schema).values()
     return path_class(schema, path) is Privacy.PERSONAL

@@ -27,6 +27,8 @@ from include.settings import StreamSettings, TopicSettings
 NAME_PATTERN = re.compile(r"[a-z][a-z0-9-]*")
 # What a field of the output may be made of, beside the fields of the state record.
 KEY, TICK = "key", "tick"
+# The time of the tick, if the state has a field `tick`.
+HIDDEN_TICK = "record:tick"
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,8 @@ class PeriodicEmission:
     read_model: name of the read model whose live version it reads.
     output_topic: the topic that it writes, alone.
     output_type: name of the event type that it writes; `foldlake.key` of its schema names the field that is the key.
-    fields: for each field of the output's schema, what it is: a field of the state record, `key`, or `tick`, the time of the tick.
+    fields: for each field of the output's schema, what it is: a field of the state record, `key`, or `tick`, the time of the
+        tick: `record:tick`, if the state has a field `tick`.
     every: the interval; None for FOLDLAKE_STREAM_PERIODIC_INTERVAL_S.
     topic: how the output topic is created, where it differs from the settings.
     schema_folders: the folders of additional declarations, which are also searched for event schemas; set on loading.
@@ -87,6 +90,7 @@ class PeriodicEmission:
         known = {
             KEY: key,
             TICK: tick,
+            HIDDEN_TICK: tick,
             **state.state,
             **state.position.record_fields(),
             OCCURRED_ON.name: state.occurred_on,
@@ -149,7 +153,7 @@ def _require_fields(one: PeriodicEmission, model: ReadModel) -> None:
             f"Periodic emission {one.name} gives {sorted(one.fields)}, but {schema.full_name} has {sorted(schema.fields)}."
         )
     # Every version must have what is written: a field that an older fold lacks could not be.
-    known = {KEY, TICK, *(state.name for state in (*model.state, *POSITION_FIELDS))}
+    known = {KEY, TICK, HIDDEN_TICK, *(state.name for state in (*model.state, *POSITION_FIELDS))}
     unknown = sorted(set(one.fields.values()) - known)
     if unknown:
         raise ReadModelError(

@@ -64,8 +64,8 @@ class TopicTable:
             parsed = reader.parsed()
             for one in parsed["fields"]:
                 name, avro_type = one["name"], self_contained(one["type"], parsed)
-                kind = (name, without_null(avro_type))
-                is_free = name.casefold() not in RESERVED and taken.setdefault(name.casefold(), kind) == kind
+                column, kind = name, (name, without_null(avro_type))
+                while column.casefold() in RESERVED or taken.setdefault(column.casefold(), kind) != kind:
+                    column, kind = f"{reader.name}_{column}", (f"{reader.name}.{name}", None)
                 if classes[name] is not Privacy.PERSONAL:
-                    column = name if is_free else f"{reader.name}_{name}"
                     yield TableColumn(column, avro_type, one.get("doc", ""), {reader.name: name})

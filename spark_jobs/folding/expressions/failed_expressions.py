@@ -14,6 +14,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.functions import coalesce, col, lit, struct, when
 
+from include.declarations.event_types.event_columns import EVENT_TYPE
 from include.kafka.record_schema import RecordSchema
 from spark_jobs.folding.expressions.avro_columns import branches, field_types
 
@@ -293,4 +294,4 @@ def _jvm() -> Any:  # noqa: ANN401 - Java
 
 def is_event() -> Column:
     """Return whether a decoded record is one of the events that are read."""
-    return col("event_type").isNotNull()
+    return col(EVENT_TYPE).isNotNull()

@@ -19,6 +19,15 @@ from pyspark.sql.functions import coalesce, col
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+from include.declarations.event_types.event_columns import (
+    EVENT_TYPE,
+    KEY,
+    OFFSET,
+    PARTITION,
+    TIMESTAMP,
+    VALUE,
+    type_column,
+)
 from include.kafka.avro.avro_types import avro_type
 from include.kafka.avro.schema_resolution import with_reader_names
 from include.kafka.logical_types import LogicalType, compare, decoded_as, field_types
@@ -31,9 +40,9 @@ from spark_jobs.folding.event_rules import (
     CREATION_TOLERANCE_HOURS,
     is_not_record_key,
 )
+from spark_jobs.folding.expressions.short_names import with_short_names
 from spark_jobs.folding.independent.avro_reading import reading
 
-EVENT_COLUMNS = ("key", "partition", "offset", "event_type")
 MICROS_PER_HOUR = 3600 * 1_000_000
 
 
@@ -54,7 +63,8 @@ def independently_decoded(records: DataFrame, decoder: EventDecoder) -> DataFram
     The Python of the executors needs numpy, pyarrow and confluent-kafka.
     """
     present = [reader for reader in decoder.readers if decoder.folded_ids(reader)]
-    names = [*EVENT_COLUMNS, *(reader.name for reader in present)]
+    record = [column for column in decoder.record_columns if column != VALUE]
+    names = [*record, EVENT_TYPE, *(type_column(reader.name) for reader in present)]
     schema = decoder.decode(records).select(*names).schema
     ids = decoder.schema_ids
     task = DecodingTask(
@@ -70,9 +80,10 @@ def independently_decoded(records: DataFrame, decoder: EventDecoder) -> DataFram
     )
     decoded = records.select(*task.record_columns).mapInArrow(task, schema)
     shared = (
-        coalesce(*(col(f"{r.name}.{name}") for r in present)).alias(name) for name in decoder.shared_fields
+        coalesce(*(col(f"{type_column(r.name)}.{name}") for r in present)).alias(name)
+        for name in decoder.shared_fields
     )
-    events = decoded.select("*", *shared)
+    events = with_short_names(decoded.select("*", *shared), decoder.readers)
     # The read model's own expression, as in its fold.
     return events if decoder.record_key is None else events.where(~is_not_record_key(decoder.record_key()))
 
@@ -125,7 +136,8 @@ class DecodingTask:
             raise
         except Exception:  # noqa: BLE001 - a payload that does not fit its schema raises anything
             return None
-        return {"key": key, "partition": partition, "offset": offset, "event_type": name, name: event}
+        found = {KEY: key, PARTITION: partition, OFFSET: offset, EVENT_TYPE: name, type_column(name): event}
+        return found if time is None else {**found, TIMESTAMP: time}
 
     def _event(
         self, key: bytes | None, value: bytes | None, partition: int, offset: int, time: int | None

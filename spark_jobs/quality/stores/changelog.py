@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from pyspark.sql import DataFrame
-from pyspark.sql.functions import lit
+from pyspark.sql.functions import col, lit
 
 from include.kafka.schema_registry import JOB_PATIENCE_S, SchemaRegistry
 from include.position import Offsets
@@ -11,7 +11,7 @@ from include.quality.check import QualityError, StoreName
 from include.stream.checkpoints import checkpoint_path
 from spark_jobs.folding.replay import source_ends
 from spark_jobs.folding.topic_records import topic_records
-from spark_jobs.lake.changelog_batch import newest_records, readable
+from spark_jobs.lake.changelog_batch import DELETED, newest_records, readable
 from spark_jobs.quality.stores.base import Reading, Sample, StoreReplica, Target, state_records
 from spark_jobs.runtime.checkpoint import committed_offsets
 
@@ -78,5 +78,5 @@ class ChangelogStore:
             source_ends(settings.kafka.bootstrap_servers, topic),
         )
         writers = SchemaRegistry(settings.registry.url, patience_s=JOB_PATIENCE_S).schema_ids(topic)
-        newest = readable(newest_records(target.spark, target.model, writers, records)).where("not deleted")
+        newest = readable(newest_records(target.spark, target.model, writers, records)).where(~col(DELETED))
         return state_records(target, lit(str(self.name)), newest)

@@ -5,7 +5,8 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 from pyspark.sql.functions import col
 
-from include.lake.tables import KEY_COLUMN
+from include.declarations.event_types.event_columns import OFFSET, PARTITION
+from include.declarations.state_names import KEY_COLUMN
 from include.position import Offsets
 from include.quality.log_bounds import lost_partitions
 from include.spark.lake_config import DECODE_ONCE
@@ -39,7 +40,11 @@ def first_missing(target: Target, consumer: Consumer, rows: DataFrame, since: Of
             ids_of=ids_of,
         )
         return (
-            events.select(model.key().cast("string").alias("model_key"), "partition", "offset")
+            events.select(
+                model.key().cast("string").alias("model_key"),
+                col(PARTITION).alias("partition"),
+                col(OFFSET).alias("offset"),
+            )
             .join(stored, col("model_key") == col("stored_key"), "left")
             .where(col("stored_offset").isNull() | (col("stored_offset") < col("offset")))
             .groupBy("partition")

@@ -23,6 +23,8 @@ KEPT_STORES = (StoreName.LAKE, StoreName.NODES)
 MAX_APPENDS = 50
 # A full check keeps one row for each key, or two if lake and nodes are at different positions.
 MAX_ROWS_PER_KEY = 3
+# Columns beside those of states.
+IS_BELOW, NTH = "record:is_below", "record:nth"
 
 
 def commit_full(
@@ -143,6 +145,6 @@ def _lowest(readings: Sequence[StoreReading], comparison: DataFrame) -> DataFram
 def _needed(rows: DataFrame, tag: VerifiedTag) -> DataFrame:
     """Return the rows without those that no check needs: every store has the newest one below all of their `verified_up_to`."""
     is_below = below(verified_by_all(tag.stores.values()), SOURCE_PARTITION.name, SOURCE_OFFSET.name)
-    order = Window.partitionBy("key", "is_below").orderBy(col(SOURCE_OFFSET.name).desc())
-    numbered = rows.withColumn("is_below", is_below).withColumn("nth", F.row_number().over(order))
-    return numbered.where((col("nth") == 1) | ~col("is_below")).select(*rows.columns)
+    order = Window.partitionBy("key", IS_BELOW).orderBy(col(SOURCE_OFFSET.name).desc())
+    numbered = rows.withColumn(IS_BELOW, is_below).withColumn(NTH, F.row_number().over(order))
+    return numbered.where((col(NTH) == 1) | ~col(IS_BELOW)).select(*rows.columns)

@@ -9,14 +9,16 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.functions import col, lit
 
+from include.declarations.event_types.event_columns import KEY, OFFSET, PARTITION
 from include.position import POSITION_COLUMNS, SOURCE_OFFSET, Offsets
 from include.quality.check import StoreName
 from include.spark.lake_config import DECODE_ONCE
+from spark_jobs.folding.expressions.short_names import with_short_names, without_short_names
 from spark_jobs.folding.fold_query import merge_columns, state_columns
 from spark_jobs.folding.key_partition import partition_of_key
 from spark_jobs.folding.lifetimes import HAS_ENDED
 from spark_jobs.folding.replay import IdsOf, replayed_events, with_needed_schema_ids
-from spark_jobs.quality.comparison import Replay, below, record_of
+from spark_jobs.quality.comparison import MODEL_KEY, POSITION, Replay, below, record_of
 from spark_jobs.quality.stores.base import Reading, Store, StoreReplica, Target
 from spark_jobs.quality.verified.table import FullCheckNeededError, VerifiedRecords
 from spark_jobs.runtime.session import session_settings
@@ -24,6 +26,7 @@ from spark_jobs.runtime.session import session_settings
 LOG = logging.getLogger("foldlake.quality")
 # The position of a key that no store has: above every offset.
 ALL_EVENTS = 2**63 - 1
+RECORD_KEY, FOLDED, GROUP = "record:record_key", "record:folded", "record:group"
 
 
 @dataclass(frozen=True)
@@ -58,7 +61,7 @@ class Increment:
         self._number = 0
         self._counted: _KeyCounts | None = None
         self._events = self._read(self.since, target.cut)
-        self.changed = target.frames.keep(self._events.select(col("model_key").alias("key")).distinct())
+        self.changed = target.frames.keep(self._events.select(col(MODEL_KEY).alias("key")).distinct())
         self.changed_keys = self.changed.count()
         LOG.info("%d keys have events since they were verified", self.changed_keys)
 
@@ -102,7 +105,7 @@ class Increment:
         since = self.marks[str(store.name)].verified_up_to
         changed, number = self.changed, self.changed_keys
         if since != self.since:
-            later = self._events.where(~below(since)).select(col("model_key").alias("key")).distinct()
+            later = self._events.where(~below(since)).select(col(MODEL_KEY).alias("key")).distinct()
             changed = self._target.frames.keep(later)
             number = changed.count()
         reading = store.read_keys(changed, number)
@@ -161,7 +164,8 @@ class Increment:
                 revision=target.version.fold_revision,
                 ids_of=ids_of,
             )
-            kept = target.frames.keep(events.withColumn("model_key", target.model.key().cast("string")))
+            keyed = events.withColumn(MODEL_KEY, target.model.key().cast("string"))
+            kept = target.frames.keep(without_short_names(keyed, target.model.event_schemas))
             return kept, kept.count()
 
         with session_settings(target.spark, DECODE_ONCE):
@@ -182,7 +186,7 @@ class Increment:
     @cached_property
     def rows(self) -> DataFrame:
         """The verified rows of all keys with events: key, offset, count, base (the row)."""
-        keys = self._events.select(col("model_key").alias("key")).distinct()
+        keys = self._events.select(col(MODEL_KEY).alias("key")).distinct()
         rows = self._verified.rows.join(F.broadcast(keys), "key", "left_semi")
         fields = [name for name in self._verified.rows.columns if name != "key"]
         return self._target.frames.keep(
@@ -200,20 +204,21 @@ class Increment:
             F.greatest(F.min("base_offset"), F.max(F.when(is_before, col("base_offset")))).alias("reached"),
             F.max("base.source_partition").alias("base_partition"),
         )
-        joined = self._events.join(rows.withColumnRenamed("key", "model_key"), "model_key", "left")
+        events = self._events.select(MODEL_KEY, KEY, PARTITION, OFFSET)
+        joined = events.join(rows.withColumnRenamed("key", MODEL_KEY), MODEL_KEY, "left")
         grouped = (
-            joined.groupBy(col("model_key").alias("key"))
+            joined.groupBy(col(MODEL_KEY).alias("key"))
             .agg(
-                F.array(*(F.max(F.when(below(cut), col("offset"))) for cut in cuts)).alias("read"),
+                F.array(*(F.max(F.when(below(cut), col(OFFSET))) for cut in cuts)).alias("read"),
                 F.array(*(F.count_if(below(cut)) for cut in cuts)).alias("new"),
-                (F.first("row.event_count") - F.count_if(col("offset") <= col("row.base_offset"))).alias(
+                (F.first("row.event_count") - F.count_if(col(OFFSET) <= col("row.base_offset"))).alias(
                     "missed"
                 ),
                 F.first("row.base_offset").alias("lowest"),
                 F.first("reached").alias("reached"),
-                F.max("partition").alias("partition"),
-                F.min(F.least("partition", "base_partition")).alias("lowest_partition"),
-                F.bool_and(F.decode("key", "UTF-8") == col("model_key")).alias("is_source_key"),
+                F.max(PARTITION).alias("partition"),
+                F.min(F.least(PARTITION, "base_partition")).alias("lowest_partition"),
+                F.bool_and(F.decode(KEY, "UTF-8") == col(MODEL_KEY)).alias("is_source_key"),
             )
             .withColumn("earlier", F.coalesce("missed", lit(0)))
         )
@@ -268,29 +273,25 @@ class Increment:
         """Return key, position, record: each base merged with the events up to the position."""
         target = self._target
         model, revision = target.model, target.version.fold_revision
-        records = based.select(
-            col("key").alias("record_key"), "position", col(f"base.{SOURCE_OFFSET.name}").alias("folded")
-        )
-        is_new = (col("offset") > F.coalesce("folded", lit(-1))) & (col("offset") <= col("position"))
-        events = self._events.join(records, (col("model_key") == col("record_key")) & is_new)
-        folded = events.groupBy(col("model_key").alias("group"), "position").agg(
-            *state_columns(model, revision)
-        )
+        folded_up_to = col(f"base.{SOURCE_OFFSET.name}").alias(FOLDED)
+        records = based.select(col("key").alias(RECORD_KEY), col("position").alias(POSITION), folded_up_to)
+        is_new = (col(OFFSET) > F.coalesce(FOLDED, lit(-1))) & (col(OFFSET) <= col(POSITION))
+        of_record = (col(MODEL_KEY) == col(RECORD_KEY)) & is_new
+        events = with_short_names(self._events, model.event_schemas).join(records, of_record)
+        folded = events.groupBy(col(MODEL_KEY).alias(GROUP), POSITION).agg(*state_columns(model, revision))
         fields = [*target.state_type.fieldNames(), *POSITION_COLUMNS]
         typed = record_of(target)
-        new = folded.select(col("group").alias("key"), "position", typed.alias("record"))
-        new = new.select(
-            "key", "position", "record.state.*", *(f"record.{name}" for name in POSITION_COLUMNS)
-        )
+        new = folded.select(col(GROUP).alias("key"), POSITION, typed.alias("record"))
+        new = new.select("key", POSITION, "record.state.*", *(f"record.{name}" for name in POSITION_COLUMNS))
         old = based.where(col("base").isNotNull()).select(
-            "key", "position", *(f"base.{name}" for name in fields)
+            "key", col("position").alias(POSITION), *(f"base.{name}" for name in fields)
         )
         merged = (
             new.unionByName(old)
-            .groupBy(col("key").alias("group"), "position")
+            .groupBy(col("key").alias(GROUP), POSITION)
             .agg(*merge_columns(model, revision))
         )
-        return merged.select(col("group").alias("key"), "position", typed.alias("record"))
+        return merged.select(col(GROUP).alias("key"), col(POSITION).alias("position"), typed.alias("record"))
 
 
 def _of(replica: StoreReplica, keys: Mapping[int, int]) -> int:

@@ -17,8 +17,9 @@ from pyspark.sql import functions as F
 from pyspark.sql.functions import col
 from pyspark.sql.types import StringType, StructField, StructType
 
+from include.declarations.state_names import KEY_COLUMN
 from include.errors import FoldlakeError
-from include.lake.tables import KEY_COLUMN, verified_path
+from include.lake.tables import verified_path
 from include.position import POSITION_COLUMNS, Offsets
 from include.quality.check import StoreName
 from include.quality.verified_tag import Digest, StoreMark, VerifiedTag, verified_by_all

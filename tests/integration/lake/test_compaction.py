@@ -1,6 +1,5 @@
 """After a compaction, the lake contains exactly the newest record of each key, even after a killed run."""
 
-import json
 import shutil
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -17,9 +16,10 @@ from include.stream.checkpoints import checkpoint_path, compaction_checkpoint
 from spark_jobs import compaction
 from spark_jobs.compaction import Compaction, compact
 from spark_jobs.lake import live_lake
-from spark_jobs.lake.changelog_batch import RecordCounts
+from spark_jobs.lake.changelog_batch import AFTER_DELETION, DELETED, RecordCounts
 from spark_jobs.lake.live_lake import promote
 from tests.support.lake.lake_ledger import LakeLedger
+from tests.support.lake.stream_checkpoint import write_stream_checkpoint
 
 
 def compacted(ledger: LakeLedger, spark: SparkSession) -> Compaction:
@@ -35,15 +35,6 @@ def tags(spark: SparkSession, ledger: LakeLedger) -> list[CommitTag]:
     """Return the tags of the table's commits, oldest first."""
     history = DeltaTable.forPath(spark, ledger.table).history().orderBy("version").collect()
     return [tag for commit in history if (tag := CommitTag.from_json(commit.userMetadata))]
-
-
-def write_stream_checkpoint(ledger: LakeLedger, batch: int, offsets: dict[str, int]) -> None:
-    """Write the files that the checkpoint of the stream's query contains after a batch."""
-    checkpoint = Path(checkpoint_path(ledger.settings.checkpoints, ledger.name, 1))
-    source = json.dumps({ledger.model.source_topic: offsets})
-    for folder, text in (("offsets", f"v1\n{{}}\n{source}"), ("commits", "v1\n{}")):
-        (checkpoint / folder).mkdir(parents=True, exist_ok=True)
-        (checkpoint / folder / str(batch)).write_text(text)
 
 
 @dataclass(frozen=True)
@@ -115,10 +106,10 @@ def test_the_table_names_the_offsets_up_to_which_it_is_complete(
     ledger = LakeLedger(settings, "compacted-complete")
     ledger.put("a", 1, 1)
     assert compacted(ledger, lake_spark).tag.complete_up_to == {}
-    write_stream_checkpoint(ledger, 0, {"0": 5, "1": 6})
+    write_stream_checkpoint(ledger.settings, ledger.model, 0, {"0": 5, "1": 6})
     ledger.put("a", 2, 2)
     assert compacted(ledger, lake_spark).tag.complete_up_to == {0: 5, 1: 6}
-    write_stream_checkpoint(ledger, 1, {"0": 7, "1": 6})
+    write_stream_checkpoint(ledger.settings, ledger.model, 1, {"0": 7, "1": 6})
     before = set(Path(ledger.table).glob("*.parquet"))
 
     done = compacted(ledger, lake_spark)
@@ -130,7 +121,7 @@ def test_the_table_names_the_offsets_up_to_which_it_is_complete(
 
     # Without its checkpoint the stream starts at the first event again: the table keeps its offsets.
     shutil.rmtree(checkpoint_path(settings.checkpoints, ledger.name, 1))
-    write_stream_checkpoint(ledger, 0, {"0": 3, "1": 9})
+    write_stream_checkpoint(ledger.settings, ledger.model, 0, {"0": 3, "1": 9})
     assert compacted(ledger, lake_spark).tag.complete_up_to == {0: 7, 1: 9}
 
 
@@ -149,7 +140,7 @@ def test_a_recreated_changelog_is_read_from_its_beginning(
     first = compacted(ledger, lake_spark)
     assert first.counts.records == 1
     assert first.tag.topic_id
-    write_stream_checkpoint(ledger, 0, {"0": 7})
+    write_stream_checkpoint(ledger.settings, ledger.model, 0, {"0": 7})
 
     ledger.recreate_changelog()
     for number in range(100):
@@ -238,12 +229,12 @@ def test_the_same_batch_of_the_same_query_is_merged_once(
     lake = promote(lake_spark, settings, ledger.model)
     assert lake is not None
     rows = lake_spark.read.format("delta").load(ledger.table)
-    columns = {"deleted": "false", "after_deletion": "true"}
+    columns = {DELETED: "false", AFTER_DELETION: "true"}
     for amount in (7, 8):
         changes = rows.selectExpr(
             "* except (amount)",
             f"cast({amount} as decimal(38, 2)) amount",
-            *(f"{v} {k}" for k, v in columns.items()),
+            *(f"{v} `{k}`" for k, v in columns.items()),
         )
         lake.table.merge(changes, lake.tag, "application", 1)
 
@@ -258,7 +249,7 @@ def test_large_changelogs_are_merged_in_batches(
     monkeypatch.setattr(compaction, "BATCH_RECORDS", 40)
     ledger = LakeLedger(settings, "compacted-in-batches")
     compacted(ledger, lake_spark)
-    write_stream_checkpoint(ledger, 0, {"0": 9})
+    write_stream_checkpoint(ledger.settings, ledger.model, 0, {"0": 9})
     for number in range(100):
         ledger.put(f"key {number % 30}", number, 1 + number // 30)
 

@@ -10,13 +10,21 @@ import pytest
 from confluent_kafka import murmur2
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.functions import unix_micros
+from pyspark.sql.functions import col, unix_micros
 
+from include.declarations.event_types.event_columns import VALUE
 from include.declarations.event_types.event_schemas import event_schema
 from include.kafka.schema_rejections import Rejection
 from include.kafka.wire_format import header
 from include.position import Offsets
-from spark_jobs.folding.decode import UNKNOWN_SCHEMA_ID, EventDecoder, SchemaIds, good_events
+from spark_jobs.folding.decode import (
+    HEADER,
+    REASON,
+    UNKNOWN_SCHEMA_ID,
+    EventDecoder,
+    SchemaIds,
+    good_events,
+)
 from spark_jobs.folding.independent.independent_decode import independently_decoded
 from tests.support.faults.foreign_writers import decimal, payload, timestamp, with_types
 
@@ -117,8 +125,8 @@ def test_records_of_any_writer_are_folded_exactly_or_have_a_reason(
     decoded = decoder.decode(frame(lake_spark, (made for made, _ in RECORDS)))
 
     # Microseconds: a rejected time is none that Python can represent.
-    found = decoded.withColumn("micros", unix_micros("occurredOn")).drop(
-        "occurredOn", "FundsAdded", "FundsWithdrawn"
+    found = decoded.select(
+        col(REASON).alias("reason"), "amount", unix_micros("occurredOn").alias("micros"), "offset"
     )
     outcomes = [
         row.reason or (row.amount, EPOCH + timedelta(microseconds=row.micros))
@@ -145,7 +153,7 @@ def test_both_decoders_reject_what_was_written_before_its_schema_id_existed(
     unknown = (CUSTOMER.encode(), header(98) + b"x", 0, 0)
     records = frame(lake_spark, [record(1), unknown, record(1), record(2), record(3, Decimal("5.5"))])
 
-    reasons = [row.reason for row in decoder.decode(records).orderBy("offset").collect()]
+    reasons = [row[REASON] for row in decoder.decode(records).orderBy("offset").collect()]
 
     assert reasons == ["unknown_schema_id", "unknown_schema_id", None, "unknown_schema_id", None]
     assert different(records, decoder) == []
@@ -182,7 +190,7 @@ def test_both_decoders_accept_the_same_damaged_records(
 
 def different(records: DataFrame, decoder: EventDecoder) -> list[object]:
     """Return the events that only one of the decoders returns, or that they return with different values."""
-    native = good_events(decoder.decode(records)).drop("value", "header", "reason")
+    native = good_events(decoder.decode(records)).drop("value", VALUE, HEADER, REASON)
     independent = independently_decoded(records, decoder).select(*native.columns)
     assert [f.dataType for f in independent.schema] == [f.dataType for f in native.schema]
     return [*native.exceptAll(independent).collect(), *independent.exceptAll(native).collect()]

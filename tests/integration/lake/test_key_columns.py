@@ -24,10 +24,10 @@ READ_MODELS = Path(__file__).parents[2] / "support" / "read_models"
         (lambda: concat("customerId", date_format("occurredOn", "yyyy")), ["customerId", "occurredOn"]),
         (
             lambda: coalesce("FundsAdded.customerId", col("FundsWithdrawn")["customerId"]),
-            ["FundsAdded.customerId", "FundsWithdrawn.customerId"],
+            ["event:FundsAdded.customerId", "event:FundsWithdrawn.customerId"],
         ),
         (lambda: concat(col("id"), F.transform(F.array("customerId"), lambda x: x)[0]), ["customerId", "id"]),
-        (lambda: col("key").cast("string"), ["key"]),
+        (lambda: col("key").cast("string"), ["record:key"]),
     ],
     ids=["field", "two", "of each event type", "in a function", "record key"],
 )

@@ -16,7 +16,7 @@ def event_type(key_field: str | None) -> RecordSchema:
 
 @pytest.mark.parametrize(
     "columns",
-    [["orderId"], ["occurredOn", "orderId"], ["OrderPlaced.orderId"], ["key"], ["orderid"]],
+    [["orderId"], ["occurredOn", "orderId"], ["event:OrderPlaced.orderId"], ["record:key"], ["orderid"]],
     ids="+".join,
 )
 def test_a_key_with_the_entity_is_accepted(columns: list[str]) -> None:
@@ -25,7 +25,7 @@ def test_a_key_with_the_entity_is_accepted(columns: list[str]) -> None:
 
 @pytest.mark.parametrize(
     "columns",
-    [["occurredOn"], ["OrderShipped.orderId"], ["orderIds"], ["id", "occurredOn"], []],
+    [["occurredOn"], ["event:OrderShipped.orderId"], ["key"], ["orderIds"], ["id", "occurredOn"], []],
     ids="+".join,
 )
 def test_a_key_without_the_entity_is_rejected(columns: list[str]) -> None:

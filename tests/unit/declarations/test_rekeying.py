@@ -96,5 +96,5 @@ def test_a_declaration_that_interferes_is_refused(
 
 def test_a_key_made_of_kafkas_record_is_refused() -> None:
     with pytest.raises(ReadModelError, match="uses partition of Kafka's record"):
-        require_event_fields("daily", "some key", ["amount", "Partition"])
+        require_event_fields("daily", "some key", ["amount", "record:partition"])
     require_event_fields("daily", "some key", ["amount"])

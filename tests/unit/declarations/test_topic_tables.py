@@ -55,6 +55,24 @@ def test_a_field_of_one_event_type_is_a_column_of_its_own() -> None:
     }
 
 
+def test_a_column_that_is_named_after_its_type_is_not_that_of_a_field_of_this_name() -> None:
+    sold = event("Sold", {"name": "price", "type": "long"}, {"name": "returned_PRICE", "type": "int"})
+    returned = event("Returned", {"name": "price", "type": "string"}, {"name": "offset", "type": "long"})
+    resold = event(
+        "Resold", {"name": "Returned_Returned_price", "type": "long"}, {"name": "event_TYPE", "type": "int"}
+    )
+
+    assert columns(sold, returned, resold) == {
+        "occurredOn": {"Sold": "occurredOn", "Returned": "occurredOn", "Resold": "occurredOn"},
+        "price": {"Sold": "price"},
+        "returned_PRICE": {"Sold": "returned_PRICE"},
+        "Returned_Returned_price": {"Returned": "price"},
+        "offset": {"Returned": "offset"},
+        "Resold_Returned_Returned_price": {"Resold": "Returned_Returned_price"},
+        "Resold_event_TYPE": {"Resold": "event_TYPE"},
+    }
+
+
 def test_fields_of_one_name_and_different_types_are_two_columns() -> None:
     sold, returned = (
         event(name, {"name": "price", "type": kind})

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_jobs.folding.decode import good_events
+from spark_jobs.folding.decode import REASON, good_events
 from spark_jobs.folding.independent.independent_decode import independently_decoded
 from tests.support.avro.both_decoders import decoder_of, records_of, values
 from tests.support.avro.payloads import varint
@@ -127,7 +127,7 @@ def test_rules_hold_at_every_depth(lake_spark: SparkSession) -> None:
     records = records_of(lake_spark, [(i, varint(0) + payload) for i, (_, payload, _) in enumerate(REJECTED)])
 
     reasons = [
-        row.reason for row in decoder.decode(records).select("offset", "reason").orderBy("offset").collect()
+        row[REASON] for row in decoder.decode(records).select("offset", REASON).orderBy("offset").collect()
     ]
 
     assert reasons == [reason for _, _, reason in REJECTED]

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql.functions import col
 
+from spark_jobs.folding.decode import REASON
 from spark_jobs.folding.json_decode import JsonDecoder
 from tests.support.json_records.members import OTHER_TYPE, READ, SAMPLE, sample
 from tests.support.json_records.texts import AMONG_OTHERS, BOTH_CASES, CASES
@@ -28,9 +30,8 @@ def found(lake_spark: SparkSession) -> Callable[[str | bytes], Found]:
     values = (text.encode() if isinstance(text, str) else text for text in texts)
     rows = [(b"k", bytearray(value), 0, number) for number, value in enumerate(values)]
     records = lake_spark.createDataFrame(rows, "key binary, value binary, partition int, offset bigint")
-    decoded = (
-        JsonDecoder((SAMPLE,), 1).decode(records).select("offset", "reason", "event_type", "Sample").collect()
-    )
+    events = JsonDecoder((SAMPLE,), 1).decode(records)
+    decoded = events.select("offset", col(REASON).alias("reason"), "event_type", "Sample").collect()
     by_text = {
         texts[row["offset"]]: Found(
             row["Sample"], row["reason"] or (None if row["event_type"] else OTHER_TYPE)

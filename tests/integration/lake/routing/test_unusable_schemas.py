@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from include.declarations.event_types.event_schemas import event_schema
 from include.kafka.registry.writer_schema import writer_schema
 from include.kafka.wire_format import header
-from spark_jobs.folding.decode import EventDecoder, SchemaIds
+from spark_jobs.folding.decode import REASON, EventDecoder, SchemaIds
 from spark_jobs.folding.independent.independent_decode import independently_decoded
 from spark_jobs.lake.changelog_batch import count_records, newest_records
 from tests.integration.lake.test_independent_decode import PARTITIONS, frame, record
@@ -82,7 +82,7 @@ def test_schema_that_a_decoder_refuses_concerns_the_records_with_its_id_only(
 
     rows = decoder.decode(records).orderBy("offset").collect()
 
-    reasons = dict(zip(ids, [row.reason for row in rows], strict=True))
+    reasons = dict(zip(ids, [row[REASON] for row in rows], strict=True))
     assert reasons == {1: None, 41: None} | dict.fromkeys([*UNUSABLE, 40], "incompatible_schema")
     assert [row.event_type for row in rows].count("FundsAdded") == 1
     assert independently_decoded(records, decoder).count() == 1

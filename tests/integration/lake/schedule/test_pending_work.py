@@ -9,8 +9,9 @@ from pyspark.sql import SparkSession
 from include.kafka.topics import admin_client, ensure_topics
 from include.lake.pending_work import has_pending_work
 from include.settings import Settings
-from tests.integration.lake.test_compaction import compacted, write_stream_checkpoint
+from tests.integration.lake.test_compaction import compacted
 from tests.support.lake.lake_ledger import LakeLedger
+from tests.support.lake.stream_checkpoint import write_stream_checkpoint
 
 
 def test_a_scheduled_compaction_knows_without_spark_whether_it_has_work(
@@ -39,7 +40,7 @@ def test_a_scheduled_compaction_knows_without_spark_whether_it_has_work(
     assert has_pending_work(settings, ledger.model), (
         "the source has a new event, and the table does not say that it is complete"
     )
-    write_stream_checkpoint(ledger, 0, {"0": 1})
+    write_stream_checkpoint(ledger.settings, ledger.model, 0, {"0": 1})
     compacted(ledger, lake_spark)
     assert not has_pending_work(settings, ledger.model)
 

@@ -1,0 +1,1 @@
+"""Fields with the names of columns that Foldlake itself uses."""
