@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from include.declarations.topic_tables.avro_types import without_null
 from include.errors import ReadModelError
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class Location:
         """Raise ReadModelError unless both fields are numbers of the read model's state."""
         types = {field.name: field.avro_type for field in model.state}
         for name in (self.latitude, self.longitude):
-            found = types.get(name)
+            found = without_null(types.get(name))
             if found not in NUMBERS and not (
                 isinstance(found, dict) and found.get("logicalType") == "decimal"
             ):

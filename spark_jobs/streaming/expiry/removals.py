@@ -18,8 +18,9 @@ FLUSH_TIMEOUT_S = 60.0
 
 
 def expired_keys(states: Mapping[bytes, StateRecord], expires: Expiry, after_s: float) -> list[bytes]:
-    """Return the keys of the states that have expired, given the state of every key."""
-    times = {key: record.state[expires.field] for key, record in states.items()}
+    """Return the keys of the states that have expired, given the state of every key; one without a time never expires."""
+    known = ((key, record.state[expires.field]) for key, record in states.items())
+    times = {key: time for key, time in known if time is not None}
     if not times:
         return []
     limit = max(times.values()) - timedelta(seconds=after_s)

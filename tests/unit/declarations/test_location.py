@@ -1,5 +1,6 @@
 """A read model declares which fields of its state contain the location of an item."""
 
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import pytest
 
 from include.declarations.api import load_apis
 from include.declarations.location import Location
+from include.declarations.read_model import StateField, decimal_type, read_model
 from tests.support.declarations.refusal import refusal
 
 MODEL = """
@@ -29,6 +31,12 @@ def location_of(folder: Path, declaration: str) -> Location | None:
 
 def test_a_location_is_declared_in_a_module_of_the_read_model(tmp_path: Path) -> None:
     assert location_of(tmp_path, 'LOCATION = Location("lat", "lon")') == Location("lat", "lon")
+
+
+def test_a_location_may_be_null() -> None:
+    fields = (StateField("lat", ["null", "double"]), StateField("lon", ["null", decimal_type(9, 6)]))
+
+    Location("lat", "lon").require_of(replace(read_model("balance"), state=fields))
 
 
 @pytest.mark.parametrize("declaration", ["", "LOCATION = None"])

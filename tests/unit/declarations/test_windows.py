@@ -88,6 +88,10 @@ def test_what_is_older_than_the_newest_by_the_expiry_time_has_expired() -> None:
 
     assert expired_keys(states, Expiry("windowEnd", "window_end"), 60.0) == [b"0", b"39"]
     assert expired_keys({}, Expiry("windowEnd", "window_end"), 60.0) == []
+    # A nullable field: without a time, an item stays.
+    untimed = {b"none": StateRecord({"window_end": None}, Position(0, 0, 1), seconds(0)[0])}
+    assert expired_keys({**states, **untimed}, Expiry("windowEnd", "window_end"), 60.0) == [b"0", b"39"]
+    assert expired_keys(untimed, Expiry("windowEnd", "window_end"), 60.0) == []
 
 
 def test_the_windows_of_browsers_expire_after_the_time_of_the_settings() -> None:
