@@ -1,0 +1,1 @@
+"""One run on a whole stack with inputs of every kind."""
