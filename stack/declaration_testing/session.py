@@ -15,6 +15,9 @@ from include.spark.lake_config import lake_config
 from spark_jobs.runtime.session import SMALL_DATA, spark_session
 from stack.tools import Tools
 
+# A test plans much and computes few rows: C2 took almost half of the processor time to compile, and no test was faster.
+QUICK_JIT = "-XX:TieredStopAtLevel=1"
+
 
 @contextmanager
 def declaration_session() -> Iterator[SparkSession]:
@@ -38,11 +41,11 @@ def lake_session(settings: Settings, scratch: Path, cores: int) -> Iterator[Spar
         "SPARK_LOCAL_DIRS": str(scratch),
         "SPARK_LOCAL_IP": "127.0.0.1",
     }
-    # Another installation on the machine, and options for JVMs that end soon.
-    for other in ("SPARK_HOME", "JDK_JAVA_OPTIONS"):
-        os.environ.pop(other, None)
+    # Another installation on the machine.
+    os.environ.pop("SPARK_HOME", None)
     try:
         config = lake_config(settings.lake) | SMALL_DATA
+        config["spark.driver.extraJavaOptions"] += f" {QUICK_JIT}"
         spark = spark_session("foldlake-tests", config, master=f"local[{cores}]", jars=tools.jars("lake"))
         yield spark
         spark.stop()
