@@ -1,7 +1,14 @@
 """Spark's settings for the jobs that read and write the lake, as data, because they are needed to launch the JVM."""
 
 from include.settings import LakeSettings
-from include.spark.stream_config import FORGET_SOON, JAVA_OPTIONS, LOOPBACK, PRIVATE_FILES, REPORT_SOON
+from include.spark.stream_config import (
+    FORGET_SOON,
+    JAVA_OPTIONS,
+    LOOPBACK,
+    PRIVATE_FILES,
+    QUICK_COLUMNS,
+    REPORT_SOON,
+)
 
 # The job server collects its heap after every job (spark_jobs/runtime/memory_release.py). With these options the collector then returns
 # what is free beyond this share; without them it never returns what a job has once used.
@@ -9,6 +16,7 @@ SHRINK_HEAP = "-XX:+UseAdaptiveSizePolicyWithSystemGC -XX:MinHeapFreeRatio=20 -X
 
 LAKE_CONFIG: dict[str, str] = (
     FORGET_SOON
+    | QUICK_COLUMNS
     | REPORT_SOON
     | {
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",

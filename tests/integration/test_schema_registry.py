@@ -46,6 +46,18 @@ def test_schema_that_the_registry_rejects_is_an_error_of_the_schema(registry: Sc
         registry.register(TOPIC, record("Other", {"name": "id", "type": "Missing"}))  # invalid: 422
 
 
+def test_schema_that_the_registry_cannot_compare_is_rejected(
+    settings: Settings, registry: SchemaRegistry
+) -> None:
+    add(settings, "compared-money", json.dumps(MONEY))
+    reference = {"name": "shop.Money", "subject": "compared-money", "version": 1}
+    text = record("Sold", {"name": "price", "type": "shop.Money"}).text
+    add(settings, "compared-Sold", text, references=[reference])
+
+    with pytest.raises(SchemaError, match="rejects the schema for subject compared-Sold: Could not execute"):
+        registry.register("compared", record("Sold"))
+
+
 def test_server_at_a_wrong_path_rejects_nothing(settings: Settings) -> None:
     for path in ("", "/apis/ccompat/v1"):
         registry = SchemaRegistry(settings.registry.url.removesuffix("/apis/ccompat/v7") + path)

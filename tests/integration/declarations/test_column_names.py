@@ -149,9 +149,7 @@ def test_all_queries_read_the_fields(home: Settings) -> None:
     append(home, range(20))
     append_parcels(home, 1)
     with stream_driver(home):
-        wait_until(
-            lambda: len(folded(home, "tricky")) == SUBJECTS, "the first events are folded", timeout_s=120
-        )
+        wait_until(lambda: len(folded(home, "tricky")) == SUBJECTS, "the first events are folded")
         append(home, range(20, 40))
         append_parcels(home, 2)
         expected = {f"s{number % SUBJECTS}": tricky.expected(number) for number in range(35, 40)}

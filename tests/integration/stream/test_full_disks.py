@@ -73,6 +73,7 @@ def test_driver_whose_checkpoint_has_no_space_folds_again_when_there_is_space(
         ledger.assert_exact(settings)
 
 
+@pytest.mark.endurance
 def test_broker_without_space_has_every_acknowledged_event_when_there_is_space(
     settings: Settings, ledger: Ledger, broker_disk: SmallDisk
 ) -> None:

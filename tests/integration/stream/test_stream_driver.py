@@ -270,6 +270,7 @@ def test_killed_driver_is_exact_after_its_restart_and_writes_no_dead_letter_twic
     assert len(records_of(settings, DEAD_LETTERS)) == before + 2
 
 
+@pytest.mark.endurance
 def test_driver_killed_in_real_time_mode_after_a_commit_can_catch_up_in_batches(
     settings: Settings, driver: SharedDriver, source: EventSource, ledger: Ledger
 ) -> None:

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import partial
 
 import psutil
 import pytest
@@ -90,7 +89,10 @@ def has_ended(process: psutil.Process) -> bool:
         return True
 
 
-@pytest.mark.parametrize("victim", ["JVM", "Python driver", "keeper"])
+@pytest.mark.parametrize(
+    "victim",
+    ["JVM", *(pytest.param(name, marks=pytest.mark.endurance) for name in ("Python driver", "keeper"))],
+)
 def test_after_a_kill_one_driver_runs_again_and_balances_are_exact(
     full_stack: Settings, source: EventSource, ledger: Ledger, victim: str
 ) -> None:
@@ -118,22 +120,22 @@ def test_after_a_kill_one_driver_runs_again_and_balances_are_exact(
     )
 
 
+@pytest.mark.parametrize(
+    "killed",
+    [*(pytest.param((name,), marks=pytest.mark.endurance) for name in COMPONENTS), COMPONENTS],
+    ids="-".join,
+)
 def test_the_driver_folds_while_airflow_is_killed(
-    full_stack: Settings, source: EventSource, ledger: Ledger
+    full_stack: Settings, source: EventSource, ledger: Ledger, killed: tuple[str, ...]
 ) -> None:
     wait_until(lambda: has_python(full_stack), "the driver runs", TIMEOUT_S)
     driver, python = running(full_stack)
 
-    for killed in [*((name,) for name in COMPONENTS), COMPONENTS]:
-        for process in [component(full_stack, name) for name in killed]:
-            process.kill()
-        source.append(ledger.random_events(100))
-        wait_until(lambda: ledger.is_folded(full_stack), f"without {', '.join(killed)}: folded")
-        wait_until(
-            partial(are_up, full_stack, killed),
-            f"{', '.join(killed)}: restarted",
-            TIMEOUT_S,
-        )
+    for process in [component(full_stack, name) for name in killed]:
+        process.kill()
+    source.append(ledger.random_events(100))
+    wait_until(lambda: ledger.is_folded(full_stack), "folded meanwhile")
+    wait_until(lambda: are_up(full_stack, killed), "restarted", TIMEOUT_S)
 
     assert running(full_stack) == (driver, python)
     ledger.assert_exact(full_stack)

@@ -37,7 +37,8 @@ def test_demo_finds_every_balance_exact_on_both_nodes(full_stack: Settings) -> N
     assert "4,596,039.58" in done.stdout
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.endurance
+@pytest.mark.timeout(600)
 def test_the_events_of_the_demo_are_asked_in_sql(full_stack: Settings) -> None:
     """Airflow appends them to the lake, where they are as in the log, and answer the questions of docs/analysts.md."""
     for words in (("compact", "events/balance"), ("quality", "events/balance")):

@@ -24,7 +24,11 @@ from tests.support.stream_process import EventSource
 from tests.support.waiting import wait_until
 
 RECOVERY_TIMEOUT_S = 180
-SERVERS = ("kafka", "registry", "node-1-materializer", "node-2-http")
+SERVERS = (
+    "kafka",
+    "node-1-materializer",
+    *(pytest.param(name, marks=pytest.mark.endurance) for name in ("registry", "node-2-http")),
+)
 
 
 @pytest.fixture(scope="module")
