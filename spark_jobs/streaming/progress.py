@@ -7,17 +7,12 @@ import time
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
+from typing import Any
 
 from confluent_kafka import Producer
+from pyspark import SparkContext
+from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming.listener import (
-    QueryIdleEvent,
-    QueryProgressEvent,
-    QueryStartedEvent,
-    QueryTerminatedEvent,
-    SourceProgress,
-    StreamingQueryListener,
-)
 
 from include.boot_clock import boot_id, boot_s
 from include.kafka.topics import PROGRESS_TOPIC
@@ -45,21 +40,26 @@ class BatchProgress:
     finished_at: str = ""
 
 
-class ProgressListener(StreamingQueryListener):
-    """Records the last batch of each query."""
+class ProgressListener:
+    """Records the last batch of each query. Spark calls it: PySpark's own listener would first fetch each number of an event by itself."""
+
+    class Java:
+        """The interface that Py4J implements with this class."""
+
+        implements = ("org.apache.spark.sql.streaming.PythonStreamingQueryListener",)
 
     def __init__(self) -> None:
         self.by_query: dict[str, BatchProgress] = {}
 
-    def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 - Spark's name
+    def onQueryStarted(self, event: Any) -> None:  # noqa: N802, ANN401 - Spark's name; a Java object
         """Do nothing."""
 
-    def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
+    def onQueryProgress(self, event: Any) -> None:  # noqa: N802, ANN401
         """Record the batch."""
-        progress = event.progress
-        operators = progress.stateOperators
-        name = progress.name or str(progress.id)
-        dropped = sum(operator.numRowsDroppedByWatermark for operator in operators)
+        progress = json.loads(event.json())["progress"]
+        operators = progress["stateOperators"]
+        name = progress["name"] or progress["id"]
+        dropped = sum(operator["numRowsDroppedByWatermark"] for operator in operators)
         if dropped:
             LOG.error(
                 "query %s: %d events came later than their state is kept, and are not folded. Hint: rebuild the read model; some "
@@ -69,40 +69,42 @@ class ProgressListener(StreamingQueryListener):
             )
         before = self.by_query.get(name, BatchProgress()).dropped_events
         self.by_query[name] = BatchProgress(
-            batch_id=progress.batchId,
-            input_rows=progress.numInputRows,
-            input_rows_per_s=_finite(progress.inputRowsPerSecond),
-            processed_rows_per_s=_finite(progress.processedRowsPerSecond),
-            state_rows=sum(operator.numRowsTotal for operator in operators),
-            state_bytes=sum(operator.memoryUsedBytes for operator in operators),
+            batch_id=progress["batchId"],
+            input_rows=progress["numInputRows"],
+            # Spark leaves out a rate that is no number.
+            input_rows_per_s=progress.get("inputRowsPerSecond", 0.0),
+            processed_rows_per_s=progress.get("processedRowsPerSecond", 0.0),
+            state_rows=sum(operator["numRowsTotal"] for operator in operators),
+            state_bytes=sum(operator["memoryUsedBytes"] for operator in operators),
             dropped_events=before + dropped,
-            end_offsets=_end_offsets(progress.sources),
+            end_offsets=_end_offsets(progress["sources"]),
             finished_at=datetime.now(UTC).isoformat(),
         )
 
-    def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
+    def onQueryIdle(self, event: Any) -> None:  # noqa: N802, ANN401
         """Do nothing."""
 
-    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
+    def onQueryTerminated(self, event: Any) -> None:  # noqa: N802, ANN401
         """Do nothing."""
 
 
-def _finite(rate: float | None) -> float:
-    return rate if rate is not None and rate == rate and abs(rate) != float("inf") else 0.0  # noqa: PLR0124 - NaN
-
-
-def _end_offsets(sources: list[SourceProgress]) -> dict[str, int]:
-    try:
-        (by_partition,) = json.loads(sources[0].endOffset).values()
-    except (IndexError, ValueError, TypeError, AttributeError):
+def _end_offsets(sources: list[dict[str, Any]]) -> dict[str, int]:
+    """Return the offset of each partition; none for a source that is not a topic."""
+    end = sources[0]["endOffset"] if sources else None
+    if not isinstance(end, dict) or len(end) != 1:
         return {}
-    return dict(by_partition)
+    (by_partition,) = end.values()
+    return dict(by_partition) if isinstance(by_partition, dict) else {}
 
 
 def add_progress_listener(spark: SparkSession) -> ProgressListener:
     """Attach a listener to the session and return it."""
     listener = ProgressListener()
-    spark.streams.addListener(listener)
+    gateway: Any = SparkContext._gateway  # noqa: SLF001 - as PySpark does for a listener of its own class
+    ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
+    streaming = gateway.jvm.org.apache.spark.sql.streaming
+    streams: Any = spark.streams
+    streams._jsqm.addListener(streaming.PythonStreamingQueryListenerWrapper(listener))  # noqa: SLF001 - as above
     return listener
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from include.airflow import client
 from include.airflow.client import AirflowApi
 from include.airflow.login import airflow_api, airflow_home
 from include.settings import Settings
@@ -16,6 +17,7 @@ from tests.support.waiting import wait_until
 
 AIRFLOW_DISK_MB = 512
 TIMEOUT_S = 600.0
+API_TIMEOUT_S = 60.0
 
 
 @pytest.fixture(scope="package")
@@ -50,6 +52,8 @@ def stack(full_stack: Settings) -> Settings:
 
 
 @pytest.fixture(scope="package")
-def api(stack: Settings) -> AirflowApi:
-    """The API of the stack's Airflow."""
-    return airflow_api(stack.home, stack.airflow)
+def api(stack: Settings) -> Iterator[AirflowApi]:
+    """The API of the stack's Airflow, which may respond late: the tests of the other worker keep the cores busy."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(client, "REQUEST_TIMEOUT_S", API_TIMEOUT_S)
+        yield airflow_api(stack.home, stack.airflow)
