@@ -8,6 +8,7 @@ from include.declarations.catalog import load_catalog
 from tests.integration.declarations.run_module import run_module
 
 
+@pytest.mark.endurance
 @pytest.mark.timeout(600)
 def test_new_declarations_pass_their_own_tests(tmp_path: Path) -> None:
     run_module(tmp_path, "cli", "new", "read-model", "parcels")

@@ -125,6 +125,7 @@ def test_the_table_names_the_offsets_up_to_which_it_is_complete(
     assert compacted(ledger, lake_spark).tag.complete_up_to == {0: 7, 1: 9}
 
 
+@pytest.mark.endurance
 def test_a_recreated_changelog_is_read_from_its_beginning(
     settings: Settings, lake_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -154,6 +155,7 @@ def test_a_recreated_changelog_is_read_from_its_beginning(
     assert second.tag.promotion_id != first.tag.promotion_id
 
 
+@pytest.mark.endurance
 def test_after_a_lost_checkpoint_compaction_continues_at_the_offsets_of_the_table(
     settings: Settings, lake_spark: SparkSession
 ) -> None:
@@ -220,6 +222,7 @@ def test_a_run_killed_between_commit_and_checkpoint_is_repeated_without_a_second
     assert (again.counts.records, again.commits) == (1, 1)
 
 
+@pytest.mark.endurance
 def test_the_same_batch_of_the_same_query_is_merged_once(
     settings: Settings, lake_spark: SparkSession
 ) -> None:
@@ -243,6 +246,7 @@ def test_the_same_batch_of_the_same_query_is_merged_once(
     assert amounts == [7]
 
 
+@pytest.mark.endurance
 def test_large_changelogs_are_merged_in_batches(
     settings: Settings, lake_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -260,6 +264,7 @@ def test_large_changelogs_are_merged_in_batches(
     assert [tag.complete_up_to for tag in tags(lake_spark, ledger)[-3:]] == [{}, {}, {0: 9}]
 
 
+@pytest.mark.endurance
 def test_a_second_writer_is_refused(
     settings: Settings, lake_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -270,6 +275,7 @@ def test_a_second_writer_is_refused(
         compact(lake_spark, settings, ledger.model)
 
 
+@pytest.mark.endurance
 def test_optimize_and_vacuum_bound_the_files(settings: Settings, lake_spark: SparkSession) -> None:
     short = settings.changed(lake_retention_h=0.0)
     ledger = LakeLedger(short, "compacted-small-files")

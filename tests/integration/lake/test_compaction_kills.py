@@ -87,6 +87,7 @@ def test_table_is_exact_after_a_kill_at_every_step(
     assert offsets[-1] == len(MOMENTS) * 301
 
 
+@pytest.mark.endurance
 def test_lake_without_space_is_exact_when_there_is_space(
     settings: Settings, lake_spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -111,6 +112,7 @@ def test_lake_without_space_is_exact_when_there_is_space(
         assert ledger.rows() == ledger.expected
 
 
+@pytest.mark.endurance
 def test_a_changelog_that_lost_its_newest_records_is_not_merged(
     settings: Settings, lake_spark: SparkSession
 ) -> None:

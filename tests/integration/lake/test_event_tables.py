@@ -130,6 +130,7 @@ def test_a_run_that_ends_after_its_commit_is_repeated_without_effect(
     assert appended(ledger, lake_spark).commits == 0
 
 
+@pytest.mark.endurance
 def test_a_commit_that_a_killed_process_completes_late_is_not_repeated(
     settings: Settings, lake_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -186,6 +187,7 @@ def test_records_that_are_no_events_of_the_table_are_counted(
     )
 
 
+@pytest.mark.endurance
 def test_a_new_optional_field_is_a_new_column_and_another_type_is_refused(
     settings: Settings, lake_spark: SparkSession
 ) -> None:
@@ -203,6 +205,7 @@ def test_a_new_optional_field_is_a_new_column_and_another_type_is_refused(
         append_new(lake_spark, settings, ledger.declared)
 
 
+@pytest.mark.endurance
 def test_a_recreated_topic_is_refused_until_the_table_is_removed(
     settings: Settings, lake_spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -222,6 +225,7 @@ def test_a_recreated_topic_is_refused_until_the_table_is_removed(
     assert appended(ledger, lake_spark).tag.rows == 20
 
 
+@pytest.mark.endurance
 def test_a_table_without_offsets_is_left_as_it_is(settings: Settings, lake_spark: SparkSession) -> None:
     ledger = EventLedger(settings, "sold-elsewhere")
     ledger.sell(0, 10)
@@ -233,6 +237,7 @@ def test_a_table_without_offsets_is_left_as_it_is(settings: Settings, lake_spark
     assert DeltaTable(ledger.path).to_pyarrow_table()["id"].to_pylist() == ["another"]
 
 
+@pytest.mark.endurance
 def test_a_topic_that_lost_its_newest_records_is_refused(
     settings: Settings, lake_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -249,6 +254,7 @@ def test_a_topic_that_lost_its_newest_records_is_refused(
         append_new(lake_spark, settings, ledger.declared)
 
 
+@pytest.mark.endurance
 def test_a_second_writer_is_kept_out(
     settings: Settings, lake_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -258,6 +264,7 @@ def test_a_second_writer_is_kept_out(
         append_new(lake_spark, settings, ledger.declared)
 
 
+@pytest.mark.endurance
 def test_optimize_merges_the_files_of_each_month_and_keeps_the_tag(
     ledger: EventLedger, lake_spark: SparkSession
 ) -> None:

@@ -71,6 +71,7 @@ def with_interrupted_creation(settings: Settings, name: str) -> tuple[LakeLedger
     return ledger, log
 
 
+@pytest.mark.endurance
 def test_a_table_whose_creation_was_killed_is_created_again(
     settings: Settings, lake_spark: SparkSession
 ) -> None:
@@ -81,6 +82,7 @@ def test_a_table_whose_creation_was_killed_is_created_again(
     assert ledger.rows() == ledger.expected
 
 
+@pytest.mark.endurance
 def test_an_unknown_table_log_is_left_alone(settings: Settings, lake_spark: SparkSession) -> None:
     ledger, log = with_interrupted_creation(settings, "promoted-unknown")
     (log / "00000000000000000007.json.kept").touch()
@@ -150,6 +152,7 @@ def test_promotion_and_rollback_replace_the_whole_table_in_one_commit(
     assert commits(lake_spark, ledger.table) == first + 2
 
 
+@pytest.mark.endurance
 def test_a_table_changed_by_hand_is_rewritten_from_the_changelog(
     settings: Settings, lake_spark: SparkSession
 ) -> None:
@@ -165,6 +168,7 @@ def test_a_table_changed_by_hand_is_rewritten_from_the_changelog(
     assert ledger.rows() == ledger.expected
 
 
+@pytest.mark.endurance
 def test_a_field_that_the_state_gains_becomes_a_column(settings: Settings, lake_spark: SparkSession) -> None:
     ledger = LakeLedger(settings, "promoted-evolving")
     ledger.put("a", 1, 1)
@@ -191,6 +195,7 @@ def test_a_field_that_the_state_gains_becomes_a_column(settings: Settings, lake_
     assert [tuple(row)[:3] for row in rows] == [("a", Decimal("0.01"), 7)]
 
 
+@pytest.mark.endurance
 def test_a_changed_field_type_is_refused(settings: Settings, lake_spark: SparkSession) -> None:
     ledger = LakeLedger(settings, "promoted-retyped")
     promote(lake_spark, settings, ledger.model)

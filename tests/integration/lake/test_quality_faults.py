@@ -184,16 +184,19 @@ def outdated(ledger: CheckedLedger, right: Checks, lake_spark: SparkSession) -> 
         return ledger.check(lake_spark, StoreName.LAKE)
 
 
+@pytest.mark.endurance
 def test_a_table_of_another_version_is_named(outdated: CheckResult) -> None:
     assert failed(outdated) == {RIGHT_STORE: 1, FRESH: 1}
     assert "the lake holds version 2, not version 1" in outdated.verdict
 
 
+@pytest.mark.endurance
 def test_a_table_is_as_old_as_the_first_event_that_it_lacks(right: Checks, outdated: CheckResult) -> None:
     assert right.sample.passed, right.sample.verdict
     assert failed(outdated)[FRESH] == 1
 
 
+@pytest.mark.endurance
 def test_the_check_waits_for_a_promotion_to_reach_the_lake(
     settings: Settings, lake_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -232,11 +235,13 @@ def after_the_stop(stopped: CheckedLedger, lake_spark: SparkSession) -> CheckRes
     return stopped.check(lake_spark, StoreName.CHANGELOG)
 
 
+@pytest.mark.endurance
 def test_a_stopped_stream_is_reported_as_behind(after_the_stop: CheckResult) -> None:
     assert failed(after_the_stop) == {COMPLETE: 10}
     assert "not complete: changelog is behind by 10 events" in after_the_stop.verdict
 
 
+@pytest.mark.endurance
 @pytest.mark.usefixtures("after_the_stop")
 def test_the_check_waits_for_an_event_in_flight(
     stopped: CheckedLedger, lake_spark: SparkSession, monkeypatch: pytest.MonkeyPatch

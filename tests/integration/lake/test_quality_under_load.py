@@ -27,6 +27,8 @@ from tests.support.temporary_stack import sharing_servers
 from tests.support.unsupervised_driver import stream_driver
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.endurance
+
 RUNS = int(os.environ.get("FOLDLAKE_TEST_QUALITY_RUNS", "2"))
 INCREMENTS = 2
 EVENTS_PER_BURST, PAUSE_S = 10, 0.2

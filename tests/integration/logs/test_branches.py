@@ -16,7 +16,7 @@ from tests.integration.logs.conftest import NAMED_LATE
 from tests.support.stream_process import records_of, states
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [pytest.mark.endurance, pytest.mark.timeout(900)]
 SYSTEM = (system_folder("logs"),)
 
 
@@ -26,7 +26,7 @@ def test_a_branch_writes_each_record_once(check: Check, branch: Branch) -> None:
         check.read()
         return check.compare(branch)
 
-    wait_until(lambda: result().missing == 0, f"{branch.name} has caught up", timeout_s=300, poll_s=3)
+    wait_until(lambda: result().missing == 0, f"{branch.name} has caught up", timeout_s=600, poll_s=3)
 
     found = check.compare(branch)
     assert found.is_exact, found

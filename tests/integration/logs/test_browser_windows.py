@@ -12,7 +12,7 @@ from tests.integration.logs.test_branches import are_exact
 from tests.support.http.local_http import HTTP
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [pytest.mark.endurance, pytest.mark.timeout(900)]
 PATH = "/api/browsers.getWindows"
 BROWSER = bots()[2]
 

@@ -10,7 +10,7 @@ from include.settings import Settings
 from tests.support.http.local_http import HTTP
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [pytest.mark.endurance, pytest.mark.timeout(900)]
 
 
 def answers(settings: Settings, product_id: str) -> list[dict[str, object]]:

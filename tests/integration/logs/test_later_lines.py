@@ -56,6 +56,7 @@ def test_spark_forgets_the_windows_that_no_event_can_reach(settings: Settings, c
     assert all(batch["dropped_events"] == 0 for batch in batches())
 
 
+@pytest.mark.endurance
 @pytest.mark.usefixtures("check")
 def test_the_access_log_of_the_nodes_is_read_in_once(nodes: Settings) -> None:
     port = nodes.query_ports[0]

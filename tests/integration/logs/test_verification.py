@@ -31,7 +31,7 @@ from tests.support.stream_process import records_of, states
 from tests.support.unsupervised_driver import SharedDriver
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [pytest.mark.endurance, pytest.mark.timeout(900)]
 
 
 WINDOWS = "browser-windows"

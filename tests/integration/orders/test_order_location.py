@@ -31,6 +31,8 @@ from tests.support.stream_process import states
 from tests.support.unsupervised_driver import SharedDriver
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.endurance
+
 CHANGELOG = "order-location.v1.changelog"
 FIELDS = ("courier", "latitude", "longitude", "status", "placed_on", "located_on")
 TIMEOUT_S = 300.0

@@ -121,6 +121,7 @@ def fold_once(settings: Settings, source: EventSource) -> None:
         wait_until_noted(settings)
 
 
+@pytest.mark.endurance
 def test_source_that_lost_its_newest_events_is_not_folded_into_the_old_state(settings: Settings) -> None:
     source = EventSource(settings, BALANCE.source_topic)
     fold_once(settings, source)

@@ -68,6 +68,7 @@ def cluster(stream_stack: Settings, tmp_path: Path) -> Iterator[str]:
         yield url
 
 
+@pytest.mark.endurance
 def test_cluster_continues_the_same_checkpoint_exactly(stream_stack: Settings, cluster: str) -> None:
     ledger = Ledger(stream_stack)
     source = EventSource(stream_stack, BALANCE.source_topic)

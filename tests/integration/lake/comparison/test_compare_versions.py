@@ -140,6 +140,7 @@ def test_a_field_that_is_new_is_named_and_is_no_change(
     abandoned(ledger, number)
 
 
+@pytest.mark.endurance
 def test_a_live_version_whose_fold_is_gone_is_compared_as_it_is_in_the_lake(
     lake_spark: SparkSession, ledger: CheckedLedger
 ) -> None:

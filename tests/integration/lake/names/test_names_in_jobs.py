@@ -132,6 +132,7 @@ def test_the_lake_has_the_states_and_checks_pass(log: Log, monkeypatch: pytest.M
         assert found == {key: tricky.expected(number) for key, number in log.newest.items()}
 
 
+@pytest.mark.endurance
 def test_a_rebuild_agrees_and_is_compared(log: Log) -> None:
     request = RebuildRequest(NAME, "test", 1, approve=True, grace_h=1.0)
     number = register_candidate(log.settings, request, "rebuild").number
