@@ -130,7 +130,6 @@ def test_a_run_that_ends_after_its_commit_is_repeated_without_effect(
     assert appended(ledger, lake_spark).commits == 0
 
 
-@pytest.mark.endurance
 def test_a_commit_that_a_killed_process_completes_late_is_not_repeated(
     settings: Settings, lake_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -205,7 +204,6 @@ def test_a_new_optional_field_is_a_new_column_and_another_type_is_refused(
         append_new(lake_spark, settings, ledger.declared)
 
 
-@pytest.mark.endurance
 def test_a_recreated_topic_is_refused_until_the_table_is_removed(
     settings: Settings, lake_spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -225,7 +223,6 @@ def test_a_recreated_topic_is_refused_until_the_table_is_removed(
     assert appended(ledger, lake_spark).tag.rows == 20
 
 
-@pytest.mark.endurance
 def test_a_table_without_offsets_is_left_as_it_is(settings: Settings, lake_spark: SparkSession) -> None:
     ledger = EventLedger(settings, "sold-elsewhere")
     ledger.sell(0, 10)
@@ -237,7 +234,6 @@ def test_a_table_without_offsets_is_left_as_it_is(settings: Settings, lake_spark
     assert DeltaTable(ledger.path).to_pyarrow_table()["id"].to_pylist() == ["another"]
 
 
-@pytest.mark.endurance
 def test_a_topic_that_lost_its_newest_records_is_refused(
     settings: Settings, lake_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -254,7 +250,6 @@ def test_a_topic_that_lost_its_newest_records_is_refused(
         append_new(lake_spark, settings, ledger.declared)
 
 
-@pytest.mark.endurance
 def test_a_second_writer_is_kept_out(
     settings: Settings, lake_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
