@@ -46,13 +46,13 @@ def test_an_interval_has_at_most_one_record_for_each_key(
 
         driver.ensure_running()
         append_a_round()
-        wait_until(is_folded, "the driver folds", timeout_s=120)
+        wait_until(is_folded, "the driver folds")
 
         began_s, before = time.monotonic(), records_by_key(settings)
         for _ in range(ROUNDS):
             append_a_round()
             time.sleep(ROUND_S)
-        wait_until(is_folded, "the newest states are written", timeout_s=120)
+        wait_until(is_folded, "the newest states are written")
         # Of the batches that began in this time, and of one that had begun before.
         at_most = (time.monotonic() - began_s) // INTERVAL_S + 2
         written = records_by_key(settings) - before
@@ -66,7 +66,7 @@ def test_an_interval_has_at_most_one_record_for_each_key(
         driver.kill()
         append_a_round()
         driver.ensure_running()
-        wait_until(is_folded, "the driver folds what it had not committed", timeout_s=120)
+        wait_until(is_folded, "the driver folds what it had not committed")
         found = states(settings, MODEL, CHANGELOG)
         assert {key: record.state["amount"] for key, record in found.items()} == {
             key: count * Decimal("1.25") for key, count in expected.items()
