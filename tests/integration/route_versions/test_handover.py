@@ -2,6 +2,8 @@
 
 import time
 
+import pytest
+
 from include.rebuild.retirement import retire_version
 from include.rebuild.version_cleanup import find_leftovers
 from include.settings import Settings
@@ -22,6 +24,8 @@ from tests.integration.route_versions.region_receipts import (
 )
 from tests.support.unsupervised_driver import SharedDriver
 from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.endurance
 
 EVENTS = 2_000
 
