@@ -30,7 +30,8 @@ FORGET_SOON: dict[str, str] = {
     "spark.ui.retainedTasks": "200",
 }
 
-# By default PySpark tells the JVM which line of Python makes a column, for error messages. That was a seventh of the time of tests of declarations.
+# By default, PySpark tells the JVM which line of Python makes a column, for error messages. That took a seventh of the time of tests of
+# declarations.
 QUICK_COLUMNS: dict[str, str] = {"spark.python.sql.dataFrameDebugging.enabled": "false"}
 
 # Of jobs that show their progress: how often a running task reports how many records it has read.

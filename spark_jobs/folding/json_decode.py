@@ -39,8 +39,7 @@ from spark_jobs.folding.event_rules import (
     time_is_out_of_range,
 )
 from spark_jobs.folding.expressions import strict_json
-from spark_jobs.folding.expressions.evaluated_once import evaluated_once
-from spark_jobs.folding.expressions.short_names import with_short_names
+from spark_jobs.folding.expressions.event_frames import evaluated_once, with_short_names
 
 # By Avro's names of the JSON types.
 READ: dict[str, Callable[[Column], Column]] = {

@@ -25,8 +25,8 @@ from include.kafka.dead_letters import (
 from include.kafka.origins import TASK_HEADER, Origin, Pair
 from include.kafka.topics import dead_letter_topic
 from spark_jobs.folding.decode import FAILURE, EventDecoder, Reason, SchemaIds, good_events
+from spark_jobs.folding.expressions.event_frames import with_name
 from spark_jobs.folding.expressions.failed_expressions import required_columns
-from spark_jobs.folding.expressions.short_names import with_name
 from spark_jobs.folding.fold_query import fold_failure, state_columns
 from spark_jobs.folding.key_partition import partition_of_key
 from spark_jobs.routing.origin_columns import is_new, origin_headers

@@ -41,7 +41,10 @@ class BatchProgress:
 
 
 class ProgressListener:
-    """Records the last batch of each query. Spark calls it: PySpark's own listener would first fetch each number of an event by itself."""
+    """Records the last batch of each query.
+
+    Spark calls it directly. PySpark's own listener makes a request to the JVM for each number of an event.
+    """
 
     class Java:
         """The interface that Py4J implements with this class."""

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from include.settings import Settings
+from stack.declaration_testing.session import QUICK_JIT
 from tests.support.temporary_stack import temporary_stack
 
 
@@ -16,7 +17,7 @@ from tests.support.temporary_stack import temporary_stack
 def quick_jit() -> Iterator[None]:
     """Limit JVMs to the C1 compiler: most run for only seconds here, and C2 would take their cores."""
     with pytest.MonkeyPatch.context() as environment:
-        environment.setenv("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")
+        environment.setenv("JDK_JAVA_OPTIONS", QUICK_JIT)
         yield
 
 

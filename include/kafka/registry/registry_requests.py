@@ -101,8 +101,8 @@ class RegistryRequests:
 
     def _meaning(self, error: SchemaRegistryError, registers: str) -> Exception:
         status, code = error.http_status_code, error.error_code
-        # A proxy, or another server, sends no such code. Apicurio sends 0 if an earlier version in the subject refers to other schemas, with
-        # which it compares nothing.
+        # A proxy, or another server, sends no such code. Apicurio sends 0 if it cannot compare the schema with an earlier version of the
+        # subject, because that version refers to other schemas.
         is_registry = isinstance(code, int) and code >= 0
         reply = f"{status}: {error.error_message!s:.300}"
         if status == HTTPStatus.NOT_FOUND and code in NOT_FOUND_CODES and not registers:

@@ -13,7 +13,7 @@ from include.declarations.event_types.event_columns import KEY, OFFSET, PARTITIO
 from include.position import POSITION_COLUMNS, SOURCE_OFFSET, Offsets
 from include.quality.check import StoreName
 from include.spark.lake_config import DECODE_ONCE
-from spark_jobs.folding.expressions.short_names import with_short_names, without_short_names
+from spark_jobs.folding.expressions.event_frames import with_short_names, without_short_names
 from spark_jobs.folding.fold_query import merge_columns, state_columns
 from spark_jobs.folding.key_partition import partition_of_key
 from spark_jobs.folding.lifetimes import HAS_ENDED

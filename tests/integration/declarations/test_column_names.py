@@ -109,7 +109,7 @@ def home(
 
 
 def append(settings: Settings, numbers: range) -> None:
-    """Append ratings and reviews by turns."""
+    """Append ratings and reviews alternately."""
     source = EventSource(settings, TOPIC)
     now = datetime.now(UTC)
     for number in numbers:
@@ -121,7 +121,7 @@ def append(settings: Settings, numbers: range) -> None:
 
 
 def append_parcels(settings: Settings, number: int) -> None:
-    """Append an event for each of three parcels, of which the first has ended with its second event."""
+    """Append an event for each of three parcels. The second event of the first parcel ends it."""
     source = EventSource(settings, "parcels")
     schema = event_schema("Parcel", settings.declaration_folders)
     now = datetime.now(UTC)

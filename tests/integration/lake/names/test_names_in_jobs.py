@@ -70,7 +70,7 @@ class Log:
         self.newest: dict[str, int] = {}
 
     def append(self, count: int) -> None:
-        """Append events of the two types by turns, and fold the log."""
+        """Append events of the two types alternately, and fold the log."""
         for number in range(self.count, self.count + count):
             subject = f"s{number % SUBJECTS}"
             values = tricky.event(number, subject) | {"occurredOn": START + timedelta(seconds=number)}

@@ -1,7 +1,10 @@
-"""Adds to decoded events the names that declarations use, beside the internal ones (include/declarations/event_types/event_columns.py)."""
+"""Changes of frames of decoded events: the names that declarations use, and columns that Spark computes once.
+
+The internal names are those of include/declarations/event_types/event_columns.py.
+"""
 
 from pyspark.sql import DataFrame
-from pyspark.sql.functions import col
+from pyspark.sql.functions import array, col, inline, struct
 
 from include.declarations.event_types.event_columns import short_names
 from include.kafka.record_schema import RecordSchema
@@ -24,3 +27,13 @@ def with_name(events: DataFrame, short: str, internal: str) -> DataFrame:
     """Return the events with an internal column under a short name, which nothing else has then."""
     others = (name for name in events.columns if name.casefold() != short.casefold())
     return events.select(*others, col(internal).alias(short))
+
+
+def evaluated_once(frame: DataFrame) -> DataFrame:
+    """Return the same rows and columns, with each column computed once.
+
+    Spark's optimiser replaces each use of a column, in filters and in later columns, with its expression. With several layers of columns,
+    the plan, the time to make it, and the work for each row grow exponentially. The optimiser keeps columns that a generator returns, so
+    the rows go through one. Source: CollapseProject and PushPredicateThroughNonJoin of Spark's optimiser.
+    """
+    return frame.select(inline(array(struct("*"))))
