@@ -16,12 +16,9 @@ from stack.components import airflow
 from tests.support.temporary_stack import temporary_settings
 
 RUNS, DAYS, KEPT_DAYS = 4_000, 400, 30
-NOW = datetime.now(UTC)
-# Between two runs, which start every 2.4 hours.
-BEFORE = NOW - timedelta(days=KEPT_DAYS, hours=-1)
 # Kept of each DAG: the runs that ended in the last 30 of 400 days.
 KEPT = RUNS * KEPT_DAYS // DAYS
-LONG_AGO = (NOW - timedelta(days=200)).isoformat(" ")
+LONG_AGO = (datetime.now(UTC) - timedelta(days=200)).isoformat(" ")
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +32,11 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> str:
         for dag_id, state in (("stream", "running"), ("rebuild", "running"), ("rollback", "failed")):
             insert_old_run(connection, dag_id, state)
     return url
+
+
+def retained_from() -> datetime:
+    """The retention time's start, soon after the database was filled: between two runs, which start every 2.4 hours."""
+    return datetime.now(UTC) - timedelta(days=KEPT_DAYS, hours=-1)
 
 
 def fill(settings: Settings) -> None:
@@ -86,7 +88,7 @@ def count(url: str, table: str, condition: str = "true") -> int:
 @pytest.fixture(scope="module")
 def cleaned(url: str) -> str:
     """What the first maintenance reports."""
-    return clean_database(url, BEFORE)
+    return clean_database(url, retained_from())
 
 
 @pytest.mark.parametrize("dag_id", ["compaction", "quality"])
@@ -134,7 +136,7 @@ def test_the_file_shrinks_when_much_of_it_is_free(url: str, cleaned: str) -> Non
 
 def test_a_second_maintenance_removes_nothing(url: str, cleaned: str) -> None:
     assert cleaned
-    again = clean_database(url, BEFORE)
+    again = clean_database(url, retained_from())
 
     assert again.startswith("0 runs with their tasks")
     assert "shrank" not in again
@@ -142,4 +144,4 @@ def test_a_second_maintenance_removes_nothing(url: str, cleaned: str) -> None:
 
 def test_an_unusable_database_is_an_error_that_says_what_next(tmp_path: Path) -> None:
     with pytest.raises(DatabaseCleanupError, match=r"could not be removed from Airflow's database: .*Hint"):
-        clean_database(f"sqlite:///{tmp_path / 'missing' / 'airflow.db'}", BEFORE)
+        clean_database(f"sqlite:///{tmp_path / 'missing' / 'airflow.db'}", retained_from())
