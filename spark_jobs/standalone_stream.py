@@ -34,7 +34,7 @@ from include.settings import Settings
 from include.spark.stream_config import stream_config, stream_master
 from include.stream.slot_planning import SlotRank, query_slots, shuffle_partitions, task_slots
 from spark_jobs.folding.decode import SchemaIds
-from spark_jobs.folding.fold_fingerprint import incompatibility, store_fingerprint
+from spark_jobs.folding.fold_fingerprint import has_exact_sums, incompatibility, store_fingerprint
 from spark_jobs.folding.fold_query import changelog_stream
 from spark_jobs.folding.schema_cache import FixedSchemas
 from spark_jobs.routing.declared_failures import failure_checks
@@ -183,7 +183,13 @@ def _fold(
 
     def records(source: DataFrame, schema_ids: SchemaIds) -> DataFrame:
         return changelog_stream(
-            source, model, revision, schema_ids, arguments.state_schema_id, endpoints.partitions
+            source,
+            model,
+            revision,
+            schema_ids,
+            arguments.state_schema_id,
+            endpoints.partitions,
+            is_exact=has_exact_sums(spark, endpoints.checkpoint),
         )
 
     return QuerySpec(

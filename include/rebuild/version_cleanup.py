@@ -29,6 +29,7 @@ from include.stream.checkpoints import (
     compaction_checkpoint,
     emission_query_name,
     fold_rule_path,
+    fold_sums_path,
     handover_path,
     log_note_path,
     written_note_path,
@@ -93,7 +94,7 @@ def _emissions(settings: Settings, read_model: str) -> list[Emission]:
 
 def _emission_locations(checkpoints: str, emission: str, number: int) -> list[str]:
     checkpoint = f"{checkpoints}/{emission_query_name(emission, number)}"
-    notes = (fold_rule_path, log_note_path, written_note_path, handover_path)
+    notes = (fold_rule_path, fold_sums_path, log_note_path, written_note_path, handover_path)
     return [checkpoint, *(path for note in notes for path in _with_checksum(note(checkpoint)))]
 
 
@@ -102,6 +103,7 @@ def _locations(checkpoints: str, lake_root: str, read_model: str, number: int) -
     return [
         checkpoint,
         *_with_checksum(fold_rule_path(checkpoint)),
+        *_with_checksum(fold_sums_path(checkpoint)),
         *_with_checksum(log_note_path(checkpoint)),
         compaction_checkpoint(checkpoints, read_model, number),
         staging_path(lake_root, read_model, number),

@@ -19,6 +19,11 @@ def fold_rule_path(checkpoint: str) -> str:
     return f"{checkpoint}.fold"
 
 
+def fold_sums_path(checkpoint: str) -> str:
+    """Return the file beside a checkpoint that records how its state has sums; without it, an earlier release made the state."""
+    return f"{checkpoint}.sums"
+
+
 def log_note_path(checkpoint: str) -> str:
     """Return the file beside a checkpoint that records what the query's topics contained at a commit."""
     return f"{checkpoint}.log"

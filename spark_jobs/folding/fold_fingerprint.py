@@ -11,10 +11,11 @@ from pyspark.sql import Column, SparkSession
 from include.declarations.event_types.event_columns import TIMESTAMP, hidden_columns
 from include.declarations.read_model import ReadModel
 from include.errors import ReadModelError
-from include.stream.checkpoints import fold_rule_path
+from include.stream.checkpoints import fold_rule_path, fold_sums_path
 from spark_jobs.folding.key_columns import require_entity_key
-from spark_jobs.runtime.checkpoint import read_text, write_text
+from spark_jobs.runtime.checkpoint import offsets_json, read_text, write_text
 
+EXACT = "exact"
 # Neither a part of a name that nothing hides, nor a field of a record.
 WORD = re.compile(r"(?<![\w:.])\w+")
 # Spark's names for the variables of a function passed to `transform`, `aggregate` or `filter`.
@@ -104,6 +105,15 @@ def incompatibility(spark: SparkSession, checkpoint: str, model: ReadModel, revi
 
 
 def store_fingerprint(spark: SparkSession, checkpoint: str, model: ReadModel, revision: int) -> None:
-    """Store the fold's fingerprint unless one is stored already. The caller must hold the version's lock."""
-    if read_text(spark, fold_rule_path(checkpoint)) is None:
-        write_text(spark, fold_rule_path(checkpoint), fingerprint(model, revision))
+    """Store the fold's fingerprint, and that its sums are exact, unless one is stored already. The caller must hold the version's lock."""
+    if read_text(spark, fold_rule_path(checkpoint)) is not None:
+        return
+    # A state that an old release made, before it stored fingerprints, has other sums.
+    if offsets_json(spark, checkpoint) is None:
+        write_text(spark, fold_sums_path(checkpoint), EXACT)
+    write_text(spark, fold_rule_path(checkpoint), fingerprint(model, revision))
+
+
+def has_exact_sums(spark: SparkSession, checkpoint: str) -> bool:
+    """Return whether the state of a checkpoint has the parts of exact sums, as all have that this release made."""
+    return read_text(spark, fold_sums_path(checkpoint)) == EXACT

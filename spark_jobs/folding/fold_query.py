@@ -1,23 +1,24 @@
 """The query of one version of a read model: events -> state by key -> state records on the changelog."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, GroupedData, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.functions import col, concat, count, lit, when
+from pyspark.sql.functions import array, coalesce, col, concat, count, lit, struct, when
 
 from include.declarations.event_types.event_columns import NAMED, column_name
 from include.declarations.read_model import ReadModel
 from include.declarations.rekeying import record_key
 from include.errors import ReadModelError
+from include.kafka.dead_letters import FAILURE_HEADER
 from include.kafka.wire_format import header
 from include.position import POSITION_RECORD_FIELDS, PositionField
 from spark_jobs.folding.decode import EventDecoder, SchemaIds, good_events
+from spark_jobs.folding.expressions.analysed import as_column
 from spark_jobs.folding.expressions.avro_columns import avro_record
 from spark_jobs.folding.expressions.failed_expressions import (
     aggregated,
-    as_column,
     attempt,
     can_raise,
     first_failure,
@@ -28,6 +29,7 @@ from spark_jobs.folding.expressions.failed_expressions import (
     required_columns,
 )
 from spark_jobs.folding.lifetimes import HAS_ENDED, has_ended, item_groups, removal_headers
+from spark_jobs.folding.written_states import FAILED, RecordCheck, aggregated_states, has_failed
 
 
 @dataclass(frozen=True)
@@ -60,9 +62,34 @@ def fold(model: ReadModel, revision: int, events: DataFrame) -> DataFrame:
 
     Raises ReadModelError when the module no longer has this revision: no other revision may continue its state.
     """
-    grouped = events.groupBy(model.key().cast("string").alias("key"))
-    states = grouped.agg(*state_columns(model, revision), has_ended(model))
-    return states.where(~col(HAS_ENDED)).drop(HAS_ENDED)
+    states = folded(model, revision, events.groupBy(model.key().cast("string").alias("key")))
+    return states.where(~col(HAS_ENDED)).drop(HAS_ENDED, FAILED)
+
+
+def folded(
+    model: ReadModel,
+    revision: int,
+    groups: GroupedData,
+    others: Sequence[Column] = (),
+    *,
+    is_partial: bool = False,
+) -> DataFrame:
+    """Return the state of each group of events: the state's fields, the position's, HAS_ENDED, other aggregates, and FAILED if it can fail.
+
+    A state has ended, too, if it cannot be written. is_partial: see RecordCheck. Raises ReadModelError as `state_columns` does.
+    """
+    check = record_check(model, revision, is_partial=is_partial)
+    columns = state_columns(model, revision)
+    states = aggregated_states(groups, columns, (has_ended(model), *others), check=check)
+    return states.withColumn(HAS_ENDED, col(HAS_ENDED) | has_failed(states))
+
+
+def record_check(model: ReadModel, revision: int, *, is_partial: bool = False) -> RecordCheck:
+    """Return the check of states that this fold has made."""
+    required = required_columns(model.event_schemas)
+    return RecordCheck(
+        f"Fold {revision} of {model.name}", model.state_schema_of(revision), required, is_partial
+    )
 
 
 def state_columns(model: ReadModel, revision: int) -> list[Column]:
@@ -145,19 +172,22 @@ def _merged_position_column(field: PositionField) -> Column:
 def changelog_records(model: ReadModel, revision: int, states: DataFrame, state_schema_id: int) -> DataFrame:
     """Return states as Kafka records: key in UTF-8, value as an Avro state record in Confluent's wire format.
 
-    The record of an item that has ended is a removal: no value, and the position in the headers.
+    The record of an item that has ended, or of a state that cannot be written, is a removal: no value, and the position in the headers.
     """
     schema = model.state_schema_of(revision)
     fields = {name: col(name) for name in schema.fields}
     record = avro_record(f"Fold {revision} of {model.name}", schema, fields, states)
     key, value = col("key").cast("binary").alias("key"), concat(lit(header(state_schema_id)), record)
-    if model.ended is None:
+    headers = []
+    if FAILED in states.columns:
+        failure = struct(lit(FAILURE_HEADER).alias("key"), col(FAILED).cast("binary").alias("value"))
+        headers.append(when(col(FAILED).isNotNull(), concat(removal_headers(), array(failure))))
+    if model.ended is not None:
+        headers.append(when(col(HAS_ENDED), removal_headers()))
+    if not headers:
         return states.select(key, value.alias("value"))
-    return states.select(
-        key,
-        F.when(~col(HAS_ENDED), value).alias("value"),
-        F.when(col(HAS_ENDED), removal_headers()).alias("headers"),
-    )
+    found = coalesce(*headers)
+    return states.select(key, when(found.isNull(), value).alias("value"), found.alias("headers"))
 
 
 def changelog_stream(
@@ -167,11 +197,21 @@ def changelog_stream(
     schema_ids: SchemaIds,
     state_schema_id: int,
     partitions: int,
+    *,
+    is_exact: bool = True,
 ) -> DataFrame:
-    """Return the changelog records for the records of the source topic: the whole computation of one version's query."""
+    """Return the changelog records for the records of the source topic: the whole computation of one version's query.
+
+    is_exact: whether the version's state has the parts of exact sums (see aggregated_states).
+    """
     events = EventDecoder(model.event_schemas, schema_ids, partitions, record_key(model)).decode(source)
     folded = good_events(events, failure=fold_failure(model, revision, events))
     groups = item_groups(model, folded, model.key().cast("string").alias("key"))
-    columns = state_columns(model, revision)
-    states = groups.agg(*columns, has_ended(model)) if model.ended else groups.agg(*columns)
+    states = aggregated_states(
+        groups,
+        state_columns(model, revision),
+        (has_ended(model),) if model.ended else (),
+        check=record_check(model, revision),
+        is_exact=is_exact,
+    )
     return changelog_records(model, revision, states, state_schema_id)

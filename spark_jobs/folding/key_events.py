@@ -15,8 +15,8 @@ from include.position import EVENT_COUNT, Offsets
 from include.versions.explanation import ExplainedEvent
 from spark_jobs.folding.expressions.avro_columns import typed_columns
 from spark_jobs.folding.expressions.failed_expressions import attempt, is_event
-from spark_jobs.folding.fold_query import foldable, state_columns
-from spark_jobs.folding.lifetimes import HAS_ENDED, has_ended
+from spark_jobs.folding.fold_query import foldable, folded
+from spark_jobs.folding.lifetimes import HAS_ENDED
 from spark_jobs.folding.replay import WRITTEN_AT
 
 # Null fields are shown, too.
@@ -26,7 +26,7 @@ POINT = "record:explained_offset"
 
 @dataclass(frozen=True)
 class FoldedState:
-    """The number of a key's events, and their state as JSON; None: there are no events, or the item has ended."""
+    """The number of a key's events, and their state as JSON; None: there are no events, or the item has ended, or the state cannot be written."""
 
     event_count: int
     state: str | None
@@ -51,7 +51,7 @@ def folded_state(model: ReadModel, revision: int, events: DataFrame) -> FoldedSt
 
     Raises ReadModelError when the module lacks this fold revision.
     """
-    states = foldable(model, revision, events).agg(*state_columns(model, revision), has_ended(model))
+    states = folded(model, revision, foldable(model, revision, events).groupBy())
     row = states.select(*_state(model, revision, states)).first()
     assert row is not None  # noqa: S101 - an aggregate without groups has one row
     return FoldedState(row[EVENT_COUNT.name], row["state"] if row[EVENT_COUNT.name] else None)
@@ -81,8 +81,8 @@ def explained_events(
         return []
     chosen = events.sparkSession.createDataFrame([(point,) for point in points], f"`{POINT}` bigint")
     up_to = events.join(broadcast(chosen), offset <= col(POINT)).groupBy(POINT)
-    folded = up_to.agg(*state_columns(model, revision), has_ended(model))
-    states = folded.select(POINT, *_state(model, revision, folded))
+    after = folded(model, revision, up_to)
+    states = after.select(POINT, *_state(model, revision, after))
     shown = events.select(
         col(PARTITION).alias("partition"),
         offset.alias("offset"),

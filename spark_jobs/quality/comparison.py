@@ -16,11 +16,11 @@ from include.declarations.event_types.event_columns import KEY, OFFSET, PARTITIO
 from include.position import POSITION_COLUMNS, SOURCE_PARTITION, Offsets
 from include.quality.check import UncheckableError
 from include.spark.lake_config import DECODE_ONCE
-from spark_jobs.folding.fold_query import state_columns
+from spark_jobs.folding.fold_query import folded
 from spark_jobs.folding.key_partition import partition_of_key
-from spark_jobs.folding.lifetimes import HAS_ENDED, departures, has_ended
+from spark_jobs.folding.lifetimes import HAS_ENDED, departures
 from spark_jobs.folding.replay import IdsOf, replayed_events, with_needed_schema_ids
-from spark_jobs.quality.stores.base import Sample, StoreReplica, Target
+from spark_jobs.quality.stores.base import Sample, StoreReplica, Target, record_of
 from spark_jobs.runtime.session import session_settings
 
 STORED, REPLAYED = "stored", "replayed"
@@ -42,9 +42,9 @@ class Replay:
     keys: one row per key of the log: `key`, `last` and `count` (arrays by cut: the offset of the key's newest event below
         the cut, null if there is none, and the number of such events), `partition` of its events, `newest` (its state
         record as of the highest requested position, or of all its events if none was requested), `has_ended` (whether any of its
-        events ends the item).
+        events ends the item, or its state at one of these positions cannot be written).
     records: `key`, `position`, `record`: the fold of the key's events at or below the position; `has_ended`: whether one of these ends
-        the item, so that no record may exist.
+        the item, or the state cannot be written, so that no record may exist.
     cuts: those of `last` and `count`.
     """
 
@@ -77,7 +77,7 @@ def replay_fold(
         *(col(name).alias(name.partition(":")[2]) for name in (POSITION, LAST, COUNT)),
         may_lack.alias(KEY_HAS_ENDED),
         must_lack.alias(HAS_ENDED),
-        record_of(target).alias("record"),
+        record_of(target, grouped).alias("record"),
     )
     by_cut = range(len(cuts))
     keys = groups.groupBy("key").agg(
@@ -123,16 +123,15 @@ def _grouped(
         "*", F.posexplode_outer(reached).alias(NTH, POSITION)
     )
     is_first = col(NTH).isNull() | (col(NTH) == 0)
-    grouped = each.groupBy(col(MODEL_KEY).alias("key"), POSITION).agg(
-        *state_columns(model, target.version.fold_revision),
-        has_ended(model),
+    others = (
         F.array(*(F.max(F.when(below(cut), col(OFFSET))) for cut in cuts)).alias(LAST),
         F.array(*(F.count_if(is_first & below(cut)) for cut in cuts)).alias(COUNT),
         F.count_if(is_first).alias(EVENTS),
         F.min(PARTITION).alias(LOWEST_PARTITION),
         F.bool_and(F.decode(KEY, "UTF-8") == col(MODEL_KEY)).alias(IS_SOURCE_KEY),
     )
-    grouped = target.frames.keep(grouped)
+    groups = each.groupBy(col(MODEL_KEY).alias("key"), POSITION)
+    grouped = target.frames.keep(folded(model, target.version.fold_revision, groups, others))
     total = grouped.agg(F.sum(EVENTS).alias("events"), F.bool_or(_is_mixed()).alias("mixed")).first()
     if total is not None and total.mixed:
         raise _uncheckable(target, grouped, events)
@@ -272,13 +271,6 @@ def below(cut: Offsets, partition: str = PARTITION, offset: str = OFFSET) -> Col
     for number, end in cut.items():
         inside = inside | ((col(partition) == number) & (col(offset) < end))
     return inside
-
-
-def record_of(target: Target) -> Column:
-    """Return the record of a folded or merged row, with the types of a state record: state, then the position."""
-    state = F.struct(*(col(f.name).cast(f.dataType).alias(f.name) for f in target.state_type))
-    position = (col(name).cast(target.position_type[name]).alias(name) for name in POSITION_COLUMNS)
-    return F.struct(state.alias("state"), *position)
 
 
 def compared_fields(target: Target) -> tuple[str, ...]:

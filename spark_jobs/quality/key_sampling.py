@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from math import ceil
 
 import pandas as pd
-from pyspark.sql.functions import count, lit
+from pyspark.sql.functions import col, count, lit, when
 
 from include.nodes.record_client import STANDBY
 from include.quality.check import CheckRequest, Mode
-from spark_jobs.quality.comparison import Replay, keys_by_replica
+from spark_jobs.quality.comparison import KEY_HAS_ENDED, Replay, keys_by_replica
 from spark_jobs.quality.stores.base import Sample, Store, StoreReplica, Target
 from spark_jobs.quality.verified.increment import Increment
 
@@ -70,7 +70,9 @@ class Sampling:
     ) -> tuple[dict[str, int], dict[str, int]]:
         """Return by replica the number of keys that it must have, and the number of keys in the log."""
         counted = keys_by_replica(self._target, replicas, replay).groupBy("place")
-        rows = counted.agg(count("required_offset").alias("required"), count(lit(1)).alias("known")).collect()
+        # A key whose state cannot be written may be missing.
+        must_exist = when(~col(KEY_HAS_ENDED), col("required_offset"))
+        rows = counted.agg(count(must_exist).alias("required"), count(lit(1)).alias("known")).collect()
         return {row.place: row.required for row in rows}, {row.place: row.known for row in rows}
 
     def _after(self, store: Store, required: Mapping[str, int]) -> Mapping[str, int]:

@@ -29,6 +29,7 @@ from spark_jobs.folding.expressions.event_frames import with_name
 from spark_jobs.folding.expressions.failed_expressions import required_columns
 from spark_jobs.folding.fold_query import fold_failure, state_columns
 from spark_jobs.folding.key_partition import partition_of_key
+from spark_jobs.folding.written_states import FAILED, aggregated_states
 from spark_jobs.routing.origin_columns import is_new, origin_headers
 from spark_jobs.routing.output_record import (
     harmless,
@@ -57,6 +58,7 @@ class EmissionQuery:
     revision: of the fold. partitions: of the source topic. output_partitions: of the output topic. tasks: number of shuffle tasks.
     schema_id: of the output's schema. pseudonym_key: the key of the hashes that replace personal values.
     written: the newest origin of each pair; what is at or below it is not written again. topic: the output topic.
+    is_exact: whether the state has the parts of exact sums (see aggregated_states).
     """
 
     emission: Emission
@@ -69,6 +71,7 @@ class EmissionQuery:
     pseudonym_key: bytes
     written: Mapping[Pair, Origin]
     topic: str = ""
+    is_exact: bool = True
 
     def records(self, source: DataFrame, schema_ids: SchemaIds) -> DataFrame:
         """Return the records for the output topic, and the dead letters of events for which an expression of the emission fails.
@@ -80,7 +83,8 @@ class EmissionQuery:
         folded = good_events(decoded, failure=fold_failure(self.model, self.revision, decoded))
         states = self._states(folded, decoder.record_columns)
         # The state hides an event's field of this name: a field that is added to the schema does not change what an emission reads.
-        events = with_name(decoder.decode(states, also=(STATE, TASK)), STATE_NAME, STATE)
+        of_state = (FAILED,) if FAILED in states.columns else ()
+        events = with_name(decoder.decode(states, also=(STATE, TASK, *of_state)), STATE_NAME, STATE)
         outputs = self._outputs(events).withColumn(
             "output_partition", partition_of_key(col("output_key"), self.output_partitions)
         )
@@ -124,14 +128,16 @@ class EmissionQuery:
         ]
 
     def _states(self, events: DataFrame, record: Mapping[str, str]) -> DataFrame:
-        """Return each key's newest event, as these columns of the record in the source, with the columns STATE and TASK."""
+        """Return each key's newest event, as these columns of the record in the source, with the columns STATE and TASK, and FAILED if a state can fail."""
         aggregates = state_columns(self.model, self.revision)
         event = struct(*(col(column).alias(name) for column, name in record.items()))
         newest = max_by(event, col(OFFSET)).alias(EVENT)
-        states = events.groupBy(self.model.key().cast("string").alias(GROUP)).agg(*aggregates, newest)
-        fields = [name for name in states.columns if name not in {GROUP, EVENT}]
+        groups = events.groupBy(self.model.key().cast("string").alias(GROUP))
+        states = aggregated_states(groups, aggregates, [newest], check=None, is_exact=self.is_exact)
+        fields = [name for name in states.columns if name not in {GROUP, EVENT, FAILED}]
         return states.select(
             f"{EVENT}.*",
+            *((FAILED,) if FAILED in states.columns else ()),
             struct(*fields).alias(STATE),
             # Spark assigns keys to shuffle tasks by this hash.
             pmod(spark_hash(GROUP), lit(self.tasks)).alias(TASK),
@@ -160,6 +166,8 @@ class EmissionQuery:
             events,
             lambda applies: record_failures(name, schema, fields, applies, events, required),
         )
+        if FAILED in events.columns:
+            failure = coalesce(*(one for one in (concat(lit("state, "), FAILED), failure) if one is not None))
         key = output_key(harmless(fields[str(schema.key_field)], events))
         value = output_value(name, schema, self.schema_id, fields, events)
         condition: Column = lit(True)  # noqa: FBT003 - a column

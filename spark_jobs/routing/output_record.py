@@ -9,11 +9,11 @@ from pyspark.sql.functions import coalesce, concat, lit, when
 from include.errors import ReadModelError
 from include.kafka.record_schema import RecordSchema
 from include.kafka.wire_format import header
+from spark_jobs.folding.expressions.analysed import expressions_of
 from spark_jobs.folding.expressions.avro_columns import avro_record, branches, field_types, typed_columns
 from spark_jobs.folding.expressions.failed_expressions import (
     attempt,
     can_raise,
-    expressions_of,
     first_failure,
     is_event,
     named,

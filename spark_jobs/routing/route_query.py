@@ -12,9 +12,9 @@ from include.declarations.route import Route
 from include.kafka.origins import Origin, Pair
 from spark_jobs.folding.decode import SchemaIds, good_events
 from spark_jobs.folding.decoders import event_decoder
+from spark_jobs.folding.expressions.analysed import expressions_of
 from spark_jobs.folding.expressions.failed_expressions import (
     can_raise,
-    expressions_of,
     is_event,
     named,
     of_any_item,

@@ -69,14 +69,16 @@ def folded(
         model: the read model, as declared or as loaded.
         events: in the order of the topic.
         revision: of the fold; None: the newest.
-        allow_dead_letters: leave out events that the driver would write to the dead-letter topic.
+        allow_dead_letters: leave out events that the driver would write to the dead-letter topic, and keys whose state cannot be written.
 
     Raises:
-        FoldlakeError: an event is none of the read model's types, or would be a dead letter; or the driver would refuse the read model.
+        FoldlakeError: an event is none of the read model's types, or would be a dead letter; the state of a key cannot be written; or the
+            driver would refuse the read model.
         PySparkException: the fold fails as a whole, as it would in the driver.
     """
     source = _source(spark, model, events, allow_dead_letters=allow_dead_letters)
-    return {key: record.state for key, record in _state_records(source, revision).items()}
+    records = _state_records(source, revision, allow_dead_letters=allow_dead_letters)
+    return {key: record.state for key, record in records.items()}
 
 
 def routed(
@@ -132,8 +134,13 @@ def emitted(
 
 def _reason_of_letter(letter: Row) -> tuple[str, str]:
     """Return the reason of a dead letter that an emission writes, and what fails."""
-    headers = {one["key"]: bytes(one["value"]).decode() for one in letter["headers"]}
+    headers = _headers(letter)
     return headers[REASON_HEADER], headers[FAILURE_HEADER]
+
+
+def _headers(record: Row) -> dict[str, str]:
+    headers = record.asDict().get("headers") or ()
+    return {one["key"]: bytes(one["value"]).decode() for one in headers}
 
 
 def ticked(
@@ -249,12 +256,21 @@ def _route_outputs(route: Route, records: DataFrame) -> DataFrame:
     return query.records(records, schema_ids(route.event_schemas))
 
 
-def _state_records(source: _Source, revision: int | None) -> dict[str, StateRecord]:
+def _state_records(
+    source: _Source, revision: int | None, *, allow_dead_letters: bool = False
+) -> dict[str, StateRecord]:
     model, revision = source.model, revision or source.model.newest_fold_revision
     schema = model.state_schema_of(revision)
     rows = changelog_stream(
         source.records, model, revision, schema_ids(model.event_schemas), STATE_ID, 1
     ).collect()
+    for row in rows:
+        failure = _headers(row).get(FAILURE_HEADER)
+        if failure and not allow_dead_letters:
+            raise FoldlakeError(
+                f"The state of key {bytes(row['key']).decode()} cannot be written ({failure}), and the key would have no record: correct the "
+                "read model or the events, or give `allow_dead_letters=True` to leave the key out."
+            )
     return {
         bytes(row["key"]).decode(): decode_state_record(bytes(row["value"]), lambda _: schema)
         for row in rows

@@ -7,6 +7,7 @@ from confluent_kafka import Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from include.declarations.read_model import ReadModel
+from include.kafka.dead_letters import FAILURE_HEADER
 from include.kafka.events import Event, EventSerializer, event_key
 from include.kafka.log_reading import end_offsets, log_consumer, read_tail
 from include.kafka.schema_registry import SchemaRegistry
@@ -92,7 +93,8 @@ def states(
         key, value = message.key(), message.value()
         assert isinstance(key, bytes)
         if value is None:
-            assert model.ended is not None or model.expires is not None
+            is_written = FAILURE_HEADER not in dict(message.headers() or ())
+            assert not is_written or model.ended is not None or model.expires is not None
             newest.pop(key.decode(), None)
             continue
         record = decode_state_record(value, lambda _id: schema)

@@ -9,13 +9,21 @@ from collections.abc import Set as AbstractSet
 from typing import Any
 
 from py4j.protocol import Py4JError, Py4JJavaError
-from pyspark import SparkContext
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.functions import coalesce, col, lit, struct, when
 
 from include.declarations.event_types.event_columns import EVENT_TYPE
 from include.kafka.record_schema import RecordSchema
+from spark_jobs.folding.expressions.analysed import (
+    as_column,
+    as_expression,
+    catalyst,
+    children,
+    expressions_of,
+    jvm,
+    replaced,
+)
 from spark_jobs.folding.expressions.avro_columns import branches, field_types
 
 # Expressions of Spark that raise no error, whatever their arguments are.
@@ -99,6 +107,8 @@ NEVER_RAISE = frozenset(
 ARITHMETIC = frozenset(("Add", "Subtract", "Multiply", "UnaryMinus", "Abs"))
 # `try_add` and the like are these, in another mode.
 TRIED = frozenset(("Add", "Cast", "Divide", "IntegralDivide", "Multiply", "Remainder", "Subtract"))
+# Of these, only null is null.
+NULL_OF_NULL = frozenset(("Abs", "Alias", "UnaryMinus"))
 FLOATING = frozenset(("double", "float"))
 NUMBERS = frozenset(("tinyint", "smallint", "int", "bigint", "float", "double"))
 MAX_DIGITS = 38
@@ -106,10 +116,7 @@ MAX_DIGITS = 38
 
 def attempt(column: Column) -> Column:
     """Return the column, with null in place of an error."""
-    jvm = _jvm()
-    expressions = jvm.org.apache.spark.sql.classic.ExpressionUtils
-    tried = jvm.org.apache.spark.sql.catalyst.expressions.TryEval(expressions.expression(column._jc))  # noqa: SLF001
-    return Column(expressions.column(tried))
+    return as_column(catalyst().TryEval(as_expression(column)))
 
 
 def raises(condition: Column, column: Column) -> Column:
@@ -123,12 +130,13 @@ def raises(condition: Column, column: Column) -> Column:
 def can_raise(expression: Any) -> bool:  # noqa: ANN401, PLR0911 - a Java object; one return for each kind
     """Return whether an analysed expression may raise an error for some event."""
     kind = expression.getClass().getSimpleName()
-    if kind == "TryEval":
+    # An aggregate that overflows is another matter: see exact_sums.py.
+    if kind in {"TryEval", "AggregateExpression"}:
         return False
     if expression.foldable():
         return _constant_raises(expression)
     if kind in TRIED and _is_tried(expression):
-        return any(map(can_raise, _children(expression)))
+        return any(map(can_raise, children(expression)))
     if kind in ARITHMETIC:
         if not _has_room(expression, kind):
             return True
@@ -137,19 +145,7 @@ def can_raise(expression: Any) -> bool:  # noqa: ANN401, PLR0911 - a Java object
             return True
     elif kind not in NEVER_RAISE:
         return True
-    return any(map(can_raise, _children(expression)))
-
-
-def expressions_of(frame: DataFrame) -> list[Any]:
-    """Return the analysed expressions of a frame that is the result of `select`, in order."""
-    jdf: Any = frame._jdf  # noqa: SLF001 - PySpark does not expose the analysed expressions
-    found = jdf.queryExecution().analyzed().expressions()
-    return [found.apply(i) for i in range(found.size())]
-
-
-def as_column(expression: Any) -> Column:  # noqa: ANN401 - a Java object
-    """Return an analysed expression as a column of the frame that it was analysed for."""
-    return Column(_jvm().org.apache.spark.sql.classic.ExpressionUtils.column(expression))
+    return any(map(can_raise, children(expression)))
 
 
 def aggregated(frame: DataFrame) -> list[tuple[str, list[Any]]]:
@@ -188,8 +184,12 @@ def is_never_null(expression: Any, required: AbstractSet[str]) -> bool:  # noqa:
     kind = expression.getClass().getSimpleName()
     if kind == "AttributeReference" and str(expression.name()) in required:
         return True
-    if kind == "Alias" or (kind == "Cast" and _is_safe_cast(expression)):
-        return is_never_null(expression.child(), required)
+    if kind in NULL_OF_NULL or (kind == "Cast" and _is_safe_cast(expression)):
+        return all(is_never_null(child, required) for child in children(expression))
+    if kind == "CaseWhen" and expression.elseValue().isDefined():
+        cases = expression.branches()
+        values = [cases.apply(i)._2() for i in range(cases.size())]  # noqa: SLF001 - a Scala tuple
+        return all(is_never_null(value, required) for value in (*values, expression.elseValue().get()))
     return not expression.nullable()
 
 
@@ -198,57 +198,44 @@ def of_any_item(array: Column, items: DataFrame, item: str, failure: Column, eve
 
     items: the events with a row for each element, as the column `item`. failure: of an element, made of the columns of `items`.
     """
-    jvm = _jvm()
-    catalyst = jvm.org.apache.spark.sql.catalyst.expressions
     jdf: Any = items._jdf  # noqa: SLF001 - as above
     output = jdf.queryExecution().analyzed().output()
     element = next(found for i in reversed(range(output.size())) if (found := output.apply(i)).name() == item)
-    variable = catalyst.NamedLambdaVariable(
+    variable = catalyst().NamedLambdaVariable(
         item,
         element.dataType(),
         True,  # noqa: FBT003 - nullable
         element.exprId(),
-        jvm.java.util.concurrent.atomic.AtomicReference(),
+        jvm().java.util.concurrent.atomic.AtomicReference(),
     )
     (body,) = expressions_of(items.select(failure.alias("failure")))
     (elements,) = expressions_of(events.select(array.alias("elements")))
-    sequence = jvm.org.apache.spark.api.python.PythonUtils.toSeq
+    sequence = jvm().org.apache.spark.api.python.PythonUtils.toSeq
     is_hidden = False
-    function = catalyst.LambdaFunction(
-        _replaced(body.child(), element, variable), sequence([variable]), is_hidden
-    )
-    failures = as_column(catalyst.ArrayTransform(elements.child(), function))
+    of_variable = replaced(body.child(), lambda part: variable if _is_attribute(part, element) else None)
+    function = catalyst().LambdaFunction(of_variable, sequence([variable]), is_hidden)
+    failures = as_column(catalyst().ArrayTransform(elements.child(), function))
     return F.get(F.filter(failures, lambda found: found.isNotNull()), lit(0))
-
-
-def _replaced(expression: Any, attribute: Any, variable: Any) -> Any:  # noqa: ANN401 - Java objects
-    """Return an expression with a lambda's variable in place of an attribute."""
-    if expression.getClass().getSimpleName() == "AttributeReference":
-        return variable if expression.exprId().equals(attribute.exprId()) else expression
-    children = [_replaced(child, attribute, variable) for child in _children(expression)]
-    if not children:
-        return expression
-    return expression.withNewChildren(_jvm().org.apache.spark.api.python.PythonUtils.toSeq(children))
 
 
 def _inputs(expression: Any) -> Iterator[Any]:  # noqa: ANN401 - a Java object
     """Yield what the aggregates in an expression are computed of."""
     if expression.getClass().getSimpleName() == "AggregateExpression":
-        for part in _children(expression):
+        for part in children(expression):
             # The function, and its filter if there is one.
             if part.equals(expression.aggregateFunction()):
-                yield from _children(part)
+                yield from children(part)
             else:
                 yield part
         return
-    for child in _children(expression):
+    for child in children(expression):
         yield from _inputs(child)
 
 
-def _children(expression: Any) -> Iterator[Any]:  # noqa: ANN401 - a Java object
-    children = expression.children()
-    for i in range(children.size()):
-        yield children.apply(i)
+def _is_attribute(expression: Any, attribute: Any) -> bool:  # noqa: ANN401 - Java objects
+    return expression.getClass().getSimpleName() == "AttributeReference" and bool(
+        expression.exprId().equals(attribute.exprId())
+    )
 
 
 def _is_tried(expression: Any) -> bool:  # noqa: ANN401 - a Java object
@@ -284,12 +271,7 @@ def _is_safe_cast(expression: Any) -> bool:  # noqa: ANN401 - a Java object
         return True
     if to in FLOATING and (of in NUMBERS or of.startswith("decimal")):
         return True
-    return bool(_jvm().org.apache.spark.sql.catalyst.expressions.Cast.canUpCast(source, target))
-
-
-def _jvm() -> Any:  # noqa: ANN401 - Java
-    context: Any = SparkContext._active_spark_context  # noqa: SLF001 - SQL functions have no such expressions
-    return context._jvm  # noqa: SLF001 - as above
+    return bool(catalyst().Cast.canUpCast(source, target))
 
 
 def is_event() -> Column:

@@ -9,14 +9,9 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.functions import coalesce, exists, length, lit, map_values, struct, when
 
+from spark_jobs.folding.expressions.analysed import expressions_of
 from spark_jobs.folding.expressions.avro_columns import branches
-from spark_jobs.folding.expressions.failed_expressions import (
-    attempt,
-    can_raise,
-    expressions_of,
-    is_never_null,
-    named,
-)
+from spark_jobs.folding.expressions.failed_expressions import attempt, can_raise, is_never_null, named
 
 
 def cannot_be_written(column: Column, avro_type: Any) -> Column | None:  # noqa: ANN401 - JSON of any shape

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql.functions import col, crc32, lit, struct
+from pyspark.sql.functions import col, crc32, lit, struct, when
 from pyspark.sql.types import DataType, StructType
 
 from include.declarations.read_model import ReadModel
@@ -16,6 +16,7 @@ from include.quality.check import StoreName
 from include.settings import Settings
 from include.versions.version_record import Version
 from include.work_progress import Progress
+from spark_jobs.folding.written_states import has_failed
 from spark_jobs.quality.frame_cache import FrameCache
 
 
@@ -135,3 +136,14 @@ def state_records(target: Target, replica: Column, rows: DataFrame) -> DataFrame
         state.alias("state"),
         *(col(name).cast(target.position_type[name]).alias(name) for name in POSITION_COLUMNS),
     )
+
+
+def record_of(target: Target, states: DataFrame) -> Column:
+    """Return the record of a row of folded or merged states, with the types of a state record: state, then the position.
+
+    The fields of a state that cannot be written are null.
+    """
+    is_written = ~has_failed(states)
+    state = struct(*(when(is_written, col(f.name).cast(f.dataType)).alias(f.name) for f in target.state_type))
+    position = (col(name).cast(target.position_type[name]).alias(name) for name in POSITION_COLUMNS)
+    return struct(state.alias("state"), *position)

@@ -10,23 +10,22 @@ from pyspark.sql import functions as F
 from pyspark.sql.functions import col, lit
 
 from include.declarations.event_types.event_columns import KEY, OFFSET, PARTITION
-from include.position import POSITION_COLUMNS, SOURCE_OFFSET, Offsets
+from include.position import SOURCE_OFFSET, Offsets
 from include.quality.check import StoreName
 from include.spark.lake_config import DECODE_ONCE
-from spark_jobs.folding.expressions.event_frames import with_short_names, without_short_names
-from spark_jobs.folding.fold_query import merge_columns, state_columns
+from spark_jobs.folding.expressions.event_frames import without_short_names
 from spark_jobs.folding.key_partition import partition_of_key
 from spark_jobs.folding.lifetimes import HAS_ENDED
 from spark_jobs.folding.replay import IdsOf, replayed_events, with_needed_schema_ids
-from spark_jobs.quality.comparison import MODEL_KEY, POSITION, Replay, below, record_of
+from spark_jobs.quality.comparison import MODEL_KEY, Replay, below
 from spark_jobs.quality.stores.base import Reading, Store, StoreReplica, Target
+from spark_jobs.quality.verified.merging import merged_records, require_records
 from spark_jobs.quality.verified.table import FullCheckNeededError, VerifiedRecords
 from spark_jobs.runtime.session import session_settings
 
 LOG = logging.getLogger("foldlake.quality")
 # The position of a key that no store has: above every offset.
 ALL_EVENTS = 2**63 - 1
-RECORD_KEY, FOLDED, GROUP = "record:record_key", "record:folded", "record:group"
 
 
 @dataclass(frozen=True)
@@ -88,12 +87,13 @@ class Increment:
             self._counted = self._count(facts, known)
         based = self._target.frames.keep(self._based(wanted))
         self._require_base(based, facts)
-        merged = self._target.frames.keep(self._merged(based))
+        merged = self._target.frames.keep(merged_records(self._target, based, self._events))
+        require_records(merged)
         newest = merged.groupBy("key").agg(F.max_by("record", "position").alias("newest"))
         found = facts.join(keys, "key", "left_semi").join(newest, "key", "left")
         # A read model with a merge has no items that end.
         stays = lit(False).alias(HAS_ENDED)  # noqa: FBT003 - a column
-        records = merged.where(col("position") != ALL_EVENTS).select("*", stays)
+        records = merged.where(col("position") != ALL_EVENTS).select("key", "position", "record", stays)
         columns = ("key", "last", "count", "partition", "newest", stays)
         return Replay(found.select(*columns), records, self._number, known)
 
@@ -268,30 +268,6 @@ class Increment:
             raise FullCheckNeededError(
                 f"{row.older:,} records are older than they were when they were verified"
             )
-
-    def _merged(self, based: DataFrame) -> DataFrame:
-        """Return key, position, record: each base merged with the events up to the position."""
-        target = self._target
-        model, revision = target.model, target.version.fold_revision
-        folded_up_to = col(f"base.{SOURCE_OFFSET.name}").alias(FOLDED)
-        records = based.select(col("key").alias(RECORD_KEY), col("position").alias(POSITION), folded_up_to)
-        is_new = (col(OFFSET) > F.coalesce(FOLDED, lit(-1))) & (col(OFFSET) <= col(POSITION))
-        of_record = (col(MODEL_KEY) == col(RECORD_KEY)) & is_new
-        events = with_short_names(self._events, model.event_schemas).join(records, of_record)
-        folded = events.groupBy(col(MODEL_KEY).alias(GROUP), POSITION).agg(*state_columns(model, revision))
-        fields = [*target.state_type.fieldNames(), *POSITION_COLUMNS]
-        typed = record_of(target)
-        new = folded.select(col(GROUP).alias("key"), POSITION, typed.alias("record"))
-        new = new.select("key", POSITION, "record.state.*", *(f"record.{name}" for name in POSITION_COLUMNS))
-        old = based.where(col("base").isNotNull()).select(
-            "key", col("position").alias(POSITION), *(f"base.{name}" for name in fields)
-        )
-        merged = (
-            new.unionByName(old)
-            .groupBy(col("key").alias(GROUP), POSITION)
-            .agg(*merge_columns(model, revision))
-        )
-        return merged.select(col(GROUP).alias("key"), col(POSITION).alias("position"), typed.alias("record"))
 
 
 def _of(replica: StoreReplica, keys: Mapping[int, int]) -> int:

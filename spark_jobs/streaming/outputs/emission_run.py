@@ -17,7 +17,7 @@ from include.stream.pseudonym_key import pseudonym_key
 from include.versions.version_lock import emission_lock
 from include.versions.version_record import Version
 from spark_jobs.folding.decode import SchemaIds
-from spark_jobs.folding.fold_fingerprint import incompatibility, store_fingerprint
+from spark_jobs.folding.fold_fingerprint import has_exact_sums, incompatibility, store_fingerprint
 from spark_jobs.routing.emission_query import EmissionQuery
 from spark_jobs.routing.written_outputs import WrittenOutputs
 from spark_jobs.runtime.checkpoint import committed_offsets, read_text, write_text
@@ -108,6 +108,7 @@ class EmissionRun:
             pseudonym_key(self._context.settings),
             written,
             self._endpoints.sink_topic,
+            has_exact_sums(self._context.spark, self._endpoints.checkpoint),
         )
         return query.records(source, schema_ids)
 

@@ -17,7 +17,7 @@ from include.versions.transitions import require_not_ended
 from include.versions.version_lock import version_lock
 from include.versions.version_record import Stage, Version
 from spark_jobs.folding.decode import SchemaIds
-from spark_jobs.folding.fold_fingerprint import incompatibility, store_fingerprint
+from spark_jobs.folding.fold_fingerprint import has_exact_sums, incompatibility, store_fingerprint
 from spark_jobs.folding.fold_query import changelog_stream
 from spark_jobs.streaming.query_spec import QuerySpec, StartRefusedError, TriggerSettings
 from spark_jobs.streaming.stream_context import StreamContext
@@ -116,6 +116,7 @@ class VersionFold:
             schema_ids,
             self._state_schema_id,
             self._model.partitions(self._context.settings.topics),
+            is_exact=has_exact_sums(self._context.spark, self._checkpoint),
         )
 
     @contextmanager

@@ -14,7 +14,7 @@ from include.settings import Settings
 from include.versions.changes import change
 from include.versions.registry import VersionRegistry
 from include.versions.transitions import hand_over, register
-from tests.support.stream_process import EventSource, states
+from tests.support.stream_process import EventSource, records_of, states
 from tests.support.unsupervised_driver import stream_driver
 from tests.support.waiting import wait_until
 
@@ -42,7 +42,7 @@ READ_MODEL = ReadModel(
     state=STATE, folds=FOLDS,
 )
 """
-AMOUNT = 'StateField("amount", decimal_type(38, 2), "What was saved.")'
+AMOUNT = 'StateField("amount", decimal_type(4, 2), "What was saved, up to 99.99.")'
 GIFTS = 'StateField("gifts", "long", "Number of gifts.", since=2)'
 
 
@@ -71,19 +71,36 @@ def amounts(settings: Settings, number: int) -> dict[str, Decimal]:
     return {key: record.state["amount"] for key, record in states(settings, model, topic, number).items()}
 
 
+def removed(settings: Settings, number: int) -> set[str]:
+    """Return the keys whose newest record names the field that cannot be written."""
+    newest = {message.key(): message for message in records_of(settings, f"{MODEL}.v{number}.changelog")}
+    failure = b"field amount: its value is none of its type"
+    return {
+        (key or b"").decode()
+        for key, message in newest.items()
+        if dict(message.headers() or ()).get("failure") == failure
+    }
+
+
 def test_new_revision_needs_no_restart_and_an_edited_one_is_refused(
     settings: Settings, tmp_path: Path
 ) -> None:
     registry = VersionRegistry(settings.kafka.bootstrap_servers)
     source = EventSource(settings, MODEL)
 
-    def append(count: int) -> None:
-        source.append(FundsAdded(customerId="saver", amount=Decimal("10.00")) for _ in range(count))
+    def append(count: int, customer: str = "saver", amount: str = "10.00") -> None:
+        source.append(FundsAdded(customerId=customer, amount=Decimal(amount)) for _ in range(count))
 
     with stream_driver(settings):
         wait_until(lambda: phase(settings, 1) == "real time", "version 1 is folded")
+        append(2, "spender", "60.00")
         append(3)
-        wait_until(lambda: amounts(settings, 1) == {"saver": Decimal("30.00")}, "revision 1 is folded")
+        wait_until(
+            lambda: (
+                amounts(settings, 1) == {"saver": Decimal("30.00")} and removed(settings, 1) == {"spender"}
+            ),
+            "revision 1 is folded; the state of a key that cannot be written is removed, and stops nothing",
+        )
         registration = partial(
             register, run_id="test", reason="bonus", fold_revision=2, now=datetime.now(UTC)
         )
@@ -100,6 +117,16 @@ def test_new_revision_needs_no_restart_and_an_edited_one_is_refused(
         wait_until(
             lambda: amounts(settings, 1) == {"saver": Decimal("40.00")}, "version 1 is folded as before"
         )
+        append(1, "spender", "-30.00")
+        wait_until(
+            lambda: (
+                [amounts(settings, number).get("spender") for number in (1, 2)]
+                == [Decimal("90.00"), Decimal("90.90")]
+            ),
+            "the state can be written again",
+        )
+        append(1, "spender", "60.00")
+        wait_until(lambda: removed(settings, 1) == removed(settings, 2) == {"spender"}, "removed again")
 
     def refusal_reason(number: int) -> str:
         status = query_status(settings.kafka.bootstrap_servers, MODEL, number)

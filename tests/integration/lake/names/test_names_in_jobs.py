@@ -4,15 +4,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from include.declarations.read_model import ReadModel, read_model
 from include.declarations.topic_tables.topic_table import TopicTable
 from include.kafka.events import GenericEvent
-from include.kafka.schema_registry import SchemaRegistry
-from include.kafka.topics import admin_client, changelog, changelog_topic, ensure_topics
 from include.lake.tables import table_path, verified_path
 from include.quality.check import CheckRequest, Mode, StoreName
 from include.rebuild.comparison import report
@@ -20,22 +17,18 @@ from include.rebuild.registration import register_candidate
 from include.rebuild.request import RebuildRequest
 from include.settings import Settings
 from include.versions.explanation import object_of
-from include.versions.registry import VersionRegistry
-from include.versions.version_record import first_version
 from spark_jobs.build_staging import build_staging
 from spark_jobs.compaction import compact
 from spark_jobs.compare_versions import compare_versions
 from spark_jobs.event_tables import append_new
 from spark_jobs.explain import explanation
-from spark_jobs.folding.fold_query import changelog_stream
-from spark_jobs.folding.replay import events_of, known_schema_ids, source_ends
-from spark_jobs.folding.topic_records import topic_records
+from spark_jobs.folding.replay import events_of
 from spark_jobs.lake.live_lake import promote
 from spark_jobs.quality.verified import commit
 from spark_jobs.quality_check import check
 from tests.support.faults import tricky_names as tricky
-from tests.support.lake.stream_checkpoint import write_stream_checkpoint
-from tests.support.stream_process import EventSource, make_topics
+from tests.support.lake.folded_log import fold_log, make_first_version
+from tests.support.stream_process import EventSource
 
 NAME = "tricky-names"
 MODULE = f"""
@@ -57,14 +50,7 @@ class Log:
         self.settings = settings.changed(read_models_dir=folder, quality_wait_s=2.0)
         self.spark = spark
         self.model: ReadModel = read_model(NAME, (folder,))
-        make_topics(self.settings, NAME)
-        servers = settings.kafka.bootstrap_servers
-        ensure_topics(
-            admin_client(servers), [changelog(changelog_topic(NAME, 1), settings.topics.partitions)], 1
-        )
-        with VersionRegistry(servers) as versions:
-            versions.ensure_topic()
-            versions.compare_and_set(first_version(NAME, 1), 0)
+        make_first_version(self.settings, NAME)
         self.source = EventSource(self.settings, NAME)
         self.count = 0
         self.newest: dict[str, int] = {}
@@ -81,23 +67,7 @@ class Log:
             self.newest[subject] = number
         self.source.flush()
         self.count += count
-        self._fold()
-
-    def _fold(self) -> None:
-        settings, topic = self.settings, changelog_topic(NAME, 1)
-        servers = settings.kafka.bootstrap_servers
-        ends = source_ends(servers, NAME)
-        records = topic_records(self.spark, servers, NAME, ends)
-        schema_id = SchemaRegistry(settings.registry.url).register(topic, self.model.state_schema)
-        ids = known_schema_ids(settings, NAME, frozenset())
-        states = changelog_stream(records, self.model, 1, ids, schema_id, settings.topics.partitions)
-        producer = Producer({"bootstrap.servers": servers, "partitioner": "murmur2_random"})
-        for row in states.collect():
-            producer.produce(topic, key=bytes(row["key"]), value=bytes(row["value"]))
-        assert producer.flush(60) == 0
-        write_stream_checkpoint(
-            settings, self.model, 0, {str(partition): end for partition, end in ends.items()}
-        )
+        fold_log(self.spark, self.settings, self.model)
 
     def check(self, *stores: StoreName, mode: Mode, version: int | None = None) -> None:
         """Check these stores; every record must be right."""

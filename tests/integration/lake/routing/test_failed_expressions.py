@@ -18,7 +18,8 @@ from include.declarations.route import Route
 from include.kafka.record_schema import RecordSchema
 from include.read_models.balance.model import READ_MODEL
 from spark_jobs.folding.decode import EventDecoder, undecodable
-from spark_jobs.folding.expressions.failed_expressions import can_raise, expressions_of, raises
+from spark_jobs.folding.expressions.analysed import expressions_of
+from spark_jobs.folding.expressions.failed_expressions import can_raise, raises
 from spark_jobs.folding.fold_query import changelog_stream, fold, fold_failure, foldable
 from spark_jobs.routing.declared_failures import failure_checks, with_failures
 from spark_jobs.routing.emission_query import EmissionQuery

@@ -1,0 +1,58 @@
+"""Spark's expressions, which PySpark does not expose: those of a frame, the parts of one, and columns that are made of others."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from pyspark import SparkContext
+from pyspark.sql import Column, DataFrame
+
+
+def expressions_of(frame: DataFrame) -> list[Any]:
+    """Return the analysed expressions of a frame that is the result of `select`, in order."""
+    jdf: Any = frame._jdf  # noqa: SLF001 - PySpark does not expose the analysed expressions
+    found = jdf.queryExecution().analyzed().expressions()
+    return [found.apply(i) for i in range(found.size())]
+
+
+def as_column(expression: Any) -> Column:  # noqa: ANN401 - a Java object
+    """Return an analysed expression as a column of the frame that it was analysed for."""
+    return Column(jvm().org.apache.spark.sql.classic.ExpressionUtils.column(expression))
+
+
+def as_expression(column: Column) -> Any:  # noqa: ANN401 - a Java object
+    """Return a column as an expression that need not be analysed yet."""
+    return jvm().org.apache.spark.sql.classic.ExpressionUtils.expression(column._jc)  # noqa: SLF001 - as above
+
+
+def catalyst() -> Any:  # noqa: ANN401 - Java
+    """Return the package of Spark's expressions."""
+    return jvm().org.apache.spark.sql.catalyst.expressions
+
+
+def decimal_type(precision: int, scale: int) -> Any:  # noqa: ANN401 - Java
+    """Return Spark's type of these decimals."""
+    return jvm().org.apache.spark.sql.types.DecimalType(precision, scale)
+
+
+def replaced(expression: Any, replacement: Callable[[Any], Any]) -> Any:  # noqa: ANN401 - Java objects
+    """Return an expression in which each part is replaced for which the function returns another one, instead of None."""
+    other = replacement(expression)
+    if other is not None:
+        return other
+    parts = [replaced(child, replacement) for child in children(expression)]
+    if not parts:
+        return expression
+    return expression.withNewChildren(jvm().org.apache.spark.api.python.PythonUtils.toSeq(parts))
+
+
+def children(expression: Any) -> Iterator[Any]:  # noqa: ANN401 - a Java object
+    """Yield the parts of an expression."""
+    found = expression.children()
+    for i in range(found.size()):
+        yield found.apply(i)
+
+
+def jvm() -> Any:  # noqa: ANN401 - Java
+    """Return the classes of the JVM."""
+    context: Any = SparkContext._active_spark_context  # noqa: SLF001 - SQL functions have no such expressions
+    return context._jvm  # noqa: SLF001 - as above

@@ -1,0 +1,60 @@
+"""Merges verified records with the fold of the events since."""
+
+from dataclasses import replace
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.functions import col, lit
+
+from include.declarations.event_types.event_columns import OFFSET
+from include.position import POSITION_COLUMNS, SOURCE_OFFSET
+from spark_jobs.folding.expressions.event_frames import with_short_names
+from spark_jobs.folding.fold_query import folded, merge_columns, record_check
+from spark_jobs.folding.written_states import FAILED, aggregated_states, has_failed
+from spark_jobs.quality.comparison import MODEL_KEY, POSITION
+from spark_jobs.quality.stores.base import Target, record_of
+from spark_jobs.quality.verified.table import FullCheckNeededError
+
+RECORD_KEY, FOLDED, GROUP = "record:record_key", "record:folded", "record:group"
+FAILED_PART = "record:failed_part"
+
+
+def merged_records(target: Target, based: DataFrame, events: DataFrame) -> DataFrame:
+    """Return key, position, record, and FAILED if a state can fail: each base merged with the events up to the position.
+
+    based: key, position, and base, the verified record; null if there is none. events: those since, with their keys.
+    """
+    model, revision = target.model, target.version.fold_revision
+    folded_up_to = col(f"base.{SOURCE_OFFSET.name}").alias(FOLDED)
+    records = based.select(col("key").alias(RECORD_KEY), col("position").alias(POSITION), folded_up_to)
+    is_new = (col(OFFSET) > F.coalesce(FOLDED, lit(-1))) & (col(OFFSET) <= col(POSITION))
+    of_record = (col(MODEL_KEY) == col(RECORD_KEY)) & is_new
+    events = with_short_names(events, model.event_schemas).join(records, of_record)
+    new = folded(model, revision, events.groupBy(col(MODEL_KEY).alias(GROUP), POSITION), is_partial=True)
+    fields = [*target.state_type.fieldNames(), *POSITION_COLUMNS]
+    of_part = [FAILED] if FAILED in new.columns else []
+    new = new.select(col(GROUP).alias("key"), POSITION, record_of(target, new).alias("record"), *of_part)
+    new = new.select(
+        "key", POSITION, "record.state.*", *(f"record.{name}" for name in POSITION_COLUMNS), *of_part
+    )
+    old = based.where(col("base").isNotNull()).select(
+        "key", col("position").alias(POSITION), *(f"base.{name}" for name in fields)
+    )
+    parts = new.unionByName(old, allowMissingColumns=True)
+    merged = aggregated_states(
+        parts.groupBy(col("key").alias(GROUP), POSITION),
+        merge_columns(model, revision),
+        [F.max(name).alias(FAILED_PART) for name in of_part],
+        # What is merged are fields of states, of which any may be null.
+        check=replace(record_check(model, revision), required=frozenset()),
+    )
+    failures = [name for name in (FAILED, FAILED_PART) if name in merged.columns]
+    failed = [F.coalesce(*failures).alias(FAILED)] if failures else []
+    record = record_of(target, merged).alias("record")
+    return merged.select(col(GROUP).alias("key"), col(POSITION).alias("position"), record, *failed)
+
+
+def require_records(merged: DataFrame) -> None:
+    """Raise FullCheckNeededError for a state that cannot be written: no verified record contains what the next ones are based on."""
+    if FAILED in merged.columns and (failed := merged.where(has_failed(merged)).count()):
+        raise FullCheckNeededError(f"the states of {failed:,} keys cannot be written")

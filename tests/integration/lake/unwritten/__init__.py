@@ -1,0 +1,1 @@
+"""States that their records cannot have."""

@@ -1,0 +1,45 @@
+"""Folds a whole source topic to its changelog, for tests of the lake without a stream driver."""
+
+from confluent_kafka import Producer
+from pyspark.sql import SparkSession
+
+from include.declarations.read_model import ReadModel
+from include.kafka.schema_registry import SchemaRegistry
+from include.kafka.topics import admin_client, changelog, changelog_topic, ensure_topics
+from include.settings import Settings
+from include.versions.registry import VersionRegistry
+from include.versions.version_record import first_version
+from spark_jobs.folding.fold_query import changelog_stream
+from spark_jobs.folding.replay import known_schema_ids, source_ends
+from spark_jobs.folding.topic_records import topic_records
+from tests.support.lake.stream_checkpoint import write_stream_checkpoint
+from tests.support.stream_process import make_topics
+
+
+def make_first_version(settings: Settings, name: str) -> None:
+    """Create the topics of a read model whose source topic has its name, and register its first version."""
+    servers = settings.kafka.bootstrap_servers
+    make_topics(settings, name)
+    ensure_topics(admin_client(servers), [changelog(changelog_topic(name, 1), settings.topics.partitions)], 1)
+    with VersionRegistry(servers) as versions:
+        versions.ensure_topic()
+        versions.compare_and_set(first_version(name, 1), 0)
+
+
+def fold_log(spark: SparkSession, settings: Settings, model: ReadModel, batch: int = 0) -> None:
+    """Write the state of each key of the log to the changelog, and the checkpoint that the fold's query has after this batch."""
+    topic, servers = changelog_topic(model.name, 1), settings.kafka.bootstrap_servers
+    ends = source_ends(servers, model.source_topic)
+    records = topic_records(spark, servers, model.source_topic, ends)
+    schema_id = SchemaRegistry(settings.registry.url).register(topic, model.state_schema)
+    ids = known_schema_ids(settings, model.source_topic, frozenset())
+    states = changelog_stream(records, model, 1, ids, schema_id, settings.topics.partitions)
+    producer = Producer({"bootstrap.servers": servers, "partitioner": "murmur2_random"})
+    for row in states.collect():
+        headers: dict[str, str | bytes | None] = {
+            header["key"]: bytes(header["value"]) for header in row["headers"] or ()
+        }
+        value = row["value"] and bytes(row["value"])
+        producer.produce(topic, key=bytes(row["key"]), value=value, headers=headers)
+    assert producer.flush(60) == 0
+    write_stream_checkpoint(settings, model, batch, {str(partition): end for partition, end in ends.items()})
