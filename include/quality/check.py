@@ -13,6 +13,8 @@ from include.quality.verified_tag import StoreMark
 
 # At most this many failing keys are listed; all are counted.
 LISTED_KEYS = 1_000
+# Of the keys whose state cannot be written, the verdict names the first ones.
+NAMED_UNWRITTEN = 3
 
 
 class QualityError(FoldlakeError):
@@ -119,6 +121,7 @@ class CheckResult:
     events: number replayed. keys: number compared; records: their copies in all replicas. all_keys: number of keys of the read model, where
         not all are compared; 0 otherwise.
     findings: further information for the operator.
+    unwritten: the first keys without a record because their state cannot be written, with the reason; unwritten_total: their number.
     places: the replicas of each store, as text.
     because: why all keys were checked although an incremental check was requested; empty if not. `request` has the mode that ran.
     verified: store -> how far it is verified now; empty unless the check passed and kept verified records.
@@ -142,6 +145,8 @@ class CheckResult:
     verified: Mapping[str, StoreMark] = field(default_factory=dict)
     records: int = 0
     all_keys: int = 0
+    unwritten: tuple[str, ...] = ()
+    unwritten_total: int = 0
 
     @property
     def passed(self) -> bool:
@@ -157,10 +162,10 @@ class CheckResult:
         elif self.because:
             what += f", all keys, because {self.because}"
         if self.passed:
-            verified = "".join(f"; {line}" for line in self.verified_lines)
-            return f"quality check passed: {what}: {self.compared}, {self.events:,} events replayed{verified}"
+            lines = "".join(f"; {line}" for line in (*self.unwritten_lines, *self.verified_lines))
+            return f"quality check passed: {what}: {self.compared}, {self.events:,} events replayed{lines}"
         failed = [f"{e.store}: {e.expectation} ({e.failed:,})" for e in self.expectations if not e.passed]
-        return f"quality check FAILED: {what}: {'; '.join([*self.findings, *failed])}"
+        return f"quality check FAILED: {what}: {'; '.join([*self.findings, *failed, *self.unwritten_lines])}"
 
     @property
     def compared(self) -> str:
@@ -182,6 +187,16 @@ class CheckResult:
             f"{store} verified up to the events of {_time(mark.cut_at_s)}, last in full at {_time(mark.full_at_s)}"
             for store, mark in self.verified.items()
         ]
+
+    @property
+    def unwritten_lines(self) -> tuple[str, ...]:
+        """The keys without a record, on one line; no line if there are none."""
+        if not self.unwritten_total:
+            return ()
+        named = ", ".join(self.unwritten[:NAMED_UNWRITTEN])
+        more = ", and others" if self.unwritten_total > NAMED_UNWRITTEN else ""
+        keys = f"{self.unwritten_total:,} key{'s' * (self.unwritten_total != 1)}"
+        return (f"{keys} without a record, because the state cannot be written: {named}{more}",)
 
     def to_json(self) -> str:
         """Return the result as JSON, for programs."""

@@ -63,7 +63,7 @@ def fold(model: ReadModel, revision: int, events: DataFrame) -> DataFrame:
     Raises ReadModelError when the module no longer has this revision: no other revision may continue its state.
     """
     states = folded(model, revision, events.groupBy(model.key().cast("string").alias("key")))
-    return states.where(~col(HAS_ENDED)).drop(HAS_ENDED, FAILED)
+    return states.where(~col(HAS_ENDED) & ~has_failed(states)).drop(HAS_ENDED, FAILED)
 
 
 def folded(
@@ -76,12 +76,11 @@ def folded(
 ) -> DataFrame:
     """Return the state of each group of events: the state's fields, the position's, HAS_ENDED, other aggregates, and FAILED if it can fail.
 
-    A state has ended, too, if it cannot be written. is_partial: see RecordCheck. Raises ReadModelError as `state_columns` does.
+    is_partial: see RecordCheck. Raises ReadModelError as `state_columns` does.
     """
     check = record_check(model, revision, is_partial=is_partial)
     columns = state_columns(model, revision)
-    states = aggregated_states(groups, columns, (has_ended(model), *others), check=check)
-    return states.withColumn(HAS_ENDED, col(HAS_ENDED) | has_failed(states))
+    return aggregated_states(groups, columns, (has_ended(model), *others), check=check)
 
 
 def record_check(model: ReadModel, revision: int, *, is_partial: bool = False) -> RecordCheck:

@@ -18,6 +18,7 @@ from spark_jobs.folding.expressions.failed_expressions import attempt, is_event
 from spark_jobs.folding.fold_query import foldable, folded
 from spark_jobs.folding.lifetimes import HAS_ENDED
 from spark_jobs.folding.replay import WRITTEN_AT
+from spark_jobs.folding.written_states import has_failed
 
 # Null fields are shown, too.
 JSON_OPTIONS = {"ignoreNullFields": "false"}
@@ -124,7 +125,7 @@ def _state(model: ReadModel, revision: int, states: DataFrame) -> Sequence[Colum
     fields = typed_columns(
         f"Fold {revision} of {model.name}", model.state_schema_of(revision), columns, states
     )
-    state = when(~col(HAS_ENDED), to_json(struct(*fields.values()), JSON_OPTIONS))
+    state = when(~col(HAS_ENDED) & ~has_failed(states), to_json(struct(*fields.values()), JSON_OPTIONS))
     return [col(EVENT_COUNT.name), state.alias("state")]
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 
 from include.quality.check import CheckRequest
-from spark_jobs.quality.comparison import Replay
 from spark_jobs.quality.key_sampling import Sampling
+from spark_jobs.quality.log_replay import Replay
 from spark_jobs.quality.stores.base import StoreReading, Target
 
 

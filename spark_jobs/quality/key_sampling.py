@@ -10,7 +10,8 @@ from pyspark.sql.functions import col, count, lit, when
 
 from include.nodes.record_client import STANDBY
 from include.quality.check import CheckRequest, Mode
-from spark_jobs.quality.comparison import KEY_HAS_ENDED, Replay, keys_by_replica
+from spark_jobs.quality.comparison import KEY_HAS_ENDED, keys_by_replica
+from spark_jobs.quality.log_replay import Replay
 from spark_jobs.quality.stores.base import Sample, Store, StoreReplica, Target
 from spark_jobs.quality.verified.increment import Increment
 

@@ -29,15 +29,7 @@ from spark_jobs.quality.check_progress import cached_step_logged, step_logged
 from spark_jobs.quality.check_setup import open_check
 from spark_jobs.quality.check_target import lost_events
 from spark_jobs.quality.checked_records import CheckedRecords
-from spark_jobs.quality.comparison import (
-    KEY_HAS_ENDED,
-    Replay,
-    compare,
-    compared_fields,
-    distinct_cuts,
-    positions_of,
-    replay_fold,
-)
+from spark_jobs.quality.comparison import KEY_HAS_ENDED, compare, compared_fields, distinct_cuts, positions_of
 from spark_jobs.quality.evaluation import (
     describe_lag,
     describe_lost_events,
@@ -49,7 +41,9 @@ from spark_jobs.quality.evaluation import (
 )
 from spark_jobs.quality.expectations import key_expectations
 from spark_jobs.quality.key_sampling import Sampling
+from spark_jobs.quality.log_replay import Replay, replay_fold
 from spark_jobs.quality.stores.base import Sample, Store, StoreReading, Target
+from spark_jobs.quality.unwritten_keys import may_lack, unwritten_keys
 from spark_jobs.quality.verified.basis import Basis, basis_of
 from spark_jobs.quality.verified.commit import commit_full, commit_increment
 from spark_jobs.quality.verified.increment import Increment
@@ -138,6 +132,7 @@ def _check(
         f"{counted.records:,}",
         f"{replay.events:,}",
     )
+    unwritten = unwritten_keys(replay)
     check = CheckedRecords(target, request, readings, comparison, replay, sampling, lost)
     with cached_step_logged(target, "evaluating"):
         results = evaluate(check, expectations)
@@ -161,12 +156,14 @@ def _check(
             *describe_lag(readings, comparison),
         ),
         places=tuple(describe_replicas(read) for read in readings),
+        unwritten=unwritten.named,
+        unwritten_total=unwritten.number,
     )
     if not result.passed or basis is None:
         return result
     if increment is not None and verified is not None:
         marks = commit_increment(target, request, verified, increment, readings, comparison)
-    elif request.mode is Mode.FULL:
+    elif request.mode is Mode.FULL and not unwritten.number:
         marks = commit_full(target, request, basis, readings, comparison, replay)
     else:
         marks = {}
@@ -204,34 +201,39 @@ class _Comparison:
     def run(self) -> tuple[DataFrame, Replay]:
         """Return the comparison (see `comparison.compare`) and its replay."""
         records = _union([read.reading.records for read in self._readings])
-        first, replay = self._compare(records, self._sample)
-        first = self._target.frames.keep(first)
+        first, replay = self._compare(records)
         late = self._late(first)
         count = late.count()
         if count == 0:
             return first, replay
         LOG.info("%s records are behind the cut: reading them again", f"{count:,}")
-        second, _ = self._compare(self._reread(late, count), self._sample, only=late)
+        second, again = self._compare(self._reread(late, count), only=late)
         keys = late.select("place", "key")
         unchanged = first.join(keys, ["place", "key"], "left_anti")
-        return unchanged.unionByName(second.join(keys, ["place", "key"], "left_semi")), replay
+        found = unchanged.unionByName(second.join(keys, ["place", "key"], "left_semi"))
+        return found, replay.with_unwritten(again.unwritten)
 
-    def _compare(
-        self, records: DataFrame, sample: Sample, only: DataFrame | None = None
-    ) -> tuple[DataFrame, Replay]:
+    def _compare(self, records: DataFrame, only: DataFrame | None = None) -> tuple[DataFrame, Replay]:
         target, started_s = self._target, time.monotonic()
         # These ends are beyond every stored position, because the stores were read before.
         until = source_ends(target.settings.kafka.bootstrap_servers, target.model.source_topic)
-        positions, cuts = positions_of(records), distinct_cuts(self._replicas)
-        if self._increment is None:
-            number = sum(read.count for read in self._readings)
+        cuts = distinct_cuts(self._replicas)
+
+        def replayed(positions: DataFrame, number: int, only: DataFrame | None) -> Replay:
+            if self._increment is not None:
+                return self._increment.replay(positions, cuts, until, only)
             total = target.model.starts.events_until(until)
             with step_logged(target, "replaying the log", "events", total):
-                replay = replay_fold(target, positions, number, cuts, until, only)
-        else:
-            replay = self._increment.replay(positions, cuts, until, only)
+                return replay_fold(target, positions, number, cuts, until, only)
+
+        number = sum(read.count for read in self._readings)
+        replay = replayed(positions_of(records), number, only)
         LOG.info("replayed %s events in %.1f s", f"{replay.events:,}", time.monotonic() - started_s)
-        return compare(target, self._replicas, records, replay, sample), replay
+        found = target.frames.keep(compare(target, self._replicas, records, replay, self._sample))
+        if replay.can_fail and (unwritten := may_lack(target, found, replayed)) is not None:
+            found = found.join(unwritten.select("place", "key"), ["place", "key"], "left_anti")
+            return target.frames.keep(found), replay.with_unwritten(unwritten)
+        return found, replay
 
     @property
     def _live(self) -> list[StoreReading]:

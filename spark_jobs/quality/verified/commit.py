@@ -1,6 +1,5 @@
 """Commits what a passed check has verified to the table of verified records, for the next incremental check."""
 
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -12,14 +11,13 @@ from include.position import SOURCE_OFFSET, SOURCE_PARTITION
 from include.quality.check import CheckRequest, StoreName
 from include.quality.verified_tag import StoreMark, VerifiedTag, verified_by_all
 from spark_jobs.folding.key_partition import partition_of_key
-from spark_jobs.folding.lifetimes import HAS_ENDED
-from spark_jobs.quality.comparison import Replay, below, distinct_cuts
+from spark_jobs.quality.comparison import distinct_cuts
+from spark_jobs.quality.log_replay import Replay, below
 from spark_jobs.quality.stores.base import StoreReading, Target
 from spark_jobs.quality.verified.basis import Basis
 from spark_jobs.quality.verified.increment import Increment
 from spark_jobs.quality.verified.table import VerifiedRecords, VerifiedTable, as_rows, digest_of
 
-LOG = logging.getLogger("foldlake.quality")
 # The stores that follow the log, which are checked again and again.
 KEPT_STORES = (StoreName.LAKE, StoreName.NODES)
 # Each append adds a file: afterwards, the table is written as a whole.
@@ -38,15 +36,9 @@ def commit_full(
     comparison: DataFrame,
     replay: Replay,
 ) -> dict[str, StoreMark]:
-    """Replace the verified records by those of a passed full check; returns how far each store is verified.
-
-    Nothing is replaced while the state of a key cannot be written: without its record, no check can go on with the key.
-    """
+    """Replace the verified records by those of a passed full check; returns how far each store is verified."""
     kept = [read for read in readings if read.store.name in KEPT_STORES]
     if not kept:
-        return {}
-    if replay.keys.where(col(HAS_ENDED)).take(1):
-        LOG.info("the states of some keys cannot be written: the next check is a full one")
         return {}
     keys = _keys_of_log(target, kept, replay)
     full = (request.run_id, target.cut_at_s)

@@ -17,15 +17,14 @@ from spark_jobs.folding.expressions.event_frames import without_short_names
 from spark_jobs.folding.key_partition import partition_of_key
 from spark_jobs.folding.lifetimes import HAS_ENDED
 from spark_jobs.folding.replay import IdsOf, replayed_events, with_needed_schema_ids
-from spark_jobs.quality.comparison import MODEL_KEY, Replay, below
+from spark_jobs.folding.written_states import FAILED
+from spark_jobs.quality.log_replay import ALL_EVENTS, MODEL_KEY, Replay, below
 from spark_jobs.quality.stores.base import Reading, Store, StoreReplica, Target
 from spark_jobs.quality.verified.merging import merged_records, require_records
 from spark_jobs.quality.verified.table import FullCheckNeededError, VerifiedRecords
 from spark_jobs.runtime.session import session_settings
 
 LOG = logging.getLogger("foldlake.quality")
-# The position of a key that no store has: above every offset.
-ALL_EVENTS = 2**63 - 1
 
 
 @dataclass(frozen=True)
@@ -93,9 +92,12 @@ class Increment:
         found = facts.join(keys, "key", "left_semi").join(newest, "key", "left")
         # A read model with a merge has no items that end.
         stays = lit(False).alias(HAS_ENDED)  # noqa: FBT003 - a column
-        records = merged.where(col("position") != ALL_EVENTS).select("key", "position", "record", stays)
-        columns = ("key", "last", "count", "partition", "newest", stays)
-        return Replay(found.select(*columns), records, self._number, known)
+        can_fail = FAILED in merged.columns
+        failure = [lit(None).cast("string").alias(FAILED)] if can_fail else []
+        records = merged.where(col("position") != ALL_EVENTS)
+        records = records.select("key", "position", "record", stays, *failure)
+        facts = found.select("key", "last", "count", "partition", "newest", stays, *failure)
+        return Replay(facts, records, self._number, known, can_fail)
 
     def read(self, store: Store) -> Reading:
         """Read the keys of a store that have events since it was verified.

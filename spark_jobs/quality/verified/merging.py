@@ -11,7 +11,7 @@ from include.position import POSITION_COLUMNS, SOURCE_OFFSET
 from spark_jobs.folding.expressions.event_frames import with_short_names
 from spark_jobs.folding.fold_query import folded, merge_columns, record_check
 from spark_jobs.folding.written_states import FAILED, aggregated_states, has_failed
-from spark_jobs.quality.comparison import MODEL_KEY, POSITION
+from spark_jobs.quality.log_replay import MODEL_KEY, POSITION
 from spark_jobs.quality.stores.base import Target, record_of
 from spark_jobs.quality.verified.table import FullCheckNeededError
 

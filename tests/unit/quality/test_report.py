@@ -125,6 +125,17 @@ def test_keys_copies_and_records_are_kept_apart(mode: Mode, keys: int, records: 
     assert f"none of these keys is missing: {text}." in " ".join(report.html(result).split())
 
 
+@pytest.mark.parametrize(("total", "more"), [(2, ""), (4, ", and others")])
+@pytest.mark.parametrize("result", [PASSED, FAILED], ids=["passed", "failed"])
+def test_keys_without_a_record_are_named(result: CheckResult, total: int, more: str) -> None:
+    keys = tuple(f"c{number} (field total: a sum is out of range)" for number in range(total))
+    result = replace(result, unwritten=keys, unwritten_total=total)
+
+    line = f"{total} keys without a record, because the state cannot be written: {', '.join(keys[:3])}{more}"
+    assert line in result.verdict
+    assert line in report.html(result)
+
+
 def test_a_key_is_escaped() -> None:
     assert "&lt;script&gt;alert(7)&lt;/script&gt;" in report.html(FAILED)
 

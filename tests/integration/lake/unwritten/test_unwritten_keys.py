@@ -90,15 +90,24 @@ def test_no_store_has_a_key_whose_state_cannot_be_written(
 
     assert pockets.in_lake() == {"other": Decimal("2.0")}
     for mode in (Mode.FULL, Mode.SAMPLE):
-        pockets.check(StoreName.LAKE, StoreName.CHANGELOG, mode=mode)
+        result = pockets.check(StoreName.LAKE, StoreName.CHANGELOG, mode=mode)
+        assert (
+            "1 key without a record, because the state cannot be written: full (field total: "
+            in result.verdict
+        )
     assert verified_file.read(pockets.settings.home, NAME) is None, "nothing to go on from"
 
     pockets.add(full="-30", other="1")
+    assert pockets.check(StoreName.LAKE, StoreName.CHANGELOG, mode=Mode.FULL).unwritten_total == 1, (
+        "the lake is behind"
+    )
     assert compact(lake_spark, pockets.settings, pockets.model) is not None
     assert pockets.in_lake() == {"full": Decimal("90.0"), "other": Decimal("3.0")}
-    pockets.check(StoreName.LAKE, mode=Mode.FULL)
+    assert pockets.check(StoreName.LAKE, mode=Mode.FULL).unwritten_total == 0
 
     pockets.add(full="10")
+    result = pockets.check(StoreName.LAKE, StoreName.CHANGELOG, mode=Mode.FULL)
+    assert (result.records, result.unwritten_total) == (3, 1), "the lake still has a record of the key"
     assert compact(lake_spark, pockets.settings, pockets.model) is not None
     assert pockets.in_lake() == {"other": Decimal("3.0")}
     result = pockets.check(StoreName.LAKE, mode=Mode.INCREMENTAL)
