@@ -31,6 +31,7 @@ from include.kafka.avro.avro_types import AvroType, is_number, without_null
 from include.kafka.logical_types import LogicalType, field_types
 from include.kafka.record_key import MAX_KEY_BYTES
 from include.kafka.record_schema import RecordSchema
+from spark_jobs.folding.expressions.failed_expressions import attempt
 from spark_jobs.folding.key_partition import partition_of_key
 
 # Python, Avro and Delta libraries represent the years 1 to 9999. Two days at each end are left out: in another time zone, or when
@@ -63,10 +64,10 @@ def key_is_invalid(readers: Iterable[RecordSchema]) -> Column:
 def is_not_record_key(record_key: Column) -> Column:
     """Return whether an event is not under the key that its topic's records must have.
 
-    A key's events would otherwise be in several partitions.
+    A key's events would otherwise be in several partitions. No record has a key that raises an error.
     """
     is_event = col(EVENT_TYPE).isNotNull()
-    return is_event & ~record_key.cast("string").cast("binary").eqNullSafe(col(KEY))
+    return is_event & ~attempt(record_key).cast("string").cast("binary").eqNullSafe(col(KEY))
 
 
 def is_in_wrong_partition(partitions: int) -> Column:

@@ -17,10 +17,11 @@ from include.declarations.read_model import ReadModel, StateField
 from include.declarations.route import Route
 from include.kafka.record_schema import RecordSchema
 from include.read_models.balance.model import READ_MODEL
-from spark_jobs.folding.decode import EventDecoder, undecodable
+from spark_jobs.folding.decode import REASON, EventDecoder, undecodable
 from spark_jobs.folding.expressions.analysed import expressions_of
 from spark_jobs.folding.expressions.failed_expressions import can_raise, raises
 from spark_jobs.folding.fold_query import changelog_stream, fold, fold_failure, foldable
+from spark_jobs.folding.independent.independent_decode import independently_decoded
 from spark_jobs.routing.declared_failures import failure_checks, with_failures
 from spark_jobs.routing.emission_query import EmissionQuery
 from spark_jobs.routing.route_query import RouteQuery
@@ -162,6 +163,15 @@ def test_a_fold_leaves_out_the_events_that_fail(source: DataFrame, events: DataF
     ]
     records = changelog_stream(source, model(), 1, IDS, 1, 1)
     assert sorted(bytes(row.key) for row in records.collect()) == [b"1", b"2"]
+
+
+def test_a_record_whose_own_key_raises_an_error_is_under_another_key(source: DataFrame) -> None:
+    decoder = EventDecoder(SCHEMAS, IDS, 1, lambda: col("customerId").cast("bigint").cast("string"))
+
+    reasons = [row[REASON] for row in decoder.decode(source).orderBy("offset").collect()]
+
+    assert reasons == [None, "invalid_key", None, None, None]
+    assert independently_decoded(source, decoder).count() == len(EVENTS) - 1
 
 
 def test_a_key_that_is_null_or_raises_an_error_fails(events: DataFrame) -> None:

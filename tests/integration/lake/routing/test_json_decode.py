@@ -13,6 +13,7 @@ from include.kafka.record_schema import RecordSchema
 from spark_jobs.folding.decode import good_events, undecodable
 from spark_jobs.folding.json_decode import JsonDecoder
 from spark_jobs.routing.declared_failures import with_failures
+from spark_jobs.runtime.session import session_settings
 from tests.integration.lake.routing.test_route_columns import DECLARATIONS
 
 PAYMENT = event_schema("CardPayment", (DECLARATIONS,))
@@ -128,3 +129,13 @@ def test_an_object_is_of_the_first_type_whose_condition_it_satisfies(lake_spark:
     frame = good_events(JsonDecoder(readers, 1).decode(records)).orderBy("offset")
     found = [(row.event_type, row.terminal) for row in frame.select("event_type", col("terminal")).collect()]
     assert found == [("CardPayment", "t-1"), ("Anything", "t-1")]
+
+
+def test_a_record_is_parsed_once(lake_spark: SparkSession) -> None:
+    """Condition, reason and fields read the parsed value: Spark's optimiser must not parse the text again for each."""
+    with session_settings(lake_spark, {"spark.sql.debug.maxToStringFields": "10000"}):
+        events = good_events(decoded(lake_spark, text()), condition=col("amount") > 1)
+        plan = events._jdf.queryExecution().optimizedPlan().toString()
+
+    # The text is parsed in another form for the digits of a number with an exponent, and of one with more than 38 digits.
+    assert plan.count("parseJson(concat(") == 1
