@@ -209,7 +209,8 @@ class EventType:
 def _converted(value: Any, logical: LogicalType) -> Any:  # noqa: ANN401 - a decimal, or a time in microseconds
     """Return a value of the writer's logical type with the reader's."""
     if isinstance(value, Decimal):
-        if abs(value) >= Decimal(10) ** (logical.precision - logical.scale):
+        # `abs` would round to 28 digits.
+        if value.copy_abs() >= Decimal(10) ** (logical.precision - logical.scale):
             raise RejectedError
         return value
     # Numbers are rounded down, before 1970 too.

@@ -1,13 +1,17 @@
 """Payloads are read in Python as Avro's Java library reads them: also damaged ones, and what only the writer has."""
 
-from decimal import Decimal
+import json
+from decimal import Context, Decimal
 from typing import Any
 
 import pytest
 
 from include.kafka.avro.avro_types import avro_type
+from include.kafka.record_schema import RecordSchema
+from include.kafka.wire_format import HEADER_BYTES
 from spark_jobs.folding.independent.avro_bytes import InvalidPayloadError, read_int, read_long
 from spark_jobs.folding.independent.avro_reading import reading
+from spark_jobs.folding.independent.independent_decode import EventType, RejectedError
 from tests.support.avro.payloads import varint
 
 DECIMAL = {"type": "bytes", "logicalType": "decimal", "precision": 4, "scale": 2}
@@ -102,3 +106,28 @@ def test_time_outside_the_years_that_are_folded_is_rejected_at_any_depth() -> No
     payload = varint(1) + varint(1) + varint(YEAR_10000_MILLIS) + varint(0)
     with pytest.raises(InvalidPayloadError):
         read(definition, payload)
+
+
+def test_a_decimal_of_many_digits_fits_a_reader_with_more() -> None:
+    digits = 10**33 - 1
+    writer, reader = (event_of(precision, scale) for precision, scale in ((33, 30), (35, 32)))
+    payload = varint(0) + varint(14) + (-digits).to_bytes(14, "big", signed=True)
+
+    event = EventType(writer, reader).read(b"\0" * HEADER_BYTES + payload)
+
+    assert event["amount"] == Decimal(-digits).scaleb(-30, Context(prec=40))
+
+
+def test_a_decimal_beyond_the_digits_of_the_reader_is_rejected() -> None:
+    writer, reader = event_of(33, 30), event_of(34, 32)
+    payload = varint(0) + varint(14) + (10**33 - 1).to_bytes(14, "big", signed=True)
+
+    with pytest.raises(RejectedError):
+        EventType(writer, reader).read(b"\0" * HEADER_BYTES + payload)
+
+
+def event_of(precision: int, scale: int) -> RecordSchema:
+    """Return the schema of an event with a decimal of these digits."""
+    amount = DECIMAL | {"precision": precision, "scale": scale}
+    fields = [{"name": "occurredOn", "type": MILLIS}, {"name": "amount", "type": amount}]
+    return RecordSchema.parse(json.dumps({"type": "record", "name": "Event", "fields": fields}), "a test")
