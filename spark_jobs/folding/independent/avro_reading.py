@@ -174,11 +174,15 @@ def _record(writer: AvroType, reader: AvroType) -> Read:
         (one.name, reading(one.type, wanted[one.name])) if one.name in written else (None, skipping(one.type))
         for one in writer.fields
     ]
-    defaults = {
-        one.name: reading(one.type, one.type)(encoded_default(one.type, one.default), 0)[0]
-        for one in reader.fields
-        if one.name not in written
-    }
+    try:
+        defaults = {
+            one.name: reading(one.type, one.type)(encoded_default(one.type, one.default), 0)[0]
+            for one in reader.fields
+            if one.name not in written
+        }
+    except InvalidPayloadError:
+        # Such as a decimal with too many digits: no record of this writer has a value for the field.
+        return _rejected
 
     def read(data: bytes, pos: int) -> tuple[dict[str, Any], int]:
         found = defaults.copy()

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -110,6 +109,8 @@ class DecodingTask:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the events of each batch of records."""
+        # A schema that cannot be read fails the job; a record that cannot be read does not.
+        types = self._event_types()
         schema = to_arrow_schema(StructType.fromJson(json.loads(self.schema)))
         # Thousands of rows at a time, none in a reference cycle: looking for cycles takes a tenth of the time.
         gc.disable()
@@ -117,13 +118,14 @@ class DecodingTask:
             for batch in batches:
                 columns = (_numbered(batch.column(name)).to_pylist() for name in self.record_columns)
                 records = zip(*columns, strict=True)
-                rows = [row for record in records if (row := self._row(*record)) is not None]
+                rows = [row for record in records if (row := self._row(types, *record)) is not None]
                 yield pa.RecordBatch.from_pylist(rows, schema=schema)
         finally:
             gc.enable()
 
     def _row(
         self,
+        types: Mapping[int, "EventType"],
         key: bytes | None,
         value: bytes | None,
         partition: int,
@@ -131,7 +133,7 @@ class DecodingTask:
         time: int | None = None,
     ) -> dict[str, Any] | None:
         try:
-            name, event = self._event(key, value, partition, offset, time)
+            name, event = self._event(types, key, value, partition, offset, time)
         except UnknownSchemaIdError:
             raise
         except Exception:  # noqa: BLE001 - a payload that does not fit its schema raises anything
@@ -140,12 +142,18 @@ class DecodingTask:
         return found if time is None else {**found, TIMESTAMP: time}
 
     def _event(
-        self, key: bytes | None, value: bytes | None, partition: int, offset: int, time: int | None
+        self,
+        types: Mapping[int, "EventType"],
+        key: bytes | None,
+        value: bytes | None,
+        partition: int,
+        offset: int,
+        time: int | None,
     ) -> tuple[str, dict[str, Any]]:
         if key is None or value is None or len(value) < HEADER_BYTES or value[0] != MAGIC:
             raise RejectedError
         schema_id = int.from_bytes(value[1:HEADER_BYTES], "big")
-        event_type, rejection = self._event_types.get(schema_id), self.rejected.get(schema_id)
+        event_type, rejection = types.get(schema_id), self.rejected.get(schema_id)
         if rejection is not None and rejection.includes(partition, offset):
             raise RejectedError
         if event_type is None:
@@ -167,7 +175,6 @@ class DecodingTask:
                 raise RejectedError
         return event_type.reader.name, event
 
-    @cached_property
     def _event_types(self) -> dict[int, "EventType"]:
         return {
             number: EventType(RecordSchema.parse(text, "writer"), reader)

@@ -1,5 +1,6 @@
 """Both decoders, Spark's and Python's, read payloads of any schema with equal values, valid or damaged."""
 
+import json
 from collections.abc import Sequence
 
 import pytest
@@ -23,6 +24,30 @@ def test_both_decoders_read_any_schema_with_equal_values(lake_spark: SparkSessio
 @pytest.mark.timeout(3600)
 def test_both_decoders_read_thousands_of_schemas_with_equal_values(lake_spark: SparkSession) -> None:
     compare_decoders(lake_spark, ENDURANCE_SCHEMAS)
+
+
+def test_a_default_that_is_no_value_of_its_type_concerns_only_the_records_that_need_it(
+    lake_spark: SparkSession,
+) -> None:
+    time = {"name": "occurredOn", "type": {"type": "long", "logicalType": "timestamp-millis"}}
+    price = {"name": "f0", "type": {"type": "bytes", "logicalType": "decimal", "precision": 2, "scale": 1}}
+    day = {"name": "f0", "type": {"type": "int", "logicalType": "date"}}
+    old, *defaults = (
+        json.dumps({"type": "record", "name": "Event", "fields": fields})
+        for fields in (
+            [time],
+            [time, price | {"default": "\u00ff\u0001"}],
+            [time, day | {"default": 2**31 - 1}],
+        )
+    )
+
+    found, events = differences(
+        lake_spark, [SchemaCase(old, old, 1), *(SchemaCase(one, old, 1) for one in defaults)]
+    )
+
+    assert not found
+    # Some damaged payloads can be read, too.
+    assert PAYLOADS <= events <= 2 * PAYLOADS
 
 
 def compare_decoders(spark: SparkSession, number: int) -> None:
