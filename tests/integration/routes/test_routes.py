@@ -220,6 +220,7 @@ def test_a_route_reads_json_and_merges_it_with_another_source(
     driver.ensure_running()
     log = EventSource(settings, PAYMENTS.source_topic)
     letters = dead_letter_topic(PAYMENTS.source_topic)
+    failing = payment("failing", Decimal(1)).replace(BANK.encode(), b"closed")
     for number in range(20):
         identity, amount = f"payment-{number}", Decimal(number) + Decimal("0.25")
         log.append_raw(b"terminal", payment(identity, amount))
@@ -227,18 +228,19 @@ def test_a_route_reads_json_and_merges_it_with_another_source(
         # Between the good ones, in the same batches.
         for text, _ in REFUSED_PAYMENTS[number::20]:
             log.append_raw(b"terminal", text)
+        if number == 10:
+            log.append_raw(b"terminal", failing)
     log.append_raw(b"terminal", b'{"logger_name": "other"}')
     log.flush()
 
-    def reasons() -> dict[Any, Any]:
-        found = (
-            (message.value(), dict(message.headers() or ())) for message in records_of(settings, letters)
-        )
-        return {value: headers["reason"] for value, headers in found}
+    def headers() -> dict[Any, dict[str, Any]]:
+        return {message.value(): dict(message.headers() or ()) for message in records_of(settings, letters)}
 
+    refused = dict(REFUSED_PAYMENTS) | {failing: b"failed_expression"}
     wait_until(lambda: len(outputs(settings)) == len(deposits.expected), "the outputs", timeout_s=120)
-    wait_until(lambda: len(reasons()) == len(REFUSED_PAYMENTS), "the dead letters", timeout_s=120)
-    assert reasons() == dict(REFUSED_PAYMENTS)
+    wait_until(lambda: len(headers()) == len(refused), "the dead letters", timeout_s=120)
+    assert {value: found["reason"] for value, found in headers().items()} == refused
+    assert headers()[failing]["failure"] == b"route payments: field account"
     found = {str(decoded(message)["id"]): decoded(message) for message in outputs(settings)}
     for number in range(20):
         record = found[f"payment-{number}"]

@@ -11,13 +11,14 @@ if TYPE_CHECKING:
 
 
 def posting() -> "Mapping[str, Column]":
-    """The fields of a posting."""
-    from pyspark.sql.functions import col
+    """The fields of a posting; an error for the account `closed`."""
+    from pyspark.sql.functions import col, lit, raise_error, when
 
+    account = when(col("account") == "closed", raise_error(lit("closed"))).otherwise(col("account"))
     return {
         "id": col("id"),
         "occurredOn": col("occurredOn"),
-        "account": col("account"),
+        "account": account,
         "amount": col("amount"),
         "customer": col("terminal"),
     }
