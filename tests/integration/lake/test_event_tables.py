@@ -24,6 +24,7 @@ from spark_jobs.lake.event_rows import ROW, count_kinds
 from spark_jobs.lake.table_definition import LakeTableError
 from stack.launchers.direct_submit import launch
 from tests.integration.lake.test_compaction_kills import JOB_TIMEOUT_S, kill
+from tests.support.faults.transactions import TransactionalWriter
 from tests.support.lake.event_ledger import FIELDS, NOTE, EventLedger
 from tests.support.waiting import wait_until
 
@@ -68,16 +69,16 @@ def ledger(settings: Settings, lake_spark: SparkSession) -> EventLedger:
 
 def test_the_offsets_in_the_tags_only_grow_up_to_the_end_of_the_topic(ledger: EventLedger) -> None:
     read = [tag.records for tag in tags(ledger)]
-
     assert read == sorted(set(read))
     assert (read[-1], tags(ledger)[-1].rows) == (600, 600)
 
 
 def test_without_new_events_nothing_is_committed(ledger: EventLedger, lake_spark: SparkSession) -> None:
     before = DeltaTable(ledger.path).version()
-
     assert not has_records_to_append(ledger.settings, ledger.declared)
     assert appended(ledger, lake_spark).commits == 0
+    TransactionalWriter(ledger.settings, ledger.declared.source_topic).abort([(b"1", b"aborted")] * 3)
+    assert not has_records_to_append(ledger.settings, ledger.declared), "aborted records are no events"
     assert DeltaTable(ledger.path).version() == before
 
 
@@ -85,7 +86,6 @@ def test_the_table_is_partitioned_by_month_and_its_columns_are_those_of_the_sche
     ledger: EventLedger,
 ) -> None:
     table = DeltaTable(ledger.path)
-
     assert table.metadata().partition_columns == ["occurred_month"]
     assert {Path(file).parent.name for file in table.file_uris()} == {
         f"occurred_month=2017-{month:02}" for month in range(1, 4)

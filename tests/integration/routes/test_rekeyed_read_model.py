@@ -17,19 +17,23 @@ from deltalake import DeltaTable
 from include.declarations.catalog import load_catalog
 from include.kafka.topics import dead_letter_topic
 from include.kafka.wire_format import HEADER_BYTES
+from include.lake.pending_work import has_pending_work
 from include.lake.tables import table_path
 from include.quality.report import summary_path
 from include.read_models.balance.events import FundsAdded
 from include.rebuild.comparison import report
+from include.rebuild.routed.events import RoutedTopic
 from include.settings import Settings
 from include.stream.status import read_stream_status
 from include.versions.changes import change_live
 from include.versions.explanation import Explanation, object_of
 from include.versions.registry import VersionRegistry
+from include.versions.source_ends import live_version_if_known
 from include.versions.transitions import promote
 from query_api.http.explain.explanations import ExplainRequest, Explanations
 from spark_jobs.quality_check import FAILED
 from stack.settings_environment import settings_environment
+from tests.support.faults.transactions import TransactionalWriter
 from tests.support.lake.stage_processes import StageProcesses
 from tests.support.stream_process import EventSource, make_topics, records_of, states
 from tests.support.temporary_stack import SHORT_COMMITS, sharing_servers
@@ -121,6 +125,39 @@ def test_the_fold_is_exact_after_a_kill_and_a_record_under_another_key_is_a_dead
     assert (route.route, route.output_topic) == ("daily-deposits-by-key", MODEL.source_topic)
 
 
+def test_transactions_are_folded_and_their_markers_are_no_lag(
+    home: Settings, rekeying_driver: SharedDriver
+) -> None:
+    """The topics of this module end with markers and aborted records from here on."""
+    rekeying_driver.ensure_running()
+    before, event = folded(home), FundsAdded(customerId="flink", amount=Decimal("0.25"), occurredOn=START)
+    record = (event.customerId.encode(), EventSource(home, MODEL.events_topic).serializer.serialize(event))
+    for topic, partition in ((MODEL.events_topic, 0), (MODEL.source_topic, 1), (MODEL.source_topic, 2)):
+        TransactionalWriter(home, topic).abort([record] * 500, partition)
+    writer = TransactionalWriter(home, MODEL.events_topic)
+    writer.commit([record])
+    writer.abort([record] * 500)
+    writer.leave_open([record], partition=1)
+    count, total = before["2026-01-01"]
+    after = before | {"2026-01-01": (count + 1, total + event.amount)}
+    wait_until(lambda: folded(home) == after, "the committed event is folded", timeout_s=60)
+    writer.abort_open()
+
+    def lag() -> int:
+        status = read_stream_status(home)
+        return sum(one.events_behind for one in status.routes) + sum(
+            one.events_behind for one in status.versions
+        )
+
+    wait_until(lambda: lag() == 0, "nothing is behind", timeout_s=60)
+    with RoutedTopic(home, MODEL.source_topic) as routed:
+        version = live_version_if_known(home.kafka.bootstrap_servers, MODEL.name)
+        assert version is not None
+        assert routed.lacking() == {}
+        assert routed.folded(MODEL.name, version).covers(routed.ends_of(MODEL.source_topic))
+    assert folded(home) == after
+
+
 @pytest.mark.timeout(900)
 def test_it_is_checked_rebuilt_and_promoted_and_a_planted_fault_is_found(
     home: Settings, rekeying_driver: SharedDriver
@@ -132,6 +169,7 @@ def test_it_is_checked_rebuilt_and_promoted_and_a_planted_fault_is_found(
         stages = StageProcesses(home, MODEL.name, log)
         plant_fault(home, FAULTY)
         require_success(stages.lake_job("compaction"))
+        wait_until(lambda: is_idle_after_compaction(home, stages), "compaction becomes idle", timeout_s=120)
         faulty = stages.lake_job("quality_check", "--stores", "lake,changelog", "--run-id", "faulty")
         assert faulty.wait(STAGE_TIMEOUT_S) == FAILED
         verdict = json.loads(summary_path(home.home, "faulty").read_text())
@@ -186,6 +224,14 @@ def test_a_node_explains_a_day_by_the_events_under_its_key(
     # The previous version has the same fold; the planted record was on its changelog, not on the log.
     assert [(one.stage, one.state) for one in explained.others] == [("previous", explained.shown.state)]
     assert len(explained.read_until) == 1
+
+
+def is_idle_after_compaction(settings: Settings, stages: StageProcesses) -> bool:
+    """Whether the lake contains everything, as soon as the stream has committed it."""
+    if not has_pending_work(settings, MODEL):
+        return True
+    require_success(stages.lake_job("compaction"))
+    return False
 
 
 def plant_fault(settings: Settings, day: str) -> None:

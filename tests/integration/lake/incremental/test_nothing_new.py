@@ -13,6 +13,7 @@ from include.quality.verified_file import VerifiedStores
 from include.quality.verified_tag import StoreMark
 from include.settings import Settings
 from spark_jobs.folding.replay import source_ends
+from tests.support.faults.transactions import TransactionalWriter
 from tests.support.lake.incremental_ledger import CHANGED, IncrementalLedger
 
 
@@ -45,5 +46,7 @@ def test_a_check_is_needed_after_an_event_or_a_commit(settings: Settings, lake_s
     ledger.store(ledger.records.values())
     assert not confirm_if_nothing_is_new(ledger.settings, ledger.model)
     verify(ledger, "lake", "nodes")
+    TransactionalWriter(settings, ledger.name).abort([(b"a", b"aborted")] * 3)
+    assert confirm_if_nothing_is_new(ledger.settings, ledger.model), "aborted records are no events"
     ledger.change(CHANGED[:1])
     assert not confirm_if_nothing_is_new(ledger.settings, ledger.model)

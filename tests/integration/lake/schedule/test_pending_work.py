@@ -10,6 +10,7 @@ from include.kafka.topics import admin_client, ensure_topics
 from include.lake.pending_work import has_pending_work
 from include.settings import Settings
 from tests.integration.lake.test_compaction import compacted
+from tests.support.faults.transactions import TransactionalWriter
 from tests.support.lake.lake_ledger import LakeLedger
 from tests.support.lake.stream_checkpoint import write_stream_checkpoint
 
@@ -43,6 +44,9 @@ def test_a_scheduled_compaction_knows_without_spark_whether_it_has_work(
     write_stream_checkpoint(ledger.settings, ledger.model, 0, {"0": 1})
     compacted(ledger, lake_spark)
     assert not has_pending_work(settings, ledger.model)
+
+    TransactionalWriter(settings, ledger.model.source_topic).abort([(b"a", b"aborted")], partition=0)
+    assert not has_pending_work(settings, ledger.model), "markers and aborted records are no events"
 
     ledger.make_new_version_live(2)
     assert has_pending_work(settings, ledger.model), "another version is live"
