@@ -13,8 +13,8 @@ from include.quality.verified_tag import StoreMark
 
 # At most this many failing keys are listed; all are counted.
 LISTED_KEYS = 1_000
-# Of the keys whose state cannot be written, the verdict names the first ones.
-NAMED_UNWRITTEN = 3
+# At most this many keys whose state cannot be written are named; all are counted.
+NAMED_UNWRITTEN = 5
 
 
 class QualityError(FoldlakeError):
@@ -193,8 +193,8 @@ class CheckResult:
         """The keys without a record, on one line; no line if there are none."""
         if not self.unwritten_total:
             return ()
-        named = ", ".join(self.unwritten[:NAMED_UNWRITTEN])
-        more = ", and others" if self.unwritten_total > NAMED_UNWRITTEN else ""
+        named = ", ".join(self.unwritten)
+        more = ", and others" if self.unwritten_total > len(self.unwritten) else ""
         keys = f"{self.unwritten_total:,} key{'s' * (self.unwritten_total != 1)}"
         return (f"{keys} without a record, because the state cannot be written: {named}{more}",)
 

@@ -18,12 +18,12 @@ from spark_jobs.quality.log_replay import Replay
 from spark_jobs.quality.stores.base import Sample, StoreReplica, Target
 
 STORED, REPLAYED = "stored", "replayed"
-STORED_HAS_ENDED, KEY_HAS_ENDED = "stored_has_ended", "key_has_ended"
+STORED_HAS_ENDED, KEY_MAY_BE_MISSING = "stored_has_ended", "key_may_be_missing"
 UNWRITTEN = "record:unwritten"
 
 
 def keys_by_replica(target: Target, replicas: Sequence[StoreReplica], replay: Replay) -> DataFrame:
-    """Return the keys that each replica must have: place (its name), key, partition, newest, required_offset, required_count, key_has_ended.
+    """Return the keys that each replica must have: place (its name), key, partition, newest, required_offset, required_count, key_may_be_missing.
 
     One row for every key of the log that belongs to the replica, or with an event since the replica was verified; required_offset
     is null if all of its events are beyond the cut. A replica may lack a key that has ended, and must once it has its events; and one
@@ -63,7 +63,7 @@ def keys_by_replica(target: Target, replicas: Sequence[StoreReplica], replay: Re
         "newest",
         F.get("last", col("cut")).alias("required_offset"),
         F.get("count", col("cut")).alias("required_count"),
-        may_lack.alias(KEY_HAS_ENDED),
+        may_lack.alias(KEY_MAY_BE_MISSING),
     )
 
 
@@ -75,7 +75,8 @@ def compare(
     Columns: place (the replica's name), key, partition, stored and replayed (structs of text by field; null if there is no
     such record), stored_offset, stored_count, required_offset and required_count (of the key's events below the replica's
     cut; null if there are none), record (the replayed one, typed), stored_has_ended (whether an event in the stored record ends the item),
-    key_has_ended (whether any event does, or the state cannot be written; a key that has ended and is not stored has no row), copy (1 for a key's first record, 2 and so on for further ones in the same replica).
+    key_may_be_missing (whether any event does, or the state cannot be written; such a key has no row unless it is stored), copy (1 for a
+    key's first record, 2 and so on for further ones in the same replica).
     """
     required = sample.of(keys_by_replica(target, replicas, replay))
     known = required.where(col("required_offset").isNotNull())
@@ -96,7 +97,7 @@ def compare(
         ["key", "stored_offset"],
         "left",
     )
-    both = both.where(col("stored").isNotNull() | ~col(KEY_HAS_ENDED))
+    both = both.where(col("stored").isNotNull() | ~col(KEY_MAY_BE_MISSING))
     replayed = F.when(col("stored").isNull(), col("newest")).otherwise(col("replayed"))
     return both.select(
         "place",
@@ -109,7 +110,7 @@ def compare(
         "required_offset",
         "required_count",
         F.coalesce(STORED_HAS_ENDED, lit(False)).alias(STORED_HAS_ENDED),  # noqa: FBT003 - a column
-        F.coalesce(KEY_HAS_ENDED, lit(False)).alias(KEY_HAS_ENDED),  # noqa: FBT003 - a column
+        F.coalesce(KEY_MAY_BE_MISSING, lit(False)).alias(KEY_MAY_BE_MISSING),  # noqa: FBT003 - a column
         col("stored.event_count").alias("stored_count"),
         "copy",
     )

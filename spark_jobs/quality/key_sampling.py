@@ -10,7 +10,7 @@ from pyspark.sql.functions import col, count, lit, when
 
 from include.nodes.record_client import STANDBY
 from include.quality.check import CheckRequest, Mode
-from spark_jobs.quality.comparison import KEY_HAS_ENDED, keys_by_replica
+from spark_jobs.quality.comparison import KEY_MAY_BE_MISSING, keys_by_replica
 from spark_jobs.quality.log_replay import Replay
 from spark_jobs.quality.stores.base import Sample, Store, StoreReplica, Target
 from spark_jobs.quality.verified.increment import Increment
@@ -72,7 +72,7 @@ class Sampling:
         """Return by replica the number of keys that it must have, and the number of keys in the log."""
         counted = keys_by_replica(self._target, replicas, replay).groupBy("place")
         # A key whose state cannot be written may be missing.
-        must_exist = when(~col(KEY_HAS_ENDED), col("required_offset"))
+        must_exist = when(~col(KEY_MAY_BE_MISSING), col("required_offset"))
         rows = counted.agg(count(must_exist).alias("required"), count(lit(1)).alias("known")).collect()
         return {row.place: row.required for row in rows}, {row.place: row.known for row in rows}
 

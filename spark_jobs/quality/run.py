@@ -29,7 +29,13 @@ from spark_jobs.quality.check_progress import cached_step_logged, step_logged
 from spark_jobs.quality.check_setup import open_check
 from spark_jobs.quality.check_target import lost_events
 from spark_jobs.quality.checked_records import CheckedRecords
-from spark_jobs.quality.comparison import KEY_HAS_ENDED, compare, compared_fields, distinct_cuts, positions_of
+from spark_jobs.quality.comparison import (
+    KEY_MAY_BE_MISSING,
+    compare,
+    compared_fields,
+    distinct_cuts,
+    positions_of,
+)
 from spark_jobs.quality.evaluation import (
     describe_lag,
     describe_lost_events,
@@ -240,12 +246,12 @@ class _Comparison:
         return [read for read in self._readings if read.store.may_catch_up]
 
     def _late(self, comparison: DataFrame) -> DataFrame:
-        """Return place, key, required_offset, key_has_ended of the records that are behind the cut and may catch up."""
+        """Return place, key, required_offset, key_may_be_missing of the records that are behind the cut and may catch up."""
         replicas = [name for read in self._live for name in read.replica_names]
         behind = col("stored").isNull() | (col("stored_offset") < col("required_offset"))
         late = comparison.where(
             col("place").isin(replicas) & behind & col("required_offset").isNotNull()
-        ).select("place", "key", "required_offset", KEY_HAS_ENDED)
+        ).select("place", "key", "required_offset", KEY_MAY_BE_MISSING)
         return self._target.frames.keep(late)
 
     def _reread(self, late: DataFrame, count: int) -> DataFrame:
@@ -253,7 +259,7 @@ class _Comparison:
         deadline_s = time.monotonic() + self._target.settings.quality.wait_s
         while True:
             fresh = self._target.frames.keep(_union([read.store.reread(late) for read in self._live]))
-            has_left = col("source_offset").isNull() & col(KEY_HAS_ENDED)
+            has_left = col("source_offset").isNull() & col(KEY_MAY_BE_MISSING)
             reached = late.join(fresh, ["place", "key"], "left").where(
                 (col("source_offset") >= col("required_offset")) | has_left
             )

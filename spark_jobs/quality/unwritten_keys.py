@@ -11,11 +11,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.functions import array, col, lit
 
+from include.quality.check import NAMED_UNWRITTEN
 from spark_jobs.folding.written_states import FAILED
 from spark_jobs.quality.log_replay import ALL_EVENTS, Replay
 from spark_jobs.quality.stores.base import Target
-
-NAMED_KEYS = 10
 
 
 @dataclass(frozen=True)
@@ -60,5 +59,5 @@ def unwritten_keys(replay: Replay) -> UnwrittenKeys:
         found = found.unionByName(replay.unwritten.select("key", FAILED))
     found = found.groupBy("key").agg(F.first(FAILED).alias(FAILED))
     number = found.count()
-    named = found.orderBy("key").limit(NAMED_KEYS).collect() if number else []
+    named = found.orderBy("key").limit(NAMED_UNWRITTEN).collect() if number else []
     return UnwrittenKeys(number, tuple(f"{row['key']} ({row[FAILED]})" for row in named))

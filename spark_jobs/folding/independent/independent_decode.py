@@ -103,7 +103,7 @@ class DecodingTask:
 
     @property
     def record_columns(self) -> tuple[str, ...]:
-        """The columns of the records, in the order of `_row`'s arguments; a record's time is needed only for event types with a lifetime."""
+        """The columns of the records, in the order of `_event`'s arguments; a record's time is needed only for event types with a lifetime."""
         has_lifetime = any(reader.lifetime is not None for _, reader in self.events.values())
         return ("key", "value", "partition", "offset", *(("timestamp",) if has_lifetime else ()))
 
@@ -118,28 +118,21 @@ class DecodingTask:
             for batch in batches:
                 columns = (_numbered(batch.column(name)).to_pylist() for name in self.record_columns)
                 records = zip(*columns, strict=True)
-                rows = [row for record in records if (row := self._row(types, *record)) is not None]
+                rows = [row for record in records if (row := self._row(types, record)) is not None]
                 yield pa.RecordBatch.from_pylist(rows, schema=schema)
         finally:
             gc.enable()
 
-    def _row(
-        self,
-        types: Mapping[int, "EventType"],
-        key: bytes | None,
-        value: bytes | None,
-        partition: int,
-        offset: int,
-        time: int | None = None,
-    ) -> dict[str, Any] | None:
+    def _row(self, types: Mapping[int, "EventType"], record: tuple[Any, ...]) -> dict[str, Any] | None:
         try:
-            name, event = self._event(types, key, value, partition, offset, time)
+            name, event = self._event(types, *record)
         except UnknownSchemaIdError:
             raise
         except Exception:  # noqa: BLE001 - a payload that does not fit its schema raises anything
             return None
+        key, _, partition, offset, *time = record
         found = {KEY: key, PARTITION: partition, OFFSET: offset, EVENT_TYPE: name, type_column(name): event}
-        return found if time is None else {**found, TIMESTAMP: time}
+        return {**found, TIMESTAMP: time[0]} if time else found
 
     def _event(
         self,
@@ -148,7 +141,7 @@ class DecodingTask:
         value: bytes | None,
         partition: int,
         offset: int,
-        time: int | None,
+        time: int | None = None,
     ) -> tuple[str, dict[str, Any]]:
         if key is None or value is None or len(value) < HEADER_BYTES or value[0] != MAGIC:
             raise RejectedError

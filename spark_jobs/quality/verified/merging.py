@@ -45,7 +45,7 @@ def merged_records(target: Target, based: DataFrame, events: DataFrame) -> DataF
         parts.groupBy(col("key").alias(GROUP), POSITION),
         merge_columns(model, revision),
         [F.max(name).alias(FAILED_PART) for name in of_part],
-        # What is merged are fields of states, of which any may be null.
+        # Any field of a merged state may be null.
         check=replace(record_check(model, revision), required=frozenset()),
     )
     failures = [name for name in (FAILED, FAILED_PART) if name in merged.columns]
@@ -55,6 +55,6 @@ def merged_records(target: Target, based: DataFrame, events: DataFrame) -> DataF
 
 
 def require_records(merged: DataFrame) -> None:
-    """Raise FullCheckNeededError for a state that cannot be written: no verified record contains what the next ones are based on."""
+    """Raise FullCheckNeededError for a state that cannot be written: without its record, the next check has nothing to merge."""
     if FAILED in merged.columns and (failed := merged.where(has_failed(merged)).count()):
-        raise FullCheckNeededError(f"the states of {failed:,} keys cannot be written")
+        raise FullCheckNeededError(f"keys have states that cannot be written ({failed:,})")

@@ -128,10 +128,10 @@ def test_keys_copies_and_records_are_kept_apart(mode: Mode, keys: int, records: 
 @pytest.mark.parametrize(("total", "more"), [(2, ""), (4, ", and others")])
 @pytest.mark.parametrize("result", [PASSED, FAILED], ids=["passed", "failed"])
 def test_keys_without_a_record_are_named(result: CheckResult, total: int, more: str) -> None:
-    keys = tuple(f"c{number} (field total: a sum is out of range)" for number in range(total))
+    keys = tuple(f"c{number} (field total: a sum is out of range)" for number in range(min(total, 3)))
     result = replace(result, unwritten=keys, unwritten_total=total)
 
-    line = f"{total} keys without a record, because the state cannot be written: {', '.join(keys[:3])}{more}"
+    line = f"{total} keys without a record, because the state cannot be written: {', '.join(keys)}{more}"
     assert line in result.verdict
     assert line in report.html(result)
 

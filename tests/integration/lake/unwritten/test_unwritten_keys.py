@@ -111,7 +111,7 @@ def test_no_store_has_a_key_whose_state_cannot_be_written(
     assert compact(lake_spark, pockets.settings, pockets.model) is not None
     assert pockets.in_lake() == {"other": Decimal("3.0")}
     result = pockets.check(StoreName.LAKE, mode=Mode.INCREMENTAL)
-    assert "the states of 1 keys cannot be written" in result.because
+    assert "keys have states that cannot be written (1)" in result.because
 
     request = RebuildRequest(NAME, "test", 1, approve=True, grace_h=1.0)
     number = register_candidate(pockets.settings, request, "rebuild").number
