@@ -36,11 +36,21 @@ LOOKUP_TIMEOUT_S = 10.0
 def main() -> None:
     """Measure both latencies, one after the other, because the query nodes would compete for CPU time."""
     arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--seconds", type=int, default=60, help="duration of each measurement (60)")
+    arguments.add_argument(
+        "--seconds",
+        type=int,
+        default=60,
+        help="duration of each measurement: at least one interval of commits (60)",
+    )
     arguments.add_argument("--pace", choices=PACES, default="latency", help="FOLDLAKE_STREAM_PACE (latency)")
     options = arguments.parse_args()
     seconds = options.seconds
     with temporary_stack(("kafka", "registry"), stream_pace=options.pace) as settings:
+        if seconds < settings.stream.real_time_interval_s:
+            # Whether a shorter measurement has a commit, which holds events for a moment, would be chance.
+            arguments.error(
+                f"--seconds: at least {settings.stream.real_time_interval_s}, the interval of commits"
+            )
         print_environment(settings)
         load = Load(settings)
         with stream_driver(settings):

@@ -17,6 +17,9 @@ from tests.support.http.raw_http import RawResponse, connections, receive, reque
 
 BODY_TIMEOUT_S = 2.0
 IDLE_TIMEOUT_S = 4.0
+EARLY_S = 1.5
+# On a busy machine.
+LATE_S = 15.0
 COMMANDS = 4
 OTHER_CLIENT = "127.0.0.2"
 MANY_FILES = 4000
@@ -95,7 +98,7 @@ def test_a_connection_without_a_complete_request_is_closed(server: HttpServer, s
         began = time.monotonic()
         assert response(connection) == b""
 
-    assert time.monotonic() - began == pytest.approx(IDLE_TIMEOUT_S, abs=1.5)
+    assert IDLE_TIMEOUT_S - EARLY_S < time.monotonic() - began < IDLE_TIMEOUT_S + LATE_S
 
 
 def test_headers_that_come_byte_by_byte_do_not_extend_the_deadline(server: HttpServer) -> None:
@@ -103,7 +106,7 @@ def test_headers_that_come_byte_by_byte_do_not_extend_the_deadline(server: HttpS
     with connections(server.port, 1, HALF_A_REQUEST) as (connection,), pytest.raises(ConnectionError):
         send_until_disconnected(connection, b"x", pause_s=0.2)
 
-    assert time.monotonic() - began == pytest.approx(IDLE_TIMEOUT_S, abs=1.5)
+    assert IDLE_TIMEOUT_S - EARLY_S < time.monotonic() - began < IDLE_TIMEOUT_S + LATE_S
 
 
 @pytest.mark.parametrize("is_trickling", [False, True], ids=["no more bytes", "byte by byte"])
@@ -118,7 +121,7 @@ def test_a_command_whose_body_is_not_complete_in_time_fails_with_408(
 
     assert (answer.status, slug(answer)) == (408, "body-timeout")
     assert b"Nothing was written." in answer.body
-    assert time.monotonic() - began == pytest.approx(BODY_TIMEOUT_S, abs=1.5)
+    assert BODY_TIMEOUT_S - EARLY_S < time.monotonic() - began < BODY_TIMEOUT_S + LATE_S
 
 
 def test_requests_of_the_same_client_are_answered_beside_an_unfinished_body(server: HttpServer) -> None:
@@ -162,9 +165,9 @@ def test_a_client_that_reads_nothing_is_disconnected(server: HttpServer) -> None
     with socket.socket() as connection:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         connection.connect(("127.0.0.1", server.port))
-        connection.settimeout(IDLE_TIMEOUT_S * 3)
+        connection.settimeout(IDLE_TIMEOUT_S + LATE_S)
         began = time.monotonic()
         with pytest.raises(ConnectionError):
             send_until_disconnected(connection, requests)
 
-    assert time.monotonic() - began < IDLE_TIMEOUT_S * 3
+    assert time.monotonic() - began < IDLE_TIMEOUT_S + LATE_S

@@ -51,7 +51,7 @@ def test_a_503_while_the_broker_is_paused_means_that_nothing_was_written(nodes: 
     assert accepted.keys() <= on_log
     assert repeatable == later.keys(), "once Kafka has not answered, no further command is handed to it"
     assert {(answer.status_code, slug(answer)) for answer in first.values()} == {(504, "outcome-unknown")}
-    assert duration_s < 10, "far less than the minutes that a producer would wait by default"
+    assert duration_s < 40, "far less than the minutes that a producer would wait by default"
     assert lookups == [200, 200]
 
 

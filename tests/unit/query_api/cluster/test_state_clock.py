@@ -13,6 +13,8 @@ from query_api.cluster import node_state
 from query_api.cluster.node_state import ModelState, NodeState, PartitionState, VersionState
 
 HOUR_S, DAY_S = 3600.0, 86_400.0
+# On a busy machine; a wrong clock is off by an hour.
+LATE_S = 25.0
 MOVED_S = [HOUR_S, -HOUR_S, DAY_S, -DAY_S]
 
 
@@ -45,7 +47,7 @@ def test_ages_do_not_change_when_the_clock_is_set(moved_s: float) -> None:
     version = state.models["m"].versions[1]
     partition = version.partitions[0]
     for age_s in (state.age_s(), version.still_s(), partition.unconfirmed_s(), partition.lag_ms() / 1000):
-        assert age_s == pytest.approx(4.0, abs=0.5)
+        assert 3.9 < age_s < LATE_S
 
 
 @pytest.mark.parametrize("moved_s", MOVED_S)
@@ -54,8 +56,8 @@ def test_standstill_counts_from_the_earlier_moment_whatever_the_clock_showed(mov
 
     still = partition.standing_still(before_the_clock_was_set(moved_s, seconds_ago=30.0))
 
-    assert still.lag_ms() == pytest.approx(30_000, abs=500)
-    assert still.unconfirmed_s() < 0.5
+    assert 29_900 < still.lag_ms() < 30_000 + LATE_S * 1000
+    assert still.unconfirmed_s() < LATE_S
 
 
 def test_of_a_state_from_before_the_machine_started_only_the_routing_is_valid(
@@ -70,7 +72,7 @@ def test_of_a_state_from_before_the_machine_started_only_the_routing_is_valid(
     assert found is not None
     assert found.models["m"].versions[1].partitions == {}
     assert found.models["m"].owners == {0: "http://a"}
-    assert found.age_s() == pytest.approx(boot_s(), abs=0.5), "at least as old as the boot"
+    assert found.age_s() == pytest.approx(boot_s(), abs=LATE_S), "at least as old as the boot"
 
 
 def test_state_of_an_earlier_release_is_as_old_as_the_wall_clock_says(tmp_path: Path) -> None:
@@ -88,8 +90,8 @@ def test_state_of_an_earlier_release_is_as_old_as_the_wall_clock_says(tmp_path: 
     assert found is not None
     partition = found.models["m"].versions[1].partitions[0]
     for age_s in (found.age_s(), partition.unconfirmed_s(), partition.lag_ms() / 1000):
-        assert age_s == pytest.approx(4.0, abs=0.5)
-    assert partition.confirmed.age_s() == pytest.approx(4.0, abs=0.5)
+        assert 3.9 < age_s < LATE_S
+    assert 3.9 < partition.confirmed.age_s() < LATE_S
 
 
 def test_state_can_be_read_by_a_release_that_does_not_know_its_fields(tmp_path: Path) -> None:
