@@ -17,10 +17,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-import psutil
-
 from include.errors import FoldlakeError
 from include.files import FileLockedError, file_lock
+from include.machine import available_bytes
 from include.parent_death import die_with_parent
 from include.settings import Settings
 from include.spark.job_protocol import ACCEPTED, OUTPUTS, REFUSED, JobRequest, receive_request, send_status
@@ -115,7 +114,7 @@ class JobServer:
             return False
         # The launcher has the status, and does not wait for this.
         self._release()
-        if psutil.virtual_memory().available < self._memory:
+        if available_bytes() < self._memory:
             LOG.info("memory is short: ending")
             return False
         return True

@@ -4,11 +4,11 @@ In real-time mode every task of a query occupies a slot while the query runs: on
 shuffle partition. With too few slots, Spark fails the query that starts last, at every start.
 """
 
-import os
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 
+from include.machine import cores
 from include.settings import StreamSettings
 
 # The dead-letter query of a source has no shuffle: one task per source partition.
@@ -45,7 +45,7 @@ def shuffle_partitions(stream: StreamSettings, partitions: int) -> int:
         return stream.shuffle_partitions
     if stream.master:
         return partitions
-    return min(partitions, max(1, (os.cpu_count() or 1) // 2))
+    return min(partitions, max(1, cores() // 2))
 
 
 def query_slots(stream: StreamSettings, partitions: int) -> int:

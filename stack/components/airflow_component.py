@@ -1,13 +1,11 @@
 """Runs one component of Airflow, so that all processes that it forks (workers, task runners, parsers) end with it."""
 
 import importlib
-import os
 import sys
 from datetime import UTC, datetime
 
-import psutil
-
 from include.airflow.names import POOLS, REBUILD_POOL
+from include.machine import cores, memory_bytes
 from include.parent_death import forks_die_with_this_process
 
 # Component -> its type in Airflow's table of jobs.
@@ -57,7 +55,7 @@ def create_pools() -> None:
     from airflow.models.pool import Pool  # noqa: PLC0415 - see above
 
     known = {pool.pool for pool in Pool.get_pools()}
-    for name, (slots, purpose) in pools(os.cpu_count() or 1, psutil.virtual_memory().total).items():
+    for name, (slots, purpose) in pools(cores(), memory_bytes()).items():
         if name not in known:
             Pool.create_or_update_pool(name, slots, purpose, include_deferred=False)
 

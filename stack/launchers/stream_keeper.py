@@ -17,11 +17,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
 
-import psutil
-
 from include.airflow.client import AirflowApi
 from include.errors import FoldlakeError
 from include.files import FileLockedError, file_lock, is_locked
+from include.machine import available_bytes
 from include.settings import Settings, StreamSettings
 from include.stream import driver_launch, launch_series
 from include.stream.driver_launch import LaunchReport
@@ -242,8 +241,9 @@ class StreamKeeper:
 def standby_fits(stream: StreamSettings) -> bool:
     """Whether there is to be a standby driver: as the setting says, or if there is memory for it. On a cluster it would need slots."""
     if stream.standby == "auto":
-        available = psutil.virtual_memory().available
-        return not stream.master and available >= STANDBY_MEMORY * stream.driver_memory_mb * 1024 * 1024
+        return (
+            not stream.master and available_bytes() >= STANDBY_MEMORY * stream.driver_memory_mb * 1024 * 1024
+        )
     return stream.standby == "on"
 
 

@@ -3,6 +3,7 @@
 import hashlib
 import re
 import sys
+import tarfile
 import zipfile
 from itertools import pairwise
 from pathlib import Path
@@ -13,6 +14,7 @@ from include.settings import Settings
 from stack.provisioning import installer
 from stack.provisioning import layout as layout_module
 from stack.provisioning.installer import InstallationError, install, installed_packages, locked_packages
+from stack.provisioning.jars import unpack
 from stack.provisioning.jars_lock import read_lock
 from stack.provisioning.launcher import tools_directory
 from stack.provisioning.layout import CHECKOUT, REQUIREMENTS, Layout
@@ -164,3 +166,24 @@ def test_the_tools_directory_is_read_from_the_environment_then_from_the_env_file
     assert tools_directory({"FOLDLAKE_TOOLS": "/from/environment"}, env_file) == Path("/from/environment")
     assert tools_directory({}, env_file) == Path("/from/file")
     assert tools_directory({}, tmp_path / "none") == CHECKOUT / ".foldlake" / "tools"
+
+
+@pytest.mark.parametrize("has_filters", [True, False], ids=["3.11.4 and later", "3.11.2"])
+def test_an_archive_is_unpacked_by_each_python_of_the_readme(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, has_filters: bool
+) -> None:
+    if not has_filters:
+        extracted = tarfile.TarFile.extractall
+
+        def extractall(archive: tarfile.TarFile, path: Path) -> None:
+            extracted(archive, path, filter="fully_trusted")
+
+        monkeypatch.delattr(tarfile, "data_filter")
+        monkeypatch.setattr(tarfile.TarFile, "extractall", extractall)
+    (tmp_path / "a.txt").write_text("content")
+    with tarfile.open(tmp_path / "one.tar.gz", "w:gz") as archive:
+        archive.add(tmp_path / "a.txt", "one/a.txt")
+
+    unpack(tmp_path / "one.tar.gz", tmp_path / "unpacked")
+
+    assert (tmp_path / "unpacked" / "one" / "a.txt").read_text() == "content"

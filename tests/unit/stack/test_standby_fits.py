@@ -1,9 +1,9 @@
 """When there is a standby driver."""
 
-import psutil
 import pytest
 
 from include.settings import Settings
+from stack.launchers import stream_keeper
 from stack.launchers.stream_keeper import standby_fits
 
 
@@ -20,8 +20,7 @@ from stack.launchers.stream_keeper import standby_fits
 def test_there_is_a_standby_if_it_is_wanted_or_fits_the_memory(
     monkeypatch: pytest.MonkeyPatch, standby: str, available_mb: int, master: str, fits: bool
 ) -> None:
-    memory = psutil.virtual_memory()._replace(available=available_mb * 1024 * 1024)
-    monkeypatch.setattr(psutil, "virtual_memory", lambda: memory)
+    monkeypatch.setattr(stream_keeper, "available_bytes", lambda: available_mb * 1024 * 1024)
     settings = Settings.of(stream_standby=standby, stream_master=master, stream_driver_memory_mb=1024)
 
     assert standby_fits(settings.stream) == fits

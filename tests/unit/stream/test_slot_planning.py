@@ -3,6 +3,7 @@
 import pytest
 
 from include.settings import StreamSettings
+from include.stream import slot_planning
 from include.stream.slot_planning import (
     SlotClaim,
     SlotRank,
@@ -40,11 +41,11 @@ def test_shuffle_partitions_follow_the_source_on_a_cluster_unless_set() -> None:
     assert shuffle_partitions(StreamSettings(master=cluster, shuffle_partitions=3), 6) == 3
 
 
-@pytest.mark.parametrize(("cores", "expected"), [(1, 1), (2, 1), (3, 1), (4, 2), (16, 6), (None, 1)])
+@pytest.mark.parametrize(("cores", "expected"), [(1, 1), (2, 1), (3, 1), (4, 2), (16, 6)])
 def test_shuffle_partitions_follow_the_cores_on_this_machine(
-    cores: int | None, expected: int, monkeypatch: pytest.MonkeyPatch
+    cores: int, expected: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("os.cpu_count", lambda: cores)
+    monkeypatch.setattr(slot_planning, "cores", lambda: cores)
     assert shuffle_partitions(StreamSettings(), 6) == expected
     assert shuffle_partitions(StreamSettings(shuffle_partitions=3), 6) == 3
 
