@@ -1,6 +1,6 @@
 """Runs processes of the stack in the foreground, for containers: `python -m stack.foreground airflow-scheduler`.
 
-The processes are defined by the embedded stack; environment variables of the container take precedence.
+The processes are defined by the embedded stack. Of Airflow's configuration, environment variables of the container take precedence.
 """
 
 import argparse
@@ -16,8 +16,10 @@ from include.waiting import wait_for
 from stack.lifecycle import component_modules
 from stack.settings_environment import settings_environment
 from stack.supervision.process import Process
+from stack.tools import ToolMissingError
 
 POLL_INTERVAL_S = 0.5
+OVERRIDABLE = "AIRFLOW__"
 
 
 def main() -> int:
@@ -49,7 +51,11 @@ def select(settings: Settings, names: list[str]) -> list[Process]:
     modules = component_modules()
     for name in names:
         for component, module in modules.items():
-            processes = module.processes(settings)
+            try:
+                processes = module.processes(settings)
+            except ToolMissingError:
+                # An image has the tools of its processes only.
+                continue
             named = processes if name == component else [p for p in processes if p.name == name]
             if named:
                 module.prepare(settings)
@@ -63,11 +69,16 @@ def select(settings: Settings, names: list[str]) -> list[Process]:
 
 
 def _environment(settings: Settings, process: Process) -> dict[str, str]:
+    """Return the environment of a process.
+
+    Other variables of the image do not count: Airflow's own sets AIRFLOW_HOME, and each container would have secrets of its own.
+    """
     return {
+        **os.environ,
         **settings_environment(settings),
         "PYTHONPATH": str(CHECKOUT),
         **process.environment,
-        **os.environ,
+        **{name: value for name, value in os.environ.items() if name.startswith(OVERRIDABLE)},
     }
 
 

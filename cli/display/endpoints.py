@@ -12,7 +12,7 @@ def endpoints(settings: Settings) -> str:
         "Status page": f"{node}/",
         "A balance": f"curl -i '{node}/api/customers.getBalance?customerId=1'",
         "Query nodes": "  ".join(f"http://127.0.0.1:{port}" for port in settings.query_ports),
-        "Airflow": f"{settings.airflow.base_url}  (user admin, password {_password(settings.home, settings.airflow)})",
+        "Airflow": f"{settings.airflow.pages_url}  (user admin, password {_password(settings.home, settings.airflow)})",
         "Schema registry": settings.registry.url,
         "Kafka": settings.kafka.bootstrap_servers,
     }

@@ -82,7 +82,7 @@ class DagRun:
         """Start a run; raises AirflowUnavailableError. Airflow accepts unknown fields in `conf`: check them first."""
         api = airflow_api(settings.home, settings.airflow)
         run_id = api.trigger(dag_id, conf, note)
-        return cls(api, dag_id, run_id, f"{settings.airflow.base_url}/dags/{dag_id}/runs/{run_id}")
+        return cls(api, dag_id, run_id, f"{settings.airflow.pages_url}/dags/{dag_id}/runs/{run_id}")
 
     def follow(self, until: Collection[str], *, timeout_s: float = float("inf")) -> Iterator[RunEvent]:
         """Yield events until all tasks in `until` have succeeded, or the run has ended.

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from datetime import datetime
 from pathlib import Path
+from urllib.parse import quote, urlsplit, urlunsplit
 
 from include.airflow.login import airflow_home
 from include.errors import FoldlakeError
@@ -23,8 +24,15 @@ class DatabaseCleanupError(FoldlakeError):
 
 
 def database_url(home: Path, airflow: AirflowSettings) -> str:
-    """Return the SQLAlchemy URL of Airflow's database: the setting, or SQLite in Airflow's home."""
-    return airflow.database_url or f"{SQLITE}{airflow_home(home) / 'airflow.db'}"
+    """Return the SQLAlchemy URL of Airflow's database: the setting, with its password, or SQLite in Airflow's home."""
+    if not airflow.database_url:
+        return f"{SQLITE}{airflow_home(home) / 'airflow.db'}"
+    parts = urlsplit(airflow.database_url)
+    user, has_host, host = parts.netloc.rpartition("@")
+    if not (airflow.database_password and has_host) or ":" in user:
+        return airflow.database_url
+    netloc = f"{user}:{quote(airflow.database_password, safe='')}@{host}"
+    return urlunsplit(parts._replace(netloc=netloc))
 
 
 def sqlite_file(url: str) -> Path | None:

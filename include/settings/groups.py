@@ -57,11 +57,17 @@ class RegistrySettings(SettingsGroup):
 
 
 class AirflowSettings(SettingsGroup):
-    """Airflow. url: one of your own. database_url: empty for SQLite. password: empty for a generated one."""
+    """Airflow. url: one of your own. database_url: empty for SQLite. password: empty for a generated one.
+
+    browser_url: the URL of the same API server for browsers, if `url` is only for the processes of this deployment.
+    database_password: for a `database_url` without one.
+    """
 
     url: str = ""
+    browser_url: str = ""
     port: int = 8080
     database_url: str = ""
+    database_password: str = ""
     password: str = ""
     parallelism: int = Field(default=8, ge=2)
 
@@ -69,6 +75,11 @@ class AirflowSettings(SettingsGroup):
     def base_url(self) -> str:
         """Base URL of Airflow's API server."""
         return self.url or f"http://{LOOPBACK}:{self.port}"
+
+    @property
+    def pages_url(self) -> str:
+        """Base URL of Airflow's pages, for links and frames in a browser."""
+        return self.browser_url or self.base_url
 
 
 class StreamSettings(SettingsGroup):

@@ -1,7 +1,7 @@
 """Maps environment variables to settings: their names, and the sources of their values."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,13 +9,19 @@ from dotenv import dotenv_values
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource
 
+from include.errors import SettingsError
 from include.settings.groups import SettingsGroup
 
 PREFIX = "FOLDLAKE_"
+# Ends the name of a variable that has the path of a file with the value.
+FILE = "_FILE"
 
 
 class VariableSource(PydanticBaseSettingsSource):
-    """The environment, then the `.env` file for variables that are not set. An empty variable counts as not set."""
+    """The environment, then the `.env` file for variables that are not set. An empty variable counts as not set.
+
+    The value of a setting may be in a file, whose path the variable with the ending `_FILE` has, as for Docker's secrets.
+    """
 
     def __init__(
         self, settings_cls: type[BaseSettings], variables: Iterable[str], env_file: Path | None
@@ -29,15 +35,32 @@ class VariableSource(PydanticBaseSettingsSource):
         raise NotImplementedError
 
     def __call__(self) -> dict[str, Any]:
-        """Return the values that are set, by variable."""
+        """Return the values that are set, by variable; raises SettingsError for one that cannot be read."""
         from_file = {} if self._env_file is None else dotenv_values(self._env_file)
-        found = {variable: _read(from_file, variable) for variable in self._variables}
+        sources = (os.environ, from_file)
+        found = {
+            variable: next(filter(None, (_read(source, variable) for source in sources)), None)
+            for variable in self._variables
+        }
         return {variable: value for variable, value in found.items() if value}
 
 
-def _read(from_file: dict[str, str | None], variable: str) -> str | None:
+def _read(source: Mapping[str, str | None], variable: str) -> str | None:
+    """Return the value that a source has for a variable; None or empty for none."""
     name = f"{PREFIX}{variable.upper()}"
-    return os.environ.get(name) or from_file.get(name)
+    value, file = source.get(name), source.get(f"{name}{FILE}")
+    if not file:
+        return value
+    try:
+        content = Path(file).read_text(encoding="utf-8").rstrip("\r\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"The file of {name}{FILE} cannot be read: {error}") from error
+    if not content:
+        raise SettingsError(f"The file of {name}{FILE} is empty: {file}")
+    # Equal ones are of a process that this one has started, which gives its own settings on.
+    if value and value != content:
+        raise SettingsError(f"{name} and {name}{FILE} have different values: remove one of them.")
+    return content
 
 
 def variables_of(settings: type[BaseSettings]) -> dict[str, tuple[str, str]]:

@@ -72,7 +72,7 @@ def create_app(
     app.register_blueprint(commands_blueprint(settings, apis))
     models = {api.model.name: api.model for api in apis}
     # Airflow shows the status page in a frame, and what it links to.
-    framed_by = ("'self'", *origins_of(settings.airflow.base_url))
+    framed_by = ("'self'", *origins_of(settings.airflow.pages_url))
     explanations = Explanations(settings)
     app.register_blueprint(explain_blueprint(settings.node.name, models, explanations, framed_by))
     app.register_blueprint(health_blueprint(settings, lookups))

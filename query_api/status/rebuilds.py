@@ -31,7 +31,7 @@ def read(view: NodeView) -> list[dict[str, Any]]:
 def _entry(
     view: NodeView, read_model: str, version: Version, stages: Sequence[StageProgress]
 ) -> dict[str, Any]:
-    airflow = view.settings.airflow.base_url
+    airflow = view.settings.airflow.pages_url
     run = f"{airflow}/dags/rebuild/runs/{quote(version.run_id, safe='')}" if version.run_id else None
     entry = {
         "read_model": read_model,

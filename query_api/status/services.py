@@ -38,7 +38,12 @@ def _registry(view: NodeView) -> dict[str, Any]:
 
 def _airflow(view: NodeView) -> dict[str, Any]:
     url = view.settings.airflow.base_url
-    return _service("Airflow", _airflow_failure(f"{url}/api/v2/monitor/health"), AIRFLOW_EFFECT, url=url)
+    return _service(
+        "Airflow",
+        _airflow_failure(f"{url}/api/v2/monitor/health"),
+        AIRFLOW_EFFECT,
+        url=view.settings.airflow.pages_url,
+    )
 
 
 def _airflow_failure(url: str) -> str:

@@ -65,7 +65,7 @@ def environment(settings: Settings) -> dict[str, str]:
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(passwords_path(settings.home)),
         "AIRFLOW__API__HOST": "127.0.0.1",
         "AIRFLOW__API__PORT": str(settings.airflow.port),
-        "AIRFLOW__API__BASE_URL": url,
+        "AIRFLOW__API__BASE_URL": settings.airflow.pages_url,
         # Also how long the server waits for open connections when it stops.
         "AIRFLOW__API__WORKER_TIMEOUT": "5",
         "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": database_url(settings.home, settings.airflow),

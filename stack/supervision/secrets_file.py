@@ -16,6 +16,7 @@ from include.settings import Settings
 SECRET_SETTINGS = (
     "airflow_password",
     "airflow_database_url",
+    "airflow_database_password",
     "alert_webhook_url",
     "pseudonym_key",
     "redis_url",

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from include.errors import SettingsError
 from include.settings import CHECKOUT, PREFIX, VARIABLES, Settings
 from stack.settings_environment import settings_environment
 
@@ -56,3 +57,48 @@ def test_settings_round_trip_through_the_environment(
         monkeypatch.setenv(name, value)
 
     assert Settings.of() == settings
+
+
+def test_a_value_can_be_in_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("pass word\n")
+    monkeypatch.setenv("FOLDLAKE_PSEUDONYM_KEY_FILE", str(secret))
+
+    assert Settings.of().pseudonym_key == "pass word"
+
+    # As in a process that this one starts.
+    monkeypatch.setenv("FOLDLAKE_PSEUDONYM_KEY", "pass word")
+    assert Settings.of().pseudonym_key == "pass word"
+
+
+def test_a_file_in_the_environment_takes_precedence_over_a_value_in_env(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "port").write_text("7001")
+    (tmp_path / ".env").write_text(f"FOLDLAKE_KAFKA_PORT=7002\nFOLDLAKE_REGISTRY_PORT_FILE={tmp_path}/port\n")
+    monkeypatch.setenv("FOLDLAKE_KAFKA_PORT_FILE", str(tmp_path / "port"))
+
+    found = Settings(_env_file=tmp_path / ".env")
+
+    assert (found.kafka.port, found.registry.port) == (7001, 7001)
+
+
+@pytest.mark.parametrize(
+    ("content", "value", "message"),
+    [
+        (None, "", "The file of FOLDLAKE_PSEUDONYM_KEY_FILE cannot be read: .*No such file"),
+        ("\n", "", "The file of FOLDLAKE_PSEUDONYM_KEY_FILE is empty"),
+        ("one", "two", "FOLDLAKE_PSEUDONYM_KEY and FOLDLAKE_PSEUDONYM_KEY_FILE have different values"),
+    ],
+    ids=["no file", "empty", "two values"],
+)
+def test_a_file_that_gives_no_value_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str | None, value: str, message: str
+) -> None:
+    if content is not None:
+        (tmp_path / "key").write_text(content)
+    monkeypatch.setenv("FOLDLAKE_PSEUDONYM_KEY_FILE", str(tmp_path / "key"))
+    monkeypatch.setenv("FOLDLAKE_PSEUDONYM_KEY", value)
+
+    with pytest.raises(SettingsError, match=message):
+        Settings.of()
