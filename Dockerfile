@@ -28,7 +28,7 @@ COPY --chown=foldlake:root include/__init__.py include/files.py include/waiting.
 RUN UV_CACHE_DIR="$FOLDLAKE_TOOLS/uv" python3 -c "import os, pathlib; from stack.provisioning import launcher, layout; \
         launcher.make_ready(layout.Layout(pathlib.Path(os.environ['FOLDLAKE_TOOLS'])))" \
     && rm -rf "$FOLDLAKE_TOOLS/uv" "$HOME/.cache"
-# Trains the stream driver, which needs the code. Without servers and development tools, which run in containers of their own, or not at all.
+# Trains the stream driver, which needs the code, then removes what no process of this image uses: servers and development tools.
 COPY --chown=foldlake:root include ./include
 COPY --chown=foldlake:root stack ./stack
 COPY --chown=foldlake:root cli ./cli

@@ -1,4 +1,4 @@
-"""The processor cores and the memory that this process may use: those of its container, where one is limited, else the machine's.
+"""The processor cores and the memory that this process may use: the limits of its container, or those of the machine.
 
 Source: the kernel's documentation of control groups (cgroup-v2.rst; memory.rst and sched-bwc.rst for version 1). The JVM computes the same.
 """
@@ -14,7 +14,7 @@ ROOT = Path("/sys/fs/cgroup")
 
 
 class _Version(NamedTuple):
-    """The names that a version of control groups gives to its files: for memory, and the folders below ROOT that have them."""
+    """The files of a version of control groups: their names for memory, and the folders below ROOT for memory and processor time."""
 
     limit: str
     usage: str

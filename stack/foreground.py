@@ -1,6 +1,6 @@
 """Runs processes of the stack in the foreground, for containers: `python -m stack.foreground airflow-scheduler`.
 
-The processes are defined by the embedded stack. Of Airflow's configuration, environment variables of the container take precedence.
+The embedded stack defines the processes. A container can override Airflow's configuration with variables `AIRFLOW__…`.
 """
 
 import argparse
@@ -54,7 +54,7 @@ def select(settings: Settings, names: list[str]) -> list[Process]:
             try:
                 processes = module.processes(settings)
             except ToolMissingError:
-                # An image has the tools of its processes only.
+                # An image lacks the tools of the processes that it does not run.
                 continue
             named = processes if name == component else [p for p in processes if p.name == name]
             if named:
@@ -71,7 +71,7 @@ def select(settings: Settings, names: list[str]) -> list[Process]:
 def _environment(settings: Settings, process: Process) -> dict[str, str]:
     """Return the environment of a process.
 
-    Other variables of the image do not count: Airflow's own sets AIRFLOW_HOME, and each container would have secrets of its own.
+    No other variable of the image overrides it: Airflow's image sets AIRFLOW_HOME, with which each container would have its own secrets.
     """
     return {
         **os.environ,

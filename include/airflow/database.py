@@ -28,8 +28,8 @@ def database_url(home: Path, airflow: AirflowSettings) -> str:
     if not airflow.database_url:
         return f"{SQLITE}{airflow_home(home) / 'airflow.db'}"
     parts = urlsplit(airflow.database_url)
-    user, has_host, host = parts.netloc.rpartition("@")
-    if not (airflow.database_password and has_host) or ":" in user:
+    user, has_user, host = parts.netloc.rpartition("@")
+    if not (airflow.database_password and has_user) or ":" in user:
         return airflow.database_url
     netloc = f"{user}:{quote(airflow.database_password, safe='')}@{host}"
     return urlunsplit(parts._replace(netloc=netloc))

@@ -20,7 +20,7 @@ FILE = "_FILE"
 class VariableSource(PydanticBaseSettingsSource):
     """The environment, then the `.env` file for variables that are not set. An empty variable counts as not set.
 
-    The value of a setting may be in a file, whose path the variable with the ending `_FILE` has, as for Docker's secrets.
+    A variable with the ending `_FILE` has the path of a file with the value, such as a Docker secret.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ def _read(source: Mapping[str, str | None], variable: str) -> str | None:
         raise SettingsError(f"The file of {name}{FILE} cannot be read: {error}") from error
     if not content:
         raise SettingsError(f"The file of {name}{FILE} is empty: {file}")
-    # Equal ones are of a process that this one has started, which gives its own settings on.
+    # A process passes its settings to the processes that it starts: they have both.
     if value and value != content:
         raise SettingsError(f"{name} and {name}{FILE} have different values: remove one of them.")
     return content

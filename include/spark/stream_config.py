@@ -61,8 +61,8 @@ STREAM_CONFIG: dict[str, str] = (
         # How often a new snapshot of the state is uploaded to the checkpoint: what came after it is applied record by record at a restart.
         "spark.sql.streaming.stateStore.maintenanceInterval": "20s",
         "spark.sql.adaptive.enabled": "false",
-        # Each batch of each query plans anew, and reuses the code that an equal plan has had, if it is still kept. By default a hundred classes
-        # are: twenty queries then compile theirs in every batch, which took a quarter of an idle driver's processor time.
+        # Each batch makes a new plan, and reuses the compiled code of an equal one. By default, Spark keeps 100 classes: twenty queries have more,
+        # and compiled them in every batch. That took a quarter of an idle driver's processor time.
         "spark.sql.codegen.cache.maxEntries": "2000",
         # Spark would push the filter on decoded events below the decoding and decode every record twice.
         "spark.sql.optimizer.excludedRules": (

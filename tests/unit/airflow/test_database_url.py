@@ -19,7 +19,7 @@ URL = "postgresql+psycopg2://airflow@postgres:5432/airflow?sslmode=disable"
         (URL.replace("airflow@", "airflow:own@"), "other", URL.replace("airflow@", "airflow:own@")),
         ("sqlite:////data/airflow.db", "unused", "sqlite:////data/airflow.db"),
     ],
-    ids=["sqlite", "without password", "with password", "the URL has one", "no host"],
+    ids=["sqlite", "without password", "with password", "the URL has one", "without user"],
 )
 def test_the_password_is_added_to_a_user_without_one(url: str, password: str, expected: str) -> None:
     airflow = AirflowSettings(database_url=url, database_password=password)
