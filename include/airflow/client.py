@@ -19,6 +19,11 @@ HEALTH_TIMEOUT_S = 1.8
 # How long `trigger` repeats its call while a busy Airflow does not respond in time.
 TRIGGER_TIMEOUT_S = 60.0
 TRIGGER_POLL_S = 1.0
+# SQLite rejects a transaction at once if another one has written since it began to read. Airflow has rolled it back and
+# answers 500: the same call succeeds a moment later.
+ROLLED_BACK = "Database error"
+ROLLED_BACK_RETRIES = 5
+ROLLED_BACK_PAUSE_S = 0.5
 MAX_NOTE_CHARACTERS = 1000
 NO_AIRFLOW = "the reply is none of Airflow's: check that FOLDLAKE_AIRFLOW_URL is its address, and that no proxy replies instead"
 MAX_POOL_TASKS = 100
@@ -216,6 +221,11 @@ class AirflowApi:
         response = self._request(method, url, **arguments)
         if response.status_code == HTTPStatus.UNAUTHORIZED:
             self._log_in()
+            response = self._request(method, url, **arguments)
+        for _ in range(ROLLED_BACK_RETRIES):
+            if response.status_code != HTTPStatus.INTERNAL_SERVER_ERROR or ROLLED_BACK not in response.text:
+                break
+            time.sleep(ROLLED_BACK_PAUSE_S)
             response = self._request(method, url, **arguments)
         return self._json(method, url, response)
 

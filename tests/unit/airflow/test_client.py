@@ -200,3 +200,36 @@ def test_run_is_triggered_again_once_airflow_is_no_longer_busy(
 
     assert AirflowApi(played.url).trigger("rebuild").startswith("manual__")
     assert played.requests == [post, post]
+
+
+ROLLED_BACK = Reply(
+    500, {"detail": {"reason": "Database error", "statement": "hidden", "message": "Serious error"}}
+)
+
+
+def test_call_whose_transaction_was_rolled_back_is_repeated(
+    played: PlayedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    note = "PATCH /api/v2/dags/rebuild/dagRuns/r1"
+    played.replies[note] = ROLLED_BACK
+
+    def recover(_: float) -> None:
+        played.replies[note] = Reply(200, {"note": "why"})
+
+    monkeypatch.setattr(time, "sleep", recover)
+
+    AirflowApi(played.url).set_note("rebuild", "r1", "why")
+
+    assert played.requests == [note, note]
+
+
+def test_database_that_stays_broken_is_an_error(
+    played: PlayedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    played.replies[RUN] = ROLLED_BACK
+    monkeypatch.setattr(airflow_api, "ROLLED_BACK_PAUSE_S", 0.01)
+
+    with pytest.raises(AirflowUnavailableError, match="Database error"):
+        AirflowApi(played.url).run_state("rebuild", "r1")
+
+    assert played.requests == [RUN] * (1 + airflow_api.ROLLED_BACK_RETRIES)
