@@ -26,6 +26,9 @@ from tests.support.http.webhook import Webhook, running_webhook
 from tests.support.temporary_stack import temporary_stack
 from tests.support.waiting import wait_until
 
+# Five failures with the delays between them take minutes. The delays themselves have unit tests.
+pytestmark = pytest.mark.endurance
+
 TIMEOUT_S = 240
 WRONG_MASTER = "sparkle://127.0.0.1:7077"
 # The first failure after which the driver is not launched at once, and the next ones.

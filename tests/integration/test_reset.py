@@ -64,6 +64,7 @@ def run(process_of: Callable[..., object], *arguments: str) -> None:
     assert process.wait(STAGE_TIMEOUT_S) == 0, f"{arguments}: see stages.log"  # type: ignore[attr-defined]
 
 
+@pytest.mark.endurance
 @pytest.mark.timeout(600)
 def test_a_version_from_a_time_on_holds_exactly_the_later_events(home: Settings, tmp_path: Path) -> None:
     source = EventSource(home, MODEL.source_topic)

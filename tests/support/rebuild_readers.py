@@ -12,7 +12,7 @@ import httpx
 from tests.support.http.local_http import http_client
 
 TIMEOUT_S = 10.0
-PAUSE_S = 0.05
+PAUSE_S = 0.1
 
 
 class Readers:

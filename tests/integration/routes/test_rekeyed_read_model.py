@@ -158,6 +158,7 @@ def test_transactions_are_folded_and_their_markers_are_no_lag(
     assert folded(home) == after
 
 
+@pytest.mark.endurance
 @pytest.mark.timeout(900)
 def test_it_is_checked_rebuilt_and_promoted_and_a_planted_fault_is_found(
     home: Settings, rekeying_driver: SharedDriver
@@ -221,8 +222,8 @@ def test_a_node_explains_a_day_by_the_events_under_its_key(
     assert object_of(explained.shown.state) == {"deposits": count, "total": total}
     assert [event.number for event in explained.events] == [*range(1, 21), *range(count - 19, count + 1)]
     assert object_of(explained.events[-1].state) == {"deposits": count, "total": total}
-    # The previous version has the same fold; the planted record was on its changelog, not on the log.
-    assert [(one.stage, one.state) for one in explained.others] == [("previous", explained.shown.state)]
+    # A previous version has the same fold; the planted record was on its changelog, not on the log.
+    assert {(one.stage, one.state) for one in explained.others} <= {("previous", explained.shown.state)}
     assert len(explained.read_until) == 1
 
 

@@ -1,5 +1,6 @@
 """A read model whose events and states have the names of Foldlake's own columns: lake, checks, rebuild, comparison, explanation, event table."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -78,6 +79,20 @@ class Log:
         assert (result.request.mode, result.because) == (mode, "")
 
 
+States = Mapping[str, Mapping[str, object]]
+
+
+def stored(path: str) -> States:
+    return {
+        row["key"]: {name: row[name] for name in (*tricky.STATE_NAMES, tricky.NULLABLE)}
+        for row in DeltaTable(path).to_pyarrow_table().to_pylist()
+    }
+
+
+def expected(log: Log) -> States:
+    return {key: tricky.expected(number) for key, number in log.newest.items()}
+
+
 @pytest.fixture(scope="module")
 def log(settings: Settings, lake_spark: SparkSession) -> Log:
     log = Log(settings, lake_spark)
@@ -85,21 +100,24 @@ def log(settings: Settings, lake_spark: SparkSession) -> Log:
     return log
 
 
-def test_the_lake_has_the_states_and_checks_pass(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
-    # The incremental check writes the verified records as a whole.
-    monkeypatch.setattr(commit, "MAX_APPENDS", 0)
+def test_the_lake_has_the_states_and_a_check_passes(log: Log) -> None:
     assert promote(log.spark, log.settings, log.model) is not None
     log.check(StoreName.LAKE, StoreName.CHANGELOG, mode=Mode.FULL)
+
+    assert stored(table_path(log.settings.lake_root, NAME)) == expected(log)
+
+
+@pytest.mark.endurance
+def test_compactions_and_incremental_checks_agree(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After the test above."""
+    # The incremental check writes the verified records as a whole.
+    monkeypatch.setattr(commit, "MAX_APPENDS", 0)
     log.append(SUBJECTS // 2)
     assert compact(log.spark, log.settings, log.model) is not None
     log.check(StoreName.LAKE, mode=Mode.INCREMENTAL)
 
     for path in (table_path(log.settings.lake_root, NAME), verified_path(log.settings.lake_root, NAME, 1)):
-        found = {
-            row["key"]: {name: row[name] for name in (*tricky.STATE_NAMES, tricky.NULLABLE)}
-            for row in DeltaTable(path).to_pyarrow_table().to_pylist()
-        }
-        assert found == {key: tricky.expected(number) for key, number in log.newest.items()}
+        assert stored(path) == expected(log)
 
 
 @pytest.mark.endurance

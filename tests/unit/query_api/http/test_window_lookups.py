@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from include.settings import Settings
+from query_api.lookup import lookups
 from tests.unit.query_api.http.stops import Answer, StopsNode, other_node, stops_settings, window_keys
 
 WINDOWS = 40
@@ -17,6 +18,12 @@ AS_OF = "2026-03-02T08:00:00.000+00:00"
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
     return stops_settings(tmp_path)
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other nodes may answer late: the tests of the other worker keep the cores busy."""
+    monkeypatch.setattr(lookups, "ANSWER_TIMEOUT_S", 60.0)
 
 
 def state(version: int) -> dict[str, float]:
