@@ -15,6 +15,7 @@ import pytest
 from include.errors import SettingsError
 from include.settings import CHECKOUT, Settings
 from stack.launchers import spark_submit, stream_driver
+from stack.launchers.scratch import scratch_dir
 from stack.launchers.stream_driver import DriverLockedError
 from stack.settings_environment import settings_environment
 from tests.support.waiting import wait_until
@@ -240,3 +241,45 @@ def test_a_standby_that_is_killed_never_takes_the_lock(settings: Settings, tmp_p
 
     stream_driver.acquire(settings.home, wait_s=1).release()
     assert not turn.exists()
+
+
+SCRATCH = """
+import os, sys
+from pathlib import Path
+from stack.launchers.scratch import scratch_dir
+print(scratch_dir(Path(sys.argv[1])), flush=True)
+os.execvp("sleep", ["sleep", "600"])
+"""
+
+
+def test_a_folder_is_removed_when_its_process_has_ended_whatever_its_number_means_elsewhere(
+    tmp_path: Path,
+) -> None:
+    command = [sys.executable, "-c", SCRATCH, str(tmp_path)]
+    with subprocess.Popen(command, cwd=CHECKOUT, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        used = Path(process.stdout.readline().strip())
+        wait_until(lambda: psutil.Process(process.pid).name() == "sleep", "it has executed its program")
+        # As another container sees it: no process has this number.
+        other = tmp_path / f"{2**22 + 1}-0"
+        used.with_name(used.name + ".lock").rename(tmp_path / f"{other.name}.lock")
+        used.rename(other)
+
+        scratch_dir(tmp_path)
+        assert other.is_dir()
+        process.kill()
+        process.wait()
+
+    own = scratch_dir(tmp_path)
+    assert not other.exists()
+    assert own.is_dir()
+
+
+def test_a_folder_of_the_release_before_is_kept_while_its_process_runs(tmp_path: Path) -> None:
+    running, ended = tmp_path / str(os.getpid()), tmp_path / str(2**22 + 1)
+    running.mkdir()
+    ended.mkdir()
+
+    scratch_dir(tmp_path)
+
+    assert (running.is_dir(), ended.exists()) == (True, False)
