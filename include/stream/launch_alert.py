@@ -18,8 +18,9 @@ def alert_if_due(home: Path, webhook_url: str) -> str | None:
         return None
     launch_series.write(home, replace(series, alerted=True))
     text = (
-        f"The stream driver has failed {series.failures} times in a row since {series.since}. A standby driver takes over, or it is "
-        f"launched again at growing intervals; `./foldlake status` shows when. Last error: {series.last_error}"
+        f"The stream driver has failed {series.count} since {series.since}. A standby driver takes over, or it is "
+        f"launched again at growing intervals; `./foldlake status` shows when; docs/runbook.md, FoldlakeStreamDown, says what to do. "
+        f"Last error: {series.last_error}"
     )
     post_alert(
         webhook_url,

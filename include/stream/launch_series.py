@@ -38,6 +38,11 @@ class LaunchSeries:
     launched_at: str = ""
     alerted: bool = False
 
+    @property
+    def count(self) -> str:
+        """The number of failures in words: `once`, `7 times in a row`."""
+        return "once" if self.failures == 1 else f"{self.failures} times in a row"
+
     def is_over(self, now: datetime) -> bool:
         """Whether the driver has run steadily since its last launch."""
         return bool(self.launched_at) and _seconds(self.launched_at, now) >= STEADY_S

@@ -32,7 +32,8 @@ class RouteStatus:
 
     route: its name, with the version if it is a later one.
     latency: as declared, or as FOLDLAKE_STREAM_IN_BATCHES overrides it.
-    events_behind: source events that it has not read, as far as can be seen: an event without an output counts until the next commit.
+    events: source events, read or not.
+    events_behind: those that it has not read, as far as can be seen: an event without an output counts until the next commit.
     records: number of records on the output topic, of all routes that write to it.
     """
 
@@ -40,6 +41,7 @@ class RouteStatus:
     source_topic: str
     output_topic: str
     latency: str
+    events: int
     events_behind: int
     records: int
 
@@ -56,13 +58,14 @@ def route_statuses(
             continue
         ends = Offsets.of_ends(end_offsets(consumer, route.source_topic, source_partitions))
         read = routed_offsets(route, admin, consumer, reports.get(route.query_name))
-        ends = record_ends.unread(route.source_topic, ends, read)
+        unread = record_ends.unread(route.source_topic, ends, read)
         yield RouteStatus(
             route.versioned_name,
             route.source_topic,
             route.output_topic,
             route.latency.value,
-            read.events_until(ends),
+            Offsets().events_until(ends),
+            read.events_until(unread),
             sum(end_offsets(consumer, route.output_topic, output_partitions)),
         )
 
@@ -93,7 +96,8 @@ def _newest_outputs(consumer: Consumer, topic: str, partitions: int, records: Wr
 class EmissionStatus:
     """The progress of one emission for one version of its read model.
 
-    events_behind: source events that it has not read, as far as can be seen: an event without an output counts until the next commit.
+    events: source events of the version, read or not.
+    events_behind: those that it has not read, as far as can be seen: an event without an output counts until the next commit.
     records: number of records on the output topic.
     """
 
@@ -101,6 +105,7 @@ class EmissionStatus:
     read_model: str
     version: int
     output_topic: str
+    events: int
     events_behind: int
     records: int
 
@@ -137,13 +142,14 @@ def emission_statuses(
             records = WrittenRecords(emission.name, source)
             read = read.merge(_newest_outputs(consumer, topic, partitions, records))
             ends = Offsets.of_ends(end_offsets(consumer, source, source_partitions))
-            ends = record_ends.unread(source, ends, read)
+            unread = record_ends.unread(source, ends, read)
             yield EmissionStatus(
                 emission.name,
                 emission.read_model,
                 version.number,
                 topic,
-                read.events_until(ends),
+                version.starts.events_until(ends),
+                read.events_until(unread),
                 sum(end_offsets(consumer, topic, partitions)),
             )
 

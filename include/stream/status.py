@@ -6,7 +6,7 @@ changelog's last records.
 
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from confluent_kafka import Consumer
 from confluent_kafka.admin import AdminClient
@@ -93,7 +93,8 @@ class StreamStatus:
     """The status of the whole stream.
 
     state: running, catching up, failing, standing still or not running.
-    events_behind: the largest lag of any version, route or emission. dead_letters: number in all source topics.
+    events_behind: the largest lag of any version, route or emission. dead_letters: number in all source topics;
+        dead_letters_of: in each.
     newest_event_age_s: age of the newest event of any version's source topic.
     stuck_dead_letters: the source topics whose dead letters are not being written; the folds continue.
     open_transactions: the source topics whose newest events wait until a producer ends its transaction.
@@ -113,6 +114,7 @@ class StreamStatus:
     periodic: tuple[PeriodicStatus, ...] = ()
     building: tuple[BuildingVersion, ...] = ()
     open_transactions: tuple[OpenTransaction, ...] = ()
+    dead_letters_of: Mapping[str, int] = field(default_factory=dict)
 
 
 def read_stream_status(settings: Settings) -> StreamStatus:
@@ -157,6 +159,7 @@ def read_stream_status(settings: Settings) -> StreamStatus:
         periodic=periodic,
         building=tuple(_building(records)),
         open_transactions=held,
+        dead_letters_of=letters,
     )
 
 

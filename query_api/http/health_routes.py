@@ -14,16 +14,17 @@ from query_api.http.answer_headers import CACHE_CONTROL
 from query_api.http.json_text import dumps
 from query_api.http.limits.worker_watchdog import WORKER_HEADER
 from query_api.http.problems import ProblemError
+from query_api.http.reply import metrics_response
 from query_api.lookup.client_slots import ClientSlots, NoFreeSlotError
 from query_api.lookup.lookups import Lookups
 from query_api.lookup.partition_status import local_reports, merged, peer_reports
-from query_api.metrics.node_metrics import exposition
+from query_api.metrics.node_metrics import NodeReading, exposition
 from query_api.metrics.stream_metrics import stream_exposition
+from query_api.status.newest_checks import newest_checks
 from query_api.status.readiness import readiness
 
 # Each reading of the stream's status occupies a thread for a second, and longer while Kafka does not answer.
 STREAM_READINGS = 4
-PROMETHEUS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 def health_blueprint(settings: Settings, lookups: Lookups) -> Blueprint:
@@ -58,8 +59,7 @@ def health_blueprint(settings: Settings, lookups: Lookups) -> Blueprint:
 
     @blueprint.get("/metrics")
     def metrics() -> Response:
-        text = exposition(lookups.local.state(), local_reports(lookups.local), read_all(settings.home))
-        return Response(text, content_type=PROMETHEUS_TYPE, headers=dict([CACHE_CONTROL]))
+        return metrics_response(exposition(_reading(settings, lookups)))
 
     @blueprint.get("/metrics/stream")
     def stream_metrics() -> Response:
@@ -76,7 +76,21 @@ def _stream_metrics(settings: Settings, readings: ClientSlots) -> Response:
         raise ProblemError(503, "too-many-requests", f"{error}.", retry_after_s=5) from error
     except KafkaUnavailableError as error:
         raise ProblemError(503, "not-ready", str(error), retry_after_s=5) from error
-    return Response(stream_exposition(status), content_type=PROMETHEUS_TYPE, headers=dict([CACHE_CONTROL]))
+    return metrics_response(stream_exposition(status))
+
+
+def _reading(settings: Settings, lookups: Lookups) -> NodeReading:
+    state = lookups.local.state()
+    models = () if state is None else state.models.values()
+    live = {model.name: model.live for model in models if model.live is not None}
+    return NodeReading(
+        state=state,
+        is_ready=not readiness(state, settings.node).not_ready,
+        reports=local_reports(lookups.local),
+        verified=read_all(settings.home),
+        checks=newest_checks(settings.home, live, live).values(),
+        store_dir=settings.store_dir,
+    )
 
 
 def _json(value: object) -> Response:

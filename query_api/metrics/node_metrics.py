@@ -4,7 +4,9 @@ PROMETHEUS_MULTIPROC_DIR, a directory that the workers share, must be set before
 """
 
 import os
+import shutil
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
@@ -16,6 +18,7 @@ from include.nodes.partition_report import PartitionReport
 from include.quality.verified_file import VerifiedStores
 from query_api.cluster.node_state import NodeState
 from query_api.metrics.verified_metrics import VerifiedCollector
+from query_api.status.newest_checks import NewestCheck
 
 LOOKUPS = Counter(
     "foldlake_lookups", "Lookups by outcome, answered locally or by a peer.", ["outcome", "served_by"]
@@ -33,12 +36,28 @@ LOOKUPS_LOCAL_OK = LOOKUPS.labels("ok", "local")
 LOOKUPS_PEER_OK = LOOKUPS.labels("ok", "peer")
 
 
+@dataclass(frozen=True)
+class NodeReading:
+    """What the gauges of a node are computed from.
+
+    is_ready: whether it should receive requests. verified, checks: what quality checks have verified, and the newest ones of the live
+    versions; the same on every node. store_dir: the folder of its stores.
+    """
+
+    state: NodeState | None
+    is_ready: bool
+    reports: Iterable[PartitionReport]
+    verified: Iterable[VerifiedStores]
+    checks: Iterable[NewestCheck]
+    store_dir: Path
+
+
 class _NodeCollector(Collector):
     """Gauges computed from the node's state and store at each scrape."""
 
-    def __init__(self, state: NodeState | None, reports: Iterable[PartitionReport]) -> None:
-        self._state = state
-        self._reports = tuple(reports)
+    def __init__(self, reading: NodeReading) -> None:
+        self._reading = reading
+        self._state = reading.state
 
     def collect(self) -> Iterable[Metric]:
         """Yield every gauge."""
@@ -50,7 +69,7 @@ class _NodeCollector(Collector):
         ready = GaugeMetricFamily(
             "foldlake_partition_ready", "1 when the partition is ready for lookups.", labels=labels
         )
-        for report in self._reports:
+        for report in self._reading.reports:
             values = [report.read_model, str(report.version), str(report.partition)]
             ready.add_metric(values, float(report.is_ready))
             if report.lag_records is not None:
@@ -58,7 +77,9 @@ class _NodeCollector(Collector):
             if report.events_behind is not None:
                 behind.add_metric(values, report.events_behind)
         yield from (lag, behind, ready)
+        yield from self._of_node()
         if self._state is not None:
+            yield _live_versions(self._state)
             age = GaugeMetricFamily(
                 "foldlake_materializer_age_seconds",
                 "Time since the materializer last updated the node's state.",
@@ -75,6 +96,34 @@ class _NodeCollector(Collector):
                 for version in model.versions.values():
                     bad.add_metric([model.name, str(version.number)], version.bad_records)
             yield bad
+
+    def _of_node(self) -> Iterable[Metric]:
+        ready = GaugeMetricFamily("foldlake_node_ready", "1 when the node should receive requests.")
+        ready.add_metric([], float(self._reading.is_ready))
+        yield ready
+        try:
+            disk = shutil.disk_usage(self._reading.store_dir)
+        except OSError:
+            return  # the node has not created its folder yet
+        free = GaugeMetricFamily(
+            "foldlake_store_disk_free_bytes", "Free space on the file system of the node's stores."
+        )
+        size = GaugeMetricFamily("foldlake_store_disk_bytes", "Size of the file system of the node's stores.")
+        free.add_metric([], disk.free)
+        size.add_metric([], disk.total)
+        yield from (free, size)
+
+
+def _live_versions(state: NodeState) -> Metric:
+    live = GaugeMetricFamily(
+        "foldlake_live_version",
+        "1 for the live version of each read model; 0, without a version, for a read model that has none.",
+        labels=["read_model", "version"],
+    )
+    for model in state.models.values():
+        has_live = model.live is not None
+        live.add_metric([model.name, str(model.live) if has_live else ""], float(has_live))
+    return live
 
 
 def _ages(state: NodeState) -> Iterable[Metric]:
@@ -104,15 +153,13 @@ def _ages(state: NodeState) -> Iterable[Metric]:
     yield from (age, still, writable)
 
 
-def exposition(
-    state: NodeState | None, reports: Iterable[PartitionReport], verified: Iterable[VerifiedStores]
-) -> bytes:
-    """Return all metrics of the node in Prometheus' text format, with those of what quality checks have verified."""
+def exposition(reading: NodeReading) -> bytes:
+    """Return all metrics of the node in Prometheus' text format."""
     _forget_dead_workers()
     registry = CollectorRegistry()
     multiprocess.MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
-    registry.register(_NodeCollector(state, reports))
-    registry.register(VerifiedCollector(verified))
+    registry.register(_NodeCollector(reading))
+    registry.register(VerifiedCollector(reading.verified, reading.checks))
     return generate_latest(registry)
 
 

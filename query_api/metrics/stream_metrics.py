@@ -10,6 +10,7 @@ from include.stream.status import StreamStatus
 
 VERSION_LABELS = ["read_model", "version", "stage"]
 QUERY_LABELS = ["query", "phase"]
+OUTPUT_LABELS = ["kind", "name", "version", "stage"]
 
 
 class _StreamCollector(Collector):
@@ -23,6 +24,8 @@ class _StreamCollector(Collector):
         up.add_metric([self._status.state], float(self._status.driver_pid is not None))
         yield up
         yield from self._of_versions()
+        yield from self._of_topics()
+        yield from self._of_outputs()
         yield from self._of_queries()
 
     def _of_versions(self) -> Iterable[Metric]:
@@ -39,8 +42,10 @@ class _StreamCollector(Collector):
             "Time for which events have waited and none was folded; 0 while the folds keep up.",
             labels=VERSION_LABELS,
         )
-        letters = GaugeMetricFamily(
-            "foldlake_stream_dead_letters", "Records on the dead-letter topic.", labels=["source_topic"]
+        events = GaugeMetricFamily(
+            "foldlake_stream_events",
+            "Source events of the version, folded or not, since its start.",
+            labels=VERSION_LABELS,
         )
         ahead = GaugeMetricFamily(
             "foldlake_stream_event_time_ahead_seconds",
@@ -49,6 +54,7 @@ class _StreamCollector(Collector):
         )
         for version in self._status.versions:
             labels = [version.read_model, str(version.version), version.stage]
+            events.add_metric(labels, version.events)
             behind.add_metric(labels, version.events_behind)
             still.add_metric(labels, version.still_s or 0.0)
             ahead.add_metric(
@@ -56,13 +62,19 @@ class _StreamCollector(Collector):
             )
             if version.newest_event_age_s is not None:
                 age.add_metric(labels, version.newest_event_age_s)
+        yield from (events, behind, age, still, ahead)
+
+    def _of_topics(self) -> Iterable[Metric]:
+        letters = GaugeMetricFamily(
+            "foldlake_stream_dead_letters", "Records on the dead-letter topic.", labels=["source_topic"]
+        )
         stuck = GaugeMetricFamily(
             "foldlake_stream_dead_letters_stuck_seconds",
             "How long dead letters have not been written because their query fails; 0 while they are.",
             labels=["source_topic"],
         )
         stuck_for_s = {found.source_topic: found.stuck_for_s for found in self._status.stuck_dead_letters}
-        for topic, count in {v.source_topic: v.dead_letters for v in self._status.versions}.items():
+        for topic, count in self._status.dead_letters_of.items():
             letters.add_metric([topic], count)
             stuck.add_metric([topic], stuck_for_s.get(topic, 0.0))
         held = GaugeMetricFamily(
@@ -71,9 +83,32 @@ class _StreamCollector(Collector):
             labels=["source_topic"],
         )
         open_s = {found.topic: found.open_s for found in self._status.open_transactions}
-        for topic in {v.source_topic for v in self._status.versions} | open_s.keys():
+        for topic in self._status.dead_letters_of.keys() | open_s.keys():
             held.add_metric([topic], open_s.get(topic, 0.0))
-        yield from (behind, age, still, ahead, letters, stuck, held)
+        yield from (letters, stuck, held)
+
+    def _of_outputs(self) -> Iterable[Metric]:
+        events = GaugeMetricFamily(
+            "foldlake_stream_output_events",
+            "Source events of the route or emission, read or not.",
+            labels=OUTPUT_LABELS,
+        )
+        behind = GaugeMetricFamily(
+            "foldlake_stream_output_events_behind",
+            "Source events that the route or emission has not read yet.",
+            labels=OUTPUT_LABELS,
+        )
+        stages = {(v.read_model, v.version): v.stage for v in self._status.versions}
+        for route in self._status.routes:
+            labels = ["route", route.route, "", "live"]
+            events.add_metric(labels, route.events)
+            behind.add_metric(labels, route.events_behind)
+        for emission in self._status.emissions:
+            stage = stages.get((emission.read_model, emission.version), "")
+            labels = ["emission", emission.emission, str(emission.version), stage]
+            events.add_metric(labels, emission.events)
+            behind.add_metric(labels, emission.events_behind)
+        yield from (events, behind)
 
     def _of_queries(self) -> Iterable[Metric]:
         rate = GaugeMetricFamily(
@@ -92,6 +127,11 @@ class _StreamCollector(Collector):
             "Restarts of the query since the driver started.",
             labels=QUERY_LABELS,
         )
+        failing = GaugeMetricFamily(
+            "foldlake_stream_query_failing_seconds",
+            "How long the query has failed again and again or been refused; 0 once it runs steadily.",
+            labels=["query"],
+        )
         dropped = GaugeMetricFamily(
             "foldlake_stream_dropped_events",
             "Events not folded because their state was forgotten, since the driver started.",
@@ -104,7 +144,8 @@ class _StreamCollector(Collector):
             rows.add_metric(labels, query.last_batch.get("state_rows", 0))
             size.add_metric(labels, query.last_batch.get("state_bytes", 0))
             restarts.add_metric(labels, query.restarts)
-        yield from (rate, rows, size, restarts, dropped)
+            failing.add_metric([query.query], query.failing_for_s)
+        yield from (rate, rows, size, restarts, failing, dropped)
 
 
 def stream_exposition(status: StreamStatus) -> bytes:

@@ -1,4 +1,4 @@
-"""Metrics of what quality checks have verified, for Prometheus: read from their files when scraped."""
+"""Metrics of quality checks and of what they have verified, for Prometheus: read from their files when scraped."""
 
 import time
 from collections.abc import Iterable
@@ -7,15 +7,17 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from include.quality.verified_file import VerifiedStores
+from query_api.status.newest_checks import NewestCheck
 
 LABELS = ["read_model", "version", "store"]
 
 
 class VerifiedCollector(Collector):
-    """The ages of what is verified of each store."""
+    """The ages of what is verified of each store, and the verdicts of the newest checks."""
 
-    def __init__(self, verified: Iterable[VerifiedStores]) -> None:
+    def __init__(self, verified: Iterable[VerifiedStores], checks: Iterable[NewestCheck]) -> None:
         self._verified = tuple(verified)
+        self._checks = tuple(checks)
 
     def collect(self) -> Iterable[Metric]:
         """Yield every gauge."""
@@ -35,4 +37,11 @@ class VerifiedCollector(Collector):
                 labels = [found.read_model, str(found.version), store]
                 age.add_metric(labels, mark.age_s(now_s))
                 full.add_metric(labels, mark.full_age_s(now_s))
-        yield from (age, full)
+        failed = GaugeMetricFamily(
+            "foldlake_check_failed",
+            "1 when the newest quality check of the live version failed; 0 when it passed, or the read model cannot be checked.",
+            labels=["read_model", "version"],
+        )
+        for check in self._checks:
+            failed.add_metric([check.read_model, str(check.version)], float(check.passed is False))
+        yield from (age, full, failed)

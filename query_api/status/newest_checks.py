@@ -1,16 +1,18 @@
 """The newest check of each read model, from the JSON beside the reports."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 
 from include.quality.check import CheckResult
 from include.quality.report import reports_directory
 
-# A read model whose newest check is older than so many others is not found.
-MAX_READ = 200
+# A read model whose newest check is older than so many others is not found. Checks take a tenth of the time at most, and all read
+# models are checked daily: a day has fewer.
+MAX_READ = 2_000
 
 
 @dataclass(frozen=True)
@@ -28,17 +30,27 @@ class NewestCheck:
     report: str
 
 
-def newest_checks(home: Path, read_models: Iterable[str]) -> dict[str, NewestCheck]:
-    """Return the newest check of each of these read models that has one. Checks of candidates count."""
+def newest_checks(
+    home: Path, read_models: Iterable[str], versions: Mapping[str, int] | None = None
+) -> dict[str, NewestCheck]:
+    """Return the newest check of each of these read models that has one.
+
+    versions: read model -> the version whose checks count; None: those of all versions, also of candidates.
+    """
     wanted = set(read_models)
     found: dict[str, NewestCheck] = {}
     for path, modified_s in _newest_first(reports_directory(home))[:MAX_READ]:
         if wanted <= found.keys():
             break
         check = _read(path, modified_s)
-        if check is not None and check.read_model in wanted:
+        if check is not None and check.read_model in wanted and _counts(check, versions):
             found.setdefault(check.read_model, check)
     return found
+
+
+def _counts(check: NewestCheck, versions: Mapping[str, int] | None) -> bool:
+    # A check without a version is of a read model that cannot be checked, whatever its version.
+    return versions is None or check.version in {None, versions[check.read_model]}
 
 
 def _newest_first(directory: Path) -> list[tuple[Path, float]]:
@@ -50,6 +62,7 @@ def _newest_first(directory: Path) -> list[tuple[Path, float]]:
     return sorted(found, key=lambda entry: entry[1], reverse=True)
 
 
+@lru_cache(maxsize=2 * MAX_READ)
 def _read(path: Path, modified_s: float) -> NewestCheck | None:
     try:
         fields = CheckResult.read(path.read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""The status page at `/`, and the same as JSON at `/api/status`, from any node. Its parts are in query_api/status/."""
+"""The status page at `/`, the same as JSON at `/api/status`, and parts of it as metrics, from any node. Its parts are in query_api/status/."""
 
 import json
 import os
@@ -12,6 +12,8 @@ from query_api.http.json_text import dumps
 from query_api.http.pages.page_files import HTML, PAGE_STYLE, files_blueprint, page_headers
 from query_api.http.problems import ProblemError
 from query_api.http.query_string import parameters
+from query_api.http.reply import metrics_response
+from query_api.metrics.status_metrics import SECTIONS, status_exposition
 from query_api.status.node_view import NodeView
 from query_api.status.sections import sources
 from query_api.status.status_document import StatusDocument
@@ -61,6 +63,10 @@ def status_blueprint(
         response = Response(dumps(document.read(names)), content_type="application/json")
         response.headers["Cache-Control"] = "no-store"
         return response
+
+    @blueprint.get("/metrics/status")
+    def get_metrics() -> Response:
+        return metrics_response(status_exposition(document.read(SECTIONS)["sections"]))
 
     return blueprint
 

@@ -54,6 +54,7 @@ REQUESTS = {
         ("/healthz", 200),
         ("/readyz", 200),
         ("/metrics", 200),
+        ("/metrics/status", 200),
         ("/explain", 400),
         ("/reports/quality/", 200),
         ("/reports/changes/", 200),

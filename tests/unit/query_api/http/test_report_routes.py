@@ -88,7 +88,7 @@ def test_the_list_has_verdict_model_mode_stores_time_and_duration_newest_first(t
     assert text.index("second.html") < text.index("first.html") < text.index("old.html")
 
 
-def test_the_reports_of_what_rebuilds_change_are_served_with_their_pictures(tmp_path: Path) -> None:
+def test_version_diffs_are_served_with_their_pictures(tmp_path: Path) -> None:
     (tmp_path / "rebuild-balance-v2.html").write_text("<h1>changes</h1>")
     (tmp_path / "rebuild-balance-v2.svg").write_text("<svg/>")
     app = Flask(__name__, static_folder=None)
@@ -96,7 +96,7 @@ def test_the_reports_of_what_rebuilds_change_are_served_with_their_pictures(tmp_
     app.register_blueprint(reports_blueprint(tmp_path, CHANGES))
     client = app.test_client()
 
-    assert "What rebuilds change" in client.get("/reports/changes/").text
+    assert "Version diffs" in client.get("/reports/changes/").text
     assert 'href="rebuild-balance-v2.html"' in client.get("/reports/changes/").text
     assert client.get("/reports/quality/rebuild-balance-v2.html").status_code == 404
     with client.get("/reports/changes/rebuild-balance-v2.svg") as picture:

@@ -84,6 +84,15 @@ def test_servers_that_do_not_answer_are_down_with_what_that_means(node: Node) ->
     assert "Lookups and folds go on" in down["Airflow"]["effect"]
 
 
+def test_servers_are_metrics_too(node: Node) -> None:
+    section(node, "services")
+
+    answer = node.fast.get("/metrics/status")
+
+    assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
+    assert 'foldlake_service_up{service="Airflow"} 0.0' in answer.text.splitlines()
+
+
 def test_what_only_kafka_knows_says_so_at_once_and_the_rest_is_shown(node: Node) -> None:
     assert "Kafka does not answer" in section(node, "stream")["error"]
     assert "Kafka does not answer" in section(node, "rebuilds")["error"]

@@ -53,3 +53,22 @@ def test_a_file_that_is_no_summary_is_passed_over(tmp_path: Path) -> None:
 
 def test_without_reports_there_is_no_check(tmp_path: Path) -> None:
     assert newest_checks(tmp_path, ("balance",)) == {}
+
+
+def test_of_given_versions_a_candidates_check_hides_no_failed_one(tmp_path: Path) -> None:
+    summary(tmp_path, "live", 1000, passed=False)
+    summary(tmp_path, "candidate", 2000, version=3)
+    summary(tmp_path, "uncheckable", 1000, read_model="parcels", passed=None, version=None)
+
+    found = newest_checks(tmp_path, ("balance", "parcels"), {"balance": 2, "parcels": 7})
+
+    assert (found["balance"].verdict, found["balance"].passed) == ("live", False)
+    assert found["parcels"].verdict == "uncheckable"
+
+
+def test_an_idle_read_model_keeps_its_check_among_those_of_a_day(tmp_path: Path) -> None:
+    summary(tmp_path, "idle", 1000, passed=False, read_model="parcels")
+    for number in range(900):
+        summary(tmp_path, f"busy-{number}", 2000 + number, page=False)
+
+    assert newest_checks(tmp_path, ("balance", "parcels"))["parcels"].passed is False
