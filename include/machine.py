@@ -47,15 +47,13 @@ def cores() -> int:
 
 def memory_bytes() -> int:
     """Return the size of the memory."""
-    import psutil  # noqa: PLC0415 - the stream's environment has none, and needs only `cores`
-
-    total = psutil.virtual_memory().total
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return min([total, *(limit for limit, _ in _limits(total))])
 
 
 def available_bytes() -> int:
     """Return the memory that new processes can use without swapping."""
-    import psutil  # noqa: PLC0415 - as above
+    import psutil  # noqa: PLC0415 - the stream's environment and an unprepared machine have none, and need only the rest
 
     found = psutil.virtual_memory()
     return max(0, min([found.available, *(limit - used for limit, used in _limits(found.total))]))

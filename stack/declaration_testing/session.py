@@ -46,6 +46,7 @@ def lake_session(settings: Settings, scratch: Path, cores: int) -> Iterator[Spar
     try:
         config = lake_config(settings.lake) | SMALL_DATA
         config["spark.driver.extraJavaOptions"] += f" {QUICK_JIT}"
+        config["spark.driver.extraClassPath"] = ":".join(map(str, tools.hadoop_client))
         spark = spark_session("foldlake-tests", config, master=f"local[{cores}]", jars=tools.jars("lake"))
         yield spark
         spark.stop()

@@ -59,9 +59,13 @@ def execute(settings: Settings, environment_name: str, arguments: list[str]) -> 
 
 
 def lake_command(tools: Tools, arguments: list[str]) -> list[str]:
-    """Return the command that submits one of the lake's applications."""
+    """Return the command that submits one of the lake's applications; raises FoldlakeError if a tool is missing."""
     submit = spark_home(tools.main_python) / "bin" / "spark-submit"
-    return [str(submit), "--jars", ",".join(map(str, tools.jars("lake"))), *arguments]
+    options = ["--jars", ",".join(map(str, tools.jars("lake")))]
+    if master_of(arguments).startswith("local"):
+        # Before Spark's own jars. A cluster's driver has the same Hadoop as its workers.
+        options += ["--driver-class-path", ":".join(map(str, tools.hadoop_client))]
+    return [str(submit), *options, *arguments]
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ GROUPS = {
         "prepare": "Download and install Foldlake's dependencies, without starting anything.",
     },
     "Observe": {
+        "doctor": "Check machine, ports, downloads and servers, and show what to correct.",
         "status": "Show every process, the stream's lag, and how far the stores are verified.",
         "logs": "Show the log of a process.",
         "dead-letters": "List the source records that could not be decoded, and why.",

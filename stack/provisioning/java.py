@@ -7,9 +7,14 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-OLDEST = 17
-# Hadoop's login code calls Subject.getSubject, which throws in Java 24 and later.
-NEWEST = 23
+from stack.provisioning.requirements import (
+    LONG_TERM_JAVAS,
+    NEWEST_JAVA,
+    OLDEST_JAVA,
+    java_remedy,
+    java_text,
+)
+
 # Spark 4 starts its JVM with `--add-modules=jdk.incubator.vector`; trimmed runtimes lack it.
 NEEDED_MODULE = "jdk.incubator.vector"
 USUAL_FOLDERS = ("/usr/lib/jvm", "/Library/Java/JavaVirtualMachines")
@@ -41,9 +46,8 @@ def find_java(environment: dict[str, str] | None = None) -> Java:
             rejected.append(f"  {binary}: {error}")
     found = "\n".join(rejected) if rejected else "  none on the PATH, and JAVA_HOME is not set"
     message = (
-        f"Foldlake needs Java {OLDEST} to {NEWEST} for Kafka and Spark. Found:\n{found}\n"
-        "Install a JDK 17 (Debian and Ubuntu: openjdk-17-jdk-headless; others: your system's package of OpenJDK 17),\n"
-        "or set JAVA_HOME to an installed one, then run the command again."
+        f"Foldlake needs Java {java_text()} for Kafka and Spark. Found:\n{found}\n"
+        f"{java_remedy()}, then run the command again."
     )
     raise JavaNotFoundError(message)
 
@@ -56,8 +60,9 @@ def candidates(environment: dict[str, str]) -> list[Path]:
     if on_path := shutil.which("java", path=environment.get("PATH")):
         found.append(Path(on_path))
     for folder in USUAL_FOLDERS:
-        found += sorted(Path(folder).glob("*17*/bin/java")) + sorted(Path(folder).glob("*21*/bin/java"))
-        found += sorted(Path(folder).glob("*17*/Contents/Home/bin/java"))
+        for version in LONG_TERM_JAVAS:
+            found += sorted(Path(folder).glob(f"*{version}*/bin/java"))
+            found += sorted(Path(folder).glob(f"*{version}*/Contents/Home/bin/java"))
     return list(dict.fromkeys(found))
 
 
@@ -74,7 +79,7 @@ def examine(binary: Path) -> Java:
         raise JavaNotFoundError(message)
     # Up to Java 8, the version has the form 1.8.
     version = int(match[2]) if match[1] == "1" and match[2] else int(match[1])
-    if not OLDEST <= version <= NEWEST:
+    if not OLDEST_JAVA <= version <= NEWEST_JAVA:
         message = f"is Java {version}"
         raise JavaNotFoundError(message)
     if NEEDED_MODULE not in _output(binary, "--list-modules"):

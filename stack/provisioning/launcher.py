@@ -16,11 +16,12 @@ from include.files import FileLock, holder_of, write_atomically
 from stack.provisioning.command_names import overview
 from stack.provisioning.java import JavaNotFoundError, candidates, find_java
 from stack.provisioning.layout import CHECKOUT, DOWNLOADED, DRIVER_CACHE, PARTS, REQUIREMENTS, Layout
+from stack.provisioning.requirements import BYTES_PER_GB, DISK_GB, python_remedy
 
-# Measured: 2.7 GB when done, and as much again for the installer's cache if it is on the same disk.
-NEEDED_DISK_MB = 6000
 HELP = ({"--help"}, {"-h"}, set[str]())
 VERSION = ({"--version"}, {"-V"})
+# The command that examines a machine on which nothing is prepared, and prepares nothing.
+DOCTOR = "doctor"
 
 
 def launch(arguments: list[str]) -> int:
@@ -33,6 +34,8 @@ def launch(arguments: list[str]) -> int:
         if set(arguments) in HELP:
             print(overview())
             return 0
+        if arguments[:1] == [DOCTOR]:
+            return _examine(arguments[1:])
         if (failure := _prepare(layout)) is not None:
             return failure
     return _become_command_line(layout, arguments)
@@ -42,6 +45,12 @@ def version() -> str:
     """Return the version of this checkout."""
     project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))
     return str(project["project"]["version"])
+
+
+def _examine(arguments: list[str]) -> int:
+    """Run the doctor's checks that need no tools, and return their exit code."""
+    command = [sys.executable, "-P", "-B", "-m", "stack.doctor.unprepared", *arguments]
+    return subprocess.run(command, env={**os.environ, "PYTHONPATH": str(CHECKOUT)}, check=False).returncode
 
 
 def _prepare(layout: Layout) -> int | None:
@@ -210,10 +219,10 @@ def _find_java(layout: Layout) -> None:
 def _check_disk(layout: Layout) -> None:
     if any(layout.is_ready(part) for part in DOWNLOADED):
         return
-    free_mb = shutil.disk_usage(layout.root).free // 1_000_000
-    if free_mb < NEEDED_DISK_MB:
+    free_gb = shutil.disk_usage(layout.root).free / BYTES_PER_GB
+    if free_gb < DISK_GB:
         message = (
-            f"The disk of {layout.root} has {free_mb} MB free; the preparation needs {NEEDED_DISK_MB} MB. "
+            f"The disk of {layout.root} has {free_gb:.1f} GB free; the preparation needs {DISK_GB} GB. "
             "Free some space, or set FOLDLAKE_TOOLS to a directory on a larger disk."
         )
         raise PreparationError(message)
@@ -228,10 +237,7 @@ def _create_bootstrap(layout: Layout) -> None:
     try:
         venv.create(layout.environment("bootstrap"), clear=True, with_pip=True, symlinks=True)
     except subprocess.CalledProcessError as error:
-        message = (
-            f"{sys.executable} cannot create a virtual environment. Install its venv module "
-            "(Debian and Ubuntu: python3.11-venv), then run the command again."
-        )
+        message = f"{sys.executable} cannot create a virtual environment. {python_remedy()}, then run the command again."
         raise PreparationError(message) from error
     python = layout.python("bootstrap")
     install: list[str | Path] = [python, "-m", "pip", "install", "--quiet", "--require-hashes"]

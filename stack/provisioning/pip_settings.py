@@ -15,12 +15,18 @@ NAMES = {
     "default-timeout": "UV_HTTP_TIMEOUT",
     "timeout": "UV_HTTP_TIMEOUT",
 }
+# Takes a second; on a busy machine, more than a minute was measured.
+PIP_TIMEOUT_S = 600
 
 
 def uv_environment(pip_python: Path) -> dict[str, str]:
     """Return environment variables for uv from the configuration of this interpreter's pip, except those already set."""
     done = subprocess.run(
-        [pip_python, "-m", "pip", "config", "list"], capture_output=True, text=True, timeout=60, check=False
+        [pip_python, "-m", "pip", "config", "list"],
+        capture_output=True,
+        text=True,
+        timeout=PIP_TIMEOUT_S,
+        check=False,
     )
     wanted = {
         # The interpreter is passed by its path; uv must not download another one.

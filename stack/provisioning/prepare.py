@@ -1,5 +1,6 @@
 """Prepares the two environments and the jars in parallel, with a progress display. Runs in the bootstrap environment."""
 
+import subprocess
 import sys
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -44,7 +45,7 @@ def main(root: str, base_python: str) -> int:
     for part, job in jobs.items():
         try:
             job.result()
-        except (InstallationError, DownloadError, OSError) as error:
+        except (InstallationError, DownloadError, OSError, subprocess.SubprocessError) as error:
             console.print(f"[red]{LABELS[part]}: failed.[/red]")
             console.print(str(error), markup=False, highlight=False)
             failed += 1

@@ -24,7 +24,7 @@ def check_ports(processes: Iterable[Process]) -> None:
     Raises:
         PortTakenError: names every port in use, the process that uses it, and the setting that changes it.
     """
-    holders = _listeners()
+    holders = listeners()
     problems = []
     for process in processes:
         for setting, port in ports_of(process).items():
@@ -65,7 +65,8 @@ def ports_of(process: Process) -> dict[str, int]:
     return {**own, **process.also_listens}
 
 
-def _listeners() -> dict[int, str]:
+def listeners() -> dict[int, str]:
+    """Return port -> description of the process of this machine that listens on it."""
     return {
         connection.laddr.port: _describe(connection.pid)
         for connection in psutil.net_connections(kind="tcp")

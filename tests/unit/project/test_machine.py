@@ -21,6 +21,8 @@ V1_LINES = "4:memory:/docker/a\n2:cpu,cpuacct:/docker/a\n1:name=systemd:/docker/
 def on_a_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     memory = SimpleNamespace(total=MACHINE_GIB * GIB, available=20 * GIB)
     monkeypatch.setattr(psutil, "virtual_memory", lambda: memory)
+    pages = {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": MACHINE_GIB * GIB // 4096}
+    monkeypatch.setattr(os, "sysconf", pages.__getitem__)
     monkeypatch.setattr(os, "cpu_count", lambda: MACHINE_CORES)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: range(MACHINE_CORES))
     monkeypatch.setattr(machine, "ROOT", tmp_path / "groups")

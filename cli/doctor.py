@@ -1,0 +1,44 @@
+"""`./foldlake doctor`: checks of the machine, the downloads and the servers."""
+
+from typing import Annotated
+
+import typer
+
+
+def run(
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document, for programs.")] = False,
+) -> None:
+    """Check this machine, its ports, the sources of downloads, and the servers in the settings, and show what to correct.
+
+    The checks: Python, Java, memory, disks and file systems, ports, package index and Maven repository, the clock, and
+    servers of your own (Kafka, schema registry, Airflow, Redis, Spark). The command changes nothing, and works before the
+    first `./foldlake up` and while the stack runs.
+
+    The exit code is 1 when something keeps Foldlake from working, otherwise 0.
+
+    Examples:
+      ./foldlake doctor
+
+      ./foldlake doctor --json
+    """
+    import sys
+    from collections.abc import Iterator
+
+    from pydantic import ValidationError
+
+    from include.errors import FoldlakeError
+    from include.settings import Settings
+    from stack.doctor import prepared, unprepared
+    from stack.doctor.finding import Finding, State, report
+
+    def findings() -> Iterator[Finding]:
+        try:
+            settings = Settings()
+        except (FoldlakeError, ValidationError) as error:
+            action = "Correct it in the environment or in `.env`. .env.example describes each setting."
+            yield Finding("settings", State.PROBLEM, str(error), action=action)
+            yield from unprepared.findings()
+        else:
+            yield from prepared.findings(settings)
+
+    raise typer.Exit(report(findings(), is_json=as_json, output=sys.stdout))

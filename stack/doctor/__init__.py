@@ -1,0 +1,1 @@
+"""Checks of the machine and the servers that Foldlake uses: `./foldlake doctor`."""
