@@ -1,0 +1,97 @@
+"""The processes in the chart's containers: they exist, start with valid settings, and reach each other."""
+
+import pytest
+
+from include.nodes.node_url import PeerRule
+from include.settings import PREFIX, VARIABLES, Settings
+from include.settings.variables import FILE
+from query_api.http.allowed_hosts import AllowedHosts
+from stack.components import query_nodes
+from stack.lifecycle import component_modules
+from tests.support.kubernetes.chart_objects import POD, all_containers, pod, pods, settings_of, variables
+from tests.support.kubernetes.helm import rendered, value_sets
+
+SETS = value_sets()
+SERVICE = "shop-foldlake"
+
+
+def test_every_command_is_a_process_of_the_stack() -> None:
+    modules = component_modules()
+    names = set(modules) | {p.name for module in modules.values() for p in module.processes(Settings.of())}
+
+    commands = [
+        container["args"]
+        for _, spec in pods("default")
+        for container in all_containers(spec)
+        if "args" in container
+    ]
+
+    assert commands[:2] == [["query_nodes"], ["--only-prepare", "airflow"]]
+    assert {command[-1] for command in commands} - names == set()
+    # All of Airflow, and the keeper: one container each.
+    running = {
+        process.name for name in ("airflow", "stream") for process in modules[name].processes(Settings.of())
+    }
+    assert {container["args"][0] for container in pod("default", "writer")["containers"]} == running
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_every_variable_is_a_setting_with_a_valid_value(name: str) -> None:
+    known = {f"{PREFIX}{variable.upper()}" for variable in VARIABLES}
+    for part in ("node", "writer"):
+        for container in pod(name, part)["containers"]:
+            found = {one for one in variables(name, container) if one.startswith(PREFIX)}
+
+            assert {one.removesuffix(FILE) for one in found} - known == set()
+            assert settings_of(name, container).kafka.bootstrap_servers == "kafka:9092"
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_nodes_find_and_accept_each_other(name: str) -> None:
+    (node,) = pod(name, "node")["containers"]
+    settings = settings_of(name, node)
+
+    assert query_nodes.node_settings(settings) == [settings]
+    query_nodes.check(settings)
+    assert settings.node.name == POD["POD_NAME"]
+    other = settings.node.advertised_url.replace("node-1", "node-7")
+    assert other == f"http://{SERVICE}-node-7.{SERVICE}-nodes.prod.svc:5051"
+    for part in ("node", "writer"):
+        rule = PeerRule.of_client(settings_of(name, pod(name, part)["containers"][0]).node)
+        assert rule.refusal(other) is None
+        assert rule.refusal("http://node.example:5051") is not None
+
+
+def test_nodes_accept_clients_probes_and_the_ingress() -> None:
+    (node,) = pod("ingress", "node")["containers"]
+    accepts = AllowedHosts(settings_of("ingress", node).node).accepts
+    clients = [SERVICE, f"{SERVICE}.prod", f"{SERVICE}.prod.svc", f"{SERVICE}.prod.svc.cluster.local"]
+
+    assert all(accepts(f"{host}:5051") for host in clients)
+    assert accepts(f"{POD['POD_IP']}:5051")
+    assert accepts("foldlake.example")
+    assert accepts("lookups.example")
+    assert not accepts("attacker.example")
+    assert settings_of("ingress", node).reports_base_url == "https://foldlake.example"
+
+
+def test_secrets_are_files_and_nodes_get_none_of_airflows() -> None:
+    found = rendered("default", "--set=secrets.keys.FOLDLAKE_REDIS_URL=redis")
+    paths = {}
+    for part in ("node", "writer"):
+        (spec,) = (
+            one["spec"]["template"]["spec"]
+            for one in found
+            if one["kind"] == "StatefulSet" and one["metadata"]["name"] == f"{SERVICE}-{part}"
+        )
+        (secret,) = (volume["secret"] for volume in spec["volumes"] if "secret" in volume)
+        assert secret["secretName"] == "foldlake"
+        paths[part] = {item["key"]: item["path"] for item in secret["items"]}
+        files = {one["value"] for one in spec["containers"][0]["env"] if one["name"].endswith(FILE)}
+        assert files == {f"/run/foldlake/{path}" for path in paths[part].values()}
+
+    redis, database = (
+        {"redis": "FOLDLAKE_REDIS_URL"},
+        {"airflow-database": "FOLDLAKE_AIRFLOW_DATABASE_PASSWORD"},
+    )
+    assert paths == {"node": redis, "writer": redis | database}

@@ -1,0 +1,1 @@
+"""Helm, and the schemas of the Kubernetes kinds that the chart uses."""
