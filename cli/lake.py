@@ -146,7 +146,7 @@ def event_table_lines(status: "EventTableStatus") -> list[str]:
 
 
 def _size(status: "LakeStatus | EventTableStatus") -> list[str]:
-    from cli.status import duration
+    from cli.display.status_tables import duration
 
     age = "never" if status.newest_age_s is None else f"{duration(round(status.newest_age_s))} ago"
     return [

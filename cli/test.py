@@ -17,7 +17,8 @@ def run(context: typer.Context) -> None:
 
     With arguments, only pytest runs, with these arguments. Without arguments, every step runs even if an earlier one fails, and
     two processes run the tests. The tests that repeatedly kill each stage of a rebuild and each step of a compaction require
-    -m endurance.
+    -m endurance. Those of docker-compose.yaml require -m compose: they find a Docker engine, or install and start one, and build
+    stand-ins for images that they cannot pull.
 
     Examples:
       ./foldlake test
@@ -27,6 +28,8 @@ def run(context: typer.Context) -> None:
       ./foldlake test tests/integration/test_embedded_stack.py -k schema
 
       ./foldlake test -m endurance
+
+      ./foldlake test -m compose -o log_cli=true -o log_cli_level=INFO
     """
     from include.settings import CHECKOUT
 

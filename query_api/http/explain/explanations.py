@@ -4,6 +4,7 @@ import hashlib
 import json
 import logging
 import os
+import shlex
 import subprocess
 import threading
 import time
@@ -24,6 +25,8 @@ from include.versions.registry import VersionRegistry
 log = logging.getLogger(__name__)
 # How many first, and how many newest events a page shows.
 EVENTS = 20
+# A node's image has no jobs.
+JOB = CHECKOUT / "spark_jobs" / "explain.py"
 # Until then, a result answers every request for the key.
 FRESH_S = 30.0
 KEPT_S = 3600.0
@@ -111,6 +114,11 @@ class Explanations:
             version_to_explain(registry.read().get(request.model.name), request.model, request.version)
 
     def _run_job(self, request: ExplainRequest, result: Path) -> None:
+        if not JOB.exists():
+            command = f"./foldlake explain {shlex.quote(request.model.name)} {shlex.quote(request.key)}"
+            raise NotExplainedError(
+                f"This node's image has no Spark. Run `{command}` in the container of the stream keeper."
+            )
         version = () if request.version is None else (f"--version={request.version}",)
         arguments = [
             f"--read-model={request.model.name}",

@@ -1,0 +1,38 @@
+"""docker-compose.yaml on a Docker engine: `./foldlake test -m compose` (minutes, and gigabytes of images)."""
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from include.settings import CHECKOUT, Settings
+from stack.tools import Tools
+from tests.support.compose.engine import Engine, NoEngineError, running_engine
+from tests.support.compose.project import Project, temporary_project
+from tests.support.compose.standins import official_images, provide
+
+log = logging.getLogger(__name__)
+
+
+@pytest.fixture(scope="package")
+def engine() -> Iterator[Engine]:
+    settings = Settings.of()
+    try:
+        with running_engine(settings.tools / "docker") as found:
+            compose = yaml.safe_load((CHECKOUT / "docker-compose.yaml").read_text(encoding="utf-8"))
+            replaced = provide(found, official_images(compose), Tools(settings.tools))
+            log.info("stand-ins: %s", ", ".join(replaced) or "none")
+            yield found
+    except NoEngineError as error:
+        pytest.skip(f"no Docker engine: {error}")
+
+
+@pytest.fixture(scope="package")
+def project(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
+    """The whole project, built and healthy."""
+    folder: Path = tmp_path_factory.mktemp("compose")
+    with temporary_project(engine, folder, {"FOLDLAKE_COMPACTION_INTERVAL_S": "0"}) as project:
+        log.info("up --build --wait: %.0f s", project.up(build=True))
+        yield project

@@ -1,0 +1,213 @@
+"""What docs/docker.md promises, on a real engine. The tests build on one another, in order."""
+
+import json
+import logging
+import re
+import time
+from decimal import Decimal
+from http import HTTPStatus
+from pathlib import Path
+
+import pytest
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.expected_conditions import presence_of_element_located as presence
+from selenium.webdriver.support.wait import WebDriverWait
+
+from include.airflow.client import AirflowApi
+from include.airflow.names import REBUILD_DAG
+from tests.support.browser.chromium import chromium, missing_browser
+from tests.support.compose.engine import DockerError
+from tests.support.compose.project import Project
+from tests.support.waiting import wait_until
+
+log = logging.getLogger(__name__)
+pytestmark = [pytest.mark.compose, pytest.mark.timeout(3600)]
+
+NODE_IMAGE_MB, IMAGE_MB = 2_000, 3_500
+RECOVERY_S = 180.0
+FOLD_S = 120.0
+REBUILD_S = 900.0
+# A person reads the request first.
+ANSWER_DELAY_S = 5.0
+CUSTOMER = "777777"
+
+
+def balance(project: Project, number: int, customer: str = CUSTOMER, *, offset: str | None = None) -> Decimal:
+    parameters = {"customerId": customer} | ({} if offset is None else {"minOffset": offset})
+    with project.node(number) as client:
+        answer = client.get("/api/customers.getBalance", params=parameters)
+    answer.raise_for_status()
+    return Decimal(json.loads(answer.text, parse_float=str)["amount"])
+
+
+def is_folded(project: Project, customer: str) -> bool:
+    for number in (1, 2):
+        with project.node(number) as client:
+            if not client.get("/api/customers.getBalance", params={"customerId": customer}).is_success:
+                return False
+    return balance(project, 1, customer) == balance(project, 2, customer)
+
+
+def add_funds(project: Project, amount: str) -> None:
+    """Send a command to node 1, and wait until both nodes have folded it."""
+    with project.node(1) as client:
+        sent = client.post("/api/balance.addFunds", json={"customerId": CUSTOMER, "amount": amount})
+    assert sent.status_code == HTTPStatus.ACCEPTED, sent.text
+    offset = str(sent.json()["position"]["offset"])
+    for number in (1, 2):
+        wait_until(
+            lambda number=number: balance(project, number, offset=offset) > 0,  # type: ignore[misc]
+            f"node {number} has folded it",
+            FOLD_S,
+        )
+
+
+def test_up_returns_when_lookups_work(project: Project) -> None:
+    assert project.unhealthy() == []
+    project.foldlake("load")
+    wait_until(lambda: is_folded(project, "7"), "both nodes have the loaded events", 240.0)
+
+    add_funds(project, "5.25")
+
+    assert balance(project, 1) == balance(project, 2) == Decimal("5.25")
+
+
+def test_the_command_line_works_in_the_keepers_container(project: Project) -> None:
+    wait_until(
+        lambda: "state running" in " ".join(project.foldlake("status").split()), "the stream runs", FOLD_S
+    )
+    assert "balance" in project.foldlake("versions")
+
+
+def test_images_are_small(project: Project) -> None:
+    sizes = {
+        name: int(project.engine.docker("image", "inspect", "--format", "{{.Size}}", f"{name}:local")) / 1e6
+        for name in ("foldlake-node", "foldlake")
+    }
+    log.info("megabytes: %s", sizes)
+
+    assert sizes["foldlake-node"] < NODE_IMAGE_MB
+    assert sizes["foldlake"] < IMAGE_MB
+
+
+def test_a_change_of_code_repeats_no_download(project: Project) -> None:
+    module = project.folder / "include" / "errors.py"
+    module.write_text(module.read_text(encoding="utf-8") + "\n# changed\n", encoding="utf-8")
+
+    built = project.build("query-node-1")
+
+    downloads = re.findall(r"^(#\d+) \[query-node-1 node-tools [^]]*\] RUN ", built, re.MULTILINE)
+    copies = re.findall(r"^(#\d+) \[query-node-1 node [^]]*\] COPY .* include ", built, re.MULTILINE)
+    assert [step for step in downloads if f"{step} CACHED" not in built] == [] != downloads
+    assert [step for step in copies if f"{step} CACHED" in built] == [] != copies
+
+
+def test_the_lake_is_compacted_and_checked(project: Project) -> None:
+    project.foldlake("compact")
+    project.foldlake("quality", "balance")
+
+    with project.node(2) as client:
+        sections = client.get("/api/status").json()["sections"]
+    assert {name: found["error"] for name, found in sections.items() if found["error"]} == {}
+    assert [one["service"] for one in sections["services"]["data"] if not one["is_up"]] == []
+    (check,) = (one["last_check"] for one in sections["quality"]["data"] if one["read_model"] == "balance")
+    assert check["passed"]
+    for number in (1, 2):
+        with project.node(number) as client:
+            assert client.get(check["report"]).status_code == HTTPStatus.OK
+
+
+def test_a_rebuild_is_approved_in_airflow_and_promoted(project: Project) -> None:
+    api = AirflowApi(
+        f"http://127.0.0.1:{project.ports['FOLDLAKE_AIRFLOW_PORT']}", "admin", project.airflow_password()
+    )
+    form = {"read_model": "balance", "reason": "compose", "approve": True, "grace_hours": 1}
+    run_id = api.trigger(REBUILD_DAG, form)
+
+    def states() -> dict[str, str | None]:
+        return {task.task_id: task.state for task in api.tasks(REBUILD_DAG, run_id)}
+
+    ended = ("success", "failed")
+    wait_until(
+        lambda: states()["approve"] == "awaiting_input" or api.run_state(REBUILD_DAG, run_id) in ended,
+        "a person is needed",
+        REBUILD_S,
+        2.0,
+    )
+    assert states()["approve"] == "awaiting_input", states()
+    before = balance(project, 1)
+    time.sleep(ANSWER_DELAY_S)
+    api.answer(REBUILD_DAG, run_id, "approve", "Approve")
+    wait_until(lambda: api.run_state(REBUILD_DAG, run_id) in ended, "the run ends", REBUILD_S, 2.0)
+
+    assert api.run_state(REBUILD_DAG, run_id) == "success", states()
+    assert re.search(r"balance +2 +live", project.foldlake("versions"))
+    for number in (1, 2):
+        with project.node(number) as client:
+            answer = client.get(f"/api/read-models/balance/records/{CUSTOMER}").json()
+        assert answer["version"] == 2
+        assert balance(project, number) == before
+
+
+@pytest.mark.skipif(bool(missing_browser()), reason=f"no browser: {missing_browser()}")
+def test_airflow_shows_the_status_page_in_a_browser(project: Project, tmp_path: Path) -> None:
+    url = f"http://127.0.0.1:{project.ports['FOLDLAKE_AIRFLOW_PORT']}"
+    with chromium() as browser:
+        browser.get(f"{url}/plugin/foldlake")
+        wait = WebDriverWait(browser, 60)
+        wait.until(presence((By.NAME, "username"))).send_keys("admin")
+        browser.find_element(By.NAME, "password").send_keys(project.airflow_password(), Keys.ENTER)
+        wait.until(lambda _: "login" not in browser.current_url)
+        browser.get(f"{url}/plugin/foldlake")
+        browser.switch_to.frame(wait.until(presence((By.TAG_NAME, "iframe"))))
+        wait.until(lambda _: "balance" in browser.find_element(By.TAG_NAME, "body").text)
+        browser.save_screenshot(str(tmp_path / "status-in-airflow.png"))
+        log.info("picture: %s", tmp_path / "status-in-airflow.png")
+
+        assert "is down" not in browser.find_element(By.TAG_NAME, "body").text
+
+
+@pytest.mark.parametrize(
+    "service", ["stream-keeper", "query-node-1", "kafka", "registry", "airflow-scheduler"]
+)
+def test_a_killed_container_comes_back(project: Project, service: str) -> None:
+    before = balance(project, 2)
+    started_s = time.monotonic()
+    project.kill(service)
+
+    wait_until(lambda: project.unhealthy() != [], "it is missed", 60.0, 0.5)
+    project.wait_until_healthy(RECOVERY_S)
+    add_funds(project, "1.00")
+
+    log.info("%s: next event folded %.0f s after the kill", service, time.monotonic() - started_s)
+    assert balance(project, 2) == before + 1
+
+
+def test_down_keeps_the_data(project: Project) -> None:
+    before = balance(project, 1)
+    project.compose("down")
+
+    log.info("up --wait: %.0f s", project.up())
+
+    assert balance(project, 1) == balance(project, 2) == before
+    add_funds(project, "1.00")
+    assert balance(project, 1) == before + 1
+
+
+def test_down_with_volumes_leaves_nothing(project: Project) -> None:
+    project.compose("down", "--volumes")
+
+    assert project.leftovers() == []
+
+
+def test_a_setting_that_is_wrong_ends_up_with_its_reason(project: Project) -> None:
+    environment = project.folder / ".env"
+    environment.write_text(
+        environment.read_text(encoding="utf-8") + "FOLDLAKE_SYSTEMS=shoes\n", encoding="utf-8"
+    )
+
+    with pytest.raises(DockerError):
+        project.up()
+
+    assert "FOLDLAKE_SYSTEMS" in project.compose("logs", "airflow-init")
