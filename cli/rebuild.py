@@ -23,25 +23,25 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
     approve: Annotated[
         bool,
         typer.Option(
-            "--approve/--when-proved",
+            "--approve/--auto-promote",
             help="Wait for approval, or promote once verified, if no threshold is exceeded.",
         ),
     ] = True,
     max_changed_percent: Annotated[
         float | None,
-        typer.Option(help="With --when-proved: require approval if more of the keys differ, in percent."),
+        typer.Option(help="With --auto-promote: require approval if more of the keys differ, in percent."),
     ] = None,
     max_total_change: Annotated[
         float | None,
         typer.Option(
-            help="With --when-proved: require approval if a numeric field changes by more over all keys, without signs."
+            help="With --auto-promote: require approval if a numeric field changes by more over all keys, without signs."
         ),
     ] = None,
     no_negative: Annotated[
         bool,
         typer.Option(
             "--no-negative",
-            help="With --when-proved: require approval if a numeric field of a key is below zero.",
+            help="With --auto-promote: require approval if a numeric field of a key is below zero.",
         ),
     ] = False,
     dry_run: Annotated[
@@ -71,9 +71,9 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
 
       ./foldlake rebuild balance --dry-run
 
-      ./foldlake rebuild balance --reason "1 % bonus" --when-proved --max-changed-percent 5 --no-negative
+      ./foldlake rebuild balance --reason "1 % bonus" --auto-promote --max-changed-percent 5 --no-negative
 
-      ./foldlake rebuild balance --reason "as it was in May" --fold-revision 1 --when-proved
+      ./foldlake rebuild balance --reason "as it was in May" --fold-revision 1 --auto-promote
 
       ./foldlake rebuild --topic loyalty-invoices --reason "staff cards earn no points"
 

@@ -27,7 +27,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
     ] = "",
     approve: Annotated[
         bool,
-        typer.Option("--approve/--when-proved", help="Wait for approval, or promote once verified."),
+        typer.Option("--approve/--auto-promote", help="Wait for approval, or promote once verified."),
     ] = True,
     grace_hours: Annotated[
         float | None, typer.Option(help="Hours to keep the replaced version for a rollback.")

@@ -32,6 +32,7 @@ def run(
     from cli.display.start_display import ProgressDisplay
     from include.errors import SettingsError
     from include.settings import Settings
+    from stack.components.stream import missing_keeper
     from stack.lifecycle import COMPONENTS, start
 
     settings = Settings()
@@ -51,3 +52,5 @@ def run(
         raise typer.Exit(130) from None
     if not wanted:
         print(endpoints(settings))
+        if note := missing_keeper(settings):
+            print(note)

@@ -107,7 +107,7 @@ select "customerId" as customer, sum(if(event_type = 'FundsAdded', amount, -amou
 from events_balance where occurred_month <= '2017-03' group by all order by balance desc, customer limit 5
 """,
         ("customer", "balance"),
-        about="The events answer for any time. The table's own history is shorter, and is of the time at which Foldlake has learned of them.",
+        about="The events answer for any time. The table's own history is shorter, and records when Foldlake ingested them.",
     ),
     Question(
         "Does each state equal its events?",

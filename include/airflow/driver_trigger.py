@@ -87,9 +87,9 @@ class DriverTrigger(BaseTrigger):
         wait_s = 0.0 if series is None else series.wait_s(datetime.now(UTC), longest_s)
         if series is not None and wait_s:
             self.log.warning(
-                "The stream driver has failed %d times in a row since %s. Next launch in %.0f s; `./foldlake up`, or clearing this "
+                "The stream driver has failed %s since %s. Next launch in %.0f s; `./foldlake up`, or clearing this "
                 "task, launches it at once. Last error: %s",
-                series.failures,
+                series.count,
                 series.since,
                 wait_s,
                 series.last_error,

@@ -54,7 +54,7 @@ def promotion_fields(default_grace_h: float) -> dict[str, Param]:
         "no_negative": Param(
             False,  # noqa: FBT003 - the form's default
             type="boolean",
-            title="None below zero",
+            title="Require approval for negative values",
             description="On: if a numeric field of a key is below zero, approval is required.",
         ),
         "dry_run": Param(

@@ -51,7 +51,7 @@ class ReportKind:
 
 
 QUALITY = ReportKind("quality", "Quality checks", CHECKS, listed_reports)
-CHANGES = ReportKind("changes", "What rebuilds change", COMPARISONS, newest_pages)
+CHANGES = ReportKind("changes", "Version diffs", COMPARISONS, newest_pages)
 
 
 def reports_blueprint(directory: Path, kind: ReportKind = QUALITY) -> Blueprint:

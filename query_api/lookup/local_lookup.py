@@ -274,10 +274,6 @@ def _is_met(bound: PositionBound, answer: LocalAnswer | None) -> bool:
 
 def _bound_not_met(bound: PositionBound, answer: LocalAnswer | None) -> str:
     if answer is None:
-        return (
-            f"The key has no record after {MAX_WAIT_S:g} s; asked for was source offset {bound.min_offset}."
-        )
+        return f"The key has no record after {MAX_WAIT_S:g} s; requested: source offset {bound.min_offset}."
     at = answer.raw[SOURCE_OFFSET_NAME]
-    return (
-        f"The key's record is at source offset {at} after {MAX_WAIT_S:g} s; asked for was {bound.min_offset}."
-    )
+    return f"The key's record is at source offset {at} after {MAX_WAIT_S:g} s; requested: {bound.min_offset}."

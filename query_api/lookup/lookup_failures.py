@@ -37,8 +37,8 @@ class FailureReason(Enum):
     )
     NOT_UP_TO_BOUND = Meaning(
         503,
-        "not up to the bound asked for",
-        "The event at minOffset is not folded yet: try again, or ask without.",
+        "not up to the requested bound",
+        "The event at minOffset is not folded yet: retry, or omit minOffset.",
         1,
     )
     UNKNOWN_MODEL = Meaning(

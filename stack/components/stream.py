@@ -43,6 +43,17 @@ def processes(settings: Settings) -> list[Process]:
     ]
 
 
+def missing_keeper(settings: Settings) -> str:
+    """Return what to do about a keeper that `./foldlake up` does not start; empty if it starts one, or if one runs in this home."""
+    if not settings.airflow.url or stream_keeper.is_running(settings.home):
+        return ""
+    return (
+        "FOLDLAKE_AIRFLOW_URL is set: `./foldlake up` starts neither Airflow nor the stream keeper, without which nothing is folded. "
+        "Run the keeper where that Airflow's tasks run, with their FOLDLAKE_HOME: "
+        f"{Tools(settings.tools).main_python} -m stack.foreground {KEEPER}"
+    )
+
+
 def after_start(settings: Settings) -> None:
     """Unpause the stream's DAG, which `before_stop` paused; does nothing at the first start. A driver that failed is launched at once.
 

@@ -1,1 +1,1 @@
-"""The system `orders`: where the orders are that couriers are delivering, of which each lives for about half an hour."""
+"""The system `orders`: tracks live courier orders, each for about half an hour."""

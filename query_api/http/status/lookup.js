@@ -24,12 +24,12 @@ function found(record, headers, path) {
     <h3>${record.key}</h3>
     <dl>${Object.entries(record.state).map(([name, value]) => html`<dt>${name}</dt><dd>${shown(value)}</dd>`)}</dl>
     <dl>
-      <dt>Answered by</dt><dd>${node}, ${headers.get("Foldlake-Role")} of the key's partition${isHere ? "" : ", which this node asked"}</dd>
+      <dt>Answered by</dt><dd>${node}, ${headers.get("Foldlake-Role")} of the key's partition${isHere ? "" : ", by way of this node"}</dd>
       <dt>Age</dt><dd>at most ${lagMs < 10000 ? `${count(lagMs)} ms` : age(lagMs / 1000)} (it has everything up to ${time(headers.get("Foldlake-As-Of"))})</dd>
       <dt>Version</dt><dd>v${record.version} of ${model}</dd>
       <dt>Made of</dt><dd>${count(Number(record.event_count))} event${Number(record.event_count) === 1 ? "" : "s"}; the newest is at partition ${record.source_partition}, offset ${record.source_offset}, and occurred at ${time(record.occurred_on)}</dd>
     </dl>
-    <p><a href=${`/explain?${explain}`}>How it came to be</a> · <a href=${path}>The record as JSON</a></p>`;
+    <p><a href=${`/explain?${explain}`}>Explain</a> · <a href=${path}>The record as JSON</a></p>`;
 }
 
 function failed(problem) {

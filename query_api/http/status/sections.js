@@ -170,7 +170,7 @@ export function problems(sections) {
     const failed = stream.failed_launches;
     const isFolding = stream.state === "running" || stream.state === "catching up";
     if (failed && isFolding) add("warn", `The stream driver runs again, after ${plural(failed.failures, "failure")}: ${failed.last_error}`);
-    else if (failed) add("bad", `The stream driver has failed ${plural(failed.failures, "time")} in a row: ${failed.last_error}`);
+    else if (failed) add("bad", `The stream driver has failed ${failed.failures === 1 ? "once" : `${failed.failures} times in a row`}: ${failed.last_error}`);
     else if (stream.state === "not running") add("bad", "The stream is not running: nothing is folded.");
     if (stream.state === "catching up") add("warn", `The stream is catching up: ${plural(stream.events_behind, "event")} behind.`);
     for (const still of stream.still) add("bad", `${still.read_model} v${still.version} has stood still for ${age(still.still_s)}.`);

@@ -37,7 +37,7 @@ function showSection(name, section) {
 // The heading is announced by screen readers, so it changes only when the state does.
 function showOverall(found) {
   const worst = found.length === 0 ? "good" : found[0].state;
-  const text = found.length === 0 ? "Everything is well" : `${plural(found.length, "thing")} ${found.length === 1 ? "needs" : "need"} attention`;
+  const text = found.length === 0 ? "No problems" : `${plural(found.length, "thing")} ${found.length === 1 ? "needs" : "need"} attention`;
   const heading = element("overall");
   if (heading.textContent !== text) heading.textContent = text;
   heading.dataset.state = worst;

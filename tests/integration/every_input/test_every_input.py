@@ -190,7 +190,7 @@ def test_a_time_ahead_is_named(stack: Settings, inputs: Inputs) -> None:
 def test_a_rebuild_and_checks_pass(stack: Settings, inputs: Inputs) -> None:
     command(stack, "compact", NAME)
     command(stack, "quality", NAME, "--full")
-    command(stack, "rebuild", NAME, "--reason", "every input", "--when-proved")
+    command(stack, "rebuild", NAME, "--reason", "every input", "--auto-promote")
     assert found_states(inputs, version=2) == expected_states(inputs)
     inputs.good(OVERFLOWS, ticks=-MOST)
     inputs.source.flush()

@@ -90,7 +90,7 @@ def test_a_key_is_looked_up_with_who_answered_how_old_it_is_and_how_it_came_to_b
     assert re.search(r"at most [\d,]+ ms", found)
     assert "v1 of balance" in found
     assert "1 event; the newest is at partition" in found
-    explain = page.find_element(By.LINK_TEXT, "How it came to be").get_attribute("href")
+    explain = page.find_element(By.LINK_TEXT, "Explain").get_attribute("href")
     assert "/explain?readModel=balance&key=status+page%2F%C3%A9&version=1" in str(explain)
 
     key = form.find_element(By.NAME, "key")

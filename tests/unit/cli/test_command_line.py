@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from cli import bench
 from cli.app import app
 from cli.bench import available_benchmarks, names_and_options
-from cli.status import duration, launch_table, stream_table
+from cli.display.status_tables import duration, launch_table, stream_table
 from include.errors import SettingsError
 from include.settings import CHECKOUT
 from include.stream.launch_series import LaunchSeries
@@ -187,12 +187,17 @@ def test_status_shows_the_emit_interval() -> None:
 
 
 @pytest.mark.parametrize(
-    ("launched_at", "then"),
-    [("", "next launch in 2 min"), ("2026-05-01T12:12:07+00:00", "launched again 20 s ago")],
+    ("failures", "times", "launched_at", "then"),
+    [
+        (7, "7 times in a row", "", "next launch in 2 min"),
+        (1, "once", "2026-05-01T12:12:07+00:00", "launched again 20 s ago"),
+    ],
 )
-def test_status_says_since_when_and_why_the_driver_fails(launched_at: str, then: str) -> None:
+def test_status_says_since_when_and_why_the_driver_fails(
+    failures: int, times: str, launched_at: str, then: str
+) -> None:
     series = LaunchSeries(
-        failures=7,
+        failures=failures,
         since="2026-05-01T12:00:27+00:00",
         last_error="Master must start with local " * 9,
         next_launch_at="2026-05-01T12:14:30+00:00",
@@ -204,10 +209,7 @@ def test_status_says_since_when_and_why_the_driver_fails(launched_at: str, then:
         console.print(launch_table(series, datetime(2026, 5, 1, 12, 12, 27, tzinfo=UTC)))
 
     since, error = capture.get().splitlines()
-    assert (
-        since.rstrip()
-        == f"the driver has failed 7 times in a row since 2026-05-01 12:00:27 UTC (12 min); {then}"
-    )
+    assert since.rstrip() == f"the driver has failed {times} since 2026-05-01 12:00:27 UTC (12 min); {then}"
     assert error.startswith("last error: Master must start with local")
     assert len(error) == 110
 

@@ -13,7 +13,7 @@ from include.rebuild.errors import RequestError
         (["--reason", "why"], "Give a read model, or --topic."),
         (["balance", "--topic", "postings", "--reason", "why"], "Give a read model, or --topic."),
         (["balance"], "Give --reason"),
-        (["balance", "--when-proved"], "Give --reason"),
+        (["balance", "--auto-promote"], "Give --reason"),
         (["--topic", "postings", "--dry-run", "--fold-revision", "1"], "newest fold revision"),
     ],
 )

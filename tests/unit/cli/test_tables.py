@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 from rich.console import Console
 
+from cli.display.status_tables import stream_table
 from cli.quality import runs_table
-from cli.status import stream_table
 from cli.versions import versions_table
 from include.quality.history import PastRun
 from include.versions.transitions import hand_over, promote, register, roll_back

@@ -13,9 +13,18 @@ from include.settings.variables import FILE
 from stack.provisioning.command_names import COMMANDS
 
 PAGES = [CHECKOUT / "README.md", *sorted((CHECKOUT / "docs").rglob("*.md"))]
-# Hosts that a tracked file may name in a URL: this machine, containers of docker-compose.yaml, documentation, and the namespace of SVG.
+# Hosts that a tracked file may name in a URL: this machine, containers of docker-compose.yaml, documentation, and the namespaces of SVG,
+# of JSON Schema and of Prometheus' operator.
 LOOPBACK = {"127.0.0.1", "localhost"}
-DOCUMENTATION = {"docs.astral.sh", "kafka.apache.org", "www.apache.org", "www.w3.org"}
+DOCUMENTATION = {
+    "docs.astral.sh",
+    "github.com",  # of a Go module
+    "json-schema.org",
+    "kafka.apache.org",
+    "monitoring.coreos.com",
+    "www.apache.org",
+    "www.w3.org",
+}
 # As their authors published it.
 VENDORED = CHECKOUT / "query_api" / "http" / "status" / "vendor"
 URL_HOST = re.compile(r"https?://((?:[\w-]+\.)+[A-Za-z]{2,}|\d+(?:\.\d+){3})")

@@ -1,0 +1,79 @@
+"""Values, times and code in the documentation are those of the code."""
+
+import re
+from hashlib import sha256
+
+import pytest
+
+from include.rebuild import promotion
+from include.rebuild.topic_versions import promotion as topic_promotion
+from include.settings import CHECKOUT, Settings
+from include.spark.stream_config import stream_task_slots
+from query_api.http.lookups.window_lookups import MAX_WINDOWS
+from stack.settings_environment import settings_environment
+
+README = CHECKOUT / "README.md"
+PAGES = [README, *sorted((CHECKOUT / "docs").glob("*.md"))]
+IMAGES = CHECKOUT / "docs" / "images"
+DEFAULTS = Settings.of()
+# `FOLDLAKE_NODE_MAX_AGE_S` (60 s)
+VALUE = re.compile(r"`(FOLDLAKE_[A-Z0-9_]+)` \(([\d.,]+)(?: (s|minutes))?\)")
+NUMBERS = {5: "five", 15: "fifteen"}
+COMPACTION_MIN = NUMBERS[round(DEFAULTS.lake.compaction_interval_s / 60)]
+COMMIT_S = DEFAULTS.stream.real_time_interval_s
+DAYS = {name: round(hours / 24) for name, hours in DEFAULTS.retention if name.endswith("_h")}
+SENTENCES = {
+    "README.md": [f"up to date every {COMPACTION_MIN} minutes"],
+    "docs/api.md": [f"ordered by time, at most {MAX_WINDOWS}."],
+    "docs/architecture.md": [f"folds up to {COMMIT_S} s of events again"],
+    "docs/lake.md": [f"brings it up to date every {COMPACTION_MIN} minutes"],
+    "docs/operations.md": [
+        f"it is reported {COMMIT_S} s after the commit that it should have made",
+        f"(1 + 2) * 8 + 4 = {stream_task_slots(DEFAULTS)}.",
+        f"| {DAYS['airflow_h']} days; in any case runs",
+        f"| {DAYS['reports_h']} days | `FOLDLAKE_RETENTION_REPORTS_H` |",
+    ],
+    "docs/rebuild.md": [
+        f"The gate waits for {promotion.GATE_TIMEOUT_S:.0f} seconds ({topic_promotion.GATE_TIMEOUT_S:.0f} in a",
+    ],
+}
+
+
+def stated_values() -> set[tuple[str, str, float]]:
+    """Return page, setting and value, in the setting's unit, wherever a page has the value in brackets behind the setting."""
+    return {
+        (page.name, name, float(number.replace(",", "")) * (60 if unit == "minutes" else 1))
+        for page in PAGES
+        for name, number, unit in VALUE.findall(page.read_text(encoding="utf-8"))
+    }
+
+
+def test_a_value_behind_a_setting_is_its_default() -> None:
+    defaults = settings_environment(DEFAULTS)
+    stated = stated_values()
+
+    assert len(stated) > 15
+    assert [(page, name) for page, name, value in stated if float(defaults[name]) != value] == []
+
+
+@pytest.mark.parametrize(
+    ("page", "sentence"), [(page, sentence) for page, found in SENTENCES.items() for sentence in found]
+)
+def test_a_page_states_the_value_of_the_code(page: str, sentence: str) -> None:
+    assert sentence in " ".join((CHECKOUT / page).read_text(encoding="utf-8").split())
+
+
+def test_the_rule_in_the_readme_is_that_of_its_module() -> None:
+    rule = re.findall(r"^```python\n(.*?)^```$", README.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+
+    assert rule[0] in (CHECKOUT / "include" / "read_models" / "balance" / "model.py").read_text(
+        encoding="utf-8"
+    )
+
+
+def test_every_picture_is_shown_and_stored_once() -> None:
+    pictures = sorted(IMAGES.glob("*.png"))
+    shown = "".join(page.read_text(encoding="utf-8") for page in PAGES)
+
+    assert [picture.name for picture in pictures if f"images/{picture.name})" not in shown] == []
+    assert len({sha256(picture.read_bytes()).digest() for picture in pictures}) == len(pictures)
