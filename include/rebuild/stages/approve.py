@@ -39,7 +39,7 @@ APPROVE = PlanStage(
     description="shows what changes and the check's results, and waits up to 7 days for approval; passes at once when the form requests "
     "none and no threshold is exceeded",
     on_failure="it was rejected, or not answered in time: the candidate is abandoned",
-    next_try="asks again",
+    next_try="waits for approval again",
     timeout=None,
     is_needed=_is_possible,
     group=PROMOTION,
