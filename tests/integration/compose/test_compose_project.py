@@ -1,12 +1,12 @@
 """What docs/docker.md promises, on a real engine. The tests build on one another, in order."""
 
-import json
 import logging
 import re
 import time
 from decimal import Decimal
 from http import HTTPStatus
 from pathlib import Path
+from typing import Any
 
 import pytest
 from selenium.webdriver.common.by import By
@@ -17,50 +17,18 @@ from selenium.webdriver.support.wait import WebDriverWait
 from include.airflow.client import AirflowApi
 from include.airflow.names import REBUILD_DAG
 from tests.support.browser.chromium import chromium, missing_browser
-from tests.support.compose.engine import DockerError
-from tests.support.compose.project import Project
+from tests.support.compose.balances import CUSTOMER, FOLD_S, add_funds, balance, is_folded
+from tests.support.compose.project import OWN_MODEL, Project
 from tests.support.waiting import wait_until
 
 log = logging.getLogger(__name__)
 pytestmark = [pytest.mark.compose, pytest.mark.timeout(3600)]
 
 NODE_IMAGE_MB, IMAGE_MB = 2_000, 3_500
-RECOVERY_S = 180.0
-FOLD_S = 120.0
 REBUILD_S = 900.0
+CHECK_S = 600.0
 # A person reads the request first.
 ANSWER_DELAY_S = 5.0
-CUSTOMER = "777777"
-
-
-def balance(project: Project, number: int, customer: str = CUSTOMER, *, offset: str | None = None) -> Decimal:
-    parameters = {"customerId": customer} | ({} if offset is None else {"minOffset": offset})
-    with project.node(number) as client:
-        answer = client.get("/api/customers.getBalance", params=parameters)
-    answer.raise_for_status()
-    return Decimal(json.loads(answer.text, parse_float=str)["amount"])
-
-
-def is_folded(project: Project, customer: str) -> bool:
-    for number in (1, 2):
-        with project.node(number) as client:
-            if not client.get("/api/customers.getBalance", params={"customerId": customer}).is_success:
-                return False
-    return balance(project, 1, customer) == balance(project, 2, customer)
-
-
-def add_funds(project: Project, amount: str) -> None:
-    """Send a command to node 1, and wait until both nodes have folded it."""
-    with project.node(1) as client:
-        sent = client.post("/api/balance.addFunds", json={"customerId": CUSTOMER, "amount": amount})
-    assert sent.status_code == HTTPStatus.ACCEPTED, sent.text
-    offset = str(sent.json()["position"]["offset"])
-    for number in (1, 2):
-        wait_until(
-            lambda number=number: balance(project, number, offset=offset) > 0,  # type: ignore[misc]
-            f"node {number} has folded it",
-            FOLD_S,
-        )
 
 
 def test_up_returns_when_lookups_work(project: Project) -> None:
@@ -78,6 +46,13 @@ def test_the_command_line_works_in_the_keepers_container(project: Project) -> No
         lambda: "state running" in " ".join(project.foldlake("status").split()), "the stream runs", FOLD_S
     )
     assert "balance" in project.foldlake("versions")
+
+
+def test_a_read_model_in_a_folder_of_the_host_is_served(project: Project) -> None:
+    assert re.search(rf"{OWN_MODEL} +1 +live", project.foldlake("versions"))
+    for number in (1, 2):
+        with project.node(number) as client:
+            assert client.get(f"/api/read-models/{OWN_MODEL}/records").json()["records"] == []
 
 
 def test_images_are_small(project: Project) -> None:
@@ -103,15 +78,26 @@ def test_a_change_of_code_repeats_no_download(project: Project) -> None:
     assert [step for step in copies if f"{step} CACHED" in built] == [] != copies
 
 
+def status_sections(project: Project) -> dict[str, Any]:
+    with project.node(2) as client:
+        found: dict[str, Any] = client.get("/api/status").json()["sections"]
+    return found
+
+
+def last_check(project: Project) -> dict[str, Any]:
+    """Return the newest check of the balance; empty before the first."""
+    checks = status_sections(project)["quality"]["data"] or []
+    return next((one["last_check"] for one in checks if one["read_model"] == "balance"), None) or {}
+
+
 def test_the_lake_is_compacted_and_checked(project: Project) -> None:
     project.foldlake("compact")
-    project.foldlake("quality", "balance")
+    wait_until(lambda: last_check(project), "the check after the first compaction has ended", CHECK_S, 2.0)
 
-    with project.node(2) as client:
-        sections = client.get("/api/status").json()["sections"]
+    sections = status_sections(project)
     assert {name: found["error"] for name, found in sections.items() if found["error"]} == {}
     assert [one["service"] for one in sections["services"]["data"] if not one["is_up"]] == []
-    (check,) = (one["last_check"] for one in sections["quality"]["data"] if one["read_model"] == "balance")
+    check = last_check(project)
     assert check["passed"]
     for number in (1, 2):
         with project.node(number) as client:
@@ -161,53 +147,8 @@ def test_airflow_shows_the_status_page_in_a_browser(project: Project, tmp_path: 
         wait.until(lambda _: "login" not in browser.current_url)
         browser.get(f"{url}/plugin/foldlake")
         browser.switch_to.frame(wait.until(presence((By.TAG_NAME, "iframe"))))
-        wait.until(lambda _: "balance" in browser.find_element(By.TAG_NAME, "body").text)
+        wait.until(lambda _: "Reading the status" not in browser.find_element(By.TAG_NAME, "body").text)
         browser.save_screenshot(str(tmp_path / "status-in-airflow.png"))
         log.info("picture: %s", tmp_path / "status-in-airflow.png")
 
         assert "is down" not in browser.find_element(By.TAG_NAME, "body").text
-
-
-@pytest.mark.parametrize(
-    "service", ["stream-keeper", "query-node-1", "kafka", "registry", "airflow-scheduler"]
-)
-def test_a_killed_container_comes_back(project: Project, service: str) -> None:
-    before = balance(project, 2)
-    started_s = time.monotonic()
-    project.kill(service)
-
-    wait_until(lambda: project.unhealthy() != [], "it is missed", 60.0, 0.5)
-    project.wait_until_healthy(RECOVERY_S)
-    add_funds(project, "1.00")
-
-    log.info("%s: next event folded %.0f s after the kill", service, time.monotonic() - started_s)
-    assert balance(project, 2) == before + 1
-
-
-def test_down_keeps_the_data(project: Project) -> None:
-    before = balance(project, 1)
-    project.compose("down")
-
-    log.info("up --wait: %.0f s", project.up())
-
-    assert balance(project, 1) == balance(project, 2) == before
-    add_funds(project, "1.00")
-    assert balance(project, 1) == before + 1
-
-
-def test_down_with_volumes_leaves_nothing(project: Project) -> None:
-    project.compose("down", "--volumes")
-
-    assert project.leftovers() == []
-
-
-def test_a_setting_that_is_wrong_ends_up_with_its_reason(project: Project) -> None:
-    environment = project.folder / ".env"
-    environment.write_text(
-        environment.read_text(encoding="utf-8") + "FOLDLAKE_SYSTEMS=shoes\n", encoding="utf-8"
-    )
-
-    with pytest.raises(DockerError):
-        project.up()
-
-    assert "FOLDLAKE_SYSTEMS" in project.compose("logs", "airflow-init")

@@ -5,7 +5,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.support.waiting import wait_until
@@ -29,7 +29,7 @@ class DockerError(Exception):
 class Engine:
     """An engine; folder: keeps what the tests install and download between runs."""
 
-    environment: dict[str, str]
+    environment: dict[str, str] = field(repr=False)
     folder: Path
 
     def docker(self, *arguments: str | Path, timeout_s: float = 600.0, cwd: Path | None = None) -> str:

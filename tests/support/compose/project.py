@@ -20,6 +20,8 @@ from tests.support.temporary_stack import free_ports
 from tests.support.waiting import wait_until
 
 NAME = "foldlake-test"
+# A copy of the balance, in a folder of the host.
+OWN_MODEL = "savings"
 PORTS = (
     "FOLDLAKE_KAFKA_PORT",
     "FOLDLAKE_REGISTRY_PORT",
@@ -49,13 +51,19 @@ class Project:
             "compose", "--project-name", NAME, *arguments, timeout_s=timeout_s, cwd=self.folder
         )
 
-    def up(self, *, build: bool = False) -> float:
-        """Start everything, return when it is healthy; returns the seconds that it took."""
+    def up(self, *, build: bool = False, profile: str = "") -> float:
+        """Start everything, with the services of a profile, return when it is healthy; returns the seconds that it took."""
         started_s = time.monotonic()
         options = ("--build",) if build else ()
+        profiles = ("--profile", profile) if profile else ()
         try:
             self.compose(
-                "up", *options, "--wait", "--quiet-pull", timeout_s=BUILD_TIMEOUT_S if build else UP_TIMEOUT_S
+                *profiles,
+                "up",
+                *options,
+                "--wait",
+                "--quiet-pull",
+                timeout_s=BUILD_TIMEOUT_S if build else UP_TIMEOUT_S,
             )
         except DockerError as error:
             logs = self.compose("logs", "--no-color", "--tail", "20", *map(service_of, self.unhealthy()))

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-from pydantic import ValidationError
 
 from include.declarations.catalog import load_catalog
 from include.declarations.enabled_systems import change_systems
@@ -35,7 +34,7 @@ def test_a_system_that_is_enabled_in_the_home_stays_enabled(tmp_path: Path) -> N
 def test_an_unknown_system_is_refused_with_the_known_ones(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match=r"no system 'sop'\. Available: .*pos"):
         change_systems(tmp_path, enable=("sop",))
-    with pytest.raises(ValidationError, match=r"no system 'sop'\. Available: .*pos"):
+    with pytest.raises(SettingsError, match=r"no system 'sop'\. Available: .*pos"):
         Settings.of(home=tmp_path, systems="sop")
 
 

@@ -108,7 +108,7 @@ def test_a_wrong_setting_is_a_problem_and_the_machine_is_examined(
     done = doctor([sys.executable, "-m", "cli", "doctor"], environment)
 
     assert done.returncode == 1
-    assert "kafka.port" in done.stdout
+    assert "FOLDLAKE_KAFKA_PORT" in done.stdout
     assert "a port is no number" in done.stdout
     assert "Traceback" not in done.stderr
 

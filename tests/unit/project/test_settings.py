@@ -59,6 +59,18 @@ def test_settings_round_trip_through_the_environment(
     assert Settings.of() == settings
 
 
+def test_each_wrong_value_is_an_error_with_its_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FOLDLAKE_KAFKA_PORT", "secret")
+    monkeypatch.setenv("FOLDLAKE_QUERY_PORTS", "a,b")
+
+    with pytest.raises(SettingsError) as error:
+        Settings.of()
+
+    assert re.search("FOLDLAKE_KAFKA_PORT: .* valid integer", str(error.value))
+    assert "FOLDLAKE_QUERY_PORTS: " in str(error.value)
+    assert "secret" not in str(error.value)
+
+
 def test_a_value_can_be_in_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     secret = tmp_path / "secret"
     secret.write_text("pass word\n")
