@@ -24,6 +24,10 @@ def load_backend(settings: Settings) -> StoreBackend:
     """Return the backend of local stores, which FOLDLAKE_NODE_STORE names; raises SettingsError."""
     name = settings.node.store
     local = [one for one in backend_names() if one not in set(Placement)]
+    if name == "memory":
+        raise SettingsError(
+            "FOLDLAKE_NODE_STORE=memory no longer exists. Remove it, and set FOLDLAKE_NODE_STORE_DIR to a folder in /dev/shm."
+        )
     if name not in local:
         raise SettingsError(f"FOLDLAKE_NODE_STORE is {name!r}. Set it to one of: {', '.join(local)}.")
     return _load(name, settings)

@@ -2,7 +2,7 @@
 
 A store has its own directory. One process writes it, any number of processes read it. A commit makes records,
 positions and schemas visible together. Keys are ordered as bytes. A backend is a folder beside this file
-(backends.py finds it); decision 11 compares the two existing backends.
+(backends.py finds it); decision 11 describes it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -15,19 +15,19 @@ from query_api.store.base import Binding, Change, ChangelogPosition
 from query_api.store.changes import newest_changes
 from query_api.store.commit_signal import announce_commit
 from query_api.store.lmdb import layout
-from query_api.store.local_writer import LocalWriter
 from query_api.store.record_format import event_count_of, pack
 
 MIN_FREE_BYTES = 64 * 1024 * 1024
 
 
-class LmdbWriter(LocalWriter):
+class LmdbWriter:
     """The only writer of the store at `path`; creates it if it does not exist. Not thread-safe.
 
     Any method raises StoreDamagedError when LMDB finds its file corrupt, StoreFullError when the disk is full, and StoreWriteError
     when LMDB fails otherwise: the store must then be opened again.
     """
 
+    is_shared = False
     max_key_bytes = layout.MAX_KEY_BYTES
 
     def __init__(self, path: Path, *, map_size_bytes: int, partitions: int) -> None:
@@ -162,6 +162,22 @@ class LmdbWriter(LocalWriter):
             transaction.delete(layout.number_key(partition), db=self._positions)
 
         self._write(write)
+
+    def adopt(self, partitions: Iterable[int]) -> dict[int, ChangelogPosition]:
+        """Return the positions of those partitions that the store has records of."""
+        wanted = set(partitions)
+        return {p: position for p, position in self.positions().items() if p in wanted}
+
+    def release(self, partition: int) -> None:
+        """Remove a partition's records and position: there is nobody to hand it over to."""
+        self.forget(partition)
+
+    def mark_complete(self, partitions: Iterable[int]) -> None:
+        """Do nothing: only this node reads the store, and it knows its follower's state."""
+
+    def readable_positions(self) -> dict[int, ChangelogPosition]:
+        """Return the position of every partition."""
+        return self.positions()
 
     def record_count(self) -> int:
         """Return the number of records over all partitions."""

@@ -10,7 +10,7 @@ from include.errors import RegistryUnavailableError
 from include.kafka.wire_format import header
 from query_api.errors import FollowingStoppedError
 from query_api.materializer.changelog_follower import ChangelogFollower
-from query_api.store.memory.backend import MemoryBackend
+from query_api.store.lmdb.backend import LmdbBackend
 
 DEADLINE_S = 10.0
 
@@ -68,7 +68,7 @@ class UnavailableRegistry:
 
 
 def test_waiting_for_the_registry_ends_when_the_follower_is_stopped(tmp_path: Path) -> None:
-    store = MemoryBackend().open_writer(tmp_path, 1)
+    store = LmdbBackend(1024 * 1024).open_writer(tmp_path, 1)
     consumer: Any = OneRecord()
     registry: Any = UnavailableRegistry()
     follower = ChangelogFollower(

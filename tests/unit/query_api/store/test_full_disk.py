@@ -12,7 +12,6 @@ from query_api.store.base import Binding, Change, ChangelogPosition, StoreWriter
 from query_api.store.directory import MAX_ATTEMPTS, StoreDirectory
 from query_api.store.lmdb.backend import LmdbBackend
 from query_api.store.marker import StoreMarker, read_marker, write_marker
-from query_api.store.memory.backend import MemoryBackend
 from tests.support.faults.small_disk import SmallDisk, small_disk
 
 BINDING = Binding("cluster", "balance.v1.changelog", "topic id")
@@ -88,11 +87,9 @@ def test_same_write_succeeds_once_there_is_space(directory: StoreDirectory, disk
     store.close()
 
 
-@pytest.mark.parametrize("backend", [BACKEND, MemoryBackend()])
 def test_failed_creation_of_a_store_on_a_full_disk_is_not_damage(
-    disk: SmallDisk, backend: LmdbBackend | MemoryBackend
+    directory: StoreDirectory, disk: SmallDisk
 ) -> None:
-    directory = StoreDirectory(disk.path, backend)
     disk.fill()
 
     for _ in range(MAX_ATTEMPTS + 1):
