@@ -15,9 +15,8 @@ from query_api.cluster.node_state import PartitionState
 from query_api.errors import FollowingStoppedError, StoreFullError
 from query_api.history.arrival import Arrival
 from query_api.lookup.raw_decoder import RawDecoder, UndecodableError
-from query_api.materializer.changelog_batch import ChangelogBatch
+from query_api.materializer.changelog_batch import ChangelogBatch, RemovedKeys
 from query_api.materializer.followed_partition import FollowedPartition
-from query_api.materializer.removed_keys import RemovedKeys
 from query_api.store.base import Change, ChangelogPosition, StoreWriter
 
 # A record is applied as soon as it arrives, in a batch with up to this many others that have arrived by then.

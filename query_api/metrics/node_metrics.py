@@ -5,6 +5,7 @@ PROMETHEUS_MULTIPROC_DIR, a directory that the workers share, must be set before
 
 import os
 import shutil
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,6 @@ from prometheus_client.registry import Collector
 from include.nodes.partition_report import PartitionReport
 from include.quality.verified_file import VerifiedStores
 from query_api.cluster.node_state import NodeState
-from query_api.metrics.verified_metrics import VerifiedCollector
 from query_api.status.newest_checks import NewestCheck
 
 LOOKUPS = Counter(
@@ -169,3 +169,39 @@ def _forget_dead_workers() -> None:
         pid = path.stem.rpartition("_")[2]
         if pid.isdigit() and not psutil.pid_exists(int(pid)):
             multiprocess.mark_process_dead(int(pid))  # type: ignore[no-untyped-call]
+
+
+class VerifiedCollector(Collector):
+    """The ages of what is verified of each store, and the verdicts of the newest checks."""
+
+    def __init__(self, verified: Iterable[VerifiedStores], checks: Iterable[NewestCheck]) -> None:
+        self._verified = tuple(verified)
+        self._checks = tuple(checks)
+
+    def collect(self) -> Iterable[Metric]:
+        """Yield every gauge."""
+        now_s = time.time()
+        labelled = ["read_model", "version", "store"]
+        age = GaugeMetricFamily(
+            "foldlake_verified_age_seconds",
+            "Age of the oldest event that no passed quality check covers, at most.",
+            labels=labelled,
+        )
+        full = GaugeMetricFamily(
+            "foldlake_verified_full_age_seconds",
+            "Time since a passed quality check compared every key.",
+            labels=labelled,
+        )
+        for found in self._verified:
+            for store, mark in found.stores.items():
+                labels = [found.read_model, str(found.version), store]
+                age.add_metric(labels, mark.age_s(now_s))
+                full.add_metric(labels, mark.full_age_s(now_s))
+        failed = GaugeMetricFamily(
+            "foldlake_check_failed",
+            "1 when the newest quality check of the live version failed; 0 when it passed, or the read model cannot be checked.",
+            labels=["read_model", "version"],
+        )
+        for check in self._checks:
+            failed.add_metric([check.read_model, str(check.version)], float(check.passed is False))
+        yield from (age, full, failed)

@@ -3,9 +3,13 @@
 import time
 
 from pyspark.sql import SparkSession
+from pyspark.sql.avro.functions import from_avro
+from pyspark.sql.functions import lit
+from pyspark.sql.types import DataType, StructType
 
-from include.declarations.read_model import read_model
+from include.declarations.read_model import ReadModel, read_model
 from include.kafka.log_reading import log_consumer
+from include.position import POSITION_COLUMNS
 from include.quality.check import CheckRequest, StoreName
 from include.quality.checked_version import checked_version
 from include.quality.log_bounds import lost_partitions
@@ -15,7 +19,6 @@ from include.settings import Settings
 from include.versions.registry import VersionRegistry
 from include.versions.version_record import Version
 from spark_jobs.folding.replay import source_ends
-from spark_jobs.quality.state_types import position_types, record_type, state_type
 from spark_jobs.quality.stores.base import Target
 
 
@@ -64,3 +67,22 @@ def lost_events(target: Target) -> dict[int, int]:
 def _version(bootstrap_servers: str, request: CheckRequest) -> Version:
     with VersionRegistry(bootstrap_servers) as registry:
         return checked_version(registry.read().get(request.read_model), request)
+
+
+def record_type(spark: SparkSession, model: ReadModel, revision: int) -> StructType:
+    """Return the type of a state record of this fold revision, as decoded by Spark."""
+    schema = model.state_schema_of(revision).text
+    decoded = spark.range(0).select(from_avro(lit(b""), schema).alias("record"))
+    found = decoded.schema["record"].dataType
+    assert isinstance(found, StructType)  # noqa: S101 - Spark decodes an Avro record as a struct
+    return found
+
+
+def state_type(record: StructType) -> StructType:
+    """Return the type of the fields that the fold computes."""
+    return StructType([field for field in record.fields if field.name not in POSITION_COLUMNS])
+
+
+def position_types(record: StructType) -> dict[str, DataType]:
+    """Return the types of the position fields."""
+    return {name: record[name].dataType for name in POSITION_COLUMNS}

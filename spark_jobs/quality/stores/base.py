@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.functions import col, crc32, lit, struct, when
 from pyspark.sql.types import DataType, StructType
@@ -17,7 +18,33 @@ from include.settings import Settings
 from include.versions.version_record import Version
 from include.work_progress import Progress
 from spark_jobs.folding.written_states import has_failed
-from spark_jobs.quality.frame_cache import FrameCache
+
+
+class FrameCache:
+    """The cached frames of one check. Unless released, they would stay cached until the session ends.
+
+    have_few_rows: of few rows, the frame is computed at once, and a frame of the result returned. Planning the queries takes longer
+    than running them, and a cached frame is planned, and compared with every other cached frame, in each query that uses it.
+    """
+
+    def __init__(self) -> None:
+        self.have_few_rows = False
+        self._frames: list[DataFrame] = []
+
+    def keep(self, frame: DataFrame) -> DataFrame:
+        """Cache a frame, in memory as far as it fits and otherwise on disk; returns the frame to use from now on."""
+        if self.have_few_rows:
+            return frame.localCheckpoint()
+        # What Spark calls MEMORY_AND_DISK in Python also serializes and compresses what is in memory.
+        frame.persist(StorageLevel.MEMORY_AND_DISK_DESER)
+        self._frames.append(frame)
+        return frame
+
+    def release(self) -> None:
+        """Release all frames."""
+        for frame in self._frames:
+            frame.unpersist()
+        self._frames.clear()
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from query_api.lookup import local_lookup
 from query_api.lookup.local_lookup import LocalLookup
 from query_api.lookup.lookup_failures import FailureReason, LookupFailedError
 from query_api.lookup.lookups import Lookups
-from query_api.store import replacement
 from query_api.store.base import Change, Sample
+from query_api.store.lmdb import reader
 from tests.support.waiting import wait_until
 from tests.unit.query_api.balance_record import balance_value
 from tests.unit.query_api.lookup.node_files import KEY, NodeFiles
@@ -56,7 +56,7 @@ def is_closed(local: LocalLookup, version: int) -> Callable[[], bool]:
 def test_record_is_decoded_with_the_store_it_was_read_from(
     local: LocalLookup, node: NodeFiles, monkeypatch: pytest.MonkeyPatch, *, is_new_one_there: bool
 ) -> None:
-    monkeypatch.setattr(replacement, "CHECK_INTERVAL_S", 0.0)
+    monkeypatch.setattr(reader, "CHECK_INTERVAL_S", 0.0)
     place = local.place("balance", KEY)
     answer = local.find(place)
     page = local.page(place, b"", 10, Sample())

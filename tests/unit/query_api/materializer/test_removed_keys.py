@@ -2,8 +2,8 @@
 
 import pytest
 
-from query_api.materializer import removed_keys
-from query_api.materializer.removed_keys import RemovedKeys
+from query_api.materializer import changelog_batch
+from query_api.materializer.changelog_batch import RemovedKeys
 
 
 def test_records_up_to_the_removal_are_outdated() -> None:
@@ -23,7 +23,7 @@ def test_a_repeated_removal_forgets_nothing() -> None:
 
 
 def test_the_oldest_removals_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(removed_keys, "MAX_KEYS", 2)
+    monkeypatch.setattr(changelog_batch, "MAX_KEYS", 2)
     removed = RemovedKeys()
     for key in (b"a", b"b", b"c"):
         removed.add(key, 1)

@@ -6,7 +6,7 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
 from include.quality.verified_file import VerifiedStores
-from query_api.metrics import verified_metrics
+from query_api.metrics import node_metrics
 from query_api.status.newest_checks import NewestCheck
 from tests.unit.quality.test_verified_tag import LAKE, NODES
 
@@ -15,7 +15,7 @@ def test_each_store_has_its_ages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("time.time", lambda: 150.0)
     registry = CollectorRegistry()
     stores = VerifiedStores("balance", 3, {"lake": LAKE, "nodes": NODES})
-    registry.register(verified_metrics.VerifiedCollector([stores], []))
+    registry.register(node_metrics.VerifiedCollector([stores], []))
 
     lines = generate_latest(registry).decode().splitlines()
 
@@ -28,7 +28,7 @@ def test_each_store_has_its_ages(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_failed_check_counts_and_one_without_a_verdict_does_not(passed: bool | None, failed: str) -> None:
     registry = CollectorRegistry()
     check = NewestCheck("balance", 3, "full", ("lake",), passed, "", datetime.now(UTC), 1.0, "")
-    registry.register(verified_metrics.VerifiedCollector([], [check]))
+    registry.register(node_metrics.VerifiedCollector([], [check]))
 
     lines = generate_latest(registry).decode().splitlines()
 

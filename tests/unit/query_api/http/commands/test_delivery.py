@@ -4,7 +4,7 @@ import pytest
 from confluent_kafka import KafkaError, Message
 
 from query_api.errors import OutcomeUnknownError
-from query_api.http.commands.delivery import AppendedAt, Delivery
+from query_api.http.commands.event_producer import AppendedAt, Delivery
 
 
 def test_an_acknowledged_record_has_a_position() -> None:
