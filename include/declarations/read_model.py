@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from include.declarations.event_types.event_schemas import event_schema, require_distinct_types
 from include.declarations.latency import Latency, require_emit_interval, require_latency
-from include.declarations.lifetimes.expiry import Expiry, require_forgettable
-from include.declarations.lifetimes.shared_lifetime import shared_lifetime
+from include.declarations.lifetimes.expiry import Expiry, require_forgettable, shared_lifetime
 from include.declarations.loading.modules import load_modules
 from include.declarations.rekeying import EventsTopic, rekeyed
 from include.declarations.route import Route, load_routes, output_options
@@ -130,7 +129,10 @@ class ReadModel:
                 f"Read model {self.name} has a merge of revision {unknown[0]}, but no such fold: remove it."
             )
             raise ReadModelError(message)
-        require_forgettable(self)
+        if self.ended or self.expires:
+            fields = {field.name for field in self.state}
+            kept_by = {"merges": bool(self.merges), "rekey": self.rekey}
+            require_forgettable(self.name, self.expires, fields, kept_by)
         require_distinct_types(f"read model {self.name}", self.event_types)
         require_own_names(self.name, (field.name for field in self.state))
 

@@ -1,11 +1,11 @@
-"""When the items of a read model expire: by event time, without an event that ends them."""
+"""When the items of a read model leave it: with an event that ends them, or by event time without one."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Protocol
 
 from include.errors import ReadModelError
+from include.kafka.record_schema import LIFETIME_PROPERTY, ItemLifetime, RecordSchema
 from include.settings import StreamSettings
 
 
@@ -27,32 +27,32 @@ class Expiry:
         return stream.expiry_s if self.after is None else self.after.total_seconds()
 
 
-class Leaving(Protocol):
-    """What a read model declares of items that leave it: the fields of ReadModel that are named so."""
+def require_forgettable(
+    name: str, expires: Expiry | None, state_fields: Collection[str], kept_by: Mapping[str, bool]
+) -> None:
+    """Raise ReadModelError if a read model whose items leave declares what only one has whose keys stay.
 
-    @property
-    def name(self) -> str: ...  # noqa: D102 - as in ReadModel
-    @property
-    def state(self) -> Sequence[Any]: ...  # noqa: D102
-    @property
-    def ended(self) -> Callable[[], Any] | None: ...  # noqa: D102
-    @property
-    def expires(self) -> Expiry | None: ...  # noqa: D102
-    @property
-    def merges(self) -> Mapping[int, Any]: ...  # noqa: D102
-    @property
-    def rekey(self) -> bool: ...  # noqa: D102
-
-
-def require_forgettable(model: Leaving) -> None:
-    """Raise ReadModelError if the items of a read model leave, and it declares what only one has whose keys stay."""
-    expires = model.expires
-    if (model.ended or expires) and (model.merges or model.rekey):
+    kept_by: name of such a declaration -> whether the read model has it.
+    """
+    excluded = next((declared for declared, is_there in kept_by.items() if is_there), None)
+    if excluded:
         raise ReadModelError(
-            f"Read model {model.name} has items that end, so it can have neither merges nor another key: remove "
-            f"{'merges' if model.merges else 'rekey'}, or `{'ended' if model.ended else 'expires'}`."
+            f"Read model {name} has items that end, so it can have neither merges nor another key: remove {excluded}, or "
+            f"`{'expires' if expires else 'ended'}`."
         )
-    if expires and expires.field not in {field.name for field in model.state}:
+    if expires and expires.field not in state_fields:
         raise ReadModelError(
-            f"Read model {model.name} expires by {expires.field}, which its state does not have: name one of its fields."
+            f"Read model {name} expires by {expires.field}, which its state does not have: name one of its fields."
         )
+
+
+def shared_lifetime(read_model: str, schemas: Iterable[RecordSchema]) -> ItemLifetime:
+    """Return the lifetime that the schemas of all event types declare; raises ReadModelError if they do not declare the same one."""
+    by_type = {schema.name: schema.lifetime for schema in schemas}
+    first, *others = set(by_type.values())
+    if first is None or others:
+        raise ReadModelError(
+            f"Read model {read_model} has items that end, but its event types do not declare one {LIFETIME_PROPERTY}: give the schemas of "
+            f"{', '.join(by_type)} the same one."
+        )
+    return first
