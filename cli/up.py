@@ -10,7 +10,7 @@ def run(
         str,
         typer.Option(
             metavar="NAMES",
-            help="Start only these components, separated by commas: kafka, registry, query_nodes, airflow.",
+            help="Start only these components, separated by commas: kafka, registry, redis, query_nodes, airflow, stream.",
         ),
     ] = "",
 ) -> None:

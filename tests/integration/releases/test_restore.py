@@ -1,10 +1,7 @@
 """docs/how-to/backup.md: the restore drill. A machine is lost, and its backup is restored on an empty one."""
 
 import logging
-import os
 import shutil
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -16,10 +13,10 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from include.read_models.balance.events import FundsAdded
-from include.settings import CHECKOUT, Settings
+from include.settings import Settings
 from stack.lifecycle import start, stop
-from stack.settings_environment import settings_environment
 from stack.stack_guard import guarded
+from tests.integration.releases.hosts import this_release
 from tests.support.http.local_http import http_client
 from tests.support.stream_process import EventSource
 from tests.support.temporary_stack import temporary_home, temporary_settings, temporary_stack
@@ -86,20 +83,6 @@ def is_exact(settings: Settings, balances: dict[str, Decimal]) -> bool:
     return True
 
 
-def command(settings: Settings, *words: str) -> None:
-    """Run a command as a user does."""
-    done = subprocess.run(
-        [sys.executable, "-m", "cli", *words],
-        env={**os.environ, **settings_environment(settings), "PYTHONPATH": str(CHECKOUT)},
-        cwd=CHECKOUT,
-        capture_output=True,
-        text=True,
-        timeout=FOLD_S,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
 def keep_only_sources(settings: Settings) -> None:
     """Delete all that can be derived from the events, as if only the source topics had been mirrored."""
     start(settings, ("kafka", "registry"))
@@ -116,6 +99,7 @@ def keep_only_sources(settings: Settings) -> None:
 
 @pytest.mark.parametrize("restored", ["everything", "sources"])
 def test_a_lost_machine_is_restored_exactly(empty_machine: Settings, backup: Backup, restored: str) -> None:
+    release = this_release(empty_machine)
     started_s = time.monotonic()
     for name in FOLDERS:
         shutil.copytree(backup.folder / name, empty_machine.home / name)
@@ -127,8 +111,8 @@ def test_a_lost_machine_is_restored_exactly(empty_machine: Settings, backup: Bac
     up_s = time.monotonic() - started_s
     wait_until(lambda: is_exact(empty_machine, backup.balances), "every balance is exact", FOLD_S, 1.0)
     exact_s = time.monotonic() - started_s
-    command(empty_machine, "compact", MODEL)
-    command(empty_machine, "quality", MODEL)
+    release.run(empty_machine, "compact", MODEL)
+    release.run(empty_machine, "quality", MODEL)
     log.info(
         "%s: up after %.0f s, every balance exact after %.0f s, lake and check after %.0f s",
         restored,
