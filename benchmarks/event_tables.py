@@ -13,8 +13,8 @@ from benchmarks.support.deposits import BALANCE, Deposits
 from benchmarks.support.report import machine_busy_s, print_environment
 from demo.baskets.dataset import read_baskets
 from demo.baskets.loading import load
-from include.declarations.catalog import load_catalog
 from include.declarations.event_table import OFFSET_COLUMN, PARTITION_COLUMN
+from include.declarations.load import load_catalog
 from include.declarations.topic_tables.selection import AUTO, topic_tables
 from include.declarations.topic_tables.topic_table import TopicTable
 from include.kafka.topic_state import topic_state

@@ -49,7 +49,7 @@ def run(
 
 
 def _read(settings: "Settings", topic: str, newest: int) -> "list[DeadLetters]":
-    from include.declarations.catalog import load_catalog
+    from include.declarations.load import load_catalog
     from include.errors import SettingsError
     from include.kafka.dead_letters import DeadLetters, read_dead_letters
 

@@ -38,7 +38,7 @@ def run(
     from rich.console import Console
 
     from cli.display.explanation_display import print_explanation
-    from include.declarations.read_model import read_model as declared
+    from include.declarations.load import read_model as declared
     from include.settings import Settings
     from include.versions.explained_versions import version_to_explain
     from include.versions.explanation import key_argument

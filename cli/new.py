@@ -43,8 +43,8 @@ def run(
       ./foldlake new emission balance-changes --read-model balance
     """
     from cli.scaffold.files import Scaffold
-    from include.declarations.catalog import load_catalog
-    from include.declarations.loading.modules import READ_MODELS
+    from include.declarations.event_types.event_schemas import READ_MODELS
+    from include.declarations.load import load_catalog
     from include.settings import Settings
 
     settings = Settings()

@@ -164,8 +164,8 @@ def of_read_model(settings: "Settings", read_model: str, conf: dict[str, Any]) -
     from cli.display.run_display import RunToFollow
     from cli.servers import AIRFLOW, KAFKA, require_up
     from include.airflow.names import REBUILD_DAG
-    from include.declarations.read_model import load_read_models
-    from include.declarations.read_model import read_model as declared
+    from include.declarations.load import load_catalog
+    from include.declarations.load import read_model as declared
     from include.rebuild.plan import rebuild_plan
     from include.rebuild.registration import check_registration
     from include.rebuild.request import rebuild_request
@@ -176,7 +176,9 @@ def of_read_model(settings: "Settings", read_model: str, conf: dict[str, Any]) -
     # Its error names the modules that do not load.
     declared(read_model, settings.declaration_folders)
     # Checked here, so that a request that is refused makes no run.
-    request = rebuild_request(conf, load_read_models(settings.declaration_folders), settings.rebuild.grace_h)
+    request = rebuild_request(
+        conf, load_catalog(settings.declaration_folders).models, settings.rebuild.grace_h
+    )
     require_up(settings, (KAFKA, AIRFLOW))
     with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
         check_registration(settings, registry, request)
@@ -196,7 +198,7 @@ def _of_topic(settings: "Settings", topic: str, conf: dict[str, Any]) -> "RunToF
     from cli.display.run_display import RunToFollow
     from cli.servers import AIRFLOW, KAFKA, require_up
     from include.airflow.names import topic_rebuild_dag
-    from include.declarations.catalog import load_catalog
+    from include.declarations.load import load_catalog
     from include.rebuild.stages.promote_lake import PROMOTE_LAKE
     from include.rebuild.topic_versions.binding import task_id
     from include.rebuild.topic_versions.plan import planned_stages

@@ -49,7 +49,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
       ./foldlake reset balance --to earliest
     """
     from cli.servers import KAFKA, require_up
-    from include.declarations.read_model import read_model as declared
+    from include.declarations.load import read_model as declared
     from include.settings import Settings
     from include.versions.start_rule import StartRule
 

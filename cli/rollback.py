@@ -34,7 +34,7 @@ def run(
 
     from cli.display.run_display import RunToFollow, trigger_and_follow
     from include.airflow.names import ROLLBACK_DAG
-    from include.declarations.read_model import load_read_models
+    from include.declarations.load import load_catalog
     from include.rebuild.gate import look_at_gate
     from include.rebuild.plan import rollback_plan
     from include.rebuild.promotion import choose_rollback
@@ -44,7 +44,7 @@ def run(
     settings, console = Settings(), Console()
     requested_at = datetime.now(UTC)
     conf = {"read_model": read_model, "version": to, "reason": reason, "force": force}
-    request = rollback_request(conf, load_read_models(settings.declaration_folders))
+    request = rollback_request(conf, load_catalog(settings.declaration_folders).models)
     # Chosen now: by the time Airflow starts the run, the previously live version may be another one.
     conf["version"] = version = choose_rollback(settings.kafka.bootstrap_servers, request, requested_at)
     if force and (lacking := look_at_gate(settings, read_model, version)).missing:

@@ -93,16 +93,13 @@ def run(
 
 def _broken_modules(settings: "Settings") -> list[str]:
     """Return the modules of declarations that are left out, and why."""
-    from include.declarations.catalog import load_catalog
-    from include.declarations.loading.modules import load_modules
+    from include.declarations.load import load_catalog
     from include.errors import FoldlakeError
 
     try:
-        failures = load_modules(settings.declaration_folders).failures
-        load_catalog(settings.declaration_folders)
+        return [str(failure) for failure in load_catalog(settings.declaration_folders).failures]
     except FoldlakeError as error:
         return [str(error)]
-    return [str(failure) for failure in failures]
 
 
 def _placements(settings: "Settings") -> list[dict[str, str]]:
@@ -138,13 +135,13 @@ def _verified(settings: "Settings", processes: list["ProcessStatus"]) -> list[di
     """Return how far quality checks have verified each store; without Kafka, the number of events is unknown."""
     import time
 
-    from include.declarations.read_model import load_read_models
+    from include.declarations.load import load_catalog
     from include.errors import FoldlakeError
     from include.quality.verified_status import verified_statuses
 
     has_kafka = not any(process.name == "kafka" and process.pid is None for process in processes)
     try:
-        models = load_read_models(settings.declaration_folders).values()
+        models = load_catalog(settings.declaration_folders).models.values()
     except FoldlakeError:
         return []  # shown as the reason why declarations cannot be loaded
     found = [

@@ -1,8 +1,12 @@
 """`./foldlake systems`: list the systems that Foldlake comes with, and enable or disable them."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
 
 
 def run(
@@ -22,7 +26,6 @@ def run(
     from rich.console import Console
     from rich.table import Table
 
-    from include.declarations.enabled_systems import change_systems
     from include.settings import Settings
     from include.settings.systems import known_systems, system_folder
 
@@ -36,3 +39,25 @@ def run(
     console.print(table)
     if enable or disable:
         console.print("Run `./foldlake up` for the change to take effect.")
+
+
+def change_systems(
+    home: "Path", *, enable: "Iterable[str]" = (), disable: "Iterable[str]" = ()
+) -> tuple[str, ...]:
+    """Enable systems in a home and disable others there; return those that are enabled then.
+
+    What a system has written is kept when it is disabled. Raises SettingsError for a system that does not exist.
+    """
+    from include.errors import SettingsError
+    from include.files import PRIVATE_FILE, write_atomically
+    from include.settings.systems import FILE, require_systems, systems_of_home
+
+    try:
+        added, removed = require_systems(enable), require_systems(disable)
+    except ValueError as error:
+        raise SettingsError(str(error)) from error
+    before = systems_of_home(home)
+    enabled = tuple(name for name in dict.fromkeys((*before, *added)) if name not in removed)
+    if enabled != before:
+        write_atomically(home / FILE, "".join(f"{name}\n" for name in enabled), PRIVATE_FILE)
+    return enabled

@@ -5,7 +5,7 @@ from airflow.sdk import DAG, Param
 from include.airflow.names import REBUILD_DAG, dag_arguments
 from include.airflow.stage_tasks import plan_tasks, promotion_fields, reason_field
 from include.airflow.web.form_labels import read_model_labels
-from include.declarations.read_model import load_read_models
+from include.declarations.load import load_catalog
 from include.rebuild.plan import REBUILD, failure_table
 from include.settings import Settings
 from include.versions.start_rule import ALLOWED
@@ -27,7 +27,7 @@ skips all tasks, and the run's note says why.
 If this run is killed at any point, readers get the old version or the new one, never a mix. See `docs/rebuild.md`.
 """
 
-MODELS = load_read_models(Settings().declaration_folders)
+MODELS = load_catalog(Settings().declaration_folders).models
 FORM = {
     "read_model": Param(
         next(iter(MODELS)),

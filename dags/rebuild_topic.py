@@ -4,7 +4,7 @@ from airflow.sdk import DAG
 
 from include.airflow.names import dag_arguments, topic_rebuild_dag
 from include.airflow.stage_tasks import plan_tasks, promotion_fields, reason_field
-from include.declarations.catalog import load_catalog
+from include.declarations.load import load_catalog
 from include.rebuild.plan import failure_table
 from include.rebuild.topic_versions.plan import topic_plan
 from include.rebuild.topic_versions.request import rebuilt_topics

@@ -5,7 +5,7 @@ from airflow.sdk import DAG, Param
 from include.airflow.names import ROLLBACK_DAG, dag_arguments
 from include.airflow.stage_tasks import plan_tasks, reason_field
 from include.airflow.web.form_labels import read_model_labels
-from include.declarations.read_model import load_read_models
+from include.declarations.load import load_catalog
 from include.rebuild.plan import ROLLBACK, failure_table
 from include.settings import Settings
 
@@ -29,7 +29,7 @@ version cannot come back: rebuild with its fold revision instead.
 {failure_table(ROLLBACK)}
 """
 
-MODELS = load_read_models(Settings().declaration_folders)
+MODELS = load_catalog(Settings().declaration_folders).models
 FORM = {
     "read_model": Param(
         next(iter(MODELS)),

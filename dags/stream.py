@@ -4,7 +4,7 @@ from airflow.sdk import DAG, Asset
 
 from include.airflow.names import STREAM_DAG, changelog_asset, dag_arguments
 from include.airflow.stream_operator import StreamDriver
-from include.declarations.read_model import load_read_models
+from include.declarations.load import load_catalog
 from include.settings import Settings
 
 DOCS = """
@@ -28,7 +28,9 @@ ends. See `docs/airflow.md`.
 def changelogs() -> list[Asset]:
     """Return the asset of each read model's changelog; none if a module is broken, which the launched driver reports."""
     try:
-        return [Asset(changelog_asset(model)) for model in load_read_models(Settings().declaration_folders)]
+        return [
+            Asset(changelog_asset(model)) for model in load_catalog(Settings().declaration_folders).models
+        ]
     except Exception:  # noqa: BLE001 - a module can raise anything
         return []
 

@@ -10,7 +10,8 @@ import time
 
 from pyspark.sql import SparkSession
 
-from include.declarations.read_model import ReadModel, read_model
+from include.declarations.load import read_model
+from include.declarations.read_model import ReadModel
 from include.lake.tables import CommitTag, staging_path
 from include.rebuild.progress.stage_progress import StageReporter
 from include.rebuild.stages.build_staging import BUILD_STAGING

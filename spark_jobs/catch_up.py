@@ -10,7 +10,7 @@ import sys
 import time
 
 from include.declarations.catalog import Catalog
-from include.declarations.read_model import read_model
+from include.declarations.load import read_model
 from include.errors import FoldlakeError
 from include.parent_death import die_with_parent
 from include.rebuild.progress.stage_progress import StageReporter

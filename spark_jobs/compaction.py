@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 
 from pyspark.sql import DataFrame, SparkSession
 
-from include.declarations.read_model import ReadModel, load_read_models, read_model
+from include.declarations.load import load_catalog, read_model
+from include.declarations.read_model import ReadModel
 from include.errors import FoldlakeError
 from include.kafka.schema_registry import JOB_PATIENCE_S, SchemaRegistry
 from include.kafka.topic_state import topic_state
@@ -227,7 +228,7 @@ def main() -> None:
         if arguments.read_model:
             models = [read_model(arguments.read_model, settings.declaration_folders)]
         else:
-            models = list(load_read_models(settings.declaration_folders).values())
+            models = list(load_catalog(settings.declaration_folders).models.values())
         for model in models:
             done = compact(spark, settings, model, force_optimize=arguments.optimize == "always")
             if done is not None:

@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 
 from pyspark.sql import SparkSession
 
-from include.declarations.read_model import ReadModel, read_model
+from include.declarations.load import read_model
+from include.declarations.read_model import ReadModel
 from include.errors import FoldlakeError
 from include.lake.tables import staging_path
 from include.position import Offsets

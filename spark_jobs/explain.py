@@ -10,7 +10,8 @@ from urllib.parse import unquote
 from confluent_kafka import murmur2
 from pyspark.sql import DataFrame, SparkSession
 
-from include.declarations.read_model import ReadModel, read_model
+from include.declarations.load import read_model
+from include.declarations.read_model import ReadModel
 from include.errors import FoldlakeError, KafkaUnavailableError
 from include.files import PRIVATE_FILE, write_atomically
 from include.kafka.topic_state import topic_state

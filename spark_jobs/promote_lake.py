@@ -4,7 +4,7 @@ import argparse
 
 from pyspark.sql import SparkSession
 
-from include.declarations.read_model import read_model
+from include.declarations.load import read_model
 from include.settings import Settings
 from spark_jobs.lake.live_lake import promote
 from spark_jobs.runtime.lake_job import run_lake_job

@@ -5,7 +5,8 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from include.declarations.read_model import ReadModel, read_model
+from include.declarations.load import read_model
+from include.declarations.read_model import ReadModel
 from include.errors import FoldlakeError
 from include.rebuild.comparison.comparison import Comparison, VersionStates
 from include.settings import Settings

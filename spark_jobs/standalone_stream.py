@@ -16,7 +16,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from include.declarations.catalog import Catalog
 from include.declarations.event_types.topic_events import TopicEvents
-from include.declarations.read_model import ReadModel, read_model
+from include.declarations.load import read_model
+from include.declarations.read_model import ReadModel
 from include.declarations.rekeying import record_key
 from include.errors import FoldlakeError, SettingsError
 from include.files import FileLockedError, file_lock

@@ -7,7 +7,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pyspark.sql import SparkSession
 
 from include.declarations.latency_override import stream_catalog
-from include.declarations.loading.modules import load_modules
 from include.errors import FoldlakeError, KafkaUnavailableError, RegistryUnavailableError
 from include.parent_death import die_with_parent
 from include.settings import Settings
@@ -39,7 +38,7 @@ def main() -> int:
     # The JVM that launched this process writes to Kafka: neither process may outlive the other.
     die_with_parent()
     catalog = stream_catalog(settings)
-    for failure in load_modules(settings.declaration_folders).failures:
+    for failure in catalog.failures:
         LOG.error("%s", failure)
     modules = spec_modules()
     slots = stream_task_slots(settings)

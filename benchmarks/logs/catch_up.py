@@ -11,7 +11,7 @@ from demo.logs.catalogue import append_entries, first_entries, name_of
 from demo.logs.comparison import BRANCHES, STATES, Check
 from demo.logs.lines import PRODUCTS, log_lines, product_id
 from demo.logs.loading import load_lines
-from include.declarations.read_model import read_model
+from include.declarations.load import read_model
 from include.settings import Settings
 from include.settings.systems import system_folder
 from tests.support.stream_process import states

@@ -17,7 +17,7 @@ from demo.log_tables import record_count
 from demo.pos.branches import BRANCHES, LOYALTY, NOTIFICATIONS, TILLS, TREND, Branch, Check
 from demo.pos.dataset import SYSTEM, read_sales
 from demo.pos.loading import TOPIC, load
-from include.declarations.read_model import read_model
+from include.declarations.load import read_model
 from include.settings import Settings
 from include.waiting import wait_for
 from tests.support.stream_process import states

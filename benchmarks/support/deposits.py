@@ -11,7 +11,7 @@ from decimal import Decimal
 import fastavro
 from confluent_kafka import Message, Producer
 
-from include.declarations.read_model import read_model
+from include.declarations.load import read_model
 from include.kafka.log_reading import log_consumer, read_tail
 from include.kafka.schema_registry import SchemaRegistry
 from include.kafka.state_record import decode_state_record

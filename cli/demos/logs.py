@@ -35,11 +35,11 @@ def run_logs() -> bool:
     from cli.display.demo_results import BranchResult, append_to_event_table, branch_table
     from cli.display.endpoints import endpoints
     from cli.display.start_display import ProgressDisplay
+    from cli.systems import change_systems
     from demo.logs.catalogue import SYSTEM
     from demo.logs.comparison import Check
     from demo.logs.lines import log_lines
     from demo.logs.report import TABLE
-    from include.declarations.enabled_systems import change_systems
     from include.settings import Settings
     from stack.lifecycle import start
 

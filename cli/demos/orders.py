@@ -42,9 +42,9 @@ def run_orders(minutes: float = 1.0) -> bool:
 
     from cli.display.endpoints import endpoints
     from cli.display.start_display import ProgressDisplay
+    from cli.systems import change_systems
     from demo.orders.couriers import SYSTEM, Shift
     from demo.orders.oracle import Oracle
-    from include.declarations.enabled_systems import change_systems
     from include.settings import Settings
     from stack.lifecycle import start
 

@@ -57,10 +57,10 @@ def run_pos(first: int = 0) -> bool:
     from cli.display.demo_results import BranchResult, append_to_event_table, branch_table
     from cli.display.endpoints import endpoints
     from cli.display.start_display import ProgressDisplay
+    from cli.systems import change_systems
     from demo.pos.branches import Check
     from demo.pos.dataset import SYSTEM, read_sales
     from demo.pos.line_items import trend_declaration
-    from include.declarations.enabled_systems import change_systems
     from include.settings import Settings
     from stack.lifecycle import start
 

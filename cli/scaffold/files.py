@@ -8,8 +8,7 @@ from string import Template
 
 from cli.scaffold.schemas import emitted_fields, emitted_schema, example, literal, routed_schema
 from include.declarations.catalog import Catalog
-from include.declarations.event_types.event_schemas import event_schema
-from include.declarations.loading.modules import READ_MODELS
+from include.declarations.event_types.event_schemas import READ_MODELS, event_schema
 from include.declarations.read_model import NAME_PATTERN
 from include.errors import FoldlakeError
 from include.settings import CHECKOUT

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from demo.appending import append_missing, load_lock
 from demo.logs.lines import PRODUCTS, START, product_id
-from include.declarations.catalog import load_catalog
+from include.declarations.load import load_catalog
 from include.kafka.events import GenericEvent
 from include.kafka.record_schema import schema_file
 from include.kafka.topics import admin_client, ensure_topics

@@ -6,8 +6,8 @@ import duckdb
 import duckdb_ext
 
 from demo.pos.dataset import SYSTEM
-from include.declarations.catalog import load_catalog
 from include.declarations.event_table import EventTable
+from include.declarations.load import load_catalog
 
 
 def trend_declaration() -> EventTable:

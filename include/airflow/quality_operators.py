@@ -14,7 +14,8 @@ from include.airflow.spark_tasks import SparkJobOperator
 from include.airflow.web.asset_details import check_details, event_table_details
 from include.airflow.web.report_note import note_verdict
 from include.declarations.event_table import AppendedTable
-from include.declarations.read_model import ReadModel, read_model
+from include.declarations.load import read_model
+from include.declarations.read_model import ReadModel
 from include.files import file_lock
 from include.lake.tables import table_path
 from include.quality.check import CheckRequest, CheckResult, Mode, StoreName

@@ -1,22 +1,15 @@
-"""The HTTP API of a read model: its named lookups and commands, and where its items are, declared as data.
-
-Every module of a read model's package, or its single file, may assign tuples of them to `LOOKUPS` and `COMMANDS`, and one of them a
-Location to `LOCATION`.
-"""
+"""The HTTP API of a read model: its named lookups and commands, and where its items are, declared as data."""
 
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from types import ModuleType
-from typing import TypeVar
 
 from include.declarations.command_fields import CommandField, TextField
 from include.declarations.event_types.event_schemas import event_schema
-from include.declarations.loading.modules import load_modules, reads_left_out
 from include.declarations.location import Location
-from include.declarations.read_model import POSITION_FIELDS, ReadModel, load_read_models
+from include.declarations.read_model import POSITION_FIELDS, ReadModel
 from include.errors import ReadModelError
 from include.kafka.record_schema import RecordSchema
 
@@ -27,8 +20,6 @@ BOUND_PARAMETER = "minOffset"
 # Every event has an id, which a command may set, and the time at which it occurred.
 ID_FIELD = TextField("id", max_characters=128, optional=True)
 TIME_FIELD = "occurredOn"
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -139,56 +130,6 @@ class ReadModelApi:
         return [lookup.path for lookup in self.lookups] + [command.path for command in self.commands]
 
 
-def load_apis(folders: tuple[Path, ...] = ()) -> list[ReadModelApi]:
-    """Return the API of every read model, those without lookups and commands included, ordered by name.
-
-    folders: the folders of additional declarations (`Settings.declaration_folders`).
-    Raises ReadModelError when a declaration does not match its read model, or a path is declared twice.
-    """
-    models = load_read_models(folders)
-    apis: list[ReadModelApi] = []
-    for loaded in load_modules(folders).modules:
-        declared = getattr(loaded.main, "READ_MODEL", None)
-        if declared is None:
-            continue  # a route
-        model = models[declared.name]
-        apis.append(_api_of(model, loaded.modules, models, folders))
-    paths: set[str] = set()
-    for path in (path for api in apis for path in api.paths):
-        if path in paths:
-            raise ReadModelError(f"The path {path} is declared twice: rename one.")
-        paths.add(path)
-    return sorted(apis, key=lambda api: api.model.name)
-
-
-def _api_of(
-    model: ReadModel,
-    modules: Iterable[ModuleType],
-    models: Mapping[str, ReadModel],
-    folders: tuple[Path, ...],
-) -> ReadModelApi:
-    lookups: list[NamedLookup] = []
-    commands: list[Command] = []
-    locations: set[Location] = set()
-    for module in modules:
-        lookups += _new(getattr(module, "LOOKUPS", ()), lookups)
-        commands += _new(getattr(module, "COMMANDS", ()), commands)
-        if (location := getattr(module, "LOCATION", None)) is not None:
-            locations.add(location)
-    joined: dict[str, ReadModel] = {}
-    lookups = [
-        one for one in lookups if one.join is None or not reads_left_out(one.join.read_model, models, folders)
-    ]
-    for lookup in lookups:
-        if lookup.join is not None:
-            joined[lookup.join.read_model] = _joined_model(lookup, lookup.join, models)
-    schemas = {command.path: event_schema(command.event_type, folders) for command in commands}
-    if len(locations) > 1:
-        raise ReadModelError(f"{model.name} declares two locations: keep one LOCATION.")
-    found = next(iter(locations), None)
-    return ReadModelApi(model, tuple(lookups), tuple(commands), schemas, joined, found)
-
-
 def require_fields(path: str, fields: Iterable[str], model: ReadModel) -> None:
     """Raise ReadModelError if a lookup with this path returns a field that the read model does not have."""
     unknown = sorted(set(fields) - {state.name for state in (*model.state, *POSITION_FIELDS)})
@@ -196,28 +137,6 @@ def require_fields(path: str, fields: Iterable[str], model: ReadModel) -> None:
         raise ReadModelError(
             f"The lookup {path} returns {', '.join(unknown)}, which {model.name} does not have: use fields of its state."
         )
-
-
-def _joined_model(lookup: NamedLookup, join: LookupJoin, models: Mapping[str, ReadModel]) -> ReadModel:
-    """Return the read model with which a lookup is joined; raises ReadModelError if the join is not valid."""
-    model = models.get(join.read_model)
-    if model is None:
-        raise ReadModelError(
-            f"The lookup {lookup.path} is joined with {join.read_model!r}, which is no read model. Known read models: "
-            f"{', '.join(sorted(models))}."
-        )
-    require_fields(lookup.path, join.fields, model)
-    doubled = sorted(set(join.fields) & set(lookup.fields))
-    if doubled:
-        raise ReadModelError(
-            f"The lookup {lookup.path} returns {doubled[0]} twice: once of its own state, once of {model.name}. Leave one out."
-        )
-    return model
-
-
-def _new(values: Iterable[T], known: Iterable[T]) -> list[T]:
-    """Return the values that a module declares, without those imported from another module of the package."""
-    return [value for value in values if not any(value is one for one in known)]
 
 
 def _check_command(command: Command, schema: RecordSchema) -> None:

@@ -1,22 +1,19 @@
-"""Everything that is declared: read models, routes, emissions, periodic emissions, event tables, and the topics that they read."""
+"""Everything that is declared, linked: each declaration with what it follows from the others, and the topics that they read."""
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import chain
-from pathlib import Path
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from include.declarations.emission import Emission, load_emissions
-from include.declarations.event_table import EventTable, load_event_tables
+from include.declarations.api import ReadModelApi
+from include.declarations.emission import Emission
+from include.declarations.event_table import EventTable
 from include.declarations.event_types.event_format import EventFormat
-from include.declarations.event_types.event_schemas import require_distinct_types
 from include.declarations.event_types.topic_events import TopicEvents
-from include.declarations.periodic.periodic_emission import PeriodicEmission, load_periodic_emissions
-from include.declarations.read_model import ReadModel, load_read_models
-from include.declarations.rekeying import key_routes, record_key, require_own_topics
-from include.declarations.route import Route, load_routes
-from include.declarations.topic_options import merge_options
-from include.errors import ReadModelError
+from include.declarations.periodic.periodic_emission import PeriodicEmission
+from include.declarations.read_model import ReadModel
+from include.declarations.rekeying import record_key
+from include.declarations.route import Route
+from include.declarations.windows.window_lookup import WindowLookup
 from include.kafka.record_schema import RecordSchema
 from include.settings import TopicSettings
 
@@ -25,14 +22,36 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
+class ModuleFailure:
+    """A module that is left out. line: of the file; 0 if the error is not at one of its lines."""
+
+    module: str
+    file: str
+    line: int
+    error: str
+
+    def __str__(self) -> str:
+        """Return the module, where the error is, and the error."""
+        location = f"{self.file}:{self.line}" if self.line else self.file
+        return f"{self.module} is left out: {location}: {self.error}"
+
+
+@dataclass(frozen=True)
 class Catalog:
-    """The read models, the routes, the emissions, the periodic emissions and the event tables, by name."""
+    """The read models, routes, emissions, periodic emissions and event tables by name, and the HTTP API.
+
+    apis: the lookups and commands of each read model, also of one that has none, by its name. window_lookups: each with its read model, by
+    path. failures: the modules that are left out.
+    """
 
     models: dict[str, ReadModel]
     routes: dict[str, Route]
     emissions: dict[str, Emission] = field(default_factory=dict)
     event_tables: dict[str, EventTable] = field(default_factory=dict)
     periodic: dict[str, PeriodicEmission] = field(default_factory=dict)
+    apis: tuple[ReadModelApi, ...] = ()
+    window_lookups: tuple[tuple[ReadModel, WindowLookup], ...] = ()
+    failures: tuple[ModuleFailure, ...] = ()
 
     @property
     def _readers(self) -> list[ReadModel | Route]:
@@ -109,64 +128,3 @@ class Catalog:
                 return reader.partitions(settings)
             return reader.source_partitions(settings)
         return settings.partitions
-
-
-def load_catalog(folders: tuple[Path, ...] = ()) -> Catalog:
-    """Return all declarations; raises ReadModelError for one that is not valid."""
-    models = load_read_models(folders)
-    declared = load_routes(folders)
-    derived = key_routes(models, folders)
-    tables = load_event_tables(models.keys(), folders)
-    require_own_topics(models.values(), tables.values(), declared, derived)
-    routes = declared | derived
-    completed = {name: _completed(route, models, routes) for name, route in routes.items()}
-    _require_one_format([*completed.values(), *models.values(), *tables.values()])
-    catalog = Catalog(models, completed, event_tables=tables)
-    for topic in catalog.source_topics:
-        require_distinct_types(f"topic {topic}", catalog.event_types(topic))
-    _require_kept_events(completed.values(), [*models.values(), *tables.values()])
-    emissions = load_emissions(models, routes, folders)
-    periodic = load_periodic_emissions(models, routes, emissions, folders)
-    return Catalog(models, completed, emissions, tables, periodic)
-
-
-def _completed(route: Route, models: dict[str, ReadModel], routes: dict[str, Route]) -> Route:
-    """Return the route with the options of its source: those of the read models that read it, or of the routes that write or read it.
-
-    A read model whose events are re-keyed declares the options of the topic to which they are produced.
-    """
-    readers = (model.topic for model in models.values() if model.source_topic == route.source_topic)
-    rekeyed = (model.rekeyed_from for model in models.values() if model.rekeyed_from is not None)
-    before = (events.options for events in rekeyed if events.name == route.source_topic)
-    writers = (other.topic for other in routes.values() if other.output_topic == route.source_topic)
-    others = (other.source for other in routes.values() if other.source_topic == route.source_topic)
-    known = next(chain(readers, before, writers), None)
-    return replace(route, source=known or merge_options(route.source_topic, others))
-
-
-def _require_kept_events(routes: Iterable[Route], readers: Iterable[ReadModel | EventTable]) -> None:
-    """Raise ReadModelError if a read model or an event table reads a compacted topic, which loses events that count."""
-    compacted = {route.source_topic for route in routes if route.source.compacted}
-    compacted |= {
-        reader.source_topic for reader in readers if isinstance(reader, ReadModel) and reader.topic.compacted
-    }
-    for reader in readers:
-        if reader.source_topic in compacted:
-            raise ReadModelError(
-                f"{reader.name} reads {reader.source_topic}, which is compacted: a replay could not find the events that Kafka has removed. "
-                "Let a route write them to a topic that is kept, and read that."
-            )
-
-
-def _require_one_format(readers: Sequence[ReadModel | Route | EventTable]) -> None:
-    """Raise ReadModelError if a topic is read in two formats."""
-    in_json = [one for one in readers if isinstance(one, Route) and one.source_format is EventFormat.JSON]
-    for route in in_json:
-        others = [
-            one.name for one in readers if one.source_topic == route.source_topic and one not in in_json
-        ]
-        if others:
-            raise ReadModelError(
-                f"Route {route.name} reads {route.source_topic} as JSON, and {others[0]} reads it as Avro. A topic has one format; read "
-                "models and event tables read a route's output instead of a topic in JSON."
-            )

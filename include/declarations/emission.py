@@ -1,7 +1,4 @@
-"""The declaration of an emission: one record for each event of a read model, with the state of its key after the event.
-
-A module of `include/read_models/`, or any module of a package there, assigns it to EMISSION.
-"""
+"""The declaration of an emission: one record for each event of a read model, with the state of its key after the event."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -10,9 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from include.declarations.loading.modules import declared_values, reads_left_out
-from include.declarations.read_model import ReadModel
-from include.declarations.route import Route, output_schema
+from include.declarations.route import output_schema
 from include.declarations.topic_options import TopicOptions
 from include.errors import ReadModelError
 from include.kafka.record_schema import RecordSchema
@@ -79,79 +74,3 @@ class Emission:
     def require_valid(self, folders: tuple[Path, ...]) -> None:
         """Raise SchemaError if what it writes has no valid schema, ReadModelError if that has no key."""
         _ = replace(self, schema_folders=folders).output_schema
-
-
-def load_emissions(
-    models: Mapping[str, ReadModel], routes: Mapping[str, Route], folders: tuple[Path, ...] = ()
-) -> dict[str, Emission]:
-    """Return every declared emission by name: the `EMISSION` of each module in `include/read_models/` and in `folders`.
-
-    Raises ReadModelError when one reads a read model that does not exist, two have one name or one topic, or its output leads back to
-    the read model.
-    """
-    emissions: dict[str, Emission] = {}
-    for emission in declared_values("EMISSION", Emission, folders):
-        if emission.name in emissions or emission.name in routes:
-            raise ReadModelError(f"Two routes or emissions are named {emission.name!r}: rename one.")
-        if reads_left_out(emission.read_model, models, folders):
-            continue
-        emissions[emission.name] = replace(emission, schema_folders=folders)
-    for emission in emissions.values():
-        _check(emission, emissions, models, routes)
-    return emissions
-
-
-def _check(
-    emission: Emission,
-    emissions: Mapping[str, Emission],
-    models: Mapping[str, ReadModel],
-    routes: Mapping[str, Route],
-) -> None:
-    if emission.read_model not in models:
-        raise ReadModelError(
-            f"Emission {emission.name} reads {emission.read_model!r}, which is no read model. Known read models: "
-            f"{', '.join(sorted(models))}."
-        )
-    read_model = models[emission.read_model]
-    if read_model.items_leave:
-        raise ReadModelError(
-            f"Emission {emission.name} reads {emission.read_model}, whose items end: its state is forgotten, and events could be "
-            "counted from the beginning again. Read another read model of the same topic."
-        )
-    topics = {name: other.output_topic for name, other in emissions.items() if other is not emission}
-    topics |= {name: route.output_topic for name, route in routes.items()}
-    others = [name for name, topic in topics.items() if topic == emission.output_topic]
-    if others:
-        raise ReadModelError(
-            f"Emission {emission.name} and {others[0]} write to {emission.output_topic}: give each a topic of its own."
-        )
-    source = models[emission.read_model].source_topic
-    if leads_to(emission.output_topic, source, models, routes, emissions):
-        raise ReadModelError(
-            f"Emission {emission.name} reads what its own output leads to: its events would circulate for ever. Write to "
-            "another topic."
-        )
-
-
-def leads_to(
-    topic: str,
-    target: str,
-    models: Mapping[str, ReadModel],
-    routes: Mapping[str, Route],
-    emissions: Mapping[str, Emission],
-) -> bool:
-    """Return whether events on a topic come to another one, through routes and emissions."""
-    reached, new = {topic}, {topic}
-    while new:
-        if target in new:
-            return True
-        new = {
-            *(route.output_topic for route in routes.values() if route.source_topic in new),
-            *(
-                other.output_topic
-                for other in emissions.values()
-                if models[other.read_model].source_topic in new
-            ),
-        } - reached
-        reached |= new
-    return False

@@ -1,10 +1,7 @@
-"""The declaration of an event table: a Delta table with one row for each event of a topic.
-
-A module of `include/read_models/`, or any module of a package there, assigns it to EVENT_TABLE.
-"""
+"""The declaration of an event table: a Delta table with one row for each event of a topic."""
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -13,7 +10,6 @@ from typing import Any, Protocol
 from include.declarations.event_types.event_schemas import event_schema
 from include.declarations.event_types.privacy import Privacy, field_classes
 from include.declarations.event_types.topic_events import TopicEvents
-from include.declarations.loading.modules import declared_values
 from include.errors import ReadModelError
 from include.kafka.record_schema import RecordSchema
 
@@ -115,23 +111,6 @@ class EventTable:
     def require_valid(self, folders: tuple[Path, ...]) -> None:
         """Raise SchemaError if its events have no valid schema, ReadModelError if they cannot be rows."""
         _check(replace(self, schema_folders=folders))
-
-
-def load_event_tables(models: Collection[str], folders: tuple[Path, ...] = ()) -> dict[str, EventTable]:
-    """Return every declared event table by name: the `EVENT_TABLE` of each module in `include/read_models/` and in `folders`.
-
-    models: the names of the read models, whose tables are in the same folder.
-
-    Raises ReadModelError when two tables have one name.
-    """
-    tables: dict[str, EventTable] = {}
-    for table in declared_values("EVENT_TABLE", EventTable, folders):
-        if table.name in tables or table.name in models:
-            raise ReadModelError(
-                f"Two read models or event tables are named {table.name!r}, and both would be lake/{table.name}: rename one."
-            )
-        tables[table.name] = replace(table, schema_folders=folders)
-    return tables
 
 
 def _check(table: EventTable) -> None:

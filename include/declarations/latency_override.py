@@ -7,9 +7,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import timedelta
 
-from include.declarations.catalog import Catalog, load_catalog
+from include.declarations.catalog import Catalog
 from include.declarations.latency import Latency
-from include.declarations.read_model import ReadModel, read_model
+from include.declarations.load import load_catalog, read_model
+from include.declarations.read_model import ReadModel
 from include.declarations.route import Route
 from include.errors import ReadModelError
 from include.settings import Settings

@@ -2,13 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from include.declarations.topic_tables.avro_types import without_null
+from include.declarations.event_types.field_types import without_null
+from include.declarations.read_model import ReadModel
 from include.errors import ReadModelError
-
-if TYPE_CHECKING:
-    from include.declarations.read_model import ReadModel
 
 NUMBERS = ("double", "float")
 
@@ -30,7 +27,7 @@ class Location:
             return None
         return float(latitude), float(longitude)  # type: ignore[arg-type]  # `require_of` has seen their types
 
-    def require_of(self, model: "ReadModel") -> None:
+    def require_of(self, model: ReadModel) -> None:
         """Raise ReadModelError unless both fields are numbers of the read model's state."""
         types = {field.name: field.avro_type for field in model.state}
         for name in (self.latitude, self.longitude):

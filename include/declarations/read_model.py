@@ -1,24 +1,20 @@
-"""The declaration of a read model: the value that each module or package of `include/read_models/` assigns to READ_MODEL."""
+"""The declaration of a read model: a key, and the fold of its events into a state."""
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import cached_property
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from include.declarations.event_types.event_schemas import event_schema, require_distinct_types
 from include.declarations.latency import Latency, require_emit_interval, require_latency
 from include.declarations.lifetimes.expiry import Expiry, require_forgettable, shared_lifetime
-from include.declarations.loading.modules import load_modules
-from include.declarations.rekeying import EventsTopic, rekeyed
-from include.declarations.route import Route, load_routes, output_options
 from include.declarations.state_names import require_own_names
-from include.declarations.topic_options import TopicOptions, merge_options
-from include.errors import ReadModelError, UnknownReadModelError
+from include.declarations.topic_options import EventsTopic, TopicOptions
+from include.errors import ReadModelError
 from include.kafka.record_schema import ItemLifetime, RecordSchema, require_distinct_names
 from include.kafka.topics import Topic, changelog, source_topics
 from include.position import POSITION_RECORD_FIELDS, Offsets
@@ -239,59 +235,3 @@ class ReadModel:
             ],
         }
         return RecordSchema.parse(json.dumps(record), f"state schema of {self.name}")
-
-
-def load_read_models(folders: tuple[Path, ...] = (), *, reload: bool = False) -> dict[str, ReadModel]:
-    """Return every declared read model by name: the `READ_MODEL` of each module or package in `include/read_models/`.
-
-    `folders` contain additional ones of the same kind (`Settings.declaration_folders`). With `reload`, modules that this
-    process has imported are imported again from disk; objects created from the previous import do not change. A module that cannot be
-    imported is left out (modules.py). Raises ReadModelError when two declare the same name, or two declare one topic differently.
-    """
-    models: dict[str, ReadModel] = {}
-    for loaded in load_modules(folders, reload=reload).modules:
-        model = getattr(loaded.main, "READ_MODEL", None)
-        if model is None:
-            continue
-        if model.name in models:
-            message = f"Two modules of read models are named {model.name!r}: rename one."
-            raise ReadModelError(message)
-        models[model.name] = model
-    routes = load_routes(folders)
-    return {name: _completed(model, models.values(), routes, folders) for name, model in models.items()}
-
-
-def _completed(
-    model: ReadModel, models: Iterable[ReadModel], routes: Mapping[str, Route], folders: tuple[Path, ...]
-) -> ReadModel:
-    """Return the read model with the merged options of its topic and the folder of additional schemas."""
-    of_models = (other.topic for other in models if other.source_topic == model.source_topic)
-    shared = merge_options(model.source_topic, chain(of_models, output_options(model.source_topic, routes)))
-    if model.ended is not None and (writer := _writer_of(model.source_topic, routes)):
-        raise ReadModelError(
-            f"Read model {model.name} has items that end, but route {writer} writes {model.source_topic}, and the times of its records "
-            "are not those of the events: read the topic that the producers write."
-        )
-    if model.rekey:
-        return replace(rekeyed(model, EventsTopic(model.source_topic, shared)), schema_folders=folders)
-    if shared == model.topic and folders == model.schema_folders:
-        return model
-    return replace(model, topic=shared, schema_folders=folders)
-
-
-def _writer_of(topic: str, routes: Mapping[str, Route]) -> str | None:
-    """Return the name of a route that writes a topic, if there is one."""
-    return next((route.name for route in routes.values() if route.output_topic == topic), None)
-
-
-def read_model(name: str, folders: tuple[Path, ...] = (), *, reload: bool = False) -> ReadModel:
-    """Return one read model, imported again with `reload`.
-
-    Raises UnknownReadModelError when none has this name; it names the modules that are left out.
-    """
-    models = load_read_models(folders, reload=reload)
-    if name not in models:
-        message = f"There is no read model {name!r}. Known read models: {', '.join(sorted(models))}."
-        failures = load_modules(folders, reload=reload).failures
-        raise UnknownReadModelError(" ".join((message, *(f"{failure}." for failure in failures))))
-    return models[name]

@@ -1,27 +1,18 @@
 """The route that gives a read model's events its key: derived from a read model that declares `rekey`."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from include.declarations.event_table import EventTable
+from include.declarations.read_model import ReadModel
 from include.declarations.route import Route
-from include.declarations.topic_options import TopicOptions
+from include.declarations.topic_options import EventsTopic
 from include.errors import ReadModelError
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
-
-    from include.declarations.event_table import EventTable
-    from include.declarations.read_model import ReadModel
-
-
-@dataclass(frozen=True)
-class EventsTopic:
-    """The topic to which the events of a re-keyed read model are produced, and its merged options."""
-
-    name: str
-    options: TopicOptions
 
 
 def route_name(read_model: str) -> str:
@@ -34,7 +25,7 @@ def rekeyed_topic(read_model: str, events_topic: str) -> str:
     return f"{events_topic}.by-{read_model}"
 
 
-def rekeyed(model: "ReadModel", events: EventsTopic) -> "ReadModel":
+def rekeyed(model: ReadModel, events: EventsTopic) -> ReadModel:
     """Return a read model that declares `rekey` as one that folds what its derived route writes.
 
     The topic that the route writes has the partitions and the replication of the events' topic. It is kept for ever, unless the read
@@ -45,7 +36,7 @@ def rekeyed(model: "ReadModel", events: EventsTopic) -> "ReadModel":
     return replace(model, source_topic=topic, topic=options, rekeyed_from=events)
 
 
-def key_routes(models: Mapping[str, "ReadModel"], folders: tuple[Path, ...]) -> dict[str, Route]:
+def key_routes(models: Mapping[str, ReadModel], folders: tuple[Path, ...]) -> dict[str, Route]:
     """Return the derived route of each read model that folds re-keyed events, by name."""
     return {
         route_name(model.name): Route(
@@ -66,8 +57,8 @@ def key_routes(models: Mapping[str, "ReadModel"], folders: tuple[Path, ...]) -> 
 
 
 def require_own_topics(
-    models: Iterable["ReadModel"],
-    tables: Iterable["EventTable"],
+    models: Iterable[ReadModel],
+    tables: Iterable[EventTable],
     declared: Mapping[str, Route],
     derived: Mapping[str, Route],
 ) -> None:
@@ -91,6 +82,6 @@ def require_own_topics(
             )
 
 
-def record_key(model: "ReadModel") -> "Callable[[], Column] | None":
+def record_key(model: ReadModel) -> "Callable[[], Column] | None":
     """Return what the Kafka key of every record on a read model's source must be; None: the entity of the event."""
     return None if model.rekeyed_from is None else model.key

@@ -1,7 +1,4 @@
-"""The declaration of a route: a stateless query from topic to topic, as data.
-
-A module of `include/read_models/`, or any module of a package there, assigns it to ROUTE.
-"""
+"""The declaration of a route: a stateless query from topic to topic, as data."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -14,8 +11,7 @@ from include.declarations.event_types.event_format import EventFormat
 from include.declarations.event_types.event_schemas import event_schema, require_distinct_types
 from include.declarations.event_types.topic_events import TopicEvents
 from include.declarations.latency import Latency, require_latency
-from include.declarations.loading.modules import declared_values
-from include.declarations.topic_options import TopicOptions, merge_options
+from include.declarations.topic_options import TopicOptions
 from include.errors import ReadModelError
 from include.kafka.json_mapping import JsonMapping
 from include.kafka.record_schema import RecordSchema
@@ -182,60 +178,3 @@ def _source_topics(name: str, options: TopicOptions, settings: TopicSettings) ->
         settings.flush_messages,
         compacted=options.compacted,
     )
-
-
-def load_routes(folders: tuple[Path, ...] = ()) -> dict[str, Route]:
-    """Return every declared route by name: the `ROUTE` of each module in `include/read_models/` and in `folders`.
-
-    The name of a version after the first ends in `.v<version>`.
-    Raises ReadModelError when two routes have the same name and version, or a topic would be routed back to itself.
-    """
-    routes: dict[str, Route] = {}
-    for route in declared_values("ROUTE", Route, folders):
-        if route.versioned_name in routes:
-            raise ReadModelError(
-                f"Two routes are named {route.name!r} and have version {route.version}: rename one, or give the new one version "
-                f"{route.version + 1}."
-            )
-        routes[route.versioned_name] = _with_version_topic(replace(route, schema_folders=folders))
-    for route in routes.values():
-        _require_no_cycle(route, routes)
-    return {name: _with_output_options(route, routes) for name, route in routes.items()}
-
-
-def output_options(topic: str, routes: Mapping[str, Route]) -> list[TopicOptions]:
-    """Return the options that the routes to a topic declare for it and for its versions, which have the same."""
-    return [route.topic for route in routes.values() if route.declared_topic == topic]
-
-
-def _with_version_topic(route: Route) -> Route:
-    """Return a version after the first as one that writes to its own topic."""
-    if route.version == 1:
-        return route
-    return replace(
-        route, output_topic=f"{route.output_topic}.v{route.version}", first_topic=route.output_topic
-    )
-
-
-def _with_output_options(route: Route, routes: Mapping[str, Route]) -> Route:
-    options = output_options(route.declared_topic, routes)
-    return replace(route, topic=merge_options(route.declared_topic, options))
-
-
-def _require_no_cycle(route: Route, routes: Mapping[str, Route]) -> None:
-    reached = {route.output_topic, route.declared_topic}
-    new = set(reached)
-    while new:
-        if route.source_topic in new:
-            raise ReadModelError(
-                f"Route {route.name} reads {route.source_topic}, to which its own output leads back: its events would circulate "
-                "for ever. Write to another topic."
-            )
-        outputs = (
-            topic
-            for other in routes.values()
-            if other.source_topic in new
-            for topic in (other.output_topic, other.declared_topic)
-        )
-        new = set(outputs) - reached
-        reached |= new

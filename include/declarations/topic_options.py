@@ -33,6 +33,14 @@ class TopicOptions:
                 raise ReadModelError(f"{name} of a topic is {value}: give 1 or more, or None.")
 
 
+@dataclass(frozen=True)
+class EventsTopic:
+    """The topic to which the events of a re-keyed read model are produced, and its merged options."""
+
+    name: str
+    options: TopicOptions
+
+
 def merge_options(source_topic: str, options: Iterable[TopicOptions]) -> TopicOptions:
     """Return the options of a topic that several declarations share; one of them is enough to set an option.
 

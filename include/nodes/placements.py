@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from include.declarations.read_model import load_read_models
+from include.declarations.load import load_catalog
 from include.errors import SettingsError
 from include.settings import Placement, Settings
 
@@ -11,7 +11,7 @@ VARIABLE = "FOLDLAKE_PLACEMENTS"
 
 def placements(settings: Settings) -> dict[str, Placement]:
     """Return the placement of every read model by name; raises SettingsError, and ReadModelError for a declaration that is not valid."""
-    models = load_read_models(settings.declaration_folders)
+    models = load_catalog(settings.declaration_folders).models
     declared = {name: model.placement for name, model in models.items()}
     return declared | _overrides(settings.node.placements, declared)
 

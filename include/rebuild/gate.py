@@ -3,7 +3,7 @@
 import logging
 from dataclasses import dataclass
 
-from include.declarations.read_model import read_model as declared_read_model
+from include.declarations.load import read_model as declared_read_model
 from include.errors import FoldlakeError
 from include.kafka.log_reading import end_offsets, log_consumer
 from include.kafka.topics import admin_client

@@ -8,7 +8,7 @@ from typing import Any
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from include.declarations.read_model import read_model as declared_read_model
+from include.declarations.load import read_model as declared_read_model
 from include.kafka.topics import admin_client
 from include.nodes.node_url import PeerRule
 from include.nodes.partition_report import PARTITIONS_PATH, PartitionReport

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable
 from datetime import UTC, datetime
 from functools import partial
 
-from include.declarations.read_model import load_read_models, read_model
+from include.declarations.load import load_catalog, read_model
 from include.position import Offsets
 from include.rebuild.errors import NoSlotsError
 from include.rebuild.request import RebuildRequest
@@ -55,7 +55,7 @@ def _register(
         starts=_starts(settings, request, record),
     )
     if changed is not record:
-        models = load_read_models(settings.declaration_folders)
+        models = load_catalog(settings.declaration_folders).models
         records = registry.read() | {record.read_model: record}
         check_slots(settings.stream, records.values(), models)
     return changed

@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 
 from confluent_kafka import KafkaException
 
-from include.declarations.catalog import load_catalog
 from include.declarations.emission import Emission
+from include.declarations.load import load_catalog
 from include.errors import FoldlakeError, KafkaUnavailableError
 from include.kafka.topics import (
     ADMIN_TIMEOUT_S,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from include.declarations.latency import Latency
 from include.declarations.latency_override import stream_catalog
-from include.declarations.read_model import load_read_models
+from include.declarations.load import load_catalog
 from include.settings import Settings, TopicSettings
 from include.stream.pace import PACES
 from include.stream.slot_planning import BATCH_SLOTS, query_slots, shuffle_partitions, task_slots
@@ -83,7 +83,7 @@ LOOPBACK = "127.0.0.1"
 
 def source_partitions(topics: TopicSettings, folders: tuple[Path, ...]) -> list[int]:
     """Return the number of partitions of each declared read model's source."""
-    models = load_read_models(folders).values()
+    models = load_catalog(folders).models.values()
     return [model.partitions(topics) for model in models]
 
 

@@ -1,15 +1,13 @@
 """The HTTP API of a query node: a Flask application, and the fast path in front of it."""
 
 import logging
-from collections.abc import Sequence
 from functools import partial
 
 from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException
 
-from include.declarations.api import ReadModelApi, load_apis
-from include.declarations.catalog import load_catalog
-from include.declarations.windows.window_lookup import load_window_lookups
+from include.declarations.catalog import Catalog
+from include.declarations.load import load_catalog
 from include.nodes.peers import Peers
 from include.nodes.placements import placements
 from include.settings import Settings
@@ -52,7 +50,7 @@ def create_app(
     hosts: AllowedHosts,
     lookups: Lookups,
     router: LookupRouter,
-    apis: Sequence[ReadModelApi],
+    catalog: Catalog,
     feeds: ChangeFeeds,
 ) -> Flask:
     """Return the Flask application: every endpoint, and every error as problem details, or as a page for a browser."""
@@ -61,7 +59,8 @@ def create_app(
     app.url_map.merge_slashes = False
     app.before_request(lambda: check_request(request.environ, hosts))
     app.register_blueprint(lookup_blueprint(router, lookups.local))
-    app.register_blueprint(window_blueprint(lookups, load_window_lookups(settings.declaration_folders)))
+    app.register_blueprint(window_blueprint(lookups, catalog.window_lookups))
+    apis = catalog.apis
     areas, listing = Areas(apis), ModelListing(lookups)
     look_up = partial(record_reply, router, key=None)
     app.register_blueprint(listing_blueprint(lookups, listing, areas, look_up))
@@ -78,7 +77,7 @@ def create_app(
     app.register_blueprint(health_blueprint(settings, lookups))
     for kind in (QUALITY, CHANGES):
         app.register_blueprint(reports_blueprint(settings.home / "reports" / kind.name, kind))
-    view = NodeView(settings, lookups, load_catalog(settings.declaration_folders))
+    view = NodeView(settings, lookups, catalog)
     app.register_blueprint(status_blueprint(view, apis, framed_by))
     _register_errors(app, settings.node.name)
     return app
@@ -122,13 +121,15 @@ def create_wsgi(settings: Settings) -> FastPath:
     Raises ReadModelError or SchemaError when a read model's declarations are not valid, SettingsError for the node's hosts.
     """
     hosts = AllowedHosts(settings.node)
-    apis = load_apis(settings.declaration_folders)
+    catalog = load_catalog(settings.declaration_folders)
     local = LocalLookup(settings, placements(settings))
     local.watch()
     limit_unread_answers(settings.node.http_idle_timeout_s)
     lookups = Lookups(local, Peers())
     feeds = ChangeFeeds(settings, local.state)
     on_stop_signal(feeds.stop)
-    rekeyed = {api.model.name: api.model.events_topic for api in apis if api.model.rekeyed_from is not None}
-    router = LookupRouter(lookups, compile_lookups(apis, lookups), rekeyed)
-    return FastPath(router, hosts, create_app(settings, hosts, lookups, router, apis, feeds))
+    rekeyed = {
+        api.model.name: api.model.events_topic for api in catalog.apis if api.model.rekeyed_from is not None
+    }
+    router = LookupRouter(lookups, compile_lookups(catalog.apis, lookups), rekeyed)
+    return FastPath(router, hosts, create_app(settings, hosts, lookups, router, catalog, feeds))

@@ -11,8 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from include.boot_clock import Moment
-from include.declarations.loading.modules import load_modules
-from include.declarations.read_model import load_read_models
+from include.declarations.load import load_catalog
 from include.errors import KafkaUnavailableError
 from include.nodes.node_url import PeerRule
 from include.nodes.peers import Peers
@@ -55,11 +54,11 @@ class Materializer:
         self._settings = settings
         # Before joining the group: raises for a URL that no node can reach.
         peers = PeerRule.of_node(settings.node)
-        models = load_read_models(settings.declaration_folders)
-        for failure in load_modules(settings.declaration_folders).failures:
+        catalog = load_catalog(settings.declaration_folders)
+        for failure in catalog.failures:
             log.error("%s", failure)
         self._placements = placements(settings)
-        self._source_topics = {name: model.source_topic for name, model in models.items()}
+        self._source_topics = {name: model.source_topic for name, model in catalog.models.items()}
         self._directory = StoreDirectory(
             settings.store_dir,
             load_backend(settings),

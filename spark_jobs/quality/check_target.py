@@ -7,7 +7,8 @@ from pyspark.sql.avro.functions import from_avro
 from pyspark.sql.functions import lit
 from pyspark.sql.types import DataType, StructType
 
-from include.declarations.read_model import ReadModel, read_model
+from include.declarations.load import read_model
+from include.declarations.read_model import ReadModel
 from include.kafka.log_reading import log_consumer
 from include.position import POSITION_COLUMNS
 from include.quality.check import CheckRequest, StoreName

@@ -4,14 +4,15 @@
 which counts and samples the failing rows for the report.
 """
 
+import logging
+import os
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pyspark.sql import Column
 from pyspark.sql.functions import col
-
-from spark_jobs.quality.validation import great_expectations
 
 if TYPE_CHECKING:
     from great_expectations.expectations.expectation import Expectation as Statement
@@ -121,3 +122,15 @@ def _statement(expectation: str, **arguments: object) -> "Statement":
     """Return an expectation of Great Expectations by the name of its class."""
     statement: Statement = getattr(great_expectations().expectations, expectation)(**arguments)
     return statement
+
+
+def great_expectations() -> Any:  # noqa: ANN401 - the module
+    """Return the module of Great Expectations, with analytics off and only warnings logged."""
+    os.environ["GX_ANALYTICS_ENABLED"] = "false"
+    logging.getLogger("great_expectations").setLevel(logging.WARNING)
+    with warnings.catch_warnings():
+        # Ignore deprecations in the modules that it imports.
+        warnings.simplefilter("ignore")
+        import great_expectations  # noqa: PLC0415 - the import takes seconds
+
+    return great_expectations

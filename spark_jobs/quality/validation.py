@@ -3,20 +3,16 @@
 Great Expectations takes seconds to import, so the first validation imports it.
 """
 
-import logging
-import os
 import time
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 from pyspark.sql import DataFrame
 
 from include.quality.check import ExpectationResult, QualityError, StoreName
-
-if TYPE_CHECKING:
-    from spark_jobs.quality.rules import Expectation
+from spark_jobs.quality.rules import Expectation, great_expectations
 
 # Number of failing rows in the result of an expectation.
 MAX_SAMPLE = 20
@@ -25,7 +21,7 @@ MAX_SAMPLE = 20
 def validate(
     store: StoreName,
     frame: DataFrame | pd.DataFrame,
-    expectations: "Sequence[Expectation]",
+    expectations: Sequence[Expectation],
     index: Sequence[str],
 ) -> list[ExpectationResult]:
     """Return the result of each expectation over the rows of a frame.
@@ -79,7 +75,7 @@ def _batch(frame: DataFrame | pd.DataFrame) -> Any:  # noqa: ANN401 - Great Expe
 
 def _outcomes(
     batch: Any,  # noqa: ANN401 - Great Expectations' own
-    expectations: "Sequence[Expectation]",
+    expectations: Sequence[Expectation],
     result_format: dict[str, Any],
 ) -> list[Any]:
     """Return Great Expectations' outcome of each expectation, in order; raises QualityError if one is missing."""
@@ -116,15 +112,3 @@ def _failure(
     rows = found.get("partial_unexpected_index_list") or ()
     sample = tuple({column: str(row[column]) for column in index} for row in rows[:MAX_SAMPLE])
     return ExpectationResult(store, name, checked, failed, duration_s, sample)
-
-
-def great_expectations() -> Any:  # noqa: ANN401 - the module
-    """Return the module of Great Expectations, with analytics off and only warnings logged."""
-    os.environ["GX_ANALYTICS_ENABLED"] = "false"
-    logging.getLogger("great_expectations").setLevel(logging.WARNING)
-    with warnings.catch_warnings():
-        # Ignore deprecations in the modules that it imports.
-        warnings.simplefilter("ignore")
-        import great_expectations  # noqa: PLC0415 - the import takes seconds
-
-    return great_expectations

@@ -13,8 +13,9 @@ from include.declarations.event_types.event_format import EventFormat
 from include.declarations.event_types.topic_events import TopicEvents
 from include.declarations.periodic.periodic_emission import PeriodicEmission
 from include.declarations.read_model import ReadModel
-from include.declarations.rekeying import EventsTopic, key_routes, record_key, rekeyed
+from include.declarations.rekeying import key_routes, record_key, rekeyed
 from include.declarations.route import Route
+from include.declarations.topic_options import EventsTopic
 from include.errors import FoldlakeError
 from include.kafka.dead_letters import FAILURE_HEADER, REASON_HEADER
 from include.kafka.state_record import StateRecord, decode_state_record

@@ -3,7 +3,7 @@
 import hashlib
 from pathlib import Path
 
-from include.declarations.loading.modules import READ_MODELS
+from include.declarations.event_types.event_schemas import READ_MODELS
 
 
 def declarations_digest(folders: tuple[Path, ...]) -> str:

@@ -14,7 +14,8 @@ from tempfile import TemporaryDirectory
 
 from confluent_kafka import Producer
 
-from include.declarations.read_model import ReadModel, load_read_models
+from include.declarations.load import load_catalog
+from include.declarations.read_model import ReadModel
 from include.errors import FoldlakeError
 from include.kafka.events import EventSerializer, event_key
 from include.kafka.schema_registry import SchemaRegistry
@@ -90,7 +91,7 @@ def train(cache: Path) -> None:
 
 
 def _run_driver(settings: Settings, new_cache: Path) -> None:
-    models = list(load_read_models().values())
+    models = list(load_catalog().models.values())
     sources = [_Source(settings, model) for model in models]
     for source in sources:
         source.append(CAUGHT_UP_EVENTS)

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from include.declarations.read_model import load_read_models
+from include.declarations.load import load_catalog
 from include.read_models.balance.events import FundsAdded
 from include.settings import Settings
 from include.stream.status import read_stream_status
@@ -16,7 +16,7 @@ from tests.support.temporary_stack import sharing_servers
 from tests.support.unsupervised_driver import SharedDriver
 from tests.support.waiting import wait_until
 
-MODEL = load_read_models()["balance"]
+MODEL = load_catalog().models["balance"]
 CHANGELOG = "balance.v1.changelog"
 INTERVAL_S = 2
 CUSTOMERS = ("a", "b", "c")

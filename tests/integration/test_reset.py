@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from include.declarations.read_model import load_read_models
+from include.declarations.load import load_catalog
 from include.lake.tables import staging_path
 from include.quality.report import summary_path
 from include.read_models.balance.events import FundsAdded
@@ -27,7 +27,7 @@ from tests.support.stream_process import EventSource, make_topics, records_of, s
 from tests.support.temporary_stack import sharing_servers
 from tests.support.waiting import wait_until
 
-MODEL = load_read_models()["balance"]
+MODEL = load_catalog().models["balance"]
 CHANGELOG = "balance.v2.changelog"
 STAGE_TIMEOUT_S = 240.0
 Balances = dict[str, tuple[int, Decimal]]

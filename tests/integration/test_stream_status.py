@@ -6,7 +6,7 @@ from decimal import Decimal
 import pytest
 from confluent_kafka import Producer, murmur2
 
-from include.declarations.read_model import read_model
+from include.declarations.load import read_model
 from include.settings import Settings
 from include.stream.folded_offsets import QUIET_S
 from include.stream.standstill import STANDSTILL_S

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import httpx
 
-from include.declarations.read_model import read_model
+from include.declarations.load import read_model
 from include.read_models.balance.events import FundsAdded, FundsWithdrawn
 from include.settings import Settings
 from tests.support.http.local_http import http_client

@@ -8,7 +8,8 @@ from airflow.sdk.exceptions import AirflowSkipException
 
 from include.airflow.names import check_due_asset
 from include.airflow.quality_operators import check_lock, mode_after_change
-from include.declarations.read_model import ReadModel, read_model
+from include.declarations.load import read_model
+from include.declarations.read_model import ReadModel
 from include.files import is_locked
 from include.quality.check import Mode
 from include.quality.check_throttle import last_check_text, pause_left_s

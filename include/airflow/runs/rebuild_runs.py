@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from include.airflow.client import AirflowApi, AirflowUnavailableError
 from include.airflow.login import airflow_api
 from include.airflow.names import ABORTED, REBUILD_DAG, topic_rebuild_dag
-from include.declarations.catalog import load_catalog
+from include.declarations.load import load_catalog
 from include.rebuild.errors import NoRebuildError
 from include.rebuild.retirement import abandon_together
 from include.rebuild.topic_versions.request import rebuilt_topics

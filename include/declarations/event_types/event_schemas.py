@@ -4,11 +4,12 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from include.declarations.event_types.decodable import require_decodable
-from include.declarations.loading.modules import READ_MODELS
 from include.errors import SchemaError
 from include.kafka.record_schema import RecordSchema, require_distinct_names, schema_file
 
 SCHEMA_FOLDER = "schemas"
+# Of the checkout. Not resolved, so that it equals the path of a module imported by name.
+READ_MODELS = Path(__file__).parent.parent.parent / "read_models"
 
 
 def schema_files(folders: tuple[Path, ...] = ()) -> list[Path]:

@@ -1,21 +1,15 @@
-"""The declaration of a periodic emission: every record of a read model, written to a topic at regular intervals, changed or not.
-
-A module of `include/read_models/`, or any module of a package there, assigns it to PERIODIC_EMISSION.
-"""
+"""The declaration of a periodic emission: every record of a read model, written to a topic at regular intervals, changed or not."""
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from include.declarations.emission import Emission, leads_to
-from include.declarations.loading.modules import declared_values, reads_left_out
 from include.declarations.periodic.ticks import require_interval
-from include.declarations.read_model import POSITION_FIELDS, ReadModel
-from include.declarations.route import Route, output_schema
+from include.declarations.route import output_schema
 from include.declarations.topic_options import TopicOptions
 from include.errors import ReadModelError
 from include.kafka.record_schema import RecordSchema
@@ -100,62 +94,3 @@ class PeriodicEmission:
     def require_valid(self, folders: tuple[Path, ...]) -> None:
         """Raise SchemaError if what it writes has no valid schema, ReadModelError if that has no key."""
         _ = replace(self, schema_folders=folders).output_schema
-
-
-def load_periodic_emissions(
-    models: Mapping[str, ReadModel],
-    routes: Mapping[str, Route],
-    emissions: Mapping[str, Emission],
-    folders: tuple[Path, ...] = (),
-) -> dict[str, PeriodicEmission]:
-    """Return every declared one by name: the `PERIODIC_EMISSION` of each module in `include/read_models/` and in `folders`.
-
-    Raises ReadModelError when one reads a read model or a field that does not exist, does not give the fields of its schema, has the name or
-    the topic of another writer, or leads back to its read model.
-    """
-    found: dict[str, PeriodicEmission] = {}
-    for one in declared_values("PERIODIC_EMISSION", PeriodicEmission, folders):
-        if one.name in {*found, *routes, *emissions}:
-            raise ReadModelError(f"Two routes or emissions are named {one.name!r}: rename one.")
-        if reads_left_out(one.read_model, models, folders):
-            continue
-        found[one.name] = replace(one, schema_folders=folders)
-    for one in found.values():
-        others = [other.output_topic for other in found.values() if other is not one]
-        others += [route.output_topic for route in routes.values()]
-        others += [emission.output_topic for emission in emissions.values()]
-        _require_own_topic(one, others)
-        if one.read_model not in models:
-            raise ReadModelError(
-                f"Periodic emission {one.name} reads {one.read_model!r}, which is no read model. Known read models: "
-                f"{', '.join(sorted(models))}."
-            )
-        _require_fields(one, models[one.read_model])
-        if leads_to(one.output_topic, models[one.read_model].source_topic, models, routes, emissions):
-            raise ReadModelError(
-                f"Periodic emission {one.name} reads what its own output leads to: its events would circulate for ever. Write to "
-                "another topic."
-            )
-    return found
-
-
-def _require_own_topic(one: PeriodicEmission, others: Collection[str]) -> None:
-    if one.output_topic in others:
-        raise ReadModelError(
-            f"Periodic emission {one.name} writes to {one.output_topic}, and so does another declaration: give each a topic of its own."
-        )
-
-
-def _require_fields(one: PeriodicEmission, model: ReadModel) -> None:
-    schema = one.output_schema
-    if sorted(one.fields) != sorted(schema.fields):
-        raise ReadModelError(
-            f"Periodic emission {one.name} gives {sorted(one.fields)}, but {schema.full_name} has {sorted(schema.fields)}."
-        )
-    # Every version must have what is written: a field that an older fold lacks could not be.
-    known = {KEY, TICK, HIDDEN_TICK, *(state.name for state in (*model.state, *POSITION_FIELDS))}
-    unknown = sorted(set(one.fields.values()) - known)
-    if unknown:
-        raise ReadModelError(
-            f"Periodic emission {one.name} writes {unknown[0]}, which {model.name} does not have: use {KEY}, {TICK}, or a field of its state."
-        )

@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass
 
-from include.declarations.catalog import Catalog, load_catalog
+from include.declarations.catalog import Catalog
 from include.declarations.event_table import AppendedTable, EventTable
 from include.declarations.event_types.event_format import EventFormat
+from include.declarations.load import load_catalog
 from include.declarations.read_model import ReadModel
 from include.declarations.topic_tables.topic_table import FOLDER, TopicTable
 from include.errors import ReadModelError, UnknownReadModelError

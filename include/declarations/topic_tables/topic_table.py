@@ -6,9 +6,9 @@ from functools import cached_property
 from typing import Any
 
 from include.declarations.event_table import ADDED_COLUMNS, TableColumn
+from include.declarations.event_types.field_types import self_contained, without_null
 from include.declarations.event_types.privacy import Privacy, field_classes
 from include.declarations.event_types.topic_events import TopicEvents
-from include.declarations.topic_tables.avro_types import self_contained, without_null
 
 FOLDER = "events"
 EVENT_TYPE = TableColumn("event_type", "string", "Type of the event: the name of its schema.")

@@ -1,14 +1,9 @@
-"""A lookup of the windows of one item that begin in a range of time, declared as data.
-
-Every module of a read model's package may assign a tuple of them to `WINDOW_LOOKUPS`.
-"""
+"""A lookup of the windows of one item that begin in a range of time, declared as data."""
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from include.declarations.api import BOUND_PARAMETER, check_parameter, check_path, require_fields
-from include.declarations.loading.modules import load_modules
-from include.declarations.read_model import ReadModel, load_read_models
+from include.declarations.read_model import ReadModel
 from include.declarations.windows.hopping_window import HoppingWindow
 from include.errors import ReadModelError
 
@@ -44,28 +39,3 @@ class WindowLookup:
     def require_of(self, model: ReadModel) -> None:
         """Raise ReadModelError if it returns a field that the read model does not have."""
         require_fields(self.path, self.fields, model)
-
-
-def load_window_lookups(folders: tuple[Path, ...] = ()) -> list[tuple[ReadModel, WindowLookup]]:
-    """Return every window lookup with its read model, ordered by path.
-
-    folders: the folders of additional declarations (`Settings.declaration_folders`).
-    Raises ReadModelError when two have one path.
-    """
-    models = load_read_models(folders)
-    found: dict[str, tuple[ReadModel, WindowLookup]] = {}
-    for loaded in load_modules(folders).modules:
-        declared = getattr(loaded.main, "READ_MODEL", None)
-        if declared is None:
-            continue  # a route
-        model = models[declared.name]
-        lookups = {
-            id(lookup): lookup
-            for module in loaded.modules
-            for lookup in getattr(module, "WINDOW_LOOKUPS", ())
-        }
-        for lookup in lookups.values():
-            if lookup.path in found:
-                raise ReadModelError(f"The path {lookup.path} is declared twice: rename one.")
-            found[lookup.path] = (model, lookup)
-    return [found[path] for path in sorted(found)]

@@ -6,7 +6,7 @@ from include.declarations.command_fields import DecimalField, TextField
 FUNDS = (TextField("customerId", max_bytes=256), DecimalField("amount", precision=18, scale=2))
 EXAMPLE = {"customerId": "1", "amount": "5.00"}
 
-LOOKUPS = (
+DECLARATIONS = [
     NamedLookup(
         "/api/customers.getBalance",
         parameter="customerId",
@@ -14,8 +14,6 @@ LOOKUPS = (
         max_key_bytes=256,
         example="1",
     ),
-)
-COMMANDS = (
     Command("/api/balance.addFunds", "FundsAdded", FUNDS, EXAMPLE),
     Command("/api/balance.withdrawFunds", "FundsWithdrawn", FUNDS, EXAMPLE),
-)
+]

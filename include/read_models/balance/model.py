@@ -41,3 +41,4 @@ READ_MODEL = ReadModel(
     merges={1: all_funds},
     key_doc="The customer's id.",
 )
+DECLARATIONS = [READ_MODEL]

@@ -7,7 +7,7 @@ whatever its routes make of all events that their sources had at one moment.
 from collections.abc import Mapping
 from typing import Self
 
-from include.declarations.catalog import load_catalog
+from include.declarations.load import load_catalog
 from include.errors import FoldlakeError
 from include.kafka.ends.record_ends import unread_ends
 from include.kafka.log_reading import end_offsets, log_consumer

@@ -7,13 +7,13 @@ from include.rebuild.stage import Action, PlanStage, StageRun
 
 def register(run: StageRun) -> dict[str, Any]:
     """Check the form, register the version and set the run's note; returns what the later stages need."""
-    from include.declarations.read_model import load_read_models
+    from include.declarations.load import load_catalog
     from include.rebuild.registration import register_candidate
     from include.rebuild.request import rebuild_request, reject_unknown
 
     reject_unknown(run.sent, run.form)
     # Reload: Airflow forks its workers from a process that may have imported an older state of the read models.
-    models = load_read_models(run.settings.declaration_folders, reload=True)
+    models = load_catalog(run.settings.declaration_folders, reload=True).models
     request = rebuild_request(run.form, models, run.settings.rebuild.grace_h)
     version = register_candidate(run.settings, request, run.run_id)
     run.set_note(f"{request.read_model} v{version.number}: {request.reason}")

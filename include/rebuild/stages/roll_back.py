@@ -7,12 +7,12 @@ from include.rebuild.stage import Action, PlanStage, StageRun
 
 def choose_version(run: StageRun) -> int:
     """Check the form, set the run's note, and return the number of the version to make live."""
-    from include.declarations.read_model import load_read_models
+    from include.declarations.load import load_catalog
     from include.rebuild.promotion import choose_rollback
     from include.rebuild.request import reject_unknown, rollback_request
 
     reject_unknown(run.sent, run.form)
-    models = load_read_models(run.settings.declaration_folders, reload=True)
+    models = load_catalog(run.settings.declaration_folders, reload=True).models
     request = rollback_request(run.form, models)
     number = choose_rollback(run.settings.kafka.bootstrap_servers, request, run.requested_at)
     run.set_note(f"{request.read_model} back to v{number}: {request.reason}")

@@ -16,14 +16,12 @@ def register_versions(topic: str) -> PlanStage:
     """Return the stage that registers a version of every read model."""
 
     def run(run: StageRun) -> dict[str, Any]:
-        from include.declarations.catalog import load_catalog
-        from include.declarations.read_model import load_read_models
+        from include.declarations.load import load_catalog
         from include.rebuild.topic_versions.registration import register_together
         from include.rebuild.topic_versions.request import topic_request
 
         # Reload: Airflow forks its workers from a process that may have imported an older state of the declarations.
-        load_read_models(run.settings.declaration_folders, reload=True)
-        catalog = load_catalog(run.settings.declaration_folders)
+        catalog = load_catalog(run.settings.declaration_folders, reload=True)
         request = topic_request(topic, run.sent, catalog, run.settings.rebuild.grace_h)
         versions = register_together(run.settings, catalog, request, run.run_id)
         names = ", ".join(f"{name} v{version.number}" for name, version in versions.items())

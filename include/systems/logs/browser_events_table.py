@@ -2,9 +2,11 @@
 
 from include.declarations.event_table import EventTable
 
-EVENT_TABLE = EventTable(
-    name="browser-events",
-    source_topic="browser-events",
-    event_type="BrowserEvent",
-    doc="An action of a browser, or its answer to a captcha.",
-)
+DECLARATIONS = [
+    EventTable(
+        name="browser-events",
+        source_topic="browser-events",
+        event_type="BrowserEvent",
+        doc="An action of a browser, or its answer to a captcha.",
+    ),
+]

@@ -16,10 +16,12 @@ def is_delivered() -> "Column":
 
 
 # Neither `output_type` nor `fields`: the event is written as it is, under its own key and schema.
-ROUTE = Route(
-    name="shipments",
-    source_topic="pos-invoices",
-    event_types=("PosInvoice",),
-    where=is_delivered,
-    output_topic="shipment-service",
-)
+DECLARATIONS = [
+    Route(
+        name="shipments",
+        source_topic="pos-invoices",
+        event_types=("PosInvoice",),
+        where=is_delivered,
+        output_topic="shipment-service",
+    ),
+]

@@ -40,13 +40,15 @@ def trend_record() -> "Mapping[str, Column]":
 
 # The key is the store, as that of the invoice: line items stay in the order of their invoices, and every output partition has one
 # source partition. The code of an item would spread over all partitions what analysts read as a table anyway.
-ROUTE = Route(
-    name="trend",
-    source_topic="pos-invoices",
-    event_types=("PosInvoice",),
-    each=numbered_items,
-    output_topic="trend-records",
-    output_type="TrendRecord",
-    fields=trend_record,
-    latency=Latency.SECOND,
-)
+DECLARATIONS = [
+    Route(
+        name="trend",
+        source_topic="pos-invoices",
+        event_types=("PosInvoice",),
+        each=numbered_items,
+        output_topic="trend-records",
+        output_type="TrendRecord",
+        fields=trend_record,
+        latency=Latency.SECOND,
+    ),
+]

@@ -2,9 +2,11 @@
 
 from include.declarations.event_table import EventTable
 
-EVENT_TABLE = EventTable(
-    name="trend",
-    source_topic="trend-records",
-    event_type="TrendRecord",
-    doc="A line item of an invoice, without personal data.",
-)
+DECLARATIONS = [
+    EventTable(
+        name="trend",
+        source_topic="trend-records",
+        event_type="TrendRecord",
+        doc="A line item of an invoice, without personal data.",
+    ),
+]

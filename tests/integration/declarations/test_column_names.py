@@ -9,7 +9,7 @@ import fastavro
 import pytest
 
 from include.declarations.event_types.event_schemas import event_schema
-from include.declarations.read_model import read_model
+from include.declarations.load import read_model
 from include.kafka.events import GenericEvent
 from include.kafka.topics import dead_letter_topic
 from include.kafka.wire_format import split

@@ -10,8 +10,9 @@ import pytest
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
-from include.declarations.catalog import Catalog, load_catalog
+from include.declarations.catalog import Catalog
 from include.declarations.emission import Emission
+from include.declarations.load import load_catalog
 from include.declarations.read_model import ReadModel, StateField, decimal_type
 from include.errors import FoldlakeError, ReadModelError
 from include.settings import CHECKOUT

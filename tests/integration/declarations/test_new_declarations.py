@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from include.declarations.catalog import load_catalog
+from include.declarations.load import load_catalog
 from tests.integration.declarations.run_module import run_module
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from include.declarations.catalog import load_catalog
+from include.declarations.load import load_catalog
 from include.declarations.read_model import ReadModel
 from include.read_models.balance import model as balance
 from include.settings import CHECKOUT
@@ -56,7 +56,7 @@ def test_the_first_block_is_the_module_that_page_and_tutorial_name() -> None:
 @pytest.mark.timeout(300)
 def test_the_page_s_own_test_folds_the_written_read_model(written: ReadModel) -> None:
     # The block starts a session of its own, so this test runs before those that share one.
-    names: dict[str, Any] = {"READ_MODEL": written, "Decimal": Decimal}
+    names: dict[str, Any] = {"DEPOSITS": written, "Decimal": Decimal}
     exec(block_with("read-models.md", "declaration_session"), names)  # noqa: S102 - the page's own code
 
     (state,) = names["states"].values()
@@ -67,7 +67,7 @@ def test_the_page_s_own_test_folds_the_written_read_model(written: ReadModel) ->
 @pytest.mark.timeout(300)
 def test_the_page_s_merge_equals_the_fold_of_all_events(spark: SparkSession, written: ReadModel) -> None:
     module = ModuleType("page")
-    definition = block_with("read-models.md", "def all_deposits").partition("\n\nREAD_MODEL")[0]
+    definition = block_with("read-models.md", "def all_deposits").partition("\n\nDECLARATIONS")[0]
     exec("from __future__ import annotations\n" + definition, module.__dict__)  # noqa: S102 - the page's own code
     events = [{"customerId": "1", "amount": Decimal(amount)} for amount in ("5.00", "7.00", "2.00")]
 

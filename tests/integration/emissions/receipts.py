@@ -14,7 +14,7 @@ from threading import Event, Lock
 import fastavro
 from confluent_kafka import Message
 
-from include.declarations.catalog import load_catalog
+from include.declarations.load import load_catalog
 from include.errors import KafkaUnavailableError
 from include.kafka.log_reading import end_offsets, log_consumer
 from include.kafka.wire_format import HEADER_BYTES

@@ -16,7 +16,7 @@ from typing import Any
 import httpx
 import pytest
 
-from include.declarations.read_model import read_model
+from include.declarations.load import read_model
 from include.nodes.record_target import record_target, records_path
 from include.settings import CHECKOUT, Settings
 from include.stream.status import read_stream_status

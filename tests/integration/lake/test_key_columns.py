@@ -9,7 +9,7 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.functions import coalesce, col, concat, date_format, lit
 
-from include.declarations.read_model import load_read_models, read_model
+from include.declarations.load import load_catalog, read_model
 from include.errors import ReadModelError
 from spark_jobs.folding.fold_fingerprint import incompatibility
 from spark_jobs.folding.key_columns import key_columns, require_entity_key
@@ -70,7 +70,7 @@ def test_a_key_of_unknown_columns_is_not_folded(lake_spark: SparkSession, tmp_pa
 
 
 def test_declared_read_models_have_their_entity_in_the_key(lake_spark: SparkSession, tmp_path: Path) -> None:
-    models = load_read_models((READ_MODELS,)).values()
+    models = load_catalog((READ_MODELS,)).models.values()
 
     assert {model.name for model in models} >= {"balance", "deposits-per-day"}
     for model in models:

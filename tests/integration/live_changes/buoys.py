@@ -5,7 +5,7 @@ from decimal import Decimal
 from itertools import count
 from pathlib import Path
 
-from include.declarations.read_model import read_model
+from include.declarations.load import read_model
 from include.position import Position
 from include.settings import Settings
 from query_api.lookup.routing import partition_of

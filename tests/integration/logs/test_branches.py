@@ -8,7 +8,7 @@ import pytest
 
 from demo.logs.comparison import BRANCHES, STATES, Branch, Check, Result
 from demo.logs.lines import product_id
-from include.declarations.read_model import read_model
+from include.declarations.load import read_model
 from include.settings import Settings
 from include.settings.systems import system_folder
 from include.stream.status import read_stream_status

@@ -4,7 +4,7 @@ import pytest
 
 from demo.log_tables import record_count
 from demo.logs.comparison import Check
-from include.declarations.read_model import read_model
+from include.declarations.load import read_model
 from include.settings import Settings
 from include.settings.systems import system_folder
 from tests.integration.logs.test_branches import are_exact

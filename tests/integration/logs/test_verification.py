@@ -12,8 +12,7 @@ from pyspark.sql import SparkSession
 
 from demo.logs.comparison import Check, compare
 from demo.logs.report import TABLE, browser_events
-from include.declarations.catalog import load_catalog
-from include.declarations.read_model import read_model
+from include.declarations.load import load_catalog, read_model
 from include.kafka.wire_format import HEADER_BYTES
 from include.lake.tables import table_path
 from include.quality.check import CheckRequest, CheckResult, Mode, StoreName

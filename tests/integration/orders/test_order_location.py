@@ -14,7 +14,8 @@ from demo.orders.couriers import MS_PER_MINUTE, Shift, Update
 from demo.orders.loading import TOPIC, load
 from demo.orders.lookups import list_active
 from demo.orders.oracle import Location, Oracle
-from include.declarations.read_model import ReadModel, read_model
+from include.declarations.load import read_model
+from include.declarations.read_model import ReadModel
 from include.kafka.topics import dead_letter_topic
 from include.lake.tables import table_path
 from include.quality.check import CheckRequest, CheckResult, Mode, StoreName

@@ -9,7 +9,7 @@ from demo.orders.couriers import Shift
 from demo.orders.loading import load
 from demo.orders.lookups import list_active
 from demo.orders.oracle import Location, Oracle
-from include.declarations.read_model import read_model
+from include.declarations.load import read_model
 from include.settings import Settings
 from tests.support.lake.promoted_rebuild import rebuild_and_promote
 from tests.support.stream_process import states

@@ -20,7 +20,7 @@ from demo.pos.branches import BRANCHES, LOYALTY, NOTIFICATIONS, TILLS, TREND, Br
 from demo.pos.dataset import SYSTEM, Sales, read_sales
 from demo.pos.loading import TOPIC, load
 from demo.pos.made_up import Person
-from include.declarations.read_model import read_model
+from include.declarations.load import read_model
 from include.kafka.record_schema import schema_file
 from include.kafka.wire_format import HEADER_BYTES
 from include.lake.tables import table_path

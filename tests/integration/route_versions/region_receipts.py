@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import fastavro
 from confluent_kafka import Message
 
-from include.declarations.catalog import load_catalog
+from include.declarations.load import load_catalog
 from include.kafka.origins import Original
 from include.kafka.record_schema import RecordSchema
 from include.kafka.wire_format import HEADER_BYTES

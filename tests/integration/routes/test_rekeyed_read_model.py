@@ -14,7 +14,7 @@ import pytest
 from confluent_kafka import Producer
 from deltalake import DeltaTable
 
-from include.declarations.catalog import load_catalog
+from include.declarations.load import load_catalog
 from include.kafka.topics import dead_letter_topic
 from include.kafka.wire_format import HEADER_BYTES
 from include.lake.pending_work import has_pending_work

@@ -16,8 +16,7 @@ import fastavro
 import pytest
 from confluent_kafka import Message
 
-from include.declarations.read_model import read_model
-from include.declarations.route import load_routes
+from include.declarations.load import load_catalog, read_model
 from include.errors import KafkaUnavailableError
 from include.kafka.log_reading import end_offsets, log_consumer
 from include.kafka.origins import Origin, Pair, WrittenRecords
@@ -33,8 +32,8 @@ from tests.support.stream_process import EventSource, make_topics, records_of, s
 from tests.support.unsupervised_driver import SharedDriver
 from tests.support.waiting import wait_until
 
-ROUTE = load_routes((DECLARATIONS,))["postings"]
-PAYMENTS = load_routes((DECLARATIONS,))["payments"]
+ROUTE = load_catalog((DECLARATIONS,)).routes["postings"]
+PAYMENTS = load_catalog((DECLARATIONS,)).routes["payments"]
 RECORDS = WrittenRecords(ROUTE.name, ROUTE.source_topic)
 KILLS = 3
 MANY_KILLS = int(os.environ.get("FOLDLAKE_TEST_KILLS", "20"))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from include.declarations.read_model import read_model
+from include.declarations.load import read_model
 from include.read_models.balance.events import FundsAdded
 from include.rebuild.query_status import query_status
 from include.settings import Settings

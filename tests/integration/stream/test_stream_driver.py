@@ -13,7 +13,7 @@ import pytest
 from confluent_kafka import Message, Producer, murmur2
 
 from include.declarations.event_types.event_schemas import event_schema
-from include.declarations.read_model import read_model
+from include.declarations.load import read_model
 from include.kafka.record_schema import RecordSchema
 from include.kafka.wire_format import header
 from include.read_models.balance.events import FundsAdded

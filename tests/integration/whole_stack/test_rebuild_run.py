@@ -18,7 +18,7 @@ import pytest
 from cli.rebuild import of_read_model
 from include.airflow.client import AirflowApi, AirflowUnavailableError
 from include.airflow.names import COMPACTION_DAG, QUALITY_DAG, REBUILD_DAG, ROLLBACK_DAG
-from include.declarations.read_model import read_model
+from include.declarations.load import read_model
 from include.kafka.events import event_key
 from include.lake.status import lake_status
 from include.read_models.balance.events import FundsAdded

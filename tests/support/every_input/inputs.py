@@ -9,7 +9,7 @@ from typing import Any
 
 from confluent_kafka import murmur2
 
-from include.declarations.read_model import read_model
+from include.declarations.load import read_model
 from include.kafka.events import GenericEvent
 from include.kafka.wire_format import header
 from include.settings import Settings

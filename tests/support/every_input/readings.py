@@ -83,6 +83,7 @@ READ_MODEL = ReadModel(
     folds={1: newest_and_sums},
     merges={1: merged},
 )
+DECLARATIONS = [READ_MODEL]
 
 
 def write_declarations(folder: Path) -> None:

@@ -10,7 +10,8 @@ from confluent_kafka import Producer, murmur2
 from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
 
-from include.declarations.read_model import ReadModel, read_model
+from include.declarations.load import read_model
+from include.declarations.read_model import ReadModel
 from include.kafka.schema_registry import SchemaRegistry
 from include.kafka.topics import changelog, changelog_topic, ensure_topics
 from include.kafka.wire_format import header

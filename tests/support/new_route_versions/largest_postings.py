@@ -23,11 +23,13 @@ def largest() -> "Mapping[str, Column]":
     return {"largest": F.max("amount")}
 
 
-READ_MODEL = ReadModel(
-    name="largest-postings",
-    source_topic="postings",
-    event_types=("Posting",),
-    key=account,
-    state=(StateField("largest", decimal_type(18, 2), "The largest posting."),),
-    folds={1: largest},
-)
+DECLARATIONS = [
+    ReadModel(
+        name="largest-postings",
+        source_topic="postings",
+        event_types=("Posting",),
+        key=account,
+        state=(StateField("largest", decimal_type(18, 2), "The largest posting."),),
+        folds={1: largest},
+    ),
+]

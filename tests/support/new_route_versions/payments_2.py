@@ -23,13 +23,15 @@ def posting() -> "Mapping[str, Column]":
     }
 
 
-ROUTE = Route(
-    name="payments",
-    version=2,
-    source_topic="terminal-log",
-    source_format=EventFormat.JSON,
-    event_types=("CardPayment",),
-    output_topic="postings",
-    output_type="Posting",
-    fields=posting,
-)
+DECLARATIONS = [
+    Route(
+        name="payments",
+        version=2,
+        source_topic="terminal-log",
+        source_format=EventFormat.JSON,
+        event_types=("CardPayment",),
+        output_topic="postings",
+        output_type="Posting",
+        fields=posting,
+    ),
+]

@@ -36,14 +36,16 @@ def is_deposit() -> "Column":
     return col("amount") >= 10
 
 
-ROUTE = Route(
-    name="postings",
-    version=2,
-    source_topic="balance",
-    event_types=("FundsAdded",),
-    where=is_deposit,
-    each=accounts,
-    output_topic="postings",
-    output_type="Posting",
-    fields=posting,
-)
+DECLARATIONS = [
+    Route(
+        name="postings",
+        version=2,
+        source_topic="balance",
+        event_types=("FundsAdded",),
+        where=is_deposit,
+        each=accounts,
+        output_topic="postings",
+        output_type="Posting",
+        fields=posting,
+    ),
+]

@@ -23,14 +23,16 @@ def deposits() -> "Mapping[str, Column]":
     return {"deposits": F.count("amount"), "largest": F.max("amount")}
 
 
-READ_MODEL = ReadModel(
-    name="deposits-per-day",
-    source_topic="balance",
-    event_types=("FundsAdded",),
-    key=customer_and_day,
-    state=(
-        StateField("deposits", "long", "Number of deposits."),
-        StateField("largest", decimal_type(18, 2), "The largest of them."),
+DECLARATIONS = [
+    ReadModel(
+        name="deposits-per-day",
+        source_topic="balance",
+        event_types=("FundsAdded",),
+        key=customer_and_day,
+        state=(
+            StateField("deposits", "long", "Number of deposits."),
+            StateField("largest", decimal_type(18, 2), "The largest of them."),
+        ),
+        folds={1: deposits},
     ),
-    folds={1: deposits},
-)
+]

@@ -33,11 +33,13 @@ def is_large_enough() -> "Column":
     return col("amount") >= SMALLEST
 
 
-EMISSION = Emission(
-    name="receipts",
-    read_model="savings",
-    output_topic="receipts",
-    output_type="Receipt",
-    fields=receipt,
-    where=is_large_enough,
-)
+DECLARATIONS = [
+    Emission(
+        name="receipts",
+        read_model="savings",
+        output_topic="receipts",
+        output_type="Receipt",
+        fields=receipt,
+        where=is_large_enough,
+    ),
+]

@@ -32,11 +32,13 @@ def deposits_with_bonus() -> "Mapping[str, Column]":
     return {"total": F.sum(F.col("amount") + F.lit(1))}
 
 
-READ_MODEL = ReadModel(
-    name="savings",
-    source_topic="balance",
-    event_types=("FundsAdded",),
-    key=customer,
-    state=(StateField("total", decimal_type(28, 2), "Their sum."),),
-    folds={1: deposits, BONUS_REVISION: deposits_with_bonus},
-)
+DECLARATIONS = [
+    ReadModel(
+        name="savings",
+        source_topic="balance",
+        event_types=("FundsAdded",),
+        key=customer,
+        state=(StateField("total", decimal_type(28, 2), "Their sum."),),
+        folds={1: deposits, BONUS_REVISION: deposits_with_bonus},
+    ),
+]

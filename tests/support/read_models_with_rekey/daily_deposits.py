@@ -40,12 +40,13 @@ READ_MODEL = ReadModel(
     ),
     folds={1: deposits},
 )
-LOOKUPS = (NamedLookup("/api/daily-deposits.get", "day", ("deposits", "total"), example="2026-01-31"),)
-COMMANDS = (
+DECLARATIONS = [
+    READ_MODEL,
+    NamedLookup("/api/daily-deposits.get", "day", ("deposits", "total"), example="2026-01-31"),
     Command(
         "/api/daily-deposits.add",
         "FundsAdded",
         (TextField("customerId", max_bytes=256), DecimalField("amount", precision=18, scale=2)),
         {"customerId": "1", "amount": "5.00"},
     ),
-)
+]

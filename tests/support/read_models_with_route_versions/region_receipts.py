@@ -24,10 +24,12 @@ def receipt(_revision: int) -> "Mapping[str, Column]":
     }
 
 
-EMISSION = Emission(
-    name="region-receipts",
-    read_model="regions",
-    output_topic="region-receipts",
-    output_type="RegionReceipt",
-    fields=receipt,
-)
+DECLARATIONS = [
+    Emission(
+        name="region-receipts",
+        read_model="regions",
+        output_topic="region-receipts",
+        output_type="RegionReceipt",
+        fields=receipt,
+    ),
+]

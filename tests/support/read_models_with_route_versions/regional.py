@@ -39,12 +39,14 @@ def is_large_enough() -> "Column":
     return col("amount") >= 1
 
 
-ROUTE = Route(
-    name="regional",
-    source_topic="balance",
-    event_types=("FundsAdded",),
-    where=is_large_enough,
-    output_topic="regional-deposits",
-    output_type="RegionalDeposit",
-    fields=deposit,
-)
+DECLARATIONS = [
+    Route(
+        name="regional",
+        source_topic="balance",
+        event_types=("FundsAdded",),
+        where=is_large_enough,
+        output_topic="regional-deposits",
+        output_type="RegionalDeposit",
+        fields=deposit,
+    ),
+]

@@ -34,13 +34,15 @@ def is_not_large() -> "Column":
     return col("amount") < LARGE
 
 
-ROUTE = Route(
-    name="regional",
-    source_topic="balance",
-    event_types=("FundsAdded",),
-    where=is_not_large,
-    output_topic="regional-deposits",
-    output_type="RegionalDeposit",
-    fields=deposit,
-    version=2,
-)
+DECLARATIONS = [
+    Route(
+        name="regional",
+        source_topic="balance",
+        event_types=("FundsAdded",),
+        where=is_not_large,
+        output_topic="regional-deposits",
+        output_type="RegionalDeposit",
+        fields=deposit,
+        version=2,
+    ),
+]

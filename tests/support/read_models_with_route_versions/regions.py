@@ -23,11 +23,13 @@ def total() -> "Mapping[str, Column]":
     return {"total": F.sum("amount")}
 
 
-READ_MODEL = ReadModel(
-    name="regions",
-    source_topic="regional-deposits",
-    event_types=("RegionalDeposit",),
-    key=region,
-    state=(StateField("total", decimal_type(28, 2), "Their sum."),),
-    folds={1: total},
-)
+DECLARATIONS = [
+    ReadModel(
+        name="regions",
+        source_topic="regional-deposits",
+        event_types=("RegionalDeposit",),
+        key=region,
+        state=(StateField("total", decimal_type(28, 2), "Their sum."),),
+        folds={1: total},
+    ),
+]

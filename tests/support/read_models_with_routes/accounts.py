@@ -23,14 +23,16 @@ def total() -> "Mapping[str, Column]":
     return {"postings": F.count("amount"), "total": F.sum("amount")}
 
 
-READ_MODEL = ReadModel(
-    name="accounts",
-    source_topic="postings",
-    event_types=("Posting",),
-    key=account,
-    state=(
-        StateField("postings", "long", "Number of postings."),
-        StateField("total", decimal_type(28, 2), "Their sum."),
+DECLARATIONS = [
+    ReadModel(
+        name="accounts",
+        source_topic="postings",
+        event_types=("Posting",),
+        key=account,
+        state=(
+            StateField("postings", "long", "Number of postings."),
+            StateField("total", decimal_type(28, 2), "Their sum."),
+        ),
+        folds={1: total},
     ),
-    folds={1: total},
-)
+]

@@ -36,13 +36,15 @@ def is_deposit() -> "Column":
     return col("amount") >= 1
 
 
-ROUTE = Route(
-    name="postings",
-    source_topic="balance",
-    event_types=("FundsAdded",),
-    where=is_deposit,
-    each=accounts,
-    output_topic="postings",
-    output_type="Posting",
-    fields=posting,
-)
+DECLARATIONS = [
+    Route(
+        name="postings",
+        source_topic="balance",
+        event_types=("FundsAdded",),
+        where=is_deposit,
+        each=accounts,
+        output_topic="postings",
+        output_type="Posting",
+        fields=posting,
+    ),
+]

@@ -10,7 +10,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 from include.airflow.checks import offer_check
 from include.airflow.checks.offer_check import OfferCheck, why_no_check
 from include.airflow.quality_operators import check_lock
-from include.declarations.read_model import read_model
+from include.declarations.load import read_model
 from include.files import file_lock
 from include.quality.report import reports_directory, summary_path
 from include.settings import Settings

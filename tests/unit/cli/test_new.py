@@ -7,9 +7,8 @@ import pytest
 
 from cli.scaffold.files import Scaffold
 from cli.scaffold.schemas import example, routed_schema
-from include.declarations.catalog import load_catalog
-from include.declarations.event_types.event_schemas import event_schema
-from include.declarations.loading.modules import READ_MODELS
+from include.declarations.event_types.event_schemas import READ_MODELS, event_schema
+from include.declarations.load import load_catalog
 from include.errors import FoldlakeError
 from include.kafka.record_schema import RecordSchema
 from include.settings import CHECKOUT

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from include.declarations.api import Command, NamedLookup, ReadModelApi, load_apis
+from include.declarations.api import Command, NamedLookup, ReadModelApi
 from include.declarations.command_fields import IntegerField, TextField
+from include.declarations.load import load_catalog
 from include.errors import ReadModelError
 from tests.support.declarations.refusal import refusal
 
@@ -42,11 +43,11 @@ def package(tmp_path: Path) -> Path:
 
 
 def api_of(package: Path) -> ReadModelApi:
-    return next(api for api in load_apis((package.parent,)) if api.model.name == package.name)
+    return next(api for api in load_catalog((package.parent,)).apis if api.model.name == package.name)
 
 
 def test_api_of_balance_is_loaded_from_its_package() -> None:
-    (api,) = load_apis()
+    (api,) = load_catalog().apis
 
     assert api.paths == ["/api/customers.getBalance", "/api/balance.addFunds", "/api/balance.withdrawFunds"]
     assert {schema.name for schema in api.schemas.values()} == {"FundsAdded", "FundsWithdrawn"}
@@ -77,14 +78,14 @@ def test_read_model_in_a_single_file_may_declare_an_api(tmp_path: Path) -> None:
     (tmp_path / "parcels.py").write_text(MODEL + API + LOOKUPS)
     (tmp_path / "Scanned.avsc").write_text(schema("Scanned", "parcelId"))
 
-    assert [api.model.name for api in load_apis((tmp_path,))] == ["balance", "parcels"]
+    assert [api.model.name for api in load_catalog((tmp_path,)).apis] == ["balance", "parcels"]
     assert api_of(tmp_path / "parcels").paths == ["/api/parcels.getScans"]
 
 
 def test_path_that_is_declared_twice_is_rejected(package: Path) -> None:
     (package / "more.py").write_text(API + LOOKUPS)
     with pytest.raises(ReadModelError, match=r"/api/parcels\.getScans is declared twice"):
-        load_apis((package.parent,))
+        load_catalog((package.parent,))
 
 
 def test_lookup_of_an_unknown_field_is_rejected(package: Path) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from include.declarations.catalog import load_catalog
+from include.declarations.load import load_catalog
 from include.errors import ReadModelError
 from include.settings import Settings
 from include.settings.systems import system_folder

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from demo.pos.dataset import SYSTEM
-from include.declarations.catalog import load_catalog
+from include.declarations.load import load_catalog
 from include.declarations.topic_tables.selection import load_lake_catalog
 from include.errors import ReadModelError, UnknownReadModelError
 from include.settings import Settings

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from include.declarations.catalog import load_catalog
 from include.declarations.latency import Latency
 from include.declarations.latency_override import reload_for_stream, stream_catalog
+from include.declarations.load import load_catalog
 from include.errors import ReadModelError
 from include.settings import Settings
 from include.spark.stream_config import stream_task_slots
@@ -57,7 +57,7 @@ def test_it_needs_no_slots_of_its_own() -> None:
 def test_the_plain_name_applies_to_every_version_of_a_route(tmp_path: Path) -> None:
     shutil.copytree(ROUTES, tmp_path, dirs_exist_ok=True)
     module = (tmp_path / "postings.py").read_text()
-    (tmp_path / "second.py").write_text(module.replace("ROUTE = Route(", "ROUTE = Route(version=2, "))
+    (tmp_path / "second.py").write_text(module.replace("Route(", "Route(version=2, "))
 
     found = latencies(tmp_path, "postings")
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from include.declarations.api import load_apis
+from include.declarations.load import load_catalog, read_model
 from include.declarations.location import Location
-from include.declarations.read_model import StateField, decimal_type, read_model
+from include.declarations.read_model import StateField, decimal_type
 from tests.support.declarations.refusal import refusal
 
 MODEL = """
@@ -26,7 +26,7 @@ def declare(folder: Path, declaration: str) -> None:
 
 def location_of(folder: Path, declaration: str) -> Location | None:
     declare(folder, declaration)
-    return next(api.location for api in load_apis((folder,)) if api.model.name == "buoys")
+    return next(api.location for api in load_catalog((folder,)).apis if api.model.name == "buoys")
 
 
 def test_a_location_is_declared_in_a_module_of_the_read_model(tmp_path: Path) -> None:

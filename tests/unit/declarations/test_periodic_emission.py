@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from include.declarations.catalog import load_catalog
+from include.declarations.load import load_catalog
 from include.declarations.periodic.ticks import next_tick, tick_at
 from include.errors import ReadModelError
 from include.settings import Settings

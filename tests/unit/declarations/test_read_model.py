@@ -5,14 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from include.declarations.read_model import (
-    POSITION_FIELDS,
-    ReadModel,
-    StateField,
-    decimal_type,
-    load_read_models,
-    read_model,
-)
+from include.declarations.load import load_catalog, read_model
+from include.declarations.read_model import POSITION_FIELDS, ReadModel, StateField, decimal_type
 from include.errors import ReadModelError, UnknownReadModelError
 from include.kafka.record_schema import ItemLifetime
 from include.settings.systems import system_folder
@@ -110,7 +104,7 @@ def test_items_that_end_are_read_from_the_producers_topic(tmp_path: Path) -> Non
     folders = (tmp_path, system_folder("orders"))
 
     with pytest.raises(ReadModelError, match="route orders writes placed-orders"):
-        load_read_models(folders)
+        load_catalog(folders)
 
 
 def test_order_location_is_declared() -> None:

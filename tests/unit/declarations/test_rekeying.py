@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from include.declarations.api import load_apis
-from include.declarations.catalog import load_catalog
 from include.declarations.key_rule import require_event_fields
+from include.declarations.load import load_catalog
 from include.declarations.topic_options import TopicOptions
 from include.errors import ReadModelError
 from include.settings import Settings
@@ -71,7 +70,7 @@ def test_route_and_fold_share_the_slots_of_batches_and_dead_letters_have_their_o
 
 
 def test_the_command_is_of_the_topic_of_the_events() -> None:
-    (api,) = (api for api in load_apis((DECLARED,)) if api.model.name == "daily-deposits")
+    (api,) = (api for api in load_catalog((DECLARED,)).apis if api.model.name == "daily-deposits")
 
     assert [command.path for command in api.commands] == ["/api/daily-deposits.add"]
     assert api.model.events_topic == "balance"

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from include.declarations.catalog import load_catalog
 from include.declarations.event_types.event_format import EventFormat
-from include.declarations.read_model import load_read_models
-from include.declarations.route import Route, load_routes
+from include.declarations.load import load_catalog
+from include.declarations.route import Route
 from include.declarations.topic_options import TopicOptions
 from include.errors import ReadModelError, SchemaError
 from include.kafka.json_mapping import JsonMapping
@@ -66,8 +65,8 @@ def test_any_module_of_a_package_may_declare_a_route(tmp_path: Path) -> None:
     (package / "__init__.py").touch()
     (package / "accounts.py").rename(package / "model.py")
 
-    assert load_routes((tmp_path,)).keys() == {"payments", "postings"}
-    assert load_read_models((tmp_path,)).keys() == {"accounts", "balance"}
+    assert load_catalog((tmp_path,)).routes.keys() == {"payments", "postings"}
+    assert load_catalog((tmp_path,)).models.keys() == {"accounts", "balance"}
 
 
 def test_a_later_version_of_a_route_writes_to_its_own_topic_with_the_same_options(tmp_path: Path) -> None:
@@ -96,7 +95,7 @@ def test_a_version_is_declared_once(tmp_path: Path) -> None:
     declare(tmp_path, "ledger", "balance", "entries", version=2)
     shutil.copy(tmp_path / "ledger_2.py", tmp_path / "copy.py")
     with pytest.raises(ReadModelError, match="'ledger' and have version 2"):
-        load_routes((tmp_path,))
+        load_catalog((tmp_path,))
 
 
 def test_a_version_is_at_least_1(tmp_path: Path) -> None:
@@ -108,7 +107,7 @@ def test_a_later_version_does_not_lead_back_to_its_source(tmp_path: Path) -> Non
     declare(tmp_path, "there", "first", "second", version=2)
     declare(tmp_path, "back", "second", "first")
     with pytest.raises(ReadModelError, match="circulate"):
-        load_routes((tmp_path,))
+        load_catalog((tmp_path,))
 
 
 def test_a_topic_has_the_options_of_the_routes_that_write_it(tmp_path: Path) -> None:
@@ -144,7 +143,7 @@ def test_routes_in_batches_share_two_slots(tmp_path: Path) -> None:
         declare(tmp_path, name, "balance", name, "), latency=Latency.SECOND, where=(None")
     assert stream_task_slots(settings) == without + 2
     with pytest.raises(ReadModelError, match="allowed: milliseconds, second"):
-        replace(load_routes((tmp_path,))["first"], latency="hour")  # type: ignore[arg-type]  # as in a module that is not type-checked
+        replace(load_catalog((tmp_path,)).routes["first"], latency="hour")  # type: ignore[arg-type]  # as in a module that is not type-checked
 
 
 def test_read_models_in_batches_share_these_slots(tmp_path: Path) -> None:
@@ -165,14 +164,14 @@ def test_a_topic_is_not_routed_back_to_itself(tmp_path: Path, outputs: list[str]
     for source, output in zip(["a", "b", "c"], outputs, strict=False):
         declare(tmp_path, f"from-{source}", source, output)
     with pytest.raises(ReadModelError, match="circulate"):
-        load_routes((tmp_path,))
+        load_catalog((tmp_path,))
 
 
 def test_two_routes_of_one_name_are_refused(tmp_path: Path) -> None:
     declare(tmp_path, "same", "a", "b")
     (tmp_path / "another.py").write_text((tmp_path / "same_1.py").read_text())
     with pytest.raises(ReadModelError, match="Two routes are named 'same'"):
-        load_routes((tmp_path,))
+        load_catalog((tmp_path,))
 
 
 def test_a_name_and_event_types_are_needed() -> None:

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from include.declarations.catalog import load_catalog
-from include.declarations.read_model import load_read_models
+from include.declarations.load import load_catalog
 from include.declarations.topic_options import TopicOptions
 from include.errors import ReadModelError
 from include.read_models.balance.model import READ_MODEL
@@ -56,7 +55,7 @@ def test_options_of_a_shared_topic_are_set_only_once(tmp_path: Path) -> None:
     declare(tmp_path, "one", "shared", "partitions=6")
     declare(tmp_path, "two", "shared", "retention_ms=5")
 
-    models = load_read_models((tmp_path,))
+    models = load_catalog((tmp_path,)).models
 
     assert models["one"].topic == models["two"].topic == TopicOptions(partitions=6, retention_ms=5)
     assert models["balance"].topic == TopicOptions()
@@ -66,7 +65,7 @@ def test_conflicting_options_are_rejected(tmp_path: Path) -> None:
     declare(tmp_path, "one", "shared", "partitions=6")
     declare(tmp_path, "two", "shared", "partitions=7")
     with pytest.raises(ReadModelError, match="partitions of the topic shared to 6 and 7"):
-        load_read_models((tmp_path,))
+        load_catalog((tmp_path,))
 
 
 @pytest.mark.parametrize("options", [{"partitions": 0}, {"retention_ms": -1}])

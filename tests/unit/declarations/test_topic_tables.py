@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from demo.pos.dataset import SYSTEM
-from include.declarations.catalog import load_catalog
 from include.declarations.event_types.topic_events import TopicEvents
+from include.declarations.load import load_catalog
 from include.declarations.topic_tables.selection import load_lake_catalog, topic_tables
 from include.declarations.topic_tables.topic_table import TopicTable
 from include.errors import ReadModelError, UnknownReadModelError

@@ -14,7 +14,7 @@ from demo.logs.comparison import compare
 from demo.logs.lines import PRODUCTS, LogLine, bots, log_lines
 from demo.logs.oracle import oracle
 from demo.logs.report import EXAMPLES, PAGE, browser_events_of_lines
-from include.declarations.api import load_apis
+from include.declarations.load import load_catalog
 from include.settings.systems import system_folder
 
 FEW = 5_000
@@ -92,7 +92,7 @@ def test_the_report_finds_every_bot_and_nobody_else_and_is_that_of_the_page() ->
 
 
 def test_the_examples_of_the_lookups_are_in_the_demo() -> None:
-    apis = {api.model.name: api for api in load_apis((system_folder("logs"),))}
+    apis = {api.model.name: api for api in load_catalog((system_folder("logs"),)).apis}
 
     assert apis["browser-actions"].lookups[0].example == UNSOLVED in bots()
     products = {str(entry.values["productId"]) for entry in first_entries()}

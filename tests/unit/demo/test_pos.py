@@ -16,7 +16,7 @@ from demo.pos.dataset import CANCELLATION, INVOICE, SYSTEM, Sales, read_sales, t
 from demo.pos.loading import first_string
 from demo.pos.made_up import Person, purchase
 from demo.pos.oracle import oracle
-from include.declarations.api import load_apis
+from include.declarations.load import load_catalog
 from include.kafka.events import EventSerializer, GenericEvent
 
 
@@ -208,7 +208,7 @@ def test_the_page_has_the_answers_to_its_examples() -> None:
 
 
 def test_the_example_of_the_lookup_is_a_card_with_points(expected: duckdb.DuckDBPyConnection) -> None:
-    (api,) = (api for api in load_apis((SYSTEM,)) if api.model.name == "loyalty")
+    (api,) = (api for api in load_catalog((SYSTEM,)).apis if api.model.name == "loyalty")
 
     assert [lookup.example for lookup in api.lookups] == [Person(1).card]
     assert Person(1).card in {

@@ -7,7 +7,7 @@ from decimal import Decimal
 import fastavro
 import pytest
 
-from include.declarations.read_model import read_model
+from include.declarations.load import read_model
 from include.kafka.state_record import StateRecord, decode_state_record
 from include.kafka.wire_format import header, split
 from include.position import Position

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from cli.lake import to_lines
-from include.declarations.read_model import read_model
+from include.declarations.load import read_model
 from include.lake.status import LakeCommit, LakeStatus
 from include.lake.tables import CommitTag, table_fields
 from include.position import Offsets

@@ -4,7 +4,7 @@ from dataclasses import replace
 from enum import Enum
 
 from include.airflow.quality_operators import due_check, kind_of
-from include.declarations.read_model import read_model
+from include.declarations.load import read_model
 from include.quality.check import Mode, StoreName
 
 FORM = {"read_model": "balance", "mode": "full", "stores": ["lake", "changelog"]}

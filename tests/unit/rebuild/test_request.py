@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from include.declarations.read_model import load_read_models
+from include.declarations.load import load_catalog
 from include.rebuild.comparison.thresholds import Thresholds
 from include.rebuild.errors import RequestError
 from include.rebuild.request import RebuildRequest, RollbackRequest, rebuild_request, rollback_request
 from include.versions.start_rule import StartRule
 
-MODELS = load_read_models()
+MODELS = load_catalog().models
 GOOD: dict[str, Any] = {"read_model": "balance", "reason": "why"}
 
 

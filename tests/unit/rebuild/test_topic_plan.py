@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from include.declarations.catalog import Catalog, load_catalog
+from include.declarations.catalog import Catalog
+from include.declarations.load import load_catalog
 from include.rebuild.comparison import report
 from include.rebuild.errors import RequestError
 from include.rebuild.plan import kill_table

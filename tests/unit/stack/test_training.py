@@ -8,7 +8,7 @@ from pathlib import Path
 import fastavro
 import pytest
 
-from include.declarations.read_model import load_read_models
+from include.declarations.load import load_catalog
 from include.kafka.events import event_key
 from include.kafka.record_schema import RecordSchema
 from stack.provisioning import launcher
@@ -63,7 +63,7 @@ def test_events_are_valid_for_every_avro_type() -> None:
 
 
 def test_events_are_valid_for_every_read_model() -> None:
-    schemas = [schema for model in load_read_models().values() for schema in model.event_schemas]
+    schemas = [schema for model in load_catalog().models.values() for schema in model.event_schemas]
 
     assert schemas
     assert all(is_valid(schema, number) for schema in schemas for number in range(100))

@@ -31,11 +31,13 @@ def captcha_request(_revision: int) -> "Mapping[str, Column]":
     }
 
 
-EMISSION = Emission(
-    name="captcha-requests",
-    read_model="browser-actions",
-    output_topic="captcha-requests",
-    output_type="CaptchaRequest",
-    fields=captcha_request,
-    where=crosses,
-)
+DECLARATIONS = [
+    Emission(
+        name="captcha-requests",
+        read_model="browser-actions",
+        output_topic="captcha-requests",
+        output_type="CaptchaRequest",
+        fields=captcha_request,
+        where=crosses,
+    ),
+]

@@ -38,17 +38,19 @@ def all_actions() -> "Mapping[str, Column]":
     return _state(F.sum("actions"), F.bool_or("solved"))
 
 
-READ_MODEL = ReadModel(
-    name="browser-actions",
-    source_topic="browser-events",
-    event_types=("BrowserEvent",),
-    key=browser,
-    state=(
-        StateField("actions", "long", "Number of actions."),
-        StateField("solved", "boolean", "Whether the browser has solved a captcha."),
-        StateField("unsolved", "long", "Number of actions, or 0 once the browser has solved a captcha."),
+DECLARATIONS = [
+    ReadModel(
+        name="browser-actions",
+        source_topic="browser-events",
+        event_types=("BrowserEvent",),
+        key=browser,
+        state=(
+            StateField("actions", "long", "Number of actions."),
+            StateField("solved", "boolean", "Whether the browser has solved a captcha."),
+            StateField("unsolved", "long", "Number of actions, or 0 once the browser has solved a captcha."),
+        ),
+        folds={1: actions},
+        merges={1: all_actions},
+        key_doc="Hash of the browser.",
     ),
-    folds={1: actions},
-    merges={1: all_actions},
-    key_doc="Hash of the browser.",
-)
+]

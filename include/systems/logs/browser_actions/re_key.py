@@ -27,12 +27,14 @@ def browser_event() -> "Mapping[str, Column]":
 
 
 # One route for both: a join by key is a fold of both, in whichever order they come.
-ROUTE = Route(
-    name="browser-events",
-    source_topic="logs",
-    source_format=EventFormat.JSON,
-    event_types=("BrowserActionLogged", "CaptchaResultLogged"),
-    output_topic="browser-events",
-    output_type="BrowserEvent",
-    fields=browser_event,
-)
+DECLARATIONS = [
+    Route(
+        name="browser-events",
+        source_topic="logs",
+        source_format=EventFormat.JSON,
+        event_types=("BrowserActionLogged", "CaptchaResultLogged"),
+        output_topic="browser-events",
+        output_type="BrowserEvent",
+        fields=browser_event,
+    ),
+]

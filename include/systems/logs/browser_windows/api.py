@@ -4,7 +4,7 @@ from include.declarations.windows.window_lookup import WindowLookup
 
 from .hopping import WINDOW
 
-WINDOW_LOOKUPS = (
+DECLARATIONS = [
     WindowLookup(
         "/api/browsers.getWindows",
         parameter="browserHash",
@@ -13,4 +13,4 @@ WINDOW_LOOKUPS = (
         max_item_bytes=64,
         example="ad0891632773690e",
     ),
-)
+]

@@ -25,14 +25,16 @@ def late_action() -> "Mapping[str, Column]":
     }
 
 
-ROUTE = Route(
-    name="late-browser-actions",
-    source_topic="logs",
-    source_format=EventFormat.JSON,
-    event_types=("BrowserActionLogged",),
-    each=missed,
-    output_topic="late-browser-actions",
-    output_type="LateBrowserAction",
-    fields=late_action,
-    latency=Latency.SECOND,
-)
+DECLARATIONS = [
+    Route(
+        name="late-browser-actions",
+        source_topic="logs",
+        source_format=EventFormat.JSON,
+        event_types=("BrowserActionLogged",),
+        each=missed,
+        output_topic="late-browser-actions",
+        output_type="LateBrowserAction",
+        fields=late_action,
+        latency=Latency.SECOND,
+    ),
+]

@@ -28,19 +28,21 @@ def actions() -> "Mapping[str, Column]":
     }
 
 
-READ_MODEL = ReadModel(
-    name="browser-windows",
-    source_topic="browser-windows",
-    event_types=("WindowedAction",),
-    key=window,
-    state=(
-        StateField("actions", "long", "Number of actions."),
-        StateField("window_start", TIMESTAMP_MILLIS, "Start of the window, UTC."),
-        StateField(
-            "window_end", TIMESTAMP_MILLIS, "End of the window, UTC; an action at this time is not in it."
+DECLARATIONS = [
+    ReadModel(
+        name="browser-windows",
+        source_topic="browser-windows",
+        event_types=("WindowedAction",),
+        key=window,
+        state=(
+            StateField("actions", "long", "Number of actions."),
+            StateField("window_start", TIMESTAMP_MILLIS, "Start of the window, UTC."),
+            StateField(
+                "window_end", TIMESTAMP_MILLIS, "End of the window, UTC; an action at this time is not in it."
+            ),
         ),
+        folds={1: actions},
+        expires=Expiry(time="windowEnd", field="window_end"),
+        key_doc="The browser and the start of the window.",
     ),
-    folds={1: actions},
-    expires=Expiry(time="windowEnd", field="window_end"),
-    key_doc="The browser and the start of the window.",
-)
+]

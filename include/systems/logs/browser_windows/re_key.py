@@ -25,13 +25,15 @@ def windowed_action() -> "Mapping[str, Column]":
     }
 
 
-ROUTE = Route(
-    name="browser-windows",
-    source_topic="logs",
-    source_format=EventFormat.JSON,
-    event_types=("BrowserActionLogged",),
-    each=accepted,
-    output_topic="browser-windows",
-    output_type="WindowedAction",
-    fields=windowed_action,
-)
+DECLARATIONS = [
+    Route(
+        name="browser-windows",
+        source_topic="logs",
+        source_format=EventFormat.JSON,
+        event_types=("BrowserActionLogged",),
+        each=accepted,
+        output_topic="browser-windows",
+        output_type="WindowedAction",
+        fields=windowed_action,
+    ),
+]

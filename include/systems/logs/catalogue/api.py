@@ -2,7 +2,7 @@
 
 from include.declarations.api import NamedLookup
 
-LOOKUPS = (
+DECLARATIONS = [
     NamedLookup(
         "/api/products.getProduct",
         parameter="productId",
@@ -10,4 +10,4 @@ LOOKUPS = (
         max_key_bytes=64,
         example="product-1",
     ),
-)
+]

@@ -32,19 +32,21 @@ def newest_of_parts() -> "Mapping[str, Column]":
     return {name: F.max_by(name, "source_offset") for name in ("name", "category")}
 
 
-READ_MODEL = ReadModel(
-    name="products",
-    source_topic="catalogue",
-    event_types=("Product",),
-    key=product,
-    state=(
-        StateField("name", "string", "Name of the product."),
-        StateField("category", "string", "Its category."),
+DECLARATIONS = [
+    ReadModel(
+        name="products",
+        source_topic="catalogue",
+        event_types=("Product",),
+        key=product,
+        state=(
+            StateField("name", "string", "Name of the product."),
+            StateField("category", "string", "Its category."),
+        ),
+        folds={1: newest},
+        merges={1: newest_of_parts},
+        latency=Latency.SECOND,
+        # The global table: every node joins lookups with its own copy.
+        placement=Placement.REPLICATED,
+        key_doc="Id of the product.",
     ),
-    folds={1: newest},
-    merges={1: newest_of_parts},
-    latency=Latency.SECOND,
-    # The global table: every node joins lookups with its own copy.
-    placement=Placement.REPLICATED,
-    key_doc="Id of the product.",
-)
+]

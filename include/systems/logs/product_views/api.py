@@ -2,7 +2,7 @@
 
 from include.declarations.api import LookupJoin, NamedLookup
 
-LOOKUPS = (
+DECLARATIONS = [
     NamedLookup(
         "/api/products.getViews",
         parameter="productId",
@@ -11,4 +11,4 @@ LOOKUPS = (
         example="product-1",
         join=LookupJoin("products", fields=("name", "category")),
     ),
-)
+]

@@ -2,10 +2,12 @@
 
 from include.declarations.periodic.periodic_emission import KEY, TICK, PeriodicEmission
 
-PERIODIC_EMISSION = PeriodicEmission(
-    name="product-view-counts",
-    read_model="product-views",
-    output_topic="product-view-counts",
-    output_type="ProductViewCount",
-    fields={"productId": KEY, "name": "name", "views": "views", "asOf": TICK},
-)
+DECLARATIONS = [
+    PeriodicEmission(
+        name="product-view-counts",
+        read_model="product-views",
+        output_topic="product-view-counts",
+        output_type="ProductViewCount",
+        fields={"productId": KEY, "name": "name", "views": "views", "asOf": TICK},
+    ),
+]

@@ -42,17 +42,19 @@ def all_views() -> "Mapping[str, Column]":
     }
 
 
-READ_MODEL = ReadModel(
-    name="product-views",
-    source_topic="product-views",
-    event_types=(VIEW, PRODUCT),
-    key=product,
-    state=(
-        StateField("views", "long", "Number of views."),
-        StateField("name", "string", "Name of the product; empty until the catalogue has one."),
-        StateField("changes", "long", "Number of entries that the catalogue has had for the product."),
+DECLARATIONS = [
+    ReadModel(
+        name="product-views",
+        source_topic="product-views",
+        event_types=(VIEW, PRODUCT),
+        key=product,
+        state=(
+            StateField("views", "long", "Number of views."),
+            StateField("name", "string", "Name of the product; empty until the catalogue has one."),
+            StateField("changes", "long", "Number of entries that the catalogue has had for the product."),
+        ),
+        folds={1: views},
+        merges={1: all_views},
+        key_doc="Id of the product.",
     ),
-    folds={1: views},
-    merges={1: all_views},
-    key_doc="Id of the product.",
-)
+]

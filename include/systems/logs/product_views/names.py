@@ -4,10 +4,12 @@ from include.declarations.latency import Latency
 from include.declarations.route import Route
 
 # The fold then has the product's name when its count reaches the threshold: a join by key is a fold of two event types.
-ROUTE = Route(
-    name="product-names",
-    source_topic="catalogue",
-    event_types=("Product",),
-    output_topic="product-views",
-    latency=Latency.SECOND,
-)
+DECLARATIONS = [
+    Route(
+        name="product-names",
+        source_topic="catalogue",
+        event_types=("Product",),
+        output_topic="product-views",
+        latency=Latency.SECOND,
+    ),
+]

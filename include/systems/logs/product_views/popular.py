@@ -39,11 +39,13 @@ def popular_product(_revision: int) -> "Mapping[str, Column]":
     }
 
 
-EMISSION = Emission(
-    name="popular-products",
-    read_model="product-views",
-    output_topic="popular-products",
-    output_type="PopularProduct",
-    fields=popular_product,
-    where=becomes_popular,
-)
+DECLARATIONS = [
+    Emission(
+        name="popular-products",
+        read_model="product-views",
+        output_topic="popular-products",
+        output_type="PopularProduct",
+        fields=popular_product,
+        where=becomes_popular,
+    ),
+]

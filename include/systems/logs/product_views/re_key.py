@@ -17,12 +17,14 @@ def product_view() -> "Mapping[str, Column]":
     return {name: col(name) for name in ("occurredOn", "productId")}
 
 
-ROUTE = Route(
-    name="product-views",
-    source_topic="logs",
-    source_format=EventFormat.JSON,
-    event_types=("ProductViewLogged",),
-    output_topic="product-views",
-    output_type="ProductView",
-    fields=product_view,
-)
+DECLARATIONS = [
+    Route(
+        name="product-views",
+        source_topic="logs",
+        source_format=EventFormat.JSON,
+        event_types=("ProductViewLogged",),
+        output_topic="product-views",
+        output_type="ProductView",
+        fields=product_view,
+    ),
+]

@@ -3,9 +3,8 @@
 from include.declarations.api import NamedLookup
 from include.declarations.location import Location
 
-LOCATION = Location("latitude", "longitude")
-
-LOOKUPS = (
+DECLARATIONS = [
+    Location("latitude", "longitude"),
     NamedLookup(
         "/api/orders.getLocation",
         parameter="orderNumber",
@@ -13,4 +12,4 @@ LOOKUPS = (
         max_key_bytes=64,
         example="O-1000042",
     ),
-)
+]

@@ -66,3 +66,4 @@ READ_MODEL = ReadModel(
     # An order whose end is lost: it leaves when Spark forgets its state, 2 hours after its lifetime.
     expires=Expiry(time="placedOn", field="placed_on", after=timedelta(hours=6)),
 )
+DECLARATIONS = [READ_MODEL]

@@ -51,18 +51,22 @@ def all_points() -> "Mapping[str, Column]":
     return {name: F.sum(name) for name in ("points", "spent", "invoices", "cancellations")}
 
 
-READ_MODEL = ReadModel(
-    name="loyalty",
-    source_topic="loyalty-invoices",
-    event_types=("LoyaltyInvoice",),
-    key=card,
-    state=(
-        StateField("points", decimal_type(28, 2), "Points of all invoices, less those of cancelled ones."),
-        StateField("spent", decimal_type(28, 2), "Sum of all invoices, less cancelled ones."),
-        StateField("invoices", "long", "Number of invoices, cancelled ones included."),
-        StateField("cancellations", "long", "Number of cancelled invoices."),
+DECLARATIONS = [
+    ReadModel(
+        name="loyalty",
+        source_topic="loyalty-invoices",
+        event_types=("LoyaltyInvoice",),
+        key=card,
+        state=(
+            StateField(
+                "points", decimal_type(28, 2), "Points of all invoices, less those of cancelled ones."
+            ),
+            StateField("spent", decimal_type(28, 2), "Sum of all invoices, less cancelled ones."),
+            StateField("invoices", "long", "Number of invoices, cancelled ones included."),
+            StateField("cancellations", "long", "Number of cancelled invoices."),
+        ),
+        folds={revision: partial(points, revision) for revision in RATES},
+        merges=dict.fromkeys(RATES, all_points),
+        key_doc="The number of the customer's card.",
     ),
-    folds={revision: partial(points, revision) for revision in RATES},
-    merges=dict.fromkeys(RATES, all_points),
-    key_doc="The number of the customer's card.",
-)
+]

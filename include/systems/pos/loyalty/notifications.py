@@ -27,10 +27,12 @@ def notification(revision: int) -> "Mapping[str, Column]":
     }
 
 
-EMISSION = Emission(
-    name="notifications",
-    read_model="loyalty",
-    output_topic="loyalty-management-service",
-    output_type="Notification",
-    fields=notification,
-)
+DECLARATIONS = [
+    Emission(
+        name="notifications",
+        read_model="loyalty",
+        output_topic="loyalty-management-service",
+        output_type="Notification",
+        fields=notification,
+    ),
+]

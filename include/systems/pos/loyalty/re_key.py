@@ -32,12 +32,14 @@ def loyalty_invoice() -> "Mapping[str, Column]":
     }
 
 
-ROUTE = Route(
-    name="loyalty",
-    source_topic="pos-invoices",
-    event_types=("PosInvoice", "PosInvoiceCancelled"),
-    where=is_prime,
-    output_topic="loyalty-invoices",
-    output_type="LoyaltyInvoice",
-    fields=loyalty_invoice,
-)
+DECLARATIONS = [
+    Route(
+        name="loyalty",
+        source_topic="pos-invoices",
+        event_types=("PosInvoice", "PosInvoiceCancelled"),
+        where=is_prime,
+        output_topic="loyalty-invoices",
+        output_type="LoyaltyInvoice",
+        fields=loyalty_invoice,
+    ),
+]

@@ -6,7 +6,8 @@ from decimal import Decimal
 import pytest
 from pyspark.sql import SparkSession
 
-from include.declarations.read_model import ReadModel, read_model
+from include.declarations.load import read_model
+from include.declarations.read_model import ReadModel
 from include.quality.check import CheckRequest, Mode, StoreName
 from include.read_models.balance.events import FundsAdded, FundsWithdrawn
 from include.rebuild.comparison import report

@@ -10,7 +10,8 @@ from confluent_kafka import murmur2
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
-from include.declarations.read_model import ReadModel, StateField, read_model
+from include.declarations.load import read_model
+from include.declarations.read_model import ReadModel, StateField
 from include.kafka.topic_state import topic_state
 from include.position import Offsets
 from include.read_models.balance.events import FundsAdded, FundsWithdrawn
@@ -24,7 +25,7 @@ from include.versions.registry import VersionRegistry
 from include.versions.version_record import ReadModelVersions, Stage, first_version
 from spark_jobs.explain import explanation
 from spark_jobs.folding.key_events import personal_fields
-from tests.support.read_models.deposits_per_day import READ_MODEL as PER_DAY
+from tests.support.read_models.deposits_per_day import DECLARATIONS
 from tests.support.stream_process import EventSource, make_topics
 
 LIMIT = 4
@@ -65,7 +66,7 @@ def own_events(settings: Settings) -> Sequence[FundsAdded]:
     source.append(FundsAdded(customerId=f"other-{n}", amount=Decimal("9.99")) for n in range(OTHERS))
     with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
         registry.ensure_topic()
-        for model in (MODEL, replace(PER_DAY, name="explained-days")):
+        for model in (MODEL, replace(DECLARATIONS[0], name="explained-days")):
             registry.compare_and_set(first_version(model.name, 1), 0)
     return mine
 
@@ -181,7 +182,7 @@ def test_other_versions_say_what_they_give(
 def test_a_key_that_is_not_the_records_is_searched_in_all_partitions(
     settings: Settings, lake_spark: SparkSession, own_events: Sequence[FundsAdded]
 ) -> None:
-    model = replace(PER_DAY, name="explained-days", source_topic=MODEL.source_topic)
+    model = replace(DECLARATIONS[0], name="explained-days", source_topic=MODEL.source_topic)
 
     found = explained(lake_spark, settings, "me/2026-01-02", model=model)
 

@@ -8,7 +8,8 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from include.declarations.read_model import ReadModel, read_model
+from include.declarations.load import read_model
+from include.declarations.read_model import ReadModel
 from include.declarations.topic_tables.topic_table import TopicTable
 from include.kafka.events import GenericEvent
 from include.lake.tables import table_path, verified_path

@@ -9,7 +9,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col
 
 from demo.pos.dataset import SYSTEM
-from include.declarations.catalog import Catalog, load_catalog
+from include.declarations.catalog import Catalog
+from include.declarations.load import load_catalog
 from include.systems.pos.loyalty.model import earned_points
 from spark_jobs.folding.fold_fingerprint import fingerprint
 

@@ -11,7 +11,8 @@ from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql.functions import col, upper, when
 
 from include.declarations.event_types.event_schemas import event_schema
-from include.declarations.route import Route, load_routes
+from include.declarations.load import load_catalog
+from include.declarations.route import Route
 from include.errors import ReadModelError
 from include.kafka.events import EventSerializer
 from include.kafka.origins import Origin, Pair
@@ -21,7 +22,7 @@ from spark_jobs.folding.key_partition import partition_of_key
 from spark_jobs.routing.route_query import RouteQuery
 
 DECLARATIONS = Path(__file__).parents[3] / "support" / "read_models_with_routes"
-ROUTE = load_routes((DECLARATIONS,))["postings"]
+ROUTE = load_catalog((DECLARATIONS,)).routes["postings"]
 SCHEMA_ID = 1
 SCHEMA_IDS = SchemaIds({SCHEMA_ID: event_schema("FundsAdded")})
 AMOUNTS = ("5.00", "0.50", "7.00", "1.00")

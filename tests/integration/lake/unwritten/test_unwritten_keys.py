@@ -5,7 +5,8 @@ from decimal import Decimal
 import pytest
 from pyspark.sql import SparkSession
 
-from include.declarations.read_model import ReadModel, read_model
+from include.declarations.load import read_model
+from include.declarations.read_model import ReadModel
 from include.lake.tables import table_path
 from include.quality import verified_file
 from include.quality.check import CheckRequest, CheckResult, Mode, StoreName

@@ -33,5 +33,8 @@ READ_MODEL = ReadModel(
     state=(StateField("lat", "double"), StateField("lon", "double"), StateField("label", "string")),
     folds={1: newest_position},
 )
-LOOKUPS = (NamedLookup("/api/buoys.getPosition", "buoy", ("lat", "lon", "label"), example="b-1"),)
-LOCATION = Location("lat", "lon")
+DECLARATIONS = [
+    READ_MODEL,
+    NamedLookup("/api/buoys.getPosition", "buoy", ("lat", "lon", "label"), example="b-1"),
+    Location("lat", "lon"),
+]

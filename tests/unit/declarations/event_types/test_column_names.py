@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from include.declarations.catalog import load_catalog
 from include.declarations.event_types.event_columns import (
     OFFSET,
     column_name,
@@ -15,6 +14,7 @@ from include.declarations.event_types.event_columns import (
     short_names,
 )
 from include.declarations.event_types.event_schemas import event_schema
+from include.declarations.load import load_catalog
 from include.declarations.read_model import ReadModel, StateField
 from include.declarations.route import Route
 from include.errors import ReadModelError, SchemaError

@@ -5,10 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from include.declarations.api import load_apis
-from include.declarations.catalog import load_catalog
-from include.declarations.loading.modules import load_modules
-from include.declarations.read_model import load_read_models, read_model
+from include.declarations.load import load_catalog, read_model
 from include.errors import ReadModelError, UnknownReadModelError
 from tests.support.declarations.renamed_balance import renamed_balance
 
@@ -18,10 +15,10 @@ SUPPORT = Path(__file__).parents[3] / "support"
 def test_a_module_without_a_declaration_is_left_out(tmp_path: Path) -> None:
     (tmp_path / "forgotten.py").write_text("")
 
-    assert load_read_models((tmp_path,)).keys() == {"balance"}
-    (failure,) = load_modules((tmp_path,)).failures
+    assert load_catalog((tmp_path,)).models.keys() == {"balance"}
+    (failure,) = load_catalog((tmp_path,)).failures
     assert (failure.module, failure.file) == ("forgotten", str(tmp_path / "forgotten.py"))
-    assert "has no READ_MODEL, ROUTE" in failure.error
+    assert "declares nothing: give it a list `DECLARATIONS = " in failure.error
 
 
 PURSE = renamed_balance("purse")
@@ -29,14 +26,14 @@ PURSE = renamed_balance("purse")
 
 def test_additional_folder_is_loaded_only_if_given(tmp_path: Path) -> None:
     (tmp_path / "purse.py").write_text(PURSE)
-    assert load_read_models((tmp_path,)).keys() == {"balance", "purse"}
-    assert load_read_models().keys() == {"balance"}
+    assert load_catalog((tmp_path,)).models.keys() == {"balance", "purse"}
+    assert load_catalog().models.keys() == {"balance"}
 
 
 def test_two_read_models_with_one_name_are_rejected(tmp_path: Path) -> None:
     (tmp_path / "again.py").write_text(renamed_balance("balance"))
     with pytest.raises(ReadModelError, match="named 'balance'"):
-        load_read_models((tmp_path,))
+        load_catalog((tmp_path,))
 
 
 def package_of(tmp_path: Path, text: str) -> Path:
@@ -74,8 +71,8 @@ def test_package_that_cannot_be_reloaded_is_unchanged(tmp_path: Path) -> None:
 def test_a_folder_that_is_not_a_package_is_left_out(tmp_path: Path) -> None:
     (package_of(tmp_path, "READ_MODEL = 1") / "__init__.py").unlink()
 
-    assert load_read_models((tmp_path,)).keys() == {"balance"}
-    (failure,) = load_modules((tmp_path,)).failures
+    assert load_catalog((tmp_path,)).models.keys() == {"balance"}
+    (failure,) = load_catalog((tmp_path,)).failures
     assert str(failure) == (
         f"purse is left out: {tmp_path}/purse: it is not a package: add an empty file __init__.py"
     )
@@ -84,7 +81,7 @@ def test_a_folder_that_is_not_a_package_is_left_out(tmp_path: Path) -> None:
 def test_module_with_a_duplicate_name_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "balance.py").write_text("READ_MODEL = 1")
     with pytest.raises(ReadModelError, match="balance has the name of another module"):
-        load_read_models((tmp_path,))
+        load_catalog((tmp_path,))
 
 
 def test_modules_of_one_name_in_two_folders_are_rejected(tmp_path: Path) -> None:
@@ -93,7 +90,7 @@ def test_modules_of_one_name_in_two_folders_are_rejected(tmp_path: Path) -> None
         (folder / "purse.py").write_text(PURSE)
 
     with pytest.raises(ReadModelError, match="second/purse has the name of another module"):
-        load_read_models((tmp_path / "first", tmp_path / "second"))
+        load_catalog((tmp_path / "first", tmp_path / "second"))
 
 
 def test_a_module_beside_a_package_of_its_name_is_rejected(tmp_path: Path) -> None:
@@ -101,7 +98,7 @@ def test_a_module_beside_a_package_of_its_name_is_rejected(tmp_path: Path) -> No
     (tmp_path / "purse.py").write_text(PURSE.replace("purse", "bag"))
 
     with pytest.raises(ReadModelError, match="purse has the name of another module"):
-        load_read_models((tmp_path,))
+        load_catalog((tmp_path,))
 
 
 @pytest.mark.parametrize(
@@ -121,9 +118,9 @@ def test_a_module_that_does_not_load_is_left_out_with_file_and_line(
     (tmp_path / "broken.py").write_text(text)
     (tmp_path / "purse.py").write_text(PURSE)
 
-    assert load_read_models((tmp_path,)).keys() == {"balance", "purse"}
     assert load_catalog((tmp_path,)).models.keys() == {"balance", "purse"}
-    (failure,) = load_modules((tmp_path,)).failures
+    assert load_catalog((tmp_path,)).models.keys() == {"balance", "purse"}
+    (failure,) = load_catalog((tmp_path,)).failures
     assert (failure.module, failure.file, failure.line) == ("broken", str(tmp_path / "broken.py"), line)
     assert failure.error.startswith(error)
     with pytest.raises(
@@ -156,7 +153,7 @@ def test_a_read_model_whose_event_schema_is_broken_is_left_out(
         (tmp_path / "Coin.avsc").write_text(text)
 
     assert load_catalog((tmp_path,)).models.keys() == {"balance", "purse"}
-    (failure,) = load_modules((tmp_path,)).failures
+    (failure,) = load_catalog((tmp_path,)).failures
     assert (failure.module, failure.file) == ("coins", str(tmp_path / "coins.py"))
     assert error in failure.error
 
@@ -166,7 +163,7 @@ def test_a_declaration_that_raises_another_error_is_left_out(tmp_path: Path) -> 
     (tmp_path / "coins.py").write_text(f"{text}READ_MODEL = replace(BALANCE, name='coins', event_types=7)\n")
 
     assert load_catalog((tmp_path,)).models.keys() == {"balance"}
-    (failure,) = load_modules((tmp_path,)).failures
+    (failure,) = load_catalog((tmp_path,)).failures
     assert (failure.module, failure.error) == ("coins", "TypeError: 'int' object is not iterable")
 
 
@@ -178,7 +175,7 @@ def test_only_the_module_of_a_package_that_declares_a_broken_event_is_left_out(t
     catalog = load_catalog((tmp_path,))
     assert catalog.models.keys() == {"balance", "purse"}
     assert not catalog.event_tables
-    (failure,) = load_modules((tmp_path,)).failures
+    (failure,) = load_catalog((tmp_path,)).failures
     assert (failure.module, failure.file) == ("purse.coins", str(package / "coins.py"))
 
 
@@ -186,9 +183,9 @@ def test_only_the_broken_module_of_a_package_is_left_out(tmp_path: Path) -> None
     package = package_of(tmp_path, PURSE)
     (package / "api.py").write_text("LOOKUPS = undefined_name\n")
 
-    assert load_read_models((tmp_path,)).keys() == {"balance", "purse"}
-    assert {api.model.name: api.paths for api in load_apis((tmp_path,))}["purse"] == []
-    (failure,) = load_modules((tmp_path,)).failures
+    assert load_catalog((tmp_path,)).models.keys() == {"balance", "purse"}
+    assert {api.model.name: api.paths for api in load_catalog((tmp_path,)).apis}["purse"] == []
+    (failure,) = load_catalog((tmp_path,)).failures
     assert (failure.module, failure.file, failure.line) == ("purse.api", str(package / "api.py"), 1)
 
 
@@ -203,4 +200,4 @@ def test_what_reads_a_read_model_that_is_left_out_is_left_out_too(tmp_path: Path
 
 def test_error_names_a_missing_folder(tmp_path: Path) -> None:
     with pytest.raises(ReadModelError, match="FOLDLAKE_READ_MODELS_DIR"):
-        load_read_models((tmp_path / "nowhere",))
+        load_catalog((tmp_path / "nowhere",))

@@ -14,7 +14,7 @@ import fastavro
 from flask.testing import FlaskClient
 from werkzeug.test import Client
 
-from include.declarations.api import load_apis
+from include.declarations.load import load_catalog
 from include.kafka.wire_format import header
 from include.nodes.peers import Peers
 from include.settings import Settings
@@ -100,8 +100,8 @@ class Node:
         rekeyed: Mapping[str, str] = MappingProxyType({}),
         keys: Sequence[str] = (KEY,),
     ) -> None:
-        apis = load_apis(settings.declaration_folders)
-        model = next(api.model for api in apis if api.model.name == "parcels")
+        catalog = load_catalog(settings.declaration_folders)
+        model = next(api.model for api in catalog.apis if api.model.name == "parcels")
         schema = model.state_schema_of(1)
         value = BytesIO()
         value.write(header(SCHEMA_ID))
@@ -116,9 +116,11 @@ class Node:
         self.settings = settings
         self.beat()
         lookups = Lookups(LocalLookup(settings), Peers())
-        router = LookupRouter(lookups, compile_lookups(apis, lookups), dict(rekeyed))
+        router = LookupRouter(lookups, compile_lookups(catalog.apis, lookups), dict(rekeyed))
         hosts = AllowedHosts(settings.node)
-        app = create_app(settings, hosts, lookups, router, apis, ChangeFeeds(settings, lookups.local.state))
+        app = create_app(
+            settings, hosts, lookups, router, catalog, ChangeFeeds(settings, lookups.local.state)
+        )
         self.flask: FlaskClient = app.test_client()
         self.fast = Client(FastPath(router, hosts, app.wsgi_app))
 

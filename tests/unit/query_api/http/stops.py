@@ -14,8 +14,7 @@ from typing import Any
 import fastavro
 from werkzeug.test import Client
 
-from include.declarations.api import load_apis
-from include.declarations.read_model import load_read_models
+from include.declarations.load import load_catalog
 from include.kafka.wire_format import header
 from include.nodes.peers import Peers
 from include.settings import Settings
@@ -88,17 +87,17 @@ class StopsNode:
     publishing: Lock = field(default_factory=Lock)
 
     def __post_init__(self) -> None:  # noqa: D105 - creates the application
-        apis = load_apis(self.settings.declaration_folders)
+        catalog = load_catalog(self.settings.declaration_folders)
         lookups = Lookups(LocalLookup(self.settings), Peers())
-        router = LookupRouter(lookups, compile_lookups(apis, lookups))
+        router = LookupRouter(lookups, compile_lookups(catalog.apis, lookups))
         hosts = AllowedHosts(self.settings.node)
         feeds = ChangeFeeds(self.settings, lookups.local.state)
-        self.app = create_app(self.settings, hosts, lookups, router, apis, feeds)
+        self.app = create_app(self.settings, hosts, lookups, router, catalog, feeds)
         self.client = Client(FastPath(router, hosts, self.app.wsgi_app))
 
     def store(self, name: str, version: int, states: Mapping[str, Mapping[str, Any]]) -> None:
         """Create the store of a version with these states of keys."""
-        model = load_read_models(self.settings.declaration_folders)[name]
+        model = load_catalog(self.settings.declaration_folders).models[name]
         schema = fastavro.parse_schema(model.state_schema.parsed())
         directory = StoreDirectory(self.settings.store_dir, LmdbBackend(64 * 1024 * 1024))
         binding = Binding("cluster", f"{name}.v{version}.changelog", "id")

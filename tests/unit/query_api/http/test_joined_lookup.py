@@ -15,8 +15,8 @@ import fastavro
 import pytest
 from werkzeug.test import Client
 
-from include.declarations.api import load_apis
-from include.declarations.read_model import ReadModel, load_read_models
+from include.declarations.load import load_catalog
+from include.declarations.read_model import ReadModel
 from include.kafka.wire_format import header
 from include.nodes.peers import REASON_HEADER, Peers
 from include.settings import Settings
@@ -83,18 +83,18 @@ def state_of(settings: Settings, name: str, owner: str | None = None, *, is_read
 
 def client(settings: Settings, parcels: ModelState) -> Client:
     """Return a client of a node with the scans of three parcels, and with this state of the read model with which they are joined."""
-    models = load_read_models(settings.declaration_folders)
+    models = load_catalog(settings.declaration_folders).models
     stored(settings, models["scans"], 7, {key: {"scans": 3} for key in ("a", "b", "c")})
     stored(settings, models["parcels"], 8, {"a": {"place": 'a "depot"', "fee": Decimal("-1.250")}})
     states = {"scans": state_of(settings, "scans"), "parcels": parcels}
     node = NodeState(settings.node.name, settings.node.advertised_url, models=states)
     node_state.write(settings.store_dir, replace(node, written_at=time.time()))
     lookups = Lookups(LocalLookup(settings), Peers())
-    apis = load_apis(settings.declaration_folders)
-    router = LookupRouter(lookups, compile_lookups(apis, lookups))
+    catalog = load_catalog(settings.declaration_folders)
+    router = LookupRouter(lookups, compile_lookups(catalog.apis, lookups))
     hosts = AllowedHosts(settings.node)
     feeds = ChangeFeeds(settings, lookups.local.state)
-    app = create_app(settings, hosts, lookups, router, apis, feeds)
+    app = create_app(settings, hosts, lookups, router, catalog, feeds)
     return Client(FastPath(router, hosts, app.wsgi_app))
 
 

@@ -2,13 +2,13 @@
 
 import pytest
 
-from include.declarations.api import load_apis
+from include.declarations.load import load_catalog
 from query_api.http.lookups.named_lookups import CompiledLookup
 from query_api.http.problems import ProblemError
 from query_api.http.query_string import parameters
 from query_api.lookup.position_bound import PositionBound
 
-(BALANCE,) = (api for api in load_apis() if api.model.name == "balance")
+(BALANCE,) = (api for api in load_catalog().apis if api.model.name == "balance")
 LOOKUP = CompiledLookup(BALANCE.model, BALANCE.lookups[0])
 ALLOWED = LOOKUP.parameters
 

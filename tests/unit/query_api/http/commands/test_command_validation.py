@@ -5,13 +5,13 @@ from decimal import Decimal
 
 import pytest
 
-from include.declarations.api import load_apis
 from include.declarations.command_fields import DecimalField
+from include.declarations.load import load_catalog
 from include.kafka.events import GenericEvent, event_key
 from query_api.http.commands.command_validation import parse_command
 from query_api.http.problems import ProblemError
 
-(API,) = load_apis()
+(API,) = load_catalog().apis
 COMMAND = next(command for command in API.commands if command.name == "addFunds")
 SCHEMA = API.schemas[COMMAND.path]
 

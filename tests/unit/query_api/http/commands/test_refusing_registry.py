@@ -6,7 +6,7 @@ import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 
-from include.declarations.api import load_apis
+from include.declarations.load import load_catalog
 from include.settings import Settings
 from query_api.http.commands.command_routes import commands_blueprint
 from query_api.http.problems import ProblemError
@@ -29,7 +29,7 @@ def client(registry: PlayedServer) -> FlaskClient:
     )
     app = Flask(__name__)
     app.testing = True
-    app.register_blueprint(commands_blueprint(settings, load_apis(settings.declaration_folders)))
+    app.register_blueprint(commands_blueprint(settings, load_catalog(settings.declaration_folders).apis))
     return app.test_client()
 
 

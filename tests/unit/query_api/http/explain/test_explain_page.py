@@ -9,7 +9,7 @@ import pytest
 from flask import Flask, Response
 from flask.testing import FlaskClient
 
-from include.declarations.read_model import read_model
+from include.declarations.load import read_model
 from include.files import FileLock, write_atomically
 from include.settings import Settings
 from include.versions.explained_versions import version_to_explain

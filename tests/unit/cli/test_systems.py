@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from include.declarations.catalog import load_catalog
-from include.declarations.enabled_systems import change_systems
+from cli.systems import change_systems
+from include.declarations.load import load_catalog
 from include.errors import SettingsError
 from include.settings import Settings
 from include.settings.systems import known_systems, system_folder

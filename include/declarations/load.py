@@ -1,0 +1,33 @@
+"""Loads everything that is declared: each module once, then linked into the catalog."""
+
+from pathlib import Path
+
+from include.declarations.catalog import Catalog
+from include.declarations.loading.declared import load_declared
+from include.declarations.loading.link import link
+from include.declarations.read_model import ReadModel
+from include.errors import UnknownReadModelError
+
+
+def load_catalog(folders: tuple[Path, ...] = (), *, reload: bool = False) -> Catalog:
+    """Return what the modules and packages in `include/read_models/` and in the folders of additional ones declare.
+
+    folders: those of additional declarations (`Settings.declaration_folders`). With `reload`, modules that this process has imported are
+    imported again from disk; objects created from the previous import do not change. A module that cannot be imported, or declares what
+    cannot work by itself, is left out (`Catalog.failures`).
+
+    Raises ReadModelError when two declarations exclude each other.
+    """
+    return link(load_declared(folders, reload=reload), folders)
+
+
+def read_model(name: str, folders: tuple[Path, ...] = (), *, reload: bool = False) -> ReadModel:
+    """Return one read model, imported again with `reload`.
+
+    Raises UnknownReadModelError when none has this name; it names the modules that are left out.
+    """
+    catalog = load_catalog(folders, reload=reload)
+    if name not in catalog.models:
+        message = f"There is no read model {name!r}. Known read models: {', '.join(sorted(catalog.models))}."
+        raise UnknownReadModelError(" ".join((message, *(f"{failure}." for failure in catalog.failures))))
+    return catalog.models[name]

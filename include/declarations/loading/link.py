@@ -1,0 +1,194 @@
+"""Links all declarations into the catalog: a topic's options, derived routes, versions of routes, and what excludes what."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+
+from include.declarations.catalog import Catalog
+from include.declarations.event_table import EventTable
+from include.declarations.event_types.event_format import EventFormat
+from include.declarations.event_types.event_schemas import require_distinct_types
+from include.declarations.loading.declared import Declared
+from include.declarations.loading.endpoints import link_apis, link_window_lookups
+from include.declarations.loading.outputs import link_emissions, link_periodic_emissions
+from include.declarations.read_model import ReadModel
+from include.declarations.rekeying import key_routes, rekeyed, require_own_topics
+from include.declarations.route import Route
+from include.declarations.topic_options import EventsTopic, TopicOptions, merge_options
+from include.errors import ReadModelError
+
+
+def link(declared: Declared, folders: tuple[Path, ...]) -> Catalog:
+    """Return the catalog of all declarations; raises ReadModelError if two of them exclude each other.
+
+    folders: those of additional declarations, which are also searched for event schemas.
+    """
+    declared_routes = _routes(declared, folders)
+    models = _read_models(declared, declared_routes, folders)
+    derived = key_routes(models, folders)
+    tables = _event_tables(declared, models, folders)
+    require_own_topics(models.values(), tables.values(), declared_routes, derived)
+    routes = declared_routes | derived
+    completed = {name: _with_source_options(route, models, routes) for name, route in routes.items()}
+    _require_one_format([*completed.values(), *models.values(), *tables.values()])
+    catalog = Catalog(models, completed, event_tables=tables, failures=declared.failures)
+    for topic in catalog.source_topics:
+        require_distinct_types(f"topic {topic}", catalog.event_types(topic))
+    _require_kept_events(completed.values(), [*models.values(), *tables.values()])
+    emissions = link_emissions(declared, models, routes, folders)
+    return replace(
+        catalog,
+        emissions=emissions,
+        periodic=link_periodic_emissions(declared, models, routes, emissions, folders),
+        apis=link_apis(declared, models, folders),
+        window_lookups=link_window_lookups(declared, models),
+    )
+
+
+def _read_models(
+    declared: Declared, routes: Mapping[str, Route], folders: tuple[Path, ...]
+) -> dict[str, ReadModel]:
+    """Return the read models by name; raises ReadModelError when two have one name, or declare one topic differently."""
+    models: dict[str, ReadModel] = {}
+    for model in declared.of(ReadModel):
+        if model.name in models:
+            raise ReadModelError(f"Two modules of read models are named {model.name!r}: rename one.")
+        models[model.name] = model
+    return {name: _linked_model(model, models.values(), routes, folders) for name, model in models.items()}
+
+
+def _linked_model(
+    model: ReadModel, models: Iterable[ReadModel], routes: Mapping[str, Route], folders: tuple[Path, ...]
+) -> ReadModel:
+    """Return the read model with the merged options of its topic and the folder of additional schemas."""
+    of_models = (other.topic for other in models if other.source_topic == model.source_topic)
+    shared = merge_options(model.source_topic, chain(of_models, _output_options(model.source_topic, routes)))
+    if model.ended is not None and (writer := _writer_of(model.source_topic, routes)):
+        raise ReadModelError(
+            f"Read model {model.name} has items that end, but route {writer} writes {model.source_topic}, and the times of its records "
+            "are not those of the events: read the topic that the producers write."
+        )
+    if model.rekey:
+        return replace(rekeyed(model, EventsTopic(model.source_topic, shared)), schema_folders=folders)
+    if shared == model.topic and folders == model.schema_folders:
+        return model
+    return replace(model, topic=shared, schema_folders=folders)
+
+
+def _writer_of(topic: str, routes: Mapping[str, Route]) -> str | None:
+    """Return the name of a route that writes a topic, if there is one."""
+    return next((route.name for route in routes.values() if route.output_topic == topic), None)
+
+
+def _routes(declared: Declared, folders: tuple[Path, ...]) -> dict[str, Route]:
+    """Return every declared route by name.
+
+    The name of a version after the first ends in `.v<version>`.
+    Raises ReadModelError when two routes have the same name and version, or a topic would be routed back to itself.
+    """
+    routes: dict[str, Route] = {}
+    for route in declared.of(Route):
+        if route.versioned_name in routes:
+            raise ReadModelError(
+                f"Two routes are named {route.name!r} and have version {route.version}: rename one, or give the new one version "
+                f"{route.version + 1}."
+            )
+        routes[route.versioned_name] = _with_version_topic(replace(route, schema_folders=folders))
+    for route in routes.values():
+        _require_no_cycle(route, routes)
+    return {name: _with_output_options(route, routes) for name, route in routes.items()}
+
+
+def _output_options(topic: str, routes: Mapping[str, Route]) -> list[TopicOptions]:
+    """Return the options that the routes to a topic declare for it and for its versions, which have the same."""
+    return [route.topic for route in routes.values() if route.declared_topic == topic]
+
+
+def _with_version_topic(route: Route) -> Route:
+    """Return a version after the first as one that writes to its own topic."""
+    if route.version == 1:
+        return route
+    return replace(
+        route, output_topic=f"{route.output_topic}.v{route.version}", first_topic=route.output_topic
+    )
+
+
+def _with_output_options(route: Route, routes: Mapping[str, Route]) -> Route:
+    options = _output_options(route.declared_topic, routes)
+    return replace(route, topic=merge_options(route.declared_topic, options))
+
+
+def _require_no_cycle(route: Route, routes: Mapping[str, Route]) -> None:
+    reached = {route.output_topic, route.declared_topic}
+    new = set(reached)
+    while new:
+        if route.source_topic in new:
+            raise ReadModelError(
+                f"Route {route.name} reads {route.source_topic}, to which its own output leads back: its events would circulate "
+                "for ever. Write to another topic."
+            )
+        outputs = (
+            topic
+            for other in routes.values()
+            if other.source_topic in new
+            for topic in (other.output_topic, other.declared_topic)
+        )
+        new = set(outputs) - reached
+        reached |= new
+
+
+def _event_tables(
+    declared: Declared, models: Mapping[str, ReadModel], folders: tuple[Path, ...]
+) -> dict[str, EventTable]:
+    """Return every event table by name; raises ReadModelError when two tables have one name."""
+    tables: dict[str, EventTable] = {}
+    for table in declared.of(EventTable):
+        if table.name in tables or table.name in models:
+            raise ReadModelError(
+                f"Two read models or event tables are named {table.name!r}, and both would be lake/{table.name}: rename one."
+            )
+        tables[table.name] = replace(table, schema_folders=folders)
+    return tables
+
+
+def _with_source_options(route: Route, models: dict[str, ReadModel], routes: dict[str, Route]) -> Route:
+    """Return the route with the options of its source: those of the read models that read it, or of the routes that write or read it.
+
+    A read model whose events are re-keyed declares the options of the topic to which they are produced.
+    """
+    readers = (model.topic for model in models.values() if model.source_topic == route.source_topic)
+    rekeyed = (model.rekeyed_from for model in models.values() if model.rekeyed_from is not None)
+    before = (events.options for events in rekeyed if events.name == route.source_topic)
+    writers = (other.topic for other in routes.values() if other.output_topic == route.source_topic)
+    others = (other.source for other in routes.values() if other.source_topic == route.source_topic)
+    known = next(chain(readers, before, writers), None)
+    return replace(route, source=known or merge_options(route.source_topic, others))
+
+
+def _require_kept_events(routes: Iterable[Route], readers: Iterable[ReadModel | EventTable]) -> None:
+    """Raise ReadModelError if a read model or an event table reads a compacted topic, which loses events that count."""
+    compacted = {route.source_topic for route in routes if route.source.compacted}
+    compacted |= {
+        reader.source_topic for reader in readers if isinstance(reader, ReadModel) and reader.topic.compacted
+    }
+    for reader in readers:
+        if reader.source_topic in compacted:
+            raise ReadModelError(
+                f"{reader.name} reads {reader.source_topic}, which is compacted: a replay could not find the events that Kafka has removed. "
+                "Let a route write them to a topic that is kept, and read that."
+            )
+
+
+def _require_one_format(readers: Sequence[ReadModel | Route | EventTable]) -> None:
+    """Raise ReadModelError if a topic is read in two formats."""
+    in_json = [one for one in readers if isinstance(one, Route) and one.source_format is EventFormat.JSON]
+    for route in in_json:
+        others = [
+            one.name for one in readers if one.source_topic == route.source_topic and one not in in_json
+        ]
+        if others:
+            raise ReadModelError(
+                f"Route {route.name} reads {route.source_topic} as JSON, and {others[0]} reads it as Avro. A topic has one format; read "
+                "models and event tables read a route's output instead of a topic in JSON."
+            )

@@ -1,0 +1,156 @@
+"""Links emissions and periodic emissions with the read models that they read, and requires that no event circulates."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from include.declarations.emission import Emission
+from include.declarations.loading.declared import Declared
+from include.declarations.periodic.periodic_emission import HIDDEN_TICK, KEY, TICK, PeriodicEmission
+from include.declarations.read_model import POSITION_FIELDS, ReadModel
+from include.declarations.route import Route
+from include.errors import ReadModelError
+
+
+def link_emissions(
+    declared: Declared,
+    models: Mapping[str, ReadModel],
+    routes: Mapping[str, Route],
+    folders: tuple[Path, ...],
+) -> dict[str, Emission]:
+    """Return every emission by name.
+
+    Raises ReadModelError when one reads a read model that does not exist, two have one name or one topic, or its output leads back to
+    the read model.
+    """
+    emissions: dict[str, Emission] = {}
+    for emission in declared.of(Emission):
+        if emission.name in emissions or emission.name in routes:
+            raise ReadModelError(f"Two routes or emissions are named {emission.name!r}: rename one.")
+        if _reads_left_out(emission.read_model, models, declared):
+            continue
+        emissions[emission.name] = replace(emission, schema_folders=folders)
+    for emission in emissions.values():
+        _require_valid(emission, emissions, models, routes)
+    return emissions
+
+
+def _require_valid(
+    emission: Emission,
+    emissions: Mapping[str, Emission],
+    models: Mapping[str, ReadModel],
+    routes: Mapping[str, Route],
+) -> None:
+    if emission.read_model not in models:
+        raise ReadModelError(
+            f"Emission {emission.name} reads {emission.read_model!r}, which is no read model. Known read models: "
+            f"{', '.join(sorted(models))}."
+        )
+    read_model = models[emission.read_model]
+    if read_model.items_leave:
+        raise ReadModelError(
+            f"Emission {emission.name} reads {emission.read_model}, whose items end: its state is forgotten, and events could be "
+            "counted from the beginning again. Read another read model of the same topic."
+        )
+    topics = {name: other.output_topic for name, other in emissions.items() if other is not emission}
+    topics |= {name: route.output_topic for name, route in routes.items()}
+    others = [name for name, topic in topics.items() if topic == emission.output_topic]
+    if others:
+        raise ReadModelError(
+            f"Emission {emission.name} and {others[0]} write to {emission.output_topic}: give each a topic of its own."
+        )
+    source = models[emission.read_model].source_topic
+    if _leads_to(emission.output_topic, source, models, routes, emissions):
+        raise ReadModelError(
+            f"Emission {emission.name} reads what its own output leads to: its events would circulate for ever. Write to "
+            "another topic."
+        )
+
+
+def _leads_to(
+    topic: str,
+    target: str,
+    models: Mapping[str, ReadModel],
+    routes: Mapping[str, Route],
+    emissions: Mapping[str, Emission],
+) -> bool:
+    """Return whether events on a topic come to another one, through routes and emissions."""
+    reached, new = {topic}, {topic}
+    while new:
+        if target in new:
+            return True
+        new = {
+            *(route.output_topic for route in routes.values() if route.source_topic in new),
+            *(
+                other.output_topic
+                for other in emissions.values()
+                if models[other.read_model].source_topic in new
+            ),
+        } - reached
+        reached |= new
+    return False
+
+
+def link_periodic_emissions(
+    declared: Declared,
+    models: Mapping[str, ReadModel],
+    routes: Mapping[str, Route],
+    emissions: Mapping[str, Emission],
+    folders: tuple[Path, ...],
+) -> dict[str, PeriodicEmission]:
+    """Return every periodic emission by name.
+
+    Raises ReadModelError when one reads a read model or a field that does not exist, does not give the fields of its schema, has the name or
+    the topic of another writer, or leads back to its read model.
+    """
+    found: dict[str, PeriodicEmission] = {}
+    for one in declared.of(PeriodicEmission):
+        if one.name in {*found, *routes, *emissions}:
+            raise ReadModelError(f"Two routes or emissions are named {one.name!r}: rename one.")
+        if _reads_left_out(one.read_model, models, declared):
+            continue
+        found[one.name] = replace(one, schema_folders=folders)
+    for one in found.values():
+        others = [other.output_topic for other in found.values() if other is not one]
+        others += [route.output_topic for route in routes.values()]
+        others += [emission.output_topic for emission in emissions.values()]
+        _require_own_topic(one, others)
+        if one.read_model not in models:
+            raise ReadModelError(
+                f"Periodic emission {one.name} reads {one.read_model!r}, which is no read model. Known read models: "
+                f"{', '.join(sorted(models))}."
+            )
+        _require_fields(one, models[one.read_model])
+        if _leads_to(one.output_topic, models[one.read_model].source_topic, models, routes, emissions):
+            raise ReadModelError(
+                f"Periodic emission {one.name} reads what its own output leads to: its events would circulate for ever. Write to "
+                "another topic."
+            )
+    return found
+
+
+def _require_own_topic(one: PeriodicEmission, others: Collection[str]) -> None:
+    if one.output_topic in others:
+        raise ReadModelError(
+            f"Periodic emission {one.name} writes to {one.output_topic}, and so does another declaration: give each a topic of its own."
+        )
+
+
+def _require_fields(one: PeriodicEmission, model: ReadModel) -> None:
+    schema = one.output_schema
+    if sorted(one.fields) != sorted(schema.fields):
+        raise ReadModelError(
+            f"Periodic emission {one.name} gives {sorted(one.fields)}, but {schema.full_name} has {sorted(schema.fields)}."
+        )
+    # Every version must have what is written: a field that an older fold lacks could not be.
+    known = {KEY, TICK, HIDDEN_TICK, *(state.name for state in (*model.state, *POSITION_FIELDS))}
+    unknown = sorted(set(one.fields.values()) - known)
+    if unknown:
+        raise ReadModelError(
+            f"Periodic emission {one.name} writes {unknown[0]}, which {model.name} does not have: use {KEY}, {TICK}, or a field of its state."
+        )
+
+
+def _reads_left_out(read_model: str, models: Mapping[str, ReadModel], declared: Declared) -> bool:
+    """Return whether the read model that a declaration reads may be one of a module that is left out: so is the declaration, then."""
+    return read_model not in models and bool(declared.failures)
