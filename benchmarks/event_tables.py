@@ -20,11 +20,11 @@ from include.declarations.topic_tables.topic_table import TopicTable
 from include.kafka.topic_state import topic_state
 from include.lake.event_table_check import check_event_table
 from include.lake.log_comparison import compare_with_log
-from include.lake.sql_connection import connect
+from include.lake.sql_tables import connect
 from include.lake.tables import table_path
 from include.settings import Settings
 from include.spark.lake_config import lake_config
-from spark_jobs.event_tables import Appending, append_new
+from spark_jobs.event_tables import Appends, append_new
 from spark_jobs.folding.fold_query import fold
 from spark_jobs.folding.replay import IdsOf, replayed_events
 from spark_jobs.runtime.session import spark_session
@@ -134,7 +134,7 @@ def from_table(spark: SparkSession, settings: Settings) -> DataFrame:
     return rows.withColumns({"partition": col(PARTITION_COLUMN), "offset": col(OFFSET_COLUMN)})
 
 
-def appended(spark: SparkSession, settings: Settings) -> tuple[Appending, float]:
+def appended(spark: SparkSession, settings: Settings) -> tuple[Appends, float]:
     """Bring the table up to date; returns the result and the processor time of the machine in seconds."""
     busy_s = machine_busy_s()
     done = append_new(spark, settings, declared())
@@ -142,11 +142,11 @@ def appended(spark: SparkSession, settings: Settings) -> tuple[Appending, float]
     return done, machine_busy_s() - busy_s
 
 
-def show(name: str, done: tuple[Appending, float]) -> None:
+def show(name: str, done: tuple[Appends, float]) -> None:
     """Print what an append has taken."""
-    appending, busy_s = done
+    update, busy_s = done
     print(
-        f"{name:<50} {appending.seconds:.1f} s, {busy_s:.1f} CPU s, {appending.commits} commits, {appending.after}",
+        f"{name:<50} {update.seconds:.1f} s, {busy_s:.1f} CPU s, {update.commits} commits, {update.after}",
         flush=True,
     )
 

@@ -5,8 +5,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from include.lake.event_table_status import AppendCommit, EventTableStatus
-    from include.lake.status import LakeCommit, LakeStatus
+    from collections.abc import Callable
+
+    from include.lake.status import EventTableStatus, ReadModelStatus, TableStatus
+    from include.lake.tagged_table import TableCommit
+    from include.lake.tags import LakeTagT
     from include.settings import Settings
 
 MEGABYTE = 1e6
@@ -33,12 +36,10 @@ def run(
     """
     import json
     import sys
-    from dataclasses import asdict
 
     from cli.servers import KAFKA, is_up
     from include.declarations.topic_tables.selection import load_lake_catalog
-    from include.lake.event_table_status import event_table_status
-    from include.lake.status import lake_status
+    from include.lake.status import event_table_status, read_model_status
     from include.lake.tables import table_path
     from include.settings import Settings
 
@@ -47,8 +48,8 @@ def run(
     servers = settings.kafka.bootstrap_servers if is_up(settings, KAFKA) else None
     catalog = load_lake_catalog(settings)
     catalog.require_table(name)
-    found: dict[str, LakeStatus | EventTableStatus | None] = {
-        one: lake_status(settings.lake_root, servers, model, newest)
+    found: dict[str, ReadModelStatus | EventTableStatus | None] = {
+        one: read_model_status(settings.lake_root, servers, model, newest)
         for one, model in catalog.models.items()
         if name in {"", one}
     }
@@ -66,7 +67,7 @@ def run(
     waits = {one: waits for one, status in found.items() if (waits := _waits_for(settings, status))}
     if as_json:
         tables = [
-            asdict(status) | {"waits_for": waits.get(one)}
+            status.as_json() | {"waits_for": waits.get(one)}
             for one, status in found.items()
             if status is not None
         ]
@@ -81,86 +82,95 @@ def run(
             print("\n".join(_lines(status, waits.get(one, ""))))
 
 
-def _waits_for(settings: "Settings", status: "LakeStatus | EventTableStatus | None") -> str:
+def _waits_for(settings: "Settings", status: "ReadModelStatus | EventTableStatus | None") -> str:
     """Return what a table that does not contain the live version waits for; empty for any other table."""
     from include.airflow.client import AirflowUnavailableError
     from include.airflow.login import airflow_api
     from include.airflow.runs.lake_queue import waits_for
-    from include.lake.status import LakeStatus
+    from include.lake.status import ReadModelStatus
 
-    if not isinstance(status, LakeStatus) or status.follows_live:
+    if not isinstance(status, ReadModelStatus) or status.follows_live:
         return ""
     try:
-        return waits_for(airflow_api(settings.home, settings.airflow), status.read_model)
+        return waits_for(airflow_api(settings.home, settings.airflow), status.table.name)
     except (AirflowUnavailableError, OSError, ValueError, KeyError):
         return "Airflow, which does not answer: no task replaces the table meanwhile"
 
 
-def _lines(status: "LakeStatus | EventTableStatus", waits_for: str) -> list[str]:
-    from include.lake.status import LakeStatus
+def _lines(status: "ReadModelStatus | EventTableStatus", waits_for: str) -> list[str]:
+    from include.lake.status import EventTableStatus
 
-    return to_lines(status, waits_for) if isinstance(status, LakeStatus) else event_table_lines(status)
+    return (
+        event_table_lines(status)
+        if isinstance(status, EventTableStatus)
+        else read_model_lines(status, waits_for)
+    )
 
 
-def to_lines(status: "LakeStatus", waits_for: str = "") -> list[str]:
+def read_model_lines(status: "ReadModelStatus", waits_for: str = "") -> list[str]:
     """Return the figures of a read model's table, then its history, newest first, as lines.
 
     waits_for: what replaces the table, if it does not contain the live version.
     """
-    version = "no version yet" if status.version is None else f"version {status.version}"
+    table = status.table
+    version = "no version yet" if table.version is None else f"version {table.version}"
     if not status.follows_live:
         version += f"; version {status.live_version} is live"
-    offsets = ", ".join(f"{partition}: {offset}" for partition, offset in status.complete_up_to.items())
-    lines = [
-        f"{status.read_model}: {version}",
+    return [
+        f"{table.name}: {version}",
         *([f"  waits for       {waits_for}"] if waits_for else []),
-        *_size(status),
-        f"  complete up to  {offsets or 'not known yet'}  (source partition: offset)",
-        f"  events behind   {_count(status.events_behind)}",
-        "  Delta version  when (UTC)           operation     read-model version",
+        *_size(table),
+        f"  complete up to  {_offsets(table) or 'not known yet'}  (source partition: offset)",
+        f"  events behind   {_behind(table)}",
+        *_history(table, "read-model version", lambda tag: str(tag.version)),
     ]
-    versions = (str(commit.tag.version) if commit.tag else "" for commit in status.history)
-    return lines + [_line(commit, last) for commit, last in zip(status.history, versions, strict=True)]
 
 
 def event_table_lines(status: "EventTableStatus") -> list[str]:
     """Return the figures of an event table, then its history, newest first, as lines."""
-    offsets = ", ".join(f"{partition}: {offset}" for partition, offset in status.offsets.items())
-    months = list(status.months)
-    lines = [
-        f"{status.event_table}: event table of {status.source_topic}",
-        *_size(status),
+    table, months = status.table, list(status.months)
+    lost = f"  lost            {status.lost:,} records, deleted before they were read"
+    return [
+        f"{table.name}: event table of {status.source_topic}",
+        *_size(table),
         f"  months          {len(months)}" + (f", {months[0]} to {months[-1]}" if months else ""),
-        f"  appended up to  {offsets or 'nothing yet'}  (partition: offset)",
-        f"  records behind  {_count(status.records_behind)}",
+        f"  appended up to  {_offsets(table) or 'nothing yet'}  (partition: offset)",
+        f"  records behind  {_behind(table)}",
         *([f"  unreadable      {status.unreadable:,} records of the topic"] if status.unreadable else []),
-        *(
-            [f"  lost            {status.lost:,} records, deleted before they were read"]
-            if status.lost
-            else []
-        ),
-        "  Delta version  when (UTC)           operation     rows",
+        *([lost] if status.lost else []),
+        *_history(table, "rows", lambda tag: f"{tag.rows:,}"),
     ]
-    rows = (f"{commit.tag.rows:,}" if commit.tag else "" for commit in status.history)
-    return lines + [_line(commit, last) for commit, last in zip(status.history, rows, strict=True)]
 
 
-def _size(status: "LakeStatus | EventTableStatus") -> list[str]:
+def _size(table: "TableStatus[LakeTagT]") -> list[str]:
     from cli.display.status_tables import duration
 
-    age = "never" if status.newest_age_s is None else f"{duration(round(status.newest_age_s))} ago"
+    age = "never" if table.newest_age_s is None else f"{duration(round(table.newest_age_s))} ago"
+    rows = "unknown: there are files without statistics" if table.rows is None else f"{table.rows:,}"
     return [
-        f"  table           {status.path}",
-        f"  rows            {status.rows:,}",
-        f"  files           {status.files:,}, {status.bytes / MEGABYTE:,.1f} MB",
-        f"  brought up      {age}, Delta version {status.delta_version}",
+        f"  table           {table.path}",
+        f"  rows            {rows}",
+        f"  files           {table.files:,}, {table.bytes / MEGABYTE:,.1f} MB",
+        f"  brought up      {age}, Delta version {table.delta_version}",
     ]
 
 
-def _count(behind: int | None) -> str:
-    return "unknown: Kafka does not answer" if behind is None else f"{behind:,}"
+def _offsets(table: "TableStatus[LakeTagT]") -> str:
+    return ", ".join(f"{partition}: {offset}" for partition, offset in table.complete_up_to.items())
 
 
-def _line(commit: "LakeCommit | AppendCommit", last: str) -> str:
+def _behind(table: "TableStatus[LakeTagT]") -> str:
+    return "unknown: Kafka does not answer" if table.behind is None else f"{table.behind:,}"
+
+
+def _history(
+    table: "TableStatus[LakeTagT]", last_column: str, last: "Callable[[LakeTagT], str]"
+) -> list[str]:
+    """Return a line for each commit; the last column is empty for a commit of another program."""
+    lines = [_line(commit, "" if commit.tag is None else last(commit.tag)) for commit in table.history]
+    return [f"  Delta version  when (UTC)           operation     {last_column}", *lines]
+
+
+def _line(commit: "TableCommit[LakeTagT]", last: str) -> str:
     operation = commit.operation.lower() if commit.tag is None else commit.tag.operation
     return f"  {commit.delta_version:<13}  {commit.committed_at:%Y-%m-%d %H:%M:%S}  {operation:<12}  {last}".rstrip()

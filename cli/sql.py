@@ -70,8 +70,7 @@ def _start_shell(settings: "Settings", tables: "Sequence[SqlTable]") -> None:
     import sys
 
     from include.files import write_atomically
-    from include.lake.sql_connection import extension_folder
-    from include.lake.sql_tables import overview, setup_statements
+    from include.lake.sql_tables import extension_folder, overview, setup_statements
 
     start = settings.home / START_FILE
     statements = setup_statements(extension_folder(), tables)

@@ -12,7 +12,8 @@ from pyspark.sql import SparkSession
 
 from include.declarations.load import read_model
 from include.declarations.read_model import ReadModel
-from include.lake.tables import CommitTag, staging_path
+from include.lake.tables import staging_path
+from include.lake.tags import CommitTag
 from include.rebuild.progress.stage_progress import StageReporter
 from include.rebuild.stages.build_staging import BUILD_STAGING
 from include.settings import Settings
@@ -65,7 +66,7 @@ def build_staging(spark: SparkSession, settings: Settings, model: ReadModel, num
     model = model.reading(version.source_topic, version.starts)
     until = source_ends(settings.kafka.bootstrap_servers, model.source_topic)
     table = LakeTable(
-        spark, model, staging_path(settings.lake_root, model.name, number), settings.lake.retention_h
+        spark, staging_path(settings.lake_root, model.name, number), settings.lake.retention_h, model
     )
     table.ensure()
     tag = CommitTag(model.name, number, version.fold_revision, OPERATION, complete_up_to=until)

@@ -3,7 +3,8 @@
 import argparse
 import logging
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -13,7 +14,7 @@ from include.errors import FoldlakeError
 from include.kafka.schema_registry import JOB_PATIENCE_S, SchemaRegistry
 from include.kafka.topic_state import topic_state
 from include.lake.table_lock import lake_lock
-from include.lake.tables import CommitTag
+from include.lake.tags import CommitTag
 from include.position import Offsets
 from include.settings import Settings
 from include.stream.checkpoints import compaction_checkpoint
@@ -25,7 +26,7 @@ from spark_jobs.lake.live_lake import (
     folded_up_to,
     report_unreadable,
 )
-from spark_jobs.lake.maintenance import Maintenance, Usage, maintain, usage
+from spark_jobs.lake.table_update import ALWAYS, TableUpdate, Written, add_optimize_argument, update_table
 from spark_jobs.runtime.checkpoint import batch_offsets, child_names, continues_from, remove_checkpoint
 from spark_jobs.runtime.lake_job import run_lake_job
 
@@ -40,40 +41,7 @@ class LostRecordsError(FoldlakeError):
     """The changelog ends before the offsets up to which the table contains it: Kafka has lost records."""
 
 
-@dataclass(frozen=True)
-class Compaction:
-    """The result of compacting one read model.
-
-    tag: the tag of the newest commit. counts: of the changelog records that were read. commits: merges and tag-only commits.
-    """
-
-    read_model: str
-    version: int
-    tag: CommitTag
-    counts: RecordCounts
-    commits: int
-    before: Usage
-    after: Usage
-    maintenance: tuple[Maintenance, ...]
-    seconds: float
-
-    def __str__(self) -> str:
-        """Return the result in one line."""
-        counts = self.counts
-        return (
-            f"{self.read_model} v{self.version}: {counts.records:,} records read, {counts.states:,} keys merged, "
-            f"{counts.deletions:,} deleted, {self.commits} commits, in {self.seconds:.1f} s; "
-            f"before: {self.before}; after: {self.after}"
-        )
-
-
-@dataclass
-class _Merging:
-    """The result of the merges of one run so far."""
-
-    tag: CommitTag
-    counts: RecordCounts = field(default_factory=RecordCounts)
-    commits: int = 0
+Compaction = TableUpdate[CommitTag, RecordCounts]
 
 
 def compact(
@@ -97,32 +65,25 @@ def compact(
         lake = ensure_live_version(spark, settings, model)
         if lake is None:
             return None
-        before = usage(spark, lake.table.path)
-        merging = _merge_new_records(spark, settings, model, lake)
-        maintenance, after = maintain(lake.table, merging.tag, force=force_optimize)
-    report_unreadable(lake.version.changelog_topic, merging.counts)
-    promoted = lake.counts or RecordCounts()
-    return Compaction(
-        read_model=model.name,
-        version=lake.version.number,
-        tag=merging.tag,
-        counts=promoted + merging.counts,
-        commits=merging.commits + (lake.counts is not None),
-        before=before,
-        after=after,
-        maintenance=maintenance,
-        seconds=time.monotonic() - started_s,
-    )
+        return update_table(
+            lake.table,
+            partial(_merge_new_records, spark, settings, model, lake),
+            force_optimize=force_optimize,
+            started_s=started_s,
+        )
 
 
-def _merge_new_records(spark: SparkSession, settings: Settings, model: ReadModel, lake: LiveLake) -> _Merging:
+def _merge_new_records(
+    spark: SparkSession, settings: Settings, model: ReadModel, lake: LiveLake
+) -> Written[CommitTag, RecordCounts]:
+    """Merge the records after the table's offsets; the result has those of a promotion, too."""
     # A removed checkpoint starts again at the first event, behind the offsets that the table is known to contain.
     folded = folded_up_to(spark, settings.checkpoints, model, lake.version)
     complete_up_to = lake.tag.complete_up_to.merge(folded)
     changelog = topic_state(settings.kafka.bootstrap_servers, lake.version.changelog_topic)
     ends = Offsets() if changelog is None else changelog.ends
     _require_no_loss(model, lake, ends)
-    merging = _Merging(lake.tag)
+    merging = Written(lake.tag, RecordCounts())
     if not lake.tag.changelog_offsets.covers(ends):
         _run_merges(spark, settings, model, lake, ends, complete_up_to, merging)
     if complete_up_to != merging.tag.complete_up_to and merging.tag.changelog_offsets.covers(ends):
@@ -130,7 +91,9 @@ def _merge_new_records(spark: SparkSession, settings: Settings, model: ReadModel
         lake.table.mark(merging.tag)
         merging.commits += 1
         LOG.info("lake/%s: no new records; complete up to %s", model.name, complete_up_to)
-    return merging
+    report_unreadable(lake.version.changelog_topic, merging.counts)
+    promoted = lake.counts or RecordCounts()
+    return Written(merging.tag, promoted + merging.counts, merging.commits + (lake.counts is not None))
 
 
 def _require_no_loss(model: ReadModel, lake: LiveLake, ends: Offsets) -> None:
@@ -154,7 +117,7 @@ def _run_merges(
     lake: LiveLake,
     ends: Offsets,
     complete_up_to: Offsets,
-    merging: _Merging,
+    merging: Written[CommitTag, RecordCounts],
 ) -> None:
     """Run the query to the changelog's end; adds the result to `merging`."""
     topic = lake.version.changelog_topic
@@ -216,12 +179,7 @@ def main() -> None:
     """Run under spark-submit: for one read model, or for all declared ones."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--read-model", default="", help="name of one read model (default: all of them)")
-    parser.add_argument(
-        "--optimize",
-        choices=("when-worth-it", "always"),
-        default="when-worth-it",
-        help="when to run OPTIMIZE and VACUUM (default: when-worth-it)",
-    )
+    add_optimize_argument(parser)
     arguments = parser.parse_args()
 
     def job(spark: SparkSession, settings: Settings) -> None:
@@ -230,7 +188,7 @@ def main() -> None:
         else:
             models = list(load_catalog(settings.declaration_folders).models.values())
         for model in models:
-            done = compact(spark, settings, model, force_optimize=arguments.optimize == "always")
+            done = compact(spark, settings, model, force_optimize=arguments.optimize == ALWAYS)
             if done is not None:
                 LOG.info("%s", done)
 

@@ -71,9 +71,9 @@ def compare_versions(
         return
     version = require_not_ended(record, number)
     table = LakeTable(
-        spark, model, staging_path(settings.lake_root, model.name, number), settings.lake.retention_h
+        spark, staging_path(settings.lake_root, model.name, number), settings.lake.retention_h, model
     )
-    staged = table.newest_commit()
+    staged = table.newest_tag()
     if staged is None:
         raise NoStagingError(
             f"v{number} of {model.name} has no staging table, with which the live version could be compared: the stage build_staging "

@@ -4,7 +4,8 @@ import argparse
 import logging
 import time
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 
 from pyspark.sql import SparkSession
 
@@ -12,19 +13,20 @@ from include.declarations.event_table import AppendedTable
 from include.declarations.topic_tables.selection import load_lake_catalog
 from include.errors import FoldlakeError
 from include.kafka.topic_state import TopicState, topic_state
-from include.lake.append_tag import APPEND, AppendTag, slice_end
 from include.lake.table_lock import lake_lock
 from include.lake.tables import table_path
+from include.lake.tags import APPEND, AppendTag
+from include.position import Offsets
 from include.settings import Settings
 from spark_jobs.folding.replay import IdsOf, decoded_records, with_needed_schema_ids
 from spark_jobs.lake.append_state import (
     ChangedTopicError,
-    newest_tag,
     require_same_topic,
+    tag_to_append_from,
     with_all_event_types,
 )
 from spark_jobs.lake.event_rows import OTHER_TYPE, ROW, EventDeltaTable, count_kinds
-from spark_jobs.lake.maintenance import Maintenance, Usage, maintain, usage
+from spark_jobs.lake.table_update import ALWAYS, TableUpdate, Written, add_optimize_argument, update_table
 from spark_jobs.runtime.lake_job import run_lake_job
 
 LOG = logging.getLogger(__name__)
@@ -32,29 +34,15 @@ LOG = logging.getLogger(__name__)
 SLICE_RECORDS = 1_000_000
 
 
-@dataclass(frozen=True)
-class Appending:
-    """The result of bringing one event table up to date.
-
-    tag: that of the newest commit. counts: of the records read, by kind: a row, another event type, or why it cannot be decoded.
-    commits: without those of OPTIMIZE and VACUUM.
-    """
-
-    table: str
-    tag: AppendTag
-    counts: Counter[str]
-    commits: int
-    before: Usage
-    after: Usage
-    maintenance: tuple[Maintenance, ...]
-    seconds: float
+class AppendCounts(Counter[str]):
+    """The number of the records read, by kind: a row, another event type, or the reason why one cannot be decoded."""
 
     def __str__(self) -> str:
-        """Return the result in one line."""
-        return (
-            f"{self.table}: {self.counts.total():,} records read, {self.counts[ROW]:,} rows appended, {self.commits} commits, in "
-            f"{self.seconds:.1f} s; before: {self.before}; after: {self.after}"
-        )
+        """Return the counts in words."""
+        return f"{self.total():,} records read, {self[ROW]:,} rows appended"
+
+
+Appends = TableUpdate[AppendTag, AppendCounts]
 
 
 def append_new(
@@ -64,7 +52,7 @@ def append_new(
     *,
     force_optimize: bool = False,
     slice_records: int = SLICE_RECORDS,
-) -> Appending | None:
+) -> Appends | None:
     """Bring `lake/<event table>` up to the end of its topic. May be killed and repeated at any point.
 
     1. Read the offsets in the tag of the table's newest commit. They are the only record of what was appended.
@@ -78,40 +66,39 @@ def append_new(
     """
     started_s = time.monotonic()
     table = delta_table(spark, settings, declared)
-    counts: Counter[str] = Counter()
-    commits = 0
     with lake_lock(settings.home, declared.name):
         topic = topic_state(settings.kafka.bootstrap_servers, declared.source_topic)
         if topic is None:
             LOG.info("lake/%s: topic %s does not exist yet", declared.name, declared.source_topic)
             return None
-        tag = newest_tag(table, topic)
+        tag = tag_to_append_from(table, topic)
         require_same_topic(table, tag, topic)
         table.ensure()
         tag = with_all_event_types(table, tag, topic)
-        before = usage(spark, table.path)
-        while not tag.offsets.covers(topic.ends):
-            tag, appended = append_slice(table, settings, topic, tag, slice_records)
-            counts += appended
-            commits += 1
-        maintenance, after = maintain(table, tag, force=force_optimize)
-    _report_unreadable(declared, counts)
-    return Appending(
-        table=declared.name,
-        tag=tag,
-        counts=counts,
-        commits=commits,
-        before=before,
-        after=after,
-        maintenance=maintenance,
-        seconds=time.monotonic() - started_s,
-    )
+        return update_table(
+            table,
+            partial(_append_slices, table, settings, topic, tag, slice_records),
+            force_optimize=force_optimize,
+            started_s=started_s,
+        )
+
+
+def _append_slices(
+    table: EventDeltaTable, settings: Settings, topic: TopicState, tag: AppendTag, slice_records: int
+) -> Written[AppendTag, AppendCounts]:
+    written = Written(tag, AppendCounts())
+    while not written.tag.offsets.covers(topic.ends):
+        written.tag, appended = append_slice(table, settings, topic, written.tag, slice_records)
+        written.counts.update(appended)
+        written.commits += 1
+    _report_unreadable(table.declared, written.counts)
+    return written
 
 
 def delta_table(spark: SparkSession, settings: Settings, declared: AppendedTable) -> EventDeltaTable:
     """Return the Delta table of an event table, which may not exist yet."""
     path = table_path(settings.lake_root, declared.name)
-    return EventDeltaTable(spark, declared, path, settings.lake.retention_h)
+    return EventDeltaTable(spark, path, settings.lake.retention_h, declared)
 
 
 def append_slice(
@@ -155,7 +142,7 @@ def append_slice(
         return new, counts
 
     new, counts = with_needed_schema_ids(append)
-    newest = table.newest_commit()
+    newest = table.newest_tag()
     if newest is None or (newest.tag.offsets, newest.tag.generation) == (tag.offsets, tag.generation):
         raise ChangedTopicError(
             f"The commit of new events to lake/{table.name} is not in its history: another program has removed it. Hint: run "
@@ -172,6 +159,13 @@ def append_slice(
         time.monotonic() - started_s,
     )
     return new, counts
+
+
+def slice_end(offsets: Offsets, ends: Offsets, records: int) -> Offsets:
+    """Return the end of the next slice of a topic: at most about `records` records, of all partitions that have some left alike."""
+    unread = [partition for partition, end in ends.items() if end > offsets.of(partition)]
+    share = max(1, records // max(1, len(unread)))
+    return Offsets({p: max(offsets.of(p), min(end, offsets.of(p) + share)) for p, end in ends.items()})
 
 
 def _application(tag: AppendTag) -> str:
@@ -199,19 +193,14 @@ def main() -> None:
         default="",
         help="name of one event table, or `events` for those of topics (default: all of them)",
     )
-    parser.add_argument(
-        "--optimize",
-        choices=("when-worth-it", "always"),
-        default="when-worth-it",
-        help="when to run OPTIMIZE and VACUUM (default: when-worth-it)",
-    )
+    add_optimize_argument(parser)
     arguments = parser.parse_args()
 
     def job(spark: SparkSession, settings: Settings) -> None:
         failures = []
         for table in load_lake_catalog(settings).appended_tables(arguments.event_table):
             try:
-                done = append_new(spark, settings, table, force_optimize=arguments.optimize == "always")
+                done = append_new(spark, settings, table, force_optimize=arguments.optimize == ALWAYS)
             except FoldlakeError as error:
                 # One that is refused does not hold up the others.
                 failures.append(error)

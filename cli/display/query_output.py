@@ -14,8 +14,7 @@ from typing import Any
 import duckdb
 
 from include.errors import FoldlakeError
-from include.lake.sql_connection import connect
-from include.lake.sql_tables import HISTORY_SUFFIX, SqlTable, listing, sql_name
+from include.lake.sql_tables import HISTORY_SUFFIX, SqlTable, connect, listing, sql_name
 from include.settings import Settings
 from query_api.http.json_text import dumps
 

@@ -12,7 +12,7 @@ def _():
 
     from demo.analysts.charts import steps
     from demo.analysts.questions import QUESTIONS, QUESTIONS_OF_A_RUN
-    from include.lake.sql_connection import connect
+    from include.lake.sql_tables import connect
     from include.settings import Settings
 
     connection = connect(Settings().lake_root)

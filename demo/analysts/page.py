@@ -15,7 +15,7 @@ import duckdb
 from demo.analysts.charts import Spec
 from demo.analysts.questions import QUESTIONS, QUESTIONS_OF_A_RUN, Question
 from demo.examples_page import with_answers
-from include.lake.sql_connection import connect
+from include.lake.sql_tables import connect
 from include.settings import CHECKOUT, Settings
 
 PAGE = CHECKOUT / "docs" / "analysts.md"

@@ -5,13 +5,12 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
-from deltalake.exceptions import TableNotFoundError
 
 from include.declarations.event_table import OFFSET_COLUMN, PARTITION_COLUMN, AppendedTable
 from include.errors import FoldlakeError
-from include.lake.append_tag import AppendTag
-from include.lake.event_table_status import append_history
 from include.lake.tables import table_path
+from include.lake.tagged_table import TaggedTable, newest_tag
+from include.lake.tags import AppendTag
 
 ID_FIELD = "id"
 
@@ -93,21 +92,14 @@ def check_event_table(lake_root: str, declared: AppendedTable) -> EventTableChec
 
 def opened(lake_root: str, declared: AppendedTable) -> tuple[DeltaTable, AppendTag]:
     """Return an event table and its newest tag; raises EventTableMissingError when nothing has been appended to it yet."""
-    try:
-        table = DeltaTable(table_path(lake_root, declared.name))
-    except TableNotFoundError as error:
-        raise _missing(declared) from error
-    tag = next((commit.tag for commit in append_history(table) if commit.tag is not None), None)
-    if tag is None:
-        raise _missing(declared)
-    return table, tag
+    table = TaggedTable.open(table_path(lake_root, declared.name), AppendTag.from_json)
+    newest = None if table is None else newest_tag(table.history)
+    if table is None or newest is None:
+        raise EventTableMissingError(
+            f"Nothing has been appended to lake/{declared.name} yet. Hint: `./foldlake compact {declared.name}`."
+        )
+    return table.delta, newest.tag
 
 
 def _distinct(rows: pa.Table, columns: list[str]) -> int:
     return int(rows.group_by(columns).aggregate([]).num_rows)
-
-
-def _missing(declared: AppendedTable) -> EventTableMissingError:
-    return EventTableMissingError(
-        f"Nothing has been appended to lake/{declared.name} yet. Hint: `./foldlake compact {declared.name}`."
-    )

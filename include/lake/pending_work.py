@@ -1,19 +1,18 @@
-"""Whether there is anything for a compaction to do, found out without Spark."""
+"""Whether a table's job has anything to do, found out without Spark."""
 
 from datetime import UTC, datetime
-from typing import Any
 
-from deltalake import DeltaTable
-from deltalake.exceptions import TableNotFoundError
-
+from include.declarations.event_table import AppendedTable
 from include.declarations.read_model import ReadModel
 from include.kafka.topic_state import TopicState, topic_state, unread_ends_of
-from include.lake.tables import CommitTag, table_path
-from include.lake.vacuum_schedule import RECENT_COMMITS, TableCommit, vacuum_is_due
+from include.lake.tables import table_path
+from include.lake.tagged_table import RECENT_COMMITS, TableCommit, TaggedTable, vacuum_is_due
+from include.lake.tags import AppendTag, CommitTag, LakeTagT, TagReader
 from include.position import Offsets
 from include.settings import Settings
 from include.versions.registry import VersionRegistry
-from include.versions.version_record import Version
+
+Commits = tuple[TableCommit[LakeTagT], ...]
 
 
 def has_pending_work(settings: Settings, model: ReadModel, now: datetime | None = None) -> bool:
@@ -24,42 +23,57 @@ def has_pending_work(settings: Settings, model: ReadModel, now: datetime | None 
 
     Raises KafkaUnavailableError.
     """
-    try:
-        table = DeltaTable(table_path(settings.lake_root, model.name))
-    except TableNotFoundError:
-        return True
-    commits = table.history(RECENT_COMMITS)
-    tag = CommitTag.from_json(commits[0].get("userMetadata")) if commits else None
+    commits, tag = _newest(settings, model.name, CommitTag.from_json)
     if tag is None:
         return True
     servers = settings.kafka.bootstrap_servers
     with VersionRegistry(servers) as registry:
         record = registry.read().get(model.name)
     live = None if record is None else record.live
-    if live is None or not _is_of(tag, live):
+    if live is None or (tag.version, tag.fold_revision) != (live.number, live.fold_revision):
         return True
     source_topic = model.reading(live.source_topic).source_topic
     changelog, source = topic_state(servers, live.changelog_topic), topic_state(servers, source_topic)
     if changelog is None or source is None or tag.topic_id != changelog.topic_id:
         return True
-    read = (
-        (live.changelog_topic, changelog, tag.changelog_offsets),
-        (source_topic, source, tag.complete_up_to),
-    )
-    if not all(_is_read(servers, topic, state, offsets) for topic, state, offsets in read):
+    return not (
+        _is_read(servers, live.changelog_topic, changelog, tag.changelog_offsets)
+        and _is_read(servers, source_topic, source, tag.complete_up_to)
+    ) or _vacuum_is_due(settings, commits, now)
+
+
+def has_records_to_append(settings: Settings, declared: AppendedTable, now: datetime | None = None) -> bool:
+    """Return whether the job of an event table would change `lake/<name>` or is due to clean up.
+
+    It has nothing to do without the topic, or if the table's newest commit covers the whole topic and VACUUM is not due.
+
+    Raises KafkaUnavailableError.
+    """
+    servers, name = settings.kafka.bootstrap_servers, declared.source_topic
+    topic = topic_state(servers, name)
+    if topic is None:
+        return False
+    commits, tag = _newest(settings, declared.name, AppendTag.from_json)
+    if tag is None or (tag.source_topic, tag.topic_id) != (name, topic.topic_id):
         return True
-    return vacuum_is_due(
-        [_table_commit(commit) for commit in commits], settings.lake.retention_h, now or datetime.now(UTC)
-    )
+    # Also if the table is ahead of the topic: the job reports that Kafka has lost records.
+    if not topic.ends.covers(tag.offsets):
+        return True
+    return not _is_read(servers, name, topic, tag.offsets) or _vacuum_is_due(settings, commits, now)
 
 
-def _is_of(tag: CommitTag, version: Version) -> bool:
-    return (tag.version, tag.fold_revision) == (version.number, version.fold_revision)
+def _newest(
+    settings: Settings, name: str, read_tag: TagReader[LakeTagT]
+) -> tuple[Commits[LakeTagT], LakeTagT | None]:
+    """Return a table's newest commits, and the tag of the newest one; no commits if there is no table."""
+    table = TaggedTable.open(table_path(settings.lake_root, name), read_tag)
+    commits = () if table is None else table.history(RECENT_COMMITS)
+    return commits, commits[0].tag if commits else None
 
 
 def _is_read(bootstrap_servers: str, topic: str, state: TopicState, offsets: Offsets) -> bool:
     return offsets.covers(unread_ends_of(bootstrap_servers, topic, state.ends, offsets))
 
 
-def _table_commit(entry: dict[str, Any]) -> TableCommit:
-    return TableCommit(datetime.fromtimestamp(entry["timestamp"] / 1000, UTC), str(entry["operation"]))
+def _vacuum_is_due(settings: Settings, commits: Commits[LakeTagT], now: datetime | None) -> bool:
+    return vacuum_is_due(commits, settings.lake.retention_h, now or datetime.now(UTC))

@@ -1,9 +1,12 @@
-"""The lake's tables as SQL statements for DuckDB: each table under a name of its own, its history, and versions by time."""
+"""The lake's tables in DuckDB: each table under a name of its own, its history, and versions by time."""
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+import duckdb
+import duckdb_ext
 
 from include.errors import FoldlakeError
 
@@ -53,6 +56,20 @@ def sql_name(table: str) -> str:
     return f"{name}_table" if name.casefold() in TAKEN else name
 
 
+def connect(lake_root: str, tables: Sequence[SqlTable] | None = None) -> duckdb.DuckDBPyConnection:
+    """Return a connection in memory with the tables of a lake, or with these.
+
+    Raises NoLakeError when the lake has none.
+    """
+    found = sql_tables(lake_root) if tables is None else tables
+    connection = duckdb.connect()
+    # A name that is no table must not be that of a variable of this program.
+    connection.execute("SET python_enable_replacements = false")
+    for statement in setup_statements(extension_folder(), found):
+        connection.execute(statement)
+    return connection
+
+
 def sql_tables(lake_root: str) -> list[SqlTable]:
     """Return the tables that exist in the lake, read models and declared event tables first; opens none of them.
 
@@ -77,6 +94,11 @@ def sql_tables(lake_root: str) -> list[SqlTable]:
         name = sql_name(str(path.relative_to(root)))
         found.setdefault(name, SqlTable(name, path))
     return list(found.values())
+
+
+def extension_folder() -> Path:
+    """Return the folder of DuckDB's extensions: the package duckdb-ext-delta has the one for Delta."""
+    return Path(next(iter(duckdb_ext.__path__))) / "extensions"
 
 
 def setup_statements(extensions: Path, tables: Iterable[SqlTable]) -> Iterator[str]:

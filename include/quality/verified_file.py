@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from include.files import write_atomically
+from include.lake.tags import from_fields
 from include.quality.verified_tag import StoreMark
 
 
@@ -51,9 +52,7 @@ def read_all(home: Path) -> list[VerifiedStores]:
 
 def _read(path: Path) -> VerifiedStores | None:
     try:
-        fields = json.loads(path.read_text(encoding="utf-8"))
-        stores = {name: StoreMark.from_json(mark) for name, mark in fields["stores"].items()}
-        return VerifiedStores(str(fields["read_model"]), int(fields["version"]), stores)
+        return from_fields(VerifiedStores, json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         # Absent, or written by another release.
         return None

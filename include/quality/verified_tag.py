@@ -3,10 +3,9 @@
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
-from include.known_fields import known_fields
+from include.lake.tags import Tag
 from include.position import Offsets
 
 
@@ -36,18 +35,6 @@ class StoreMark:
         """Return how long ago all keys were checked; 0 if the clock was set back."""
         return max(0.0, now_s - self.full_at_s)
 
-    @classmethod
-    def from_json(cls, fields: Mapping[str, Any]) -> "StoreMark":
-        """Read a mark; raises ValueError, TypeError, KeyError or AttributeError."""
-        return cls(
-            Offsets.from_json(fields["verified_up_to"]),
-            float(fields["cut_at_s"]),
-            {int(partition): int(keys) for partition, keys in fields["keys"].items()},
-            str(fields["full_run_id"]),
-            float(fields["full_at_s"]),
-            fields.get("table_version"),
-        )
-
 
 def verified_by_all(marks: Iterable[StoreMark]) -> Offsets:
     """Return source partition -> offset below which each of these stores is verified."""
@@ -73,8 +60,8 @@ class Digest:
 
 
 @dataclass(frozen=True)
-class VerifiedTag:
-    """The tag of a commit of verified records, as JSON in Delta's `userMetadata`.
+class VerifiedTag(Tag):
+    """The tag of a commit of verified records.
 
     version, fold_revision: of the read model. fold: the fingerprint of its key, fold and merge. topic_id: Kafka's id of the source topic.
     stores: what is verified of each store. digest: of all rows of the table.
@@ -107,18 +94,3 @@ class VerifiedTag:
     def _chain(self) -> str:
         offsets = {name: sorted(mark.verified_up_to.items()) for name, mark in sorted(self.stores.items())}
         return hashlib.sha256(json.dumps([self.previous, str(self.digest), offsets]).encode()).hexdigest()
-
-    def to_json(self) -> str:
-        """Return the tag as the JSON text for `userMetadata`."""
-        return json.dumps(asdict(self), separators=(",", ":"))
-
-    @classmethod
-    def from_json(cls, text: str | None) -> "VerifiedTag | None":
-        """Read a commit's `userMetadata`; None when it is not such a tag."""
-        try:
-            fields: dict[str, Any] = json.loads(text or "")
-            fields["stores"] = {name: StoreMark.from_json(mark) for name, mark in fields["stores"].items()}
-            fields["digest"] = Digest(**fields["digest"])
-            return cls(**known_fields(cls, fields))
-        except (ValueError, TypeError, KeyError, AttributeError):
-            return None

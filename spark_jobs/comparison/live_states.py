@@ -65,7 +65,7 @@ def stored_states(
     """Return the states in `lake/<model>`, for a live version that cannot be folded again."""
     because = because.rstrip(".")
     table = lake_table(spark, settings.lake_root, settings.lake.retention_h, model)
-    newest = table.newest_commit()
+    newest = table.newest_tag()
     if newest is None or newest.tag.version != version.number:
         note = f"v{version.number} cannot be folded again, because {because}; and lake/{model.name} does not contain it."
         return LiveStates(None, f"{note} Every key counts as an added one.")

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from include.errors import FoldlakeError
 from include.kafka.topic_state import TopicState
-from include.lake.append_tag import RESTART, AppendTag
+from include.lake.tags import RESTART, AppendTag
 from spark_jobs.lake.event_rows import EventDeltaTable
 
 LOG = logging.getLogger(__name__)
@@ -19,9 +19,9 @@ class UnknownOffsetsError(FoldlakeError):
     """The table has rows, but no commit in its history says up to where they contain the topic."""
 
 
-def newest_tag(table: EventDeltaTable, topic: TopicState) -> AppendTag:
+def tag_to_append_from(table: EventDeltaTable, topic: TopicState) -> AppendTag:
     """Return the tag of the newest commit, or that of an empty table; raises UnknownOffsetsError for rows without offsets."""
-    newest = table.newest_commit()
+    newest = table.newest_tag()
     if newest is None:
         name, source = table.name, table.declared.source_topic
         if table.has_rows():

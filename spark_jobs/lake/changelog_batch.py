@@ -40,6 +40,10 @@ class RecordCounts:
     states: int = 0
     deletions: int = 0
 
+    def __str__(self) -> str:
+        """Return the counts in words."""
+        return f"{self.records:,} records read, {self.states:,} keys merged, {self.deletions:,} deleted"
+
     def __add__(self, other: "RecordCounts") -> "RecordCounts":
         """Return the sum of the counts of two parts."""
         return RecordCounts(

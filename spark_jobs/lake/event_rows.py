@@ -7,7 +7,7 @@ from functools import cached_property
 
 from delta.tables import DeltaTable
 from pyspark import StorageLevel
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.functions import col, date_format, lit, when
 from pyspark.sql.types import StructType
@@ -23,10 +23,10 @@ from include.declarations.event_table import (
 from include.declarations.event_types.event_columns import EVENT_TYPE as TYPE
 from include.declarations.event_types.event_columns import OFFSET, PARTITION, type_column
 from include.declarations.topic_tables.topic_table import EVENT_TYPE
-from include.lake.append_tag import AppendTag
+from include.lake.tags import AppendTag
 from spark_jobs.folding.decode import REASON
-from spark_jobs.lake.table_definition import TableDefinition, column_types, ensure_table
-from spark_jobs.lake.tagged_commit import TaggedCommit, newest_commit
+from spark_jobs.lake.spark_table import SparkTable
+from spark_jobs.lake.table_definition import TableDefinition, column_types
 
 # What a record is: a row, of another event type, or else the reason why it cannot be decoded.
 KIND = "record:kind"
@@ -34,16 +34,10 @@ ROW, OTHER_TYPE = "row", "other event type"
 
 
 @dataclass(frozen=True)
-class EventDeltaTable:
-    """The Delta table of an event table, partitioned by month.
+class EventDeltaTable(SparkTable[AppendTag]):
+    """The Delta table of an event table, partitioned by month."""
 
-    spark: the session that reads and writes it. retention_h: how long replaced files and the history are retained.
-    """
-
-    spark: SparkSession
     declared: AppendedTable
-    path: str
-    retention_h: float
 
     @property
     def name(self) -> str:
@@ -60,12 +54,10 @@ class EventDeltaTable:
         """The declared columns, with their comments."""
         return column_types(self.spark, self.declared.columns)
 
-    def ensure(self) -> None:
-        """Create the table, or update its columns, comments and properties to match the schema and the settings.
-
-        Raises LakeTableError when the type of a column differs from that of the schema's field.
-        """
-        definition = TableDefinition(
+    @property
+    def definition(self) -> TableDefinition:
+        """The columns, comments, properties and layout."""
+        return TableDefinition(
             f"{' or '.join(self.event_types)} of event table {self.name}",
             self.columns,
             self.declared.doc or f"The events of type {' and '.join(self.event_types)}, one row each.",
@@ -74,11 +66,10 @@ class EventDeltaTable:
             f"`./foldlake compact {self.name}`, which appends all events that are in {self.declared.source_topic}.",
             partitioned_by=MONTH_COLUMN,
         )
-        ensure_table(self.spark, self.path, definition)
 
-    def newest_commit(self) -> TaggedCommit[AppendTag] | None:
-        """Return the newest commit with the tag of an event table, or None if there is none."""
-        return newest_commit(self.spark, self.path, AppendTag.from_json)
+    def read_tag(self, text: str | None) -> AppendTag | None:
+        """Read a commit's `userMetadata`."""
+        return AppendTag.from_json(text)
 
     def has_rows(self) -> bool:
         """Return whether the table exists and has any row."""

@@ -4,35 +4,27 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from delta.tables import DeltaTable
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame
 from pyspark.sql.functions import col, lit
 from pyspark.sql.types import StructType
 
 from include.declarations.read_model import ReadModel
 from include.declarations.state_names import KEY_COLUMN
-from include.lake.tables import CommitTag, table_fields
+from include.lake.tables import table_fields
+from include.lake.tags import CommitTag
 from spark_jobs.lake.changelog_batch import AFTER_DELETION, DELETED
-from spark_jobs.lake.table_definition import TableDefinition, column_types, ensure_table
-from spark_jobs.lake.tagged_commit import TaggedCommit, newest_commit
-from spark_jobs.runtime.session import session_settings
+from spark_jobs.lake.spark_table import SparkTable
+from spark_jobs.lake.table_definition import TableDefinition, column_types
 
-USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 TXN_APP_ID = "spark.databricks.delta.write.txnAppId"
 TXN_VERSION = "spark.databricks.delta.write.txnVersion"
 
 
 @dataclass(frozen=True)
-class LakeTable:
-    """A Delta table with a read model's columns, clustered by key.
+class LakeTable(SparkTable[CommitTag]):
+    """A Delta table with a read model's columns, clustered by key."""
 
-    spark: the session that reads and writes the table; each micro-batch has its own.
-    retention_h: how long replaced files and the history are retained.
-    """
-
-    spark: SparkSession
     model: ReadModel
-    path: str
-    retention_h: float
 
     @cached_property
     def columns(self) -> StructType:
@@ -44,24 +36,21 @@ class LakeTable:
         """The read model's name."""
         return self.model.name
 
-    def ensure(self) -> None:
-        """Create the table, or update its columns, comments and properties to match the model and the settings.
-
-        Raises LakeTableError when the type of a column differs from that of the model's field.
-        """
-        definition = TableDefinition(
-            f"read model {self.model.name}",
+    @property
+    def definition(self) -> TableDefinition:
+        """The columns, comments, properties and layout."""
+        return TableDefinition(
+            f"read model {self.name}",
             self.columns,
-            f"The read model {self.model.name}, one row per key.",
+            f"The read model {self.name}, one row per key.",
             self.retention_h,
             "The type of a state field cannot change: declare a field with another name instead.",
             clustered_by=KEY_COLUMN,
         )
-        ensure_table(self.spark, self.path, definition)
 
-    def newest_commit(self) -> TaggedCommit[CommitTag] | None:
-        """Return the newest commit with a tag of Foldlake, or None if there is none."""
-        return newest_commit(self.spark, self.path, CommitTag.from_json)
+    def read_tag(self, text: str | None) -> CommitTag | None:
+        """Read a commit's `userMetadata`."""
+        return CommitTag.from_json(text)
 
     def with_all_columns(self, states: DataFrame) -> DataFrame:
         """Return states with all columns of the table; a field that their fold revision lacks is null."""
@@ -90,7 +79,7 @@ class LakeTable:
 
     def mark(self, tag: CommitTag) -> None:
         """Commit a tag without files: the content is unchanged, but its tag has newer offsets."""
-        with session_settings(self.spark, {USER_METADATA: tag.to_json()}):
+        with self.commits_tagged(tag):
             DeltaTable.forPath(self.spark, self.path).delete("false")
 
     def merge(self, changes: DataFrame, tag: CommitTag, application_id: str, batch: int) -> None:
@@ -104,8 +93,7 @@ class LakeTable:
         values: dict[str, str | Column] = {
             f"`{n}`": f"changes.`{n}`" if n in self.columns.names else "null" for n in existing
         }
-        settings = {TXN_APP_ID: application_id, TXN_VERSION: str(batch), USER_METADATA: tag.to_json()}
-        with session_settings(self.spark, settings):
+        with self.commits_tagged(tag, {TXN_APP_ID: application_id, TXN_VERSION: str(batch)}):
             (
                 DeltaTable.forPath(self.spark, self.path)
                 .alias("stored")

@@ -13,7 +13,9 @@ from include.kafka.schema_registry import JOB_PATIENCE_S, SchemaRegistry
 from include.kafka.topic_state import topic_state
 from include.kafka.topics import changelog_topic
 from include.lake.table_lock import lake_lock
-from include.lake.tables import CommitTag, table_path
+from include.lake.tables import table_path
+from include.lake.tagged_table import NewestTag
+from include.lake.tags import CommitTag
 from include.position import Offsets
 from include.settings import Settings
 from include.stream.checkpoints import checkpoint_path
@@ -22,7 +24,6 @@ from include.versions.version_record import Version
 from spark_jobs.folding.topic_records import topic_records
 from spark_jobs.lake.changelog_batch import DELETED, RecordCounts, count_records, newest_records, readable
 from spark_jobs.lake.lake_table import LakeTable
-from spark_jobs.lake.tagged_commit import TaggedCommit
 from spark_jobs.runtime.checkpoint import committed_offsets
 
 LOG = logging.getLogger(__name__)
@@ -45,7 +46,7 @@ class LiveLake:
 
 def lake_table(spark: SparkSession, lake_root: str, retention_h: float, model: ReadModel) -> LakeTable:
     """Return the table that analysts read."""
-    return LakeTable(spark, model, table_path(lake_root, model.name), retention_h)
+    return LakeTable(spark, table_path(lake_root, model.name), retention_h, model)
 
 
 def live_version(bootstrap_servers: str, model: ReadModel) -> Version | None:
@@ -87,7 +88,7 @@ def ensure_live_version(spark: SparkSession, settings: Settings, model: ReadMode
         return None
     table = lake_table(spark, settings.lake_root, settings.lake.retention_h, model)
     table.ensure()
-    newest = table.newest_commit()
+    newest = table.newest_tag()
     if newest is not None and newest.tag.version == version.number:
         reason = invalid_reason(newest, changelog.topic_id)
         if not reason:
@@ -109,7 +110,7 @@ def ensure_live_version(spark: SparkSession, settings: Settings, model: ReadMode
     return LiveLake(version, table, tag, counts)
 
 
-def invalid_reason(newest: TaggedCommit[CommitTag], topic_id: str) -> str:
+def invalid_reason(newest: NewestTag[CommitTag], topic_id: str) -> str:
     """Return why a table's content no longer matches its newest tag; empty if it matches."""
     if newest.overwritten_by:
         return f"another program changed the table ({newest.overwritten_by})"

@@ -6,17 +6,15 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import to_json
 
-from include.lake.append_tag import AppendTag
-from include.lake.tables import CommitTag
-from include.lake.vacuum_schedule import RECENT_COMMITS, TableCommit, vacuum_is_due
-from spark_jobs.lake.lake_table import USER_METADATA
-from spark_jobs.runtime.session import session_settings
+from include.lake.tagged_table import RECENT_COMMITS, vacuum_is_due
+from include.lake.tags import LakeTagT
+from spark_jobs.lake.spark_table import SparkTable, delta_log
 
 LOG = logging.getLogger(__name__)
 
@@ -25,27 +23,6 @@ SMALL_FILE_BYTES = 16 * 1024 * 1024
 # OPTIMIZE rewrites the whole of a table this small; a merge adds about four files.
 OPTIMIZE_AT_SMALL_FILES = 24
 MEGABYTE = 1e6
-Tag = TypeVar("Tag", CommitTag, AppendTag)
-
-
-class MaintainedTable(Protocol):
-    """A table of a read model, or an event table. retention_h: how long replaced files and the history are retained."""
-
-    @property
-    def spark(self) -> SparkSession:
-        """The session."""
-
-    @property
-    def name(self) -> str:
-        """The name of its declaration."""
-
-    @property
-    def path(self) -> str:
-        """Its folder."""
-
-    @property
-    def retention_h(self) -> float:
-        """The retention in hours."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +80,7 @@ def usage(spark: SparkSession, path: str) -> Usage:
 
 
 def maintain(
-    table: MaintainedTable, tag: Tag, *, force: bool = False
+    table: SparkTable[LakeTagT], tag: LakeTagT, *, force: bool = False
 ) -> tuple[tuple[Maintenance, ...], Usage]:
     """Run OPTIMIZE and VACUUM if they are due or forced, and log each; returns the completed ones, and the usage afterwards.
 
@@ -122,18 +99,21 @@ def maintain(
             OPTIMIZE_AT_SMALL_FILES,
             now,
         )
-    if force or _vacuum_is_due(table):
+    if force or vacuum_is_due(table.history(RECENT_COMMITS), table.retention_h, datetime.now(UTC)):
         done.append(_run("VACUUM", table, tag, now, _vacuum))
         now = done[-1].after
     return tuple(done), now
 
 
 def _run(
-    operation: str, table: MaintainedTable, tag: Tag, before: Usage, run: Callable[[MaintainedTable], object]
+    operation: str,
+    table: SparkTable[LakeTagT],
+    tag: LakeTagT,
+    before: Usage,
+    run: Callable[[SparkTable[LakeTagT]], object],
 ) -> Maintenance:
     started_s = time.monotonic()
-    metadata = replace(tag, operation=operation.lower()).to_json()
-    with session_settings(table.spark, {USER_METADATA: metadata}):
+    with table.commits_tagged(replace(tag, operation=operation.lower())):
         run(table)
     seconds = time.monotonic() - started_s
     done = Maintenance(operation, before, usage(table.spark, table.path), seconds)
@@ -141,43 +121,27 @@ def _run(
     return done
 
 
-def _optimize(table: MaintainedTable) -> None:
+def _optimize(table: SparkTable[LakeTagT]) -> None:
     DeltaTable.forPath(table.spark, table.path).optimize().executeCompaction()
 
 
-def _vacuum(table: MaintainedTable) -> None:
+def _vacuum(table: SparkTable[LakeTagT]) -> None:
     """Remove data files, then commits, that are older than the retention."""
     DeltaTable.forPath(table.spark, table.path).vacuum()
     # Delta rounds the retention of commits up to whole days, but a commit whose files are gone is useless.
+    log, snapshot = delta_log(table.spark, table.path)
     jvm: Any = table.spark._jvm  # noqa: SLF001 - no other way to Delta's log
-    log = _delta_log(table.spark, table.path)
     none = jvm.scala.Option.empty()
     minute = jvm.org.apache.spark.sql.delta.TruncationGranularity.MINUTE()
-    log.cleanUpExpiredLogs(log.unsafeVolatileSnapshot(), none, none, minute)
-
-
-def _vacuum_is_due(table: MaintainedTable) -> bool:
-    history = DeltaTable.forPath(table.spark, table.path).history(RECENT_COMMITS)
-    commits = [
-        TableCommit(row.timestamp.astimezone(UTC), row.operation)
-        for row in history.select("timestamp", "operation").collect()
-    ]
-    return vacuum_is_due(commits, table.retention_h, datetime.now(UTC))
+    log.cleanUpExpiredLogs(snapshot, none, none, minute)
 
 
 def _files(spark: SparkSession, path: str) -> list[tuple[str, int]]:
     """Return the partition and the size of each file of the newest version; all have one partition in a table without partitions."""
-    files = DataFrame(_delta_log(spark, path).unsafeVolatileSnapshot().allFiles().toDF(), spark)
+    _, snapshot = delta_log(spark, path)
+    files = DataFrame(snapshot.allFiles().toDF(), spark)
     partition = to_json("partitionValues").alias("partition")
     return [(row["partition"], row["size"]) for row in files.select(partition, "size").collect()]
-
-
-def _delta_log(spark: SparkSession, path: str) -> Any:  # noqa: ANN401 - a Java object
-    """Return the updated Delta log of a table."""
-    jvm: Any = spark._jvm  # noqa: SLF001 - no other way to Delta's log
-    log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, path)  # noqa: SLF001
-    log.update(False, jvm.scala.Option.empty(), jvm.scala.Option.empty())  # noqa: FBT003 - a Java method
-    return log
 
 
 def _content(spark: SparkSession, path: str) -> tuple[int, int]:

@@ -13,10 +13,9 @@ from pyspark.sql.functions import lit
 from pyspark.sql.types import DataType, StructField, StructType
 
 from include.errors import FoldlakeError
+from include.lake.tagged_table import SECONDS_PER_HOUR
 
 LOG = logging.getLogger(__name__)
-
-SECONDS_PER_HOUR = 3600
 
 
 class LakeTableError(FoldlakeError):
@@ -93,8 +92,7 @@ def ensure_table(spark: SparkSession, path: str, definition: TableDefinition) ->
     Raises LakeTableError when the type of a column differs from the declared one.
     """
     if not DeltaTable.isDeltaTable(spark, path):
-        remove_uncommitted(spark, path)
-        _create(spark, path, definition)
+        create_table(spark, path, definition)
         return
     existing = spark.read.format("delta").load(path).schema
     for index, column in enumerate(definition.columns):
@@ -105,7 +103,9 @@ def ensure_table(spark: SparkSession, path: str, definition: TableDefinition) ->
     _set_properties(spark, path, definition.properties)
 
 
-def _create(spark: SparkSession, path: str, definition: TableDefinition) -> None:
+def create_table(spark: SparkSession, path: str, definition: TableDefinition) -> None:
+    """Create a table that does not exist; one that another process creates meanwhile is left as it is."""
+    _remove_uncommitted(spark, path)
     builder = (
         DeltaTable.createIfNotExists(spark)
         .location(path)
@@ -158,7 +158,7 @@ def _alter(spark: SparkSession, path: str, change: str) -> None:
     spark.sql(f"ALTER TABLE delta.`{path}` {change}")
 
 
-def remove_uncommitted(spark: SparkSession, path: str) -> None:
+def _remove_uncommitted(spark: SparkSession, path: str) -> None:
     """Remove the log of a table whose creation was killed before the first commit.
 
     Delta treats such a folder neither as a table nor as empty, so it can neither read nor create the table. A log with

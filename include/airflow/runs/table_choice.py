@@ -7,8 +7,7 @@ from include.airflow.names import ALL_TABLES, TOPICS_TASK
 from include.declarations.topic_tables.selection import LakeCatalog
 from include.declarations.topic_tables.topic_table import FOLDER
 from include.errors import KafkaUnavailableError
-from include.lake.event_table_status import has_records_to_append
-from include.lake.pending_work import has_pending_work
+from include.lake.pending_work import has_pending_work, has_records_to_append
 from include.quality.confirmation import confirm_if_nothing_is_new
 from include.settings import Settings
 

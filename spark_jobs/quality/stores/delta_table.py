@@ -1,10 +1,8 @@
 """A Delta table as a store: reads one version of the table; the tag of its newest tagged commit has the cut."""
 
 from dataclasses import replace
-from typing import Any
 
 from confluent_kafka import Consumer
-from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 from pyspark.sql.functions import broadcast, col, lit
@@ -12,13 +10,14 @@ from pyspark.sql.functions import broadcast, col, lit
 from include.declarations.event_types.event_columns import OFFSET, PARTITION
 from include.declarations.state_names import KEY_COLUMN
 from include.kafka.log_reading import log_consumer
-from include.lake.tables import CommitTag
+from include.lake.tagged_table import NewestTag
+from include.lake.tags import CommitTag
 from include.position import Offsets
 from include.quality.check import QualityError, StoreName
 from include.quality.log_bounds import age_beyond_s, lost_partitions
 from include.spark.lake_config import DECODE_ONCE
 from spark_jobs.folding.replay import IdsOf, replayed_events, with_needed_schema_ids
-from spark_jobs.lake.tagged_commit import NEWEST_COMMITS
+from spark_jobs.lake.spark_table import newest_tag_of, table_history
 from spark_jobs.quality.stores.base import Reading, Sample, StoreReplica, Target, state_records
 from spark_jobs.runtime.session import session_settings
 
@@ -27,37 +26,29 @@ BROADCAST_KEYS = 100_000
 
 
 class DeltaStore:
-    """A table of state records whose commits carry a tag (include.lake.tables.CommitTag)."""
+    """A table of state records whose commits carry a tag (include.lake.tags.CommitTag)."""
 
     def __init__(self, name: StoreName, target: Target, path: str) -> None:
         self.name = name
         self._target = target
         self._path = path
         # The whole check uses one version of the table and its tag, while compaction and promotion continue.
-        self._version, self._tag = self._newest()
+        newest = self._newest()
+        self._version, self._tag = newest.delta_version, newest.tag
 
-    def _newest(self) -> tuple[int, CommitTag]:
+    def _newest(self) -> NewestTag[CommitTag]:
         """Return the newest version of the table, and the newest tag up to it."""
-        spark = self._target.spark
-        if not DeltaTable.isDeltaTable(spark, self._path):
-            message = f"Table {self._path} does not exist: build the {self.name} of this read model first."
-            raise QualityError(message)
-        table = DeltaTable.forPath(spark, self._path)
-        for limit in (NEWEST_COMMITS, None):
-            commits: list[Any] = (
-                table.history(limit)
-                .select("version", "userMetadata")
-                .orderBy(col("version").desc())
-                .collect()
-            )
-            for commit in commits:
-                tag = CommitTag.from_json(commit.userMetadata)
-                if tag is not None:
-                    return int(commits[0].version), tag
-        message = f"No commit of {self._path} has a tag of Foldlake: find out which program wrote the table."
-        if [commit.version for commit in commits] == [0]:
+        spark, path = self._target.spark, self._path
+        newest = newest_tag_of(spark, path, CommitTag.from_json)
+        if newest is not None:
+            return newest
+        commits = table_history(spark, path, CommitTag.from_json)
+        message = f"No commit of {path} has a tag of Foldlake: find out which program wrote the table."
+        if not commits:
+            message = f"Table {path} does not exist: build the {self.name} of this read model first."
+        elif [commit.delta_version for commit in commits] == [0]:
             message = (
-                f"Table {self._path} contains no version yet, because its first compaction has not finished: wait for it, or run "
+                f"Table {path} contains no version yet, because its first compaction has not finished: wait for it, or run "
                 f"`./foldlake compact {self._target.model.name}`."
             )
         raise QualityError(message)

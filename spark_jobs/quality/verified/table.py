@@ -8,7 +8,6 @@ stores share the table. For each store in the tag, each key has a row that conta
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from delta.exceptions import DeltaConcurrentModificationException
 from delta.tables import DeltaTable
@@ -23,8 +22,8 @@ from include.lake.tables import verified_path
 from include.position import POSITION_COLUMNS, Offsets
 from include.quality.check import StoreName
 from include.quality.verified_tag import Digest, StoreMark, VerifiedTag, verified_by_all
-from spark_jobs.lake.table_definition import SECONDS_PER_HOUR, remove_uncommitted
-from spark_jobs.lake.tagged_commit import NEWEST_COMMITS
+from spark_jobs.lake.spark_table import delta_log, newest_tag_of
+from spark_jobs.lake.table_definition import TableDefinition, create_table
 from spark_jobs.quality.stores.base import Target
 from spark_jobs.quality.verified.basis import Basis
 
@@ -74,9 +73,10 @@ class VerifiedTable:
         if not DeltaTable.isDeltaTable(self._spark, self._path):
             raise FullCheckNeededError("no full check has verified the records yet")
         number, transaction = _snapshot(self._spark, self._path)
-        tag = self._newest_tag()
-        if tag is None:
+        newest = newest_tag_of(self._spark, self._path, VerifiedTag.from_json)
+        if newest is None:
             raise FullCheckNeededError("no full check has verified the records yet")
+        tag = newest.tag
         if tag.fold != basis.fold:
             raise FullCheckNeededError(
                 "key, fold or merge of the read model have changed since the last full check"
@@ -129,28 +129,17 @@ class VerifiedTable:
             LOG.warning("another check has written verified records at the same time: its records are kept")
 
     def _ensure(self) -> None:
-        if not DeltaTable.isDeltaTable(self._spark, self._path):
-            remove_uncommitted(self._spark, self._path)
-        retention = f"interval {round(self._target.settings.lake.retention_h * SECONDS_PER_HOUR)} seconds"
-        (
-            DeltaTable.createIfNotExists(self._spark)
-            .location(self._path)
-            .comment(f"Verified records of the read model {self._target.model.name}, for incremental checks.")
-            .addColumns(self.columns)
-            .property("delta.logRetentionDuration", retention)
-            .property("delta.deletedFileRetentionDuration", retention)
-            .execute()
+        if DeltaTable.isDeltaTable(self._spark, self._path):
+            return
+        owner = f"read model {self._target.model.name}"
+        definition = TableDefinition(
+            owner,
+            self.columns,
+            f"Verified records of the {owner}, for incremental checks.",
+            self._target.settings.lake.retention_h,
+            remedy="",
         )
-
-    def _newest_tag(self) -> VerifiedTag | None:
-        table = DeltaTable.forPath(self._spark, self._path)
-        for limit in (NEWEST_COMMITS, None):
-            commits = table.history(limit).select("version", "userMetadata").collect()
-            for commit in sorted(commits, key=lambda commit: -commit.version):
-                tag = VerifiedTag.from_json(commit.userMetadata)
-                if tag is not None:
-                    return tag
-        return None
+        create_table(self._spark, self._path, definition)
 
     def _changed(self, how: str) -> str:
         LOG.warning("%s was changed by another program (%s): its records are not used", self._path, how)
@@ -178,8 +167,6 @@ def as_rows(records: DataFrame, columns: StructType) -> DataFrame:
 
 def _snapshot(spark: SparkSession, path: str) -> tuple[int, int]:
     """Return the newest version of the table, and the transaction of APPLICATION in it; 0 if there is none."""
-    jvm: Any = spark._jvm  # noqa: SLF001 - no other way to Delta's log
-    log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, path)  # noqa: SLF001
-    snapshot = log.update(False, jvm.scala.Option.empty(), jvm.scala.Option.empty())  # noqa: FBT003 - a Java method
+    _, snapshot = delta_log(spark, path)
     transaction = snapshot.transactions().get(APPLICATION)
     return int(snapshot.version()), int(transaction.get()) if transaction.isDefined() else 0

@@ -10,7 +10,7 @@ from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 
 from include.lake.table_lock import LakeLockedError, lake_lock
-from include.lake.tables import CommitTag
+from include.lake.tags import CommitTag
 from include.settings import Settings
 from include.stream.checkpoints import checkpoint_path, compaction_checkpoint
 from spark_jobs import compaction

@@ -12,13 +12,15 @@ from pyspark.sql import DataFrame, SparkSession
 
 from cli.lake import event_table_lines
 from include.kafka.topic_state import TopicState, topic_state
-from include.lake.append_tag import APPEND, AppendTag
 from include.lake.event_table_check import check_event_table
-from include.lake.event_table_status import append_history, event_table_status, has_records_to_append
+from include.lake.pending_work import has_records_to_append
+from include.lake.status import event_table_status
 from include.lake.table_lock import LakeLockedError, lake_lock
+from include.lake.tags import APPEND, AppendTag
 from include.settings import Settings
 from spark_jobs import event_tables
-from spark_jobs.event_tables import Appending, append_new
+from spark_jobs.event_tables import Appends, append_new
+from spark_jobs.lake import table_update
 from spark_jobs.lake.append_state import ChangedTopicError, UnknownOffsetsError
 from spark_jobs.lake.event_rows import ROW, count_kinds
 from spark_jobs.lake.table_definition import LakeTableError
@@ -36,7 +38,7 @@ EVENT_TABLE = EventTable({name!r}, {name!r}, "Sale")
 
 def appended(
     ledger: EventLedger, spark: SparkSession, *, slice_records: int = 1_000, force_optimize: bool = False
-) -> Appending:
+) -> Appends:
     """Bring the table up to date, and compare it with the ledger."""
     done = append_new(
         spark, ledger.settings, ledger.declared, slice_records=slice_records, force_optimize=force_optimize
@@ -47,12 +49,6 @@ def appended(
     assert found.is_exact, found
     assert (found.rows, found.doubled_ids, found.uncounted) == (len(ledger.expected), 0, 0)
     return done
-
-
-def tags(ledger: EventLedger) -> list[AppendTag]:
-    """Return the tags of the commits that appended, oldest first."""
-    history = append_history(DeltaTable(ledger.path))
-    return [commit.tag for commit in reversed(history) if commit.tag and commit.tag.operation == APPEND]
 
 
 @pytest.fixture(scope="module")
@@ -68,9 +64,9 @@ def ledger(settings: Settings, lake_spark: SparkSession) -> EventLedger:
 
 
 def test_the_offsets_in_the_tags_only_grow_up_to_the_end_of_the_topic(ledger: EventLedger) -> None:
-    read = [tag.records for tag in tags(ledger)]
+    read = [tag.records for tag in ledger.append_tags()]
     assert read == sorted(set(read))
-    assert (read[-1], tags(ledger)[-1].rows) == (600, 600)
+    assert (read[-1], ledger.append_tags()[-1].rows) == (600, 600)
 
 
 def test_without_new_events_nothing_is_committed(ledger: EventLedger, lake_spark: SparkSession) -> None:
@@ -105,7 +101,7 @@ def test_the_status_shows_months_rows_and_lag(ledger: EventLedger) -> None:
     )
 
     assert status is not None
-    assert (status.rows, status.records_behind, status.unreadable, status.lost) == (600, 0, 0, 0)
+    assert (status.table.rows, status.table.behind, status.unreadable, status.lost) == (600, 0, 0, 0)
     assert status.months == {"2017-01": 217, "2017-02": 196, "2017-03": 187}
     text = "\n".join(event_table_lines(status))
     assert "sold: event table of sold" in text
@@ -122,10 +118,10 @@ def test_a_run_that_ends_after_its_commit_is_repeated_without_effect(
         raise ConnectionError
 
     with monkeypatch.context() as patched:
-        patched.setattr(event_tables, "maintain", fail)
+        patched.setattr(table_update, "maintain", fail)
         with pytest.raises(ConnectionError):
             append_new(lake_spark, settings, ledger.declared)
-    assert tags(ledger)[-1].rows == 60
+    assert ledger.append_tags()[-1].rows == 60
 
     assert appended(ledger, lake_spark).commits == 0
 
@@ -150,7 +146,7 @@ def test_a_commit_that_a_killed_process_completes_late_is_not_repeated(
 
     done = appended(ledger, lake_spark)
 
-    assert [tag.rows for tag in tags(ledger)] == [40, 80]
+    assert [tag.rows for tag in ledger.append_tags()] == [40, 80]
     assert (done.tag.rows, done.counts[ROW]) == (80, 40)
 
 
@@ -172,7 +168,7 @@ def test_records_that_are_no_events_of_the_table_are_counted(
         settings.lake_root, settings.kafka.bootstrap_servers, ledger.declared, commits=1
     )
     assert empty is not None
-    assert (empty.rows, empty.months, empty.unreadable, empty.records_behind) == (0, {}, 1, 0)
+    assert (empty.table.rows, empty.months, empty.unreadable, empty.table.behind) == (0, {}, 1, 0)
     ledger.sell(0, 5)
     ledger.append_raw(b"2", None)
 
@@ -267,7 +263,7 @@ def test_optimize_merges_the_files_of_each_month_and_keeps_the_tag(
 
     assert [one.operation for one in done.maintenance] == ["OPTIMIZE", "VACUUM"]
     assert done.after.files == 3 < done.before.files
-    newest = append_history(DeltaTable(ledger.path), 1)[0].tag
+    newest = ledger.history()[0].tag
     assert newest is not None
     assert replace(newest, operation=APPEND) == done.tag
     assert appended(ledger, lake_spark).commits == 0

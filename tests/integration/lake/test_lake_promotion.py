@@ -10,13 +10,13 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from include.declarations.read_model import StateField
-from include.lake.tables import CommitTag
+from include.lake.tags import CommitTag
 from include.read_models.balance.model import READ_MODEL
 from include.settings import Settings
 from spark_jobs.lake.changelog_batch import RecordCounts
 from spark_jobs.lake.live_lake import promote
+from spark_jobs.lake.spark_table import newest_tag_of
 from spark_jobs.lake.table_definition import LakeTableError
-from spark_jobs.lake.tagged_commit import newest_commit
 from tests.support.lake.lake_ledger import LakeLedger
 
 
@@ -52,7 +52,7 @@ def test_the_first_promotion_takes_the_newest_record_of_each_key(
     assert lake is not None
     assert ledger.rows() == ledger.expected
     assert lake.counts == RecordCounts(records=106, unreadable=1, states=99, deletions=1)
-    newest = newest_commit(lake_spark, ledger.table, CommitTag.from_json)
+    newest = newest_tag_of(lake_spark, ledger.table, CommitTag.from_json)
     assert newest is not None
     assert newest.tag == lake.tag
     assert (newest.tag.version, newest.tag.operation) == (1, "promotion")

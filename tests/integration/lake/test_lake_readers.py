@@ -14,10 +14,10 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
-from cli.lake import to_lines
+from cli.lake import read_model_lines
 from include.lake.as_of import NoHistoryError, table_as_of
 from include.lake.event_table_check import check_event_table
-from include.lake.status import lake_status
+from include.lake.status import read_model_status
 from include.settings import CHECKOUT, Settings
 from spark_jobs.compaction import compact
 from spark_jobs.event_tables import append_new
@@ -109,31 +109,31 @@ def test_as_of_a_time_before_the_first_content_there_is_no_answer(ledger: LakeLe
 
 
 def test_the_status_shows_the_content_of_the_table(ledger: LakeLedger) -> None:
-    status = lake_status(
+    status = read_model_status(
         ledger.settings.lake_root, ledger.settings.kafka.bootstrap_servers, ledger.model, commits=5
     )
 
     assert status is not None
-    assert (status.rows, status.version) == (len(AMOUNTS), 2)
-    assert status.events_behind is not None
+    assert (status.table.rows, status.table.version) == (len(AMOUNTS), 2)
+    assert status.table.behind is not None
     # The history seemed two weeks old at the compaction, so VACUUM was due.
-    operations = [commit.tag.operation for commit in status.history if commit.tag]
+    operations = [commit.tag.operation for commit in status.table.history if commit.tag]
     assert operations == ["vacuum", "vacuum", "promotion", "promotion"]
-    text = "\n".join(to_lines(status))
+    text = "\n".join(read_model_lines(status))
     assert "analysed: version 2" in text
     assert re.search(r"^  \d+ .* promotion +2$", text, re.MULTILINE)
 
 
 def test_the_status_of_an_empty_table_is_complete(settings: Settings, lake_spark: SparkSession) -> None:
     ledger = LakeLedger(settings, "just-created")
-    LakeTable(lake_spark, ledger.model, ledger.table, settings.lake.retention_h).ensure()
+    LakeTable(lake_spark, ledger.table, settings.lake.retention_h, ledger.model).ensure()
 
-    status = lake_status(settings.lake_root, settings.kafka.bootstrap_servers, ledger.model, commits=5)
+    status = read_model_status(settings.lake_root, settings.kafka.bootstrap_servers, ledger.model, commits=5)
 
     assert status is not None
-    assert (status.version, status.complete_up_to) == (None, {})
-    assert status.events_behind is not None
-    assert "just-created: no version yet" in "\n".join(to_lines(status))
+    assert (status.table.version, status.table.complete_up_to) == (None, {})
+    assert status.table.behind is not None
+    assert "just-created: no version yet" in "\n".join(read_model_lines(status))
 
 
 def test_a_row_that_another_program_has_appended_again_fails_the_check_of_an_event_table(

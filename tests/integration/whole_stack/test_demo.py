@@ -8,7 +8,7 @@ import pytest
 
 from demo.analysts.page import PAGE, PICTURES, answers, specification_text, specifications
 from demo.analysts.questions import QUESTIONS
-from include.lake.sql_connection import connect
+from include.lake.sql_tables import connect
 from include.settings import CHECKOUT, Settings
 from stack.settings_environment import settings_environment
 

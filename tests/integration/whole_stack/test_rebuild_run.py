@@ -20,7 +20,7 @@ from include.airflow.client import AirflowApi, AirflowUnavailableError
 from include.airflow.names import COMPACTION_DAG, QUALITY_DAG, REBUILD_DAG, ROLLBACK_DAG
 from include.declarations.load import read_model
 from include.kafka.events import event_key
-from include.lake.status import lake_status
+from include.lake.status import read_model_status
 from include.read_models.balance.events import FundsAdded
 from include.rebuild.comparison import report
 from include.rebuild.retirement import retire_version
@@ -115,8 +115,8 @@ def refused(api: AirflowApi, conf: dict[str, object], reason: str) -> None:
 
 
 def lake_version(settings: Settings) -> int | None:
-    status = lake_status(settings.lake_root, settings.kafka.bootstrap_servers, read_model(MODEL), 1)
-    return None if status is None else status.version
+    status = read_model_status(settings.lake_root, settings.kafka.bootstrap_servers, read_model(MODEL), 1)
+    return None if status is None else status.table.version
 
 
 def assert_lake_follows(settings: Settings, number: int) -> None:

@@ -15,7 +15,8 @@ from include.declarations.read_model import ReadModel
 from include.kafka.schema_registry import SchemaRegistry
 from include.kafka.topics import changelog, changelog_topic, ensure_topics
 from include.kafka.wire_format import header
-from include.lake.tables import CommitTag, staging_path, table_path
+from include.lake.tables import staging_path, table_path
+from include.lake.tags import CommitTag
 from include.position import Offsets
 from include.quality.check import CheckRequest, CheckResult, Mode, StoreName
 from include.read_models.balance.events import FundsAdded
@@ -157,7 +158,7 @@ class CheckedLedger:
         path = table_path(self.settings.lake_root, self.name)
         if store is StoreName.STAGING:
             path = staging_path(self.settings.lake_root, self.name, version)
-        table = LakeTable(spark, self.model, path, self.settings.lake.retention_h)
+        table = LakeTable(spark, path, self.settings.lake.retention_h, self.model)
         table.ensure()
         ends = source_ends(self.settings.kafka.bootstrap_servers, self.name)
         tag = CommitTag(

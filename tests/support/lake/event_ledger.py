@@ -14,6 +14,8 @@ from include.declarations.event_table import EventTable
 from include.kafka.events import GenericEvent
 from include.kafka.record_schema import schema_file
 from include.lake.tables import table_path
+from include.lake.tagged_table import TableCommit, TaggedTable
+from include.lake.tags import APPEND, AppendTag
 from include.settings import Settings
 from tests.support.stream_process import EventSource, make_topics
 from tests.support.waiting import wait_until
@@ -109,6 +111,17 @@ class EventLedger:
         found = {row["id"]: (row["occurred_month"], row["price"], row.get("note")) for row in table}
         assert len(found) == len(table)
         return found
+
+    def history(self) -> tuple[TableCommit[AppendTag], ...]:
+        """Return the commits of the table, newest first."""
+        table = TaggedTable.open(self.path, AppendTag.from_json)
+        assert table is not None
+        return table.history()
+
+    def append_tags(self) -> list[AppendTag]:
+        """Return the tags of the commits that appended, oldest first."""
+        found = [commit.tag for commit in reversed(self.history())]
+        return [tag for tag in found if tag is not None and tag.operation == APPEND]
 
     def _create_topic(self) -> None:
         make_topics(self.settings, self.name)

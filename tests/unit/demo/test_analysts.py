@@ -11,8 +11,8 @@ from demo.analysts.page import PAGE, PICTURES, answers, digest, rows_of, specifi
 from demo.analysts.questions import QUESTIONS, QUESTIONS_OF_A_RUN
 from demo.baskets.dataset import data_file
 from demo.examples_page import with_answers
-from include.lake.sql_connection import connect
-from include.lake.tables import CommitTag
+from include.lake.sql_tables import connect
+from include.lake.tags import CommitTag
 
 # As the events of the demo: one for each basket whose total is not 0.
 EVENTS = """

@@ -12,9 +12,16 @@ import polars as pl
 import pytest
 from deltalake import CommitProperties, write_deltalake
 
-from include.lake.sql_connection import connect, extension_folder
-from include.lake.sql_tables import NoLakeError, overview, setup_statements, sql_name, sql_tables
-from include.lake.tables import CommitTag
+from include.lake.sql_tables import (
+    NoLakeError,
+    connect,
+    extension_folder,
+    overview,
+    setup_statements,
+    sql_name,
+    sql_tables,
+)
+from include.lake.tags import CommitTag
 from include.position import Offsets
 
 SHELL = Path(sys.executable).with_name("duckdb")

@@ -1,4 +1,4 @@
-"""The summary of a table: its rows, its size, and what Foldlake's newest commit says, read without Spark and without Kafka."""
+"""The summary and the status of a table: rows, size, and the tag of Foldlake's newest commit, read without Spark and without Kafka."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,9 +11,10 @@ from deltalake import CommitProperties, write_deltalake
 
 from include.airflow.names import lake_asset
 from include.airflow.web.asset_details import check_details, describe_tables, table_details
-from include.lake.append_tag import AppendTag
-from include.lake.status import table_summary
-from include.lake.tables import CommitTag
+from include.declarations.event_table import MONTH_COLUMN, EventTable
+from include.declarations.load import read_model
+from include.lake.status import event_table_status, read_model_status, table_summary
+from include.lake.tags import AppendTag, CommitTag
 from include.position import Offsets
 from include.settings import Settings
 
@@ -62,6 +63,38 @@ def test_an_event_table_has_no_version(tmp_path: Path) -> None:
     assert found is not None
     assert (found.version, found.rows, found.complete_up_to) == (None, 3, Offsets({0: 4}))
     assert "version" not in table_details(Settings.of(lake_dir=str(tmp_path)), "lines")
+
+
+def test_without_kafka_the_status_of_a_read_model_s_table_has_no_lag(tmp_path: Path) -> None:
+    tag = CommitTag("balance", 3, 2, "compaction", complete_up_to=Offsets({0: 7}))
+    commit(tmp_path, "balance", tag.to_json())
+    commit(tmp_path, "balance", None)
+
+    found = read_model_status(str(tmp_path), None, read_model("balance"), commits=1)
+
+    assert found is not None
+    assert (found.table.version, found.table.behind, found.live_version, found.follows_live) == (
+        3,
+        None,
+        None,
+        True,
+    )
+    assert [(one.delta_version, one.tag) for one in found.table.history] == [(1, None)]
+    assert read_model_status(str(tmp_path / "elsewhere"), None, read_model("balance"), commits=1) is None
+
+
+def test_the_status_of_an_event_table_counts_the_rows_of_each_month(tmp_path: Path) -> None:
+    rows = pa.table({"id": ["a", "b", "c"], MONTH_COLUMN: ["2017-02", "2017-01", "2017-02"]})
+    tag = AppendTag("sales", "sales", "id", offsets=Offsets({0: 5}), rows=3, unreadable=2)
+    properties = CommitProperties(custom_metadata={"userMetadata": tag.to_json()})
+    write_deltalake(str(tmp_path / "sales"), rows, partition_by=[MONTH_COLUMN], commit_properties=properties)
+
+    found = event_table_status(str(tmp_path), None, EventTable("sales", "sales", "Sale"), commits=5)
+
+    assert found is not None
+    assert found.months == {"2017-01": 1, "2017-02": 2}
+    assert (found.table.rows, found.table.files, found.unreadable, found.lost) == (3, 2, 2, 0)
+    assert found.table.complete_up_to == Offsets({0: 5})
 
 
 def test_the_event_of_a_folder_of_tables_has_the_details_of_each_that_exists(

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
-from include.lake.tables import CommitTag
+from include.lake.tags import CommitTag
 from include.nodes.partition_report import PartitionReport
 from include.position import Offsets
 from include.versions.version_record import ReadModelVersions, first_version

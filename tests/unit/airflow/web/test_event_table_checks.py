@@ -13,7 +13,7 @@ from deltalake import CommitProperties, write_deltalake
 from include.airflow.names import lake_asset, quality_asset
 from include.airflow.quality_operators import CheckEventTables
 from include.declarations.event_table import EventTable
-from include.lake.append_tag import AppendTag
+from include.lake.tags import AppendTag
 from include.position import Offsets
 
 SALES = EventTable("sales", "sales", "FundsAdded")
