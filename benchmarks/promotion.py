@@ -17,15 +17,16 @@ from benchmarks.support.report import latency_line, percentile, print_environmen
 from include.kafka.log_reading import log_consumer, read_tail
 from include.kafka.topics import VERSION_REGISTRY_TOPIC, changelog_topic
 from include.nodes.peers import HOP_HEADER, HOP_OWNER
-from include.rebuild.handover import hand_over_version
-from include.rebuild.hydration import hydrate_version
-from include.rebuild.promotion import promote_version, roll_back_version
-from include.rebuild.registration import register_candidate
+from include.rebuild.promotion import promote_versions, roll_back_version
+from include.rebuild.registration import register_versions
 from include.rebuild.request import RebuildRequest
+from include.rebuild.stage import Action
+from include.rebuild.stages.serve import HAND_OVER, HYDRATE
 from include.settings import CHECKOUT, Settings
 from include.spark.lake_config import lake_config
 from include.spark.stream_config import stream_config, stream_master
 from stack.settings_environment import settings_environment
+from tests.support.rebuild.stage_runs import stage_run
 from tests.support.temporary_stack import temporary_stack
 from tests.support.unsupervised_driver import stream_driver
 from tests.support.waiting import wait_until
@@ -35,7 +36,9 @@ SWITCH_TIMEOUT_S = 30.0
 POLL_S = 0.005
 WARM_UP_S = 60
 CHUNK_S = 5
-REQUEST = RebuildRequest(BALANCE.name, "benchmark", BALANCE.newest_fold_revision, approve=False, grace_h=1.0)
+REQUEST = RebuildRequest(
+    {BALANCE.name: BALANCE.newest_fold_revision}, "benchmark", approve=False, grace_h=1.0
+)
 
 
 def main() -> None:
@@ -55,11 +58,13 @@ def main() -> None:
         load, probes = Load(settings, EVENTS_PER_S), Probes(settings)
         with stream_driver(settings):
             wait_for_real_time(settings)
-            number = register_candidate(settings, REQUEST, "benchmark").number
+            number = register_versions(settings, REQUEST, "benchmark")[BALANCE.name].number
             compare_latency(settings, load, probes, number, given.seconds)
-            hand_over_version(settings, BALANCE.name, number)
-            hydrate_version(settings, BALANCE.name, number)
-            promote_version(settings, BALANCE.name, number, grace_h=1.0)
+            run = stage_run(settings, (BALANCE.name,), {}, run_id="benchmark")
+            for stage in (HAND_OVER, HYDRATE):
+                assert isinstance(stage.work, Action)
+                stage.work.run(run)
+            promote_versions(settings, {BALANCE.name: number}, grace_h=1.0)
             measure_promotions(settings, bulk, number, given.promotions)
         expected = bulk.expected() | load.deposits.expected() | probes.deposits.expected()
         found, _ = folded(settings, changelog_topic(BALANCE.name, number))

@@ -100,12 +100,9 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
         "dry_run": dry_run,
         "grace_hours": settings.rebuild.grace_h if grace_hours is None else grace_hours,
     }
-    if topic:
-        wanted = _of_topic(settings, topic, conf)
-    else:
-        wanted = of_read_model(
-            settings, read_model, conf | {"read_model": read_model, "fold_revision": fold_revision}
-        )
+    if not topic:
+        conf |= {"read_model": read_model, "fold_revision": fold_revision}
+    wanted = rebuild_run(settings, conf, topic)
     follow_promotion(settings, wanted, read_model or "<read model>", follow=follow)
 
 
@@ -159,63 +156,41 @@ def follow_promotion(settings: "Settings", wanted: "RunToFollow", undo: str, *, 
     raise typer.Exit(1)
 
 
-def of_read_model(settings: "Settings", read_model: str, conf: dict[str, Any]) -> "RunToFollow":
-    """Return the rebuild of a read model; its stages are based on the registry's current record."""
+def rebuild_run(settings: "Settings", conf: dict[str, Any], topic: str = "") -> "RunToFollow":
+    """Return the rebuild of the read model in `conf`, or of all that fold a topic; its stages are based on the registry's current records.
+
+    Raises the errors of a request that is refused, so that it makes no run.
+    """
     from cli.display.run_display import RunToFollow
     from cli.servers import AIRFLOW, KAFKA, require_up
-    from include.airflow.names import REBUILD_DAG
-    from include.declarations.load import load_catalog
-    from include.declarations.load import read_model as declared
-    from include.rebuild.plan import rebuild_plan
+    from include.airflow.names import REBUILD_DAG, topic_rebuild_dag
+    from include.declarations.load import load_catalog, read_model
+    from include.rebuild.plan import planned_stages, rebuild_plan
     from include.rebuild.registration import check_registration
-    from include.rebuild.request import rebuild_request
-    from include.rebuild.stages.promote_lake import PROMOTE_LAKE
-    from include.versions.changes import record_of
+    from include.rebuild.request import rebuild_request, rebuilt_topic
+    from include.rebuild.stages.promotion import PROMOTE_LAKE
     from include.versions.registry import VersionRegistry
 
-    # Its error names the modules that do not load.
-    declared(read_model, settings.declaration_folders)
-    # Checked here, so that a request that is refused makes no run.
-    request = rebuild_request(
-        conf, load_catalog(settings.declaration_folders).models, settings.rebuild.grace_h
-    )
+    folders = settings.declaration_folders
+    if not topic:
+        # Its error names the modules that do not load.
+        read_model(conf["read_model"], folders)
+    catalog = load_catalog(folders)
+    rebuilt = rebuilt_topic(catalog, topic) if topic else None
+    request = rebuild_request(conf, catalog.models, settings.rebuild.grace_h, rebuilt)
     require_up(settings, (KAFKA, AIRFLOW))
     with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
         check_registration(settings, registry, request)
-        plan = rebuild_plan(record_of(registry, request.read_model), request)
+        records = registry.read()
+    plan = rebuild_plan(request.read_models, topic)
+    stages = planned_stages(plan, request, records)
+    names = [planned.stage.name for planned in stages]
+    source = f" from {request.source_topic}" if request.source_topic else ""
     return RunToFollow(
-        f"rebuild of {read_model}",
-        REBUILD_DAG,
+        f"rebuild of {', '.join(request.read_models)}{source}",
+        topic_rebuild_dag(topic) if topic else REBUILD_DAG,
         conf,
-        note=f"{read_model}: {request.reason}",
-        plan=plan,
-        until=[planned.stage.name for planned in plan] if request.dry_run else [PROMOTE_LAKE.name],
-    )
-
-
-def _of_topic(settings: "Settings", topic: str, conf: dict[str, Any]) -> "RunToFollow":
-    """Return the rebuild of everything that folds a topic."""
-    from cli.display.run_display import RunToFollow
-    from cli.servers import AIRFLOW, KAFKA, require_up
-    from include.airflow.names import topic_rebuild_dag
-    from include.declarations.load import load_catalog
-    from include.rebuild.stages.promote_lake import PROMOTE_LAKE
-    from include.rebuild.topic_versions.binding import task_id
-    from include.rebuild.topic_versions.plan import planned_stages
-    from include.rebuild.topic_versions.registration import check_topic_registration
-    from include.rebuild.topic_versions.request import topic_request
-
-    catalog = load_catalog(settings.declaration_folders)
-    request = topic_request(topic, conf, catalog, settings.rebuild.grace_h)
-    require_up(settings, (KAFKA, AIRFLOW))
-    check_topic_registration(settings, catalog, request)
-    plan = planned_stages(request)
-    promoted = [task_id(name, PROMOTE_LAKE) for name in request.read_models]
-    return RunToFollow(
-        f"rebuild of {', '.join(request.read_models)} from {request.new_topic}",
-        topic_rebuild_dag(topic),
-        conf,
-        note=f"{request.new_topic}: {request.reason}",
-        plan=plan,
-        until=[planned.stage.name for planned in plan] if request.dry_run else promoted,
+        note=f"{request.source_topic or request.read_models[0]}: {request.reason}",
+        plan=stages,
+        until=names if request.dry_run else [name for name in names if name.endswith(PROMOTE_LAKE.name)],
     )

@@ -75,7 +75,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options of the command
 def _reset(
     settings: "Settings", read_model: str, rule: "StartRule", conf: dict[str, Any], *, follow: bool
 ) -> None:
-    from cli.rebuild import follow_promotion, of_read_model
+    from cli.rebuild import follow_promotion, rebuild_run
     from include.versions.changes import record_of
     from include.versions.registry import VersionRegistry
 
@@ -86,7 +86,7 @@ def _reset(
         "fold_revision": None if live is None else live.fold_revision,
         "start": str(rule),
     }
-    follow_promotion(settings, of_read_model(settings, read_model, conf), read_model, follow=follow)
+    follow_promotion(settings, rebuild_run(settings, conf), read_model, follow=follow)
 
 
 def _dry_run(settings: "Settings", read_model: str, rule: "StartRule") -> None:

@@ -48,7 +48,8 @@ It runs
 A failed check is posted to the webhook `FOLDLAKE_ALERT_WEBHOOK_URL`, if set.
 """
 
-CATALOG = load_lake_catalog(Settings())
+SETTINGS = Settings()
+CATALOG = load_lake_catalog(SETTINGS)
 MODELS, EVENT_TABLES, OF_TOPICS = CATALOG.models, CATALOG.declared, CATALOG.of_topics
 # The assets of event tables: those of topics have one together.
 APPENDED = (*EVENT_TABLES, *((FOLDER,) if OF_TOPICS else ()))
@@ -56,7 +57,7 @@ FORM = {
     "read_model": Param(
         next(iter(MODELS)),
         enum=[*MODELS, *EVENT_TABLES, *OF_TOPICS],
-        values_display=read_model_labels(Settings(), MODELS),
+        values_display=read_model_labels(SETTINGS.reports_base_url, SETTINGS.query_ports, MODELS),
         title="Read model or event table",
         description="What to check. Mode and stores concern read models only.",
     ),

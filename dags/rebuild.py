@@ -27,12 +27,13 @@ skips all tasks, and the run's note says why.
 If this run is killed at any point, readers get the old version or the new one, never a mix. See `docs/rebuild.md`.
 """
 
-MODELS = load_catalog(Settings().declaration_folders).models
+SETTINGS = Settings()
+MODELS = load_catalog(SETTINGS.declaration_folders).models
 FORM = {
     "read_model": Param(
         next(iter(MODELS)),
         enum=list(MODELS),
-        values_display=read_model_labels(Settings(), MODELS),
+        values_display=read_model_labels(SETTINGS.reports_base_url, SETTINGS.query_ports, MODELS),
         title="Read model",
         description="The read model to rebuild.",
     ),
@@ -52,7 +53,7 @@ FORM = {
         + ALLOWED.replace("`", "")
         + ". Empty: where the live version does.",
     ),
-    **promotion_fields(Settings().rebuild.grace_h),
+    **promotion_fields(SETTINGS.rebuild.grace_h),
 }
 
 with DAG(

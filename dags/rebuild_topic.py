@@ -5,9 +5,8 @@ from airflow.sdk import DAG
 from include.airflow.names import dag_arguments, topic_rebuild_dag
 from include.airflow.stage_tasks import plan_tasks, promotion_fields, reason_field
 from include.declarations.load import load_catalog
-from include.rebuild.plan import failure_table
-from include.rebuild.topic_versions.plan import topic_plan
-from include.rebuild.topic_versions.request import rebuilt_topics
+from include.rebuild.plan import failure_table, rebuild_plan
+from include.rebuild.request import rebuilt_topics
 from include.settings import Settings
 
 DOCS = """
@@ -33,16 +32,16 @@ FORM = {
     **promotion_fields(settings.rebuild.grace_h),
 }
 
-for topic, read_models in rebuilt_topics(CATALOG).items():
-    plan = topic_plan(topic, read_models)
+for topic in rebuilt_topics(CATALOG).values():
+    plan = rebuild_plan(topic.read_models, topic.name)
     with DAG(
-        dag_id=topic_rebuild_dag(topic),
+        dag_id=topic_rebuild_dag(topic.name),
         schedule=None,
-        description=f"Builds what folds {topic} from its new version, verifies it and promotes it together",
+        description=f"Builds what folds {topic.name} from its new version, verifies it and promotes it together",
         doc_md=DOCS.format(
-            topic=topic,
-            new_topic=CATALOG.newest_topic(topic),
-            read_models=", ".join(read_models),
+            topic=topic.name,
+            new_topic=topic.newest,
+            read_models=", ".join(topic.read_models),
             table=failure_table(plan),
         ),
         params=FORM,

@@ -29,12 +29,13 @@ version cannot come back: rebuild with its fold revision instead.
 {failure_table(ROLLBACK)}
 """
 
-MODELS = load_catalog(Settings().declaration_folders).models
+SETTINGS = Settings()
+MODELS = load_catalog(SETTINGS.declaration_folders).models
 FORM = {
     "read_model": Param(
         next(iter(MODELS)),
         enum=list(MODELS),
-        values_display=read_model_labels(Settings(), MODELS),
+        values_display=read_model_labels(SETTINGS.reports_base_url, SETTINGS.query_ports, MODELS),
         title="Read model",
         description="The read model to roll back.",
     ),

@@ -15,7 +15,7 @@ from include.declarations.read_model import ReadModel
 from include.lake.tables import staging_path
 from include.lake.tags import CommitTag
 from include.rebuild.progress.stage_progress import StageReporter
-from include.rebuild.stages.build_staging import BUILD_STAGING
+from include.rebuild.stages.build import BUILD_STAGING
 from include.settings import Settings
 from include.spark.lake_config import DECODE_ONCE
 from include.versions.changes import record_of
@@ -74,7 +74,13 @@ def build_staging(spark: SparkSession, settings: Settings, model: ReadModel, num
         f"staging of {model.name} v{number}",
         "events",
         model.starts.events_until(until),
-        StageReporter(settings, model.name, number, BUILD_STAGING.name),
+        StageReporter(
+            settings.kafka.bootstrap_servers,
+            settings.topics.replication_factor,
+            model.name,
+            number,
+            BUILD_STAGING.name,
+        ),
     )
     started_s = time.monotonic()
 

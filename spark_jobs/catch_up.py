@@ -14,7 +14,7 @@ from include.declarations.load import read_model
 from include.errors import FoldlakeError
 from include.parent_death import die_with_parent
 from include.rebuild.progress.stage_progress import StageReporter
-from include.rebuild.stages.catch_up import CATCH_UP
+from include.rebuild.stages.build import CATCH_UP
 from include.settings import Settings
 from include.spark.stream_config import stream_config
 from include.stream.phase import Phase
@@ -81,10 +81,23 @@ def catch_up(settings: Settings, name: str, number: int) -> None:
                 require_not_ended(record_of(context.versions, name), number)
                 # A supervised query retries a refused start; a rebuild must fail instead.
                 spec.prepare()
-            report = StageReporter(settings, name, number, CATCH_UP.name)
+            report = StageReporter(
+                settings.kafka.bootstrap_servers,
+                settings.topics.replication_factor,
+                name,
+                number,
+                CATCH_UP.name,
+            )
             _run(context, SupervisedQuery(spark, spec, context.consumer), version, name, report)
-            removed = sweep_once(settings, model, version.changelog_topic)
-            LOG.info("v%d of %s: removed %d expired keys", number, name, removed)
+            if model.expires is not None:
+                removed = sweep_once(
+                    settings.kafka.bootstrap_servers,
+                    context.schema_registry,
+                    model.expires,
+                    model.expires.after_s(settings.stream),
+                    version.changelog_topic,
+                )
+                LOG.info("v%d of %s: removed %d expired keys", number, name, removed)
     finally:
         spark.stop()
 

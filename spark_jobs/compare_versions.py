@@ -110,12 +110,13 @@ def _difference(
         note = "There is no live version: every key counts as an added one."
         return compare_states(staged.limit(0), staged, names, names), (note,)
     live_names = [field.name for field in model.state_fields(live.fold_revision)]
-    reason = no_replay_because(settings, model, live)
+    servers = settings.kafka.bootstrap_servers
+    reason = no_replay_because(servers, model, live)
     if reason:
-        stored = stored_states(spark, settings, model, live, reason)
+        stored = stored_states(spark, settings.lake_root, settings.lake.retention_h, model, live, reason)
         before = staged.limit(0) if stored.frame is None else stored.frame
         return compare_states(before, staged, live_names, names), (stored.note,)
-    until, notes = _same_events(settings, model, version, live, until)
+    until, notes = _same_events(servers, model, version, live, until)
 
     def compare(ids_of: IdsOf) -> StateDifference:
         before = replayed_states(spark, settings, table, live, until, ids_of)
@@ -126,7 +127,7 @@ def _difference(
 
 
 def _same_events(
-    settings: Settings, model: ReadModel, version: Version, live: Version, until: Offsets
+    bootstrap_servers: str, model: ReadModel, version: Version, live: Version, until: Offsets
 ) -> tuple[Offsets, tuple[str, ...]]:
     """Return up to where the live version is folded: to where staging is, or to the end of another topic."""
     topics = [model.reading(one.source_topic).source_topic for one in (live, version)]
@@ -136,7 +137,7 @@ def _same_events(
         f"The versions fold different topics, {topics[0]} and {topics[1]}: what was on only one of them when the comparison started is a "
         "difference, too."
     )
-    return source_ends(settings.kafka.bootstrap_servers, topics[0]), (note,)
+    return source_ends(bootstrap_servers, topics[0]), (note,)
 
 
 def _comparison(

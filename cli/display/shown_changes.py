@@ -10,7 +10,8 @@ from include.airflow.dag_run import DagRun, RunEvent, TaskChanged
 from include.errors import FoldlakeError
 from include.rebuild.comparison import report
 from include.rebuild.comparison.thresholds import exceeded, thresholds_of
-from include.rebuild.stages.compare import COMPARE, comparison_id
+from include.rebuild.stage import report_id
+from include.rebuild.stages.build import COMPARE
 from include.settings import Settings
 from include.versions.changes import record_of
 from include.versions.registry import VersionRegistry
@@ -45,10 +46,10 @@ class ShownChanges:
         with VersionRegistry(self._settings.kafka.bootstrap_servers) as registry:
             record = record_of(registry, read_model)
         # A dry run may have abandoned it already.
-        version = next((one for one in record.versions if one.run_id == airflow_run), None)
+        version = record.of_run(airflow_run)
         if version is None:
             return
-        run_id = comparison_id(read_model, version.number)
+        run_id = report_id(read_model, version.number)
         comparison = report.read(self._settings.home, run_id)
         if comparison is None:
             return

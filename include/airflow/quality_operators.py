@@ -107,40 +107,6 @@ class CheckStores(SparkJobOperator):
             context["outlet_events"][Asset(quality_asset(self.read_model))].extra = check_details(result)
 
 
-class VerifyVersion(SparkJobOperator):
-    """Runs spark_jobs/quality_check.py for the candidate of a rebuild with the given arguments; `check` is the check's id.
-
-    An unverified candidate is not promoted: a check that fails, or that can never run, fails the task without retry.
-    """
-
-    operator_extra_links = (ReportLink(),)
-    template_fields = (*SparkJobOperator.template_fields, "check")
-
-    def __init__(self, *, check: str, **operator: Any) -> None:  # noqa: ANN401 - Airflow's
-        super().__init__(**operator)
-        self.check = check
-
-    def check_of(self, _run_id: str) -> str:
-        """Return the id of the check, which depends on the version and not on the run."""
-        return self.check
-
-    def execute(self, context: Any) -> None:  # noqa: ANN401 - Airflow's
-        """Run the check."""
-        settings = Settings()
-        try:
-            link = run_check_job(
-                settings.home,
-                settings.reports_base_url,
-                self.check,
-                lambda: super(VerifyVersion, self).execute(context),
-            )
-        except AirflowSkipException as error:
-            raise AirflowFailException(
-                f"The candidate cannot be verified and is not promoted: {error}"
-            ) from error
-        self.log.info("report: %s", link)
-
-
 class CheckEventTables(BaseOperator):
     """Checks that event tables have each event once: daily, after each append, and as the form specifies; all but after an append, against the log.
 

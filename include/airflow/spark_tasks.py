@@ -1,7 +1,7 @@
 """Airflow tasks that run a Spark job and end when it ends."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
@@ -56,7 +56,7 @@ def _without_warnings(hook: SparkSubmitHook, lines: Iterator[Any]) -> Iterator[s
 def lake_task(
     task_id: str,
     job: str,
-    arguments: list[str],
+    arguments: Sequence[str] = (),
     *,
     operator_class: type[SparkJobOperator] = SparkJobOperator,
     **operator: Any,  # noqa: ANN401 - Airflow's
@@ -83,7 +83,13 @@ def announce_lake_change(read_model: str = "") -> dict[str, Any]:
     return {"outlets": [alias], "post_execute": announce}
 
 
-def stream_task(task_id: str, job: str, arguments: list[str], **operator: Any) -> SparkJobOperator:  # noqa: ANN401 - Airflow's
+def stream_task(
+    task_id: str,
+    job: str,
+    *,
+    operator_class: type[SparkJobOperator] = SparkJobOperator,
+    **operator: Any,  # noqa: ANN401 - Airflow's
+) -> SparkJobOperator:
     """Return a task that runs `spark_jobs/<job>.py` with the stream driver's Spark configuration: both use one checkpoint format.
 
     On a cluster it uses one core for each partition of the largest source, in addition to the stream driver's cores.
@@ -95,14 +101,14 @@ def stream_task(task_id: str, job: str, arguments: list[str], **operator: Any) -
         | {"spark.cores.max": str(max(source_partitions(settings.topics, settings.declaration_folders)))}
     )
     binary, connection = "spark-submit-catch-up", SPARK_STREAM_CONNECTION
-    return _task(SparkJobOperator, task_id, job, arguments, binary, connection, config, operator)
+    return _task(operator_class, task_id, job, (), binary, connection, config, operator)
 
 
 def _task(  # noqa: PLR0913, PLR0917 - the parts of a task
     operator_class: type[SparkJobOperator],
     task_id: str,
     job: str,
-    arguments: list[str],
+    arguments: Sequence[str],
     binary: str,
     connection: str,
     config: dict[str, str],
@@ -113,7 +119,7 @@ def _task(  # noqa: PLR0913, PLR0917 - the parts of a task
         conn_id=connection,
         spark_binary=str(CHECKOUT / "stack" / "bin" / binary),
         application=str(CHECKOUT / "spark_jobs" / f"{job}.py"),
-        application_args=arguments,
+        application_args=list(arguments),
         name=f"foldlake-{task_id}",
         conf=config,
         # Nothing to reconnect to: in client mode the job ends with its task.

@@ -1,7 +1,7 @@
 """Executes a stage's action within an Airflow task: builds its StageRun and maps its errors to Airflow's."""
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -69,8 +69,8 @@ def skip_refused_request(set_note: Callable[[str], None]) -> Iterator[None]:
         raise AirflowSkipException(f"{REFUSED}{reason}") from None
 
 
-def stage_run(context: Any) -> StageRun:  # noqa: ANN401 - Airflow's
-    """Return the StageRun that a stage's action receives, from the task's context."""
+def stage_run(context: Any, read_models: tuple[str, ...]) -> StageRun:  # noqa: ANN401 - Airflow's
+    """Return the run as a stage sees it, from the task's context. read_models: those of the stage; empty for the one in the form."""
     settings, dag_run, task_instance = Settings(), context["dag_run"], context["ti"]
 
     def set_note(text: str) -> None:
@@ -83,28 +83,10 @@ def stage_run(context: Any) -> StageRun:  # noqa: ANN401 - Airflow's
     return StageRun(
         settings=settings,
         run_id=dag_run.run_id,
+        read_models=read_models or (str(context["params"]["read_model"]),),
         form=context["params"],
         sent=dag_run.conf or {},
-        results=Results(task_instance),
         requested_at=dag_run.run_after,
         set_note=set_note,
+        result_of=lambda task_id: task_instance.xcom_pull(task_ids=task_id),
     )
-
-
-class Results(Mapping[str, Any]):
-    """The results of a run's tasks, by task id; None for a task that returned nothing."""
-
-    def __init__(self, task_instance: Any) -> None:  # noqa: ANN401 - Airflow's
-        self._task_instance = task_instance
-
-    def __getitem__(self, task_id: str) -> Any:  # noqa: ANN401 - any JSON
-        """Return a task's result."""
-        return self._task_instance.xcom_pull(task_ids=task_id)
-
-    def __iter__(self) -> Iterator[str]:
-        """Return the ids of the tasks upstream."""
-        return iter(self._task_instance.task.upstream_task_ids)
-
-    def __len__(self) -> int:
-        """Return the number of tasks upstream."""
-        return len(self._task_instance.task.upstream_task_ids)

@@ -5,13 +5,20 @@ from typing import Any
 
 from airflow.sdk import BaseOperator, Param, TaskGroup
 
-from include.airflow.quality_operators import VerifyVersion
-from include.airflow.rebuild_operators import ActionOperator, CompareVersions, OptionalApproval
+from include.airflow.rebuild_operators import (
+    ActionOperator,
+    CompareVersions,
+    OptionalApproval,
+    StageJob,
+    VerifyVersion,
+)
 from include.airflow.spark_tasks import announce_lake_change, lake_task, stream_task
 from include.rebuild.comparison.thresholds import MAX_PERCENT
 from include.rebuild.plan import Plan
 from include.rebuild.request import MAX_GRACE_H, MAX_REASON_CHARACTERS
-from include.rebuild.stage import Action, Approval, Engine, PlanStage, SparkJob
+from include.rebuild.stage import Action, Approval, Engine, PlanStage, Report, SparkJob
+
+JOB_OPERATORS = {None: StageJob, Report.CHECK: VerifyVersion, Report.COMPARISON: CompareVersions}
 
 
 def reason_field(description: str) -> Param:
@@ -101,6 +108,8 @@ def _task_in_group(stage: PlanStage, groups: dict[str, TaskGroup]) -> BaseOperat
 def stage_task(stage: PlanStage, **operator: Any) -> BaseOperator:  # noqa: ANN401 - Airflow's
     """Return the task of a stage."""
     operator |= {
+        "task_id": stage.name,
+        "read_models": stage.read_models,
         "retries": stage.retries,
         "execution_timeout": stage.timeout,
         "doc_md": f"{stage.name}: {stage.description}.\n\nWhen it fails: {stage.on_failure}.",
@@ -109,53 +118,11 @@ def stage_task(stage: PlanStage, **operator: Any) -> BaseOperator:  # noqa: ANN4
         operator |= {"pool": stage.slot.value, "priority_weight": stage.priority}
     match stage.work:
         case Action() as action:
-            return ActionOperator(task_id=stage.name, action=action, **operator)
+            return ActionOperator(action=action, **operator)
         case Approval() as approval:
-            return OptionalApproval(
-                task_id=stage.name,
-                subject=as_jinja(approval.subject),
-                body=as_jinja(approval.body),
-                response_timeout=approval.timeout,
-                exceeded=approval.exceeded,
-                **operator,
-            )
+            return OptionalApproval(approval=approval, **operator)
         case SparkJob() as job:
-            return _spark_task(stage.name, job, operator)
-
-
-def _spark_task(task_id: str, job: SparkJob, operator: dict[str, Any]) -> BaseOperator:
-    make = stream_task if job.engine is Engine.STREAM else lake_task
-    if job.check_id:
-        operator |= {"operator_class": VerifyVersion, "check": as_jinja(job.check_id)}
-    if job.comparison_id:
-        operator |= {"operator_class": CompareVersions, "comparison": as_jinja(job.comparison_id)}
-    if job.changes_lake:
-        operator |= announce_lake_change(job.read_model)
-    return make(task_id, job.job, [as_jinja(argument) for argument in job.arguments], **operator)
-
-
-def as_jinja(template: str) -> str:
-    """Return a stage's text, written as for `str.format`, as the Jinja template that Airflow fills in."""
-    return template.format(form=_Form(), results=_Results())
-
-
-class _Expression(str):
-    """A Jinja expression: `{x}` renders it, `{x[y]}` renders its item `y`."""
-
-    __slots__ = ()
-
-    def __getitem__(self, key: Any) -> "_Expression":  # noqa: ANN401 - wider than that of str
-        return _Expression(f"{self!s}[{key!r}]")
-
-    def __format__(self, _spec: str) -> str:
-        return f"{{{{ {self!s} }}}}"
-
-
-class _Form:
-    def __getitem__(self, field: str) -> _Expression:
-        return _Expression(f"params.{field}")
-
-
-class _Results:
-    def __getitem__(self, stage: str) -> _Expression:
-        return _Expression(f"ti.xcom_pull(task_ids={stage!r})")
+            make = stream_task if job.engine is Engine.STREAM else lake_task
+            if job.changes_lake:
+                operator |= announce_lake_change(*stage.read_models)
+            return make(job=job.job, operator_class=JOB_OPERATORS[job.report], stage_job=job, **operator)

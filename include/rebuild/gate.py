@@ -3,6 +3,7 @@
 import logging
 from dataclasses import dataclass
 
+from include.declarations.load import load_catalog
 from include.declarations.load import read_model as declared_read_model
 from include.errors import FoldlakeError
 from include.kafka.log_reading import end_offsets, log_consumer
@@ -102,7 +103,8 @@ class _Gate:
         self._routed: RoutedEvents | None = None
         topic = self._source_topic if version is None else model.reading(version.source_topic).source_topic
         if version is not None and topic != self._source_topic:
-            self._routed = RoutedEvents(settings, read_model, version, topic)
+            catalog = load_catalog(settings.declaration_folders)
+            self._routed = RoutedEvents(self._bootstrap_servers, catalog, read_model, version, topic)
 
     def close(self) -> None:
         """Close the connections."""

@@ -3,11 +3,11 @@
 import logging
 import time
 from functools import partial
+from pathlib import Path
 
 from include.rebuild.errors import QueryRefusedError, StageTimeoutError
 from include.rebuild.progress.stage_progress import StageReporter
 from include.rebuild.query_status import describe_query, query_status
-from include.settings import Settings
 from include.stream.phase import CONTINUOUS, Phase
 from include.stream.query_reports import QueryStatus
 from include.versions.changes import change, record_of
@@ -25,31 +25,41 @@ POLL_INTERVAL_S = 1.0
 REFUSAL_TIMEOUT_S = 30.0
 
 
-def hand_over_version(settings: Settings, read_model: str, number: int) -> None:
+def hand_over_version(
+    registry: VersionRegistry,
+    home: Path,
+    read_model: str,
+    number: int,
+    report: StageReporter,
+    timeout_s: float,
+) -> None:
     """Make the version a candidate and wait until the driver folds it in real time.
+
+    home: of the locks of versions. report: publishes that the stage waits.
 
     Raises VersionLockedError while a catch-up still writes, QueryRefusedError when the driver lacks its fold,
     StageTimeoutError when the driver does not reach real time within the timeout, VersionAbandonedError when the version is abandoned meanwhile.
     """
-    _make_candidate(settings, read_model, number)
+    _make_candidate(registry, home, read_model, number)
     LOG.info("v%d of %s is a candidate: the stream driver takes it over", number, read_model)
-    _Handover(settings, read_model, number).wait()
+    _Handover(registry, read_model, number, report).wait(timeout_s)
 
 
 class _Handover:
     """Waits for the stream driver to fold one candidate."""
 
-    def __init__(self, settings: Settings, read_model: str, number: int) -> None:
-        self._settings = settings
+    def __init__(
+        self, registry: VersionRegistry, read_model: str, number: int, report: StageReporter
+    ) -> None:
+        self._registry = registry
         self._read_model = read_model
         self._number = number
         self._query: QueryStatus | None = None
-        self._reporter = StageReporter(settings, read_model, number, "hand_over")
+        self._report = report
         self._not_refused_s = time.monotonic()
 
-    def wait(self) -> None:
-        timeout_s = self._settings.rebuild.hydrate_timeout_s
-        self._reporter.waits()
+    def wait(self, timeout_s: float) -> None:
+        self._report.waits()
         query = wait_for(
             self._running_query,
             timeout_s=timeout_s,
@@ -65,9 +75,7 @@ class _Handover:
 
     def _running_query(self) -> QueryStatus | None:
         """Return the query once it is in real time; raises QueryRefusedError when the driver keeps refusing it."""
-        self._query = query = query_status(
-            self._settings.kafka.bootstrap_servers, self._read_model, self._number
-        )
+        self._query = query = query_status(self._registry.bootstrap_servers, self._read_model, self._number)
         now_s = time.monotonic()
         if query is None or query.phase != Phase.REFUSED:
             self._not_refused_s = now_s
@@ -79,9 +87,8 @@ class _Handover:
 
     def _check_and_log(self, waited_s: float) -> None:
         """Log the progress; raises VersionAbandonedError or VersionRetiredError when the version has ended."""
-        with VersionRegistry(self._settings.kafka.bootstrap_servers) as registry:
-            require_not_ended(record_of(registry, self._read_model), self._number)
-        self._reporter.waits()
+        require_not_ended(record_of(self._registry, self._read_model), self._number)
+        self._report.waits()
         LOG.info(
             "progress: hand over of %s v%d: %.0f s, %s",
             self._read_model,
@@ -91,13 +98,12 @@ class _Handover:
         )
 
 
-def _make_candidate(settings: Settings, read_model: str, number: int) -> None:
-    with VersionRegistry(settings.kafka.bootstrap_servers, settings.topics.replication_factor) as registry:
-        version = record_of(registry, read_model).version(number)
-        if version is None or version.stage is not Stage.BUILDING:
-            # Handed over by an earlier try (the driver may already hold the lock), or invalid, for which `change` raises an error.
-            change(registry, read_model, partial(hand_over, number=number))
-            return
-        # Under the lock: a catch-up that starts later finds a candidate and does not write to it.
-        with version_lock(settings.home, read_model, number, wait_s=LOCK_WAIT_S):
-            change(registry, read_model, partial(hand_over, number=number))
+def _make_candidate(registry: VersionRegistry, home: Path, read_model: str, number: int) -> None:
+    version = record_of(registry, read_model).version(number)
+    if version is None or version.stage is not Stage.BUILDING:
+        # Handed over by an earlier try (the driver may already hold the lock), or invalid, for which `change` raises an error.
+        change(registry, read_model, partial(hand_over, number=number))
+        return
+    # Under the lock: a catch-up that starts later finds a candidate and does not write to it.
+    with version_lock(home, read_model, number, wait_s=LOCK_WAIT_S):
+        change(registry, read_model, partial(hand_over, number=number))

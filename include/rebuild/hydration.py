@@ -40,7 +40,7 @@ class Hydration:
     missing: tuple[str, ...]
 
 
-def hydrate_version(settings: Settings, read_model: str, number: int) -> None:
+def hydrate_version(settings: Settings, read_model: str, number: int, report: StageReporter) -> None:
     """Wait until every node has loaded every partition of the version that it owns or is a standby for, with a small lag.
 
     Raises StageTimeoutError when they do not within the timeout, VersionAbandonedError or VersionRetiredError when the version
@@ -50,12 +50,7 @@ def hydrate_version(settings: Settings, read_model: str, number: int) -> None:
     admin = admin_client(settings.kafka.bootstrap_servers)
     peers = PeerRule.of_client(settings.node)
     partitions = declared_read_model(read_model, settings.declaration_folders).partitions(settings.topics)
-    progress = WorkProgress(
-        f"loading of {read_model} v{number} on the query nodes",
-        "records",
-        0,
-        StageReporter(settings, read_model, number, "hydrate"),
-    )
+    progress = WorkProgress(f"loading of {read_model} v{number} on the query nodes", "records", 0, report)
     missing: tuple[str, ...] = ()
 
     def is_loaded() -> bool:

@@ -1,27 +1,25 @@
 """The plans of a rebuild and a rollback: their stages in order. No other place defines the order.
 
 Airflow's DAGs, the command line's progress and the tables of the documentation are derived from these lists. To add a stage,
-add a module to `stages/` and an entry here.
+add it to a module of `stages/`, and an entry here.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 
 from include.rebuild.request import RebuildRequest
-from include.rebuild.stage import PlanStage, PlanStart
-from include.rebuild.stages.abandon import ABANDON
-from include.rebuild.stages.approve import APPROVE
-from include.rebuild.stages.build_staging import BUILD_STAGING
-from include.rebuild.stages.catch_up import CATCH_UP
-from include.rebuild.stages.compare import COMPARE
-from include.rebuild.stages.hand_over import HAND_OVER
-from include.rebuild.stages.hydrate import HYDRATE
-from include.rebuild.stages.promote import PROMOTE
-from include.rebuild.stages.promote_lake import PROMOTE_LAKE
-from include.rebuild.stages.register_candidate import REGISTER_CANDIDATE
-from include.rebuild.stages.roll_back import CHOOSE_VERSION, ROLL_BACK
-from include.rebuild.stages.verify import VERIFY
-from include.versions.version_record import ReadModelVersions, Stage
+from include.rebuild.stage import PlanStage
+from include.rebuild.stages.build import BUILD_STAGING, CATCH_UP, COMPARE, VERIFY
+from include.rebuild.stages.promotion import APPROVE, PROMOTE, PROMOTE_LAKE
+from include.rebuild.stages.registration import (
+    ABANDON,
+    READ_SOURCES,
+    REGISTER_CANDIDATE,
+    register_versions_of,
+)
+from include.rebuild.stages.rollback import CHOOSE_VERSION, ROLL_BACK
+from include.rebuild.stages.serve import HAND_OVER, HYDRATE
+from include.versions.version_record import ReadModelVersions
 
 
 @dataclass(frozen=True)
@@ -53,22 +51,49 @@ class Plan:
         return self.stages[: self.stages.index(self.commit) + 1]
 
 
-REBUILD = Plan(
-    "rebuild",
-    steps=(
-        (REGISTER_CANDIDATE,),
-        (CATCH_UP, BUILD_STAGING),
-        (VERIFY,),
-        (COMPARE,),
-        (HAND_OVER,),
-        (HYDRATE,),
-        (APPROVE,),
-        (PROMOTE,),
-        (PROMOTE_LAKE,),
-    ),
-    commit=PROMOTE,
-    clean_up=ABANDON,
-)
+def rebuild_plan(read_models: tuple[str, ...] = (), topic: str = "") -> Plan:
+    """Return the plan of a rebuild of the read model in its form, or of all these, which fold a new version of a topic.
+
+    Each stage of one version is there once for each read model. Registration, approval and promotion concern all versions at once.
+    """
+
+    def each(*stages: PlanStage) -> tuple[PlanStage, ...]:
+        if not topic:
+            return stages
+        return tuple(
+            replace(stage, name=f"{name}.{stage.name}", read_models=(name,))
+            for name in read_models
+            for stage in stages
+        )
+
+    def together(stage: PlanStage) -> PlanStage:
+        return replace(stage, read_models=read_models)
+
+    promote = together(PROMOTE)
+    registered = (
+        ((together(register_versions_of(topic)),), (together(READ_SOURCES),))
+        if topic
+        else ((REGISTER_CANDIDATE,),)
+    )
+    return Plan(
+        f"rebuild of {topic}" if topic else "rebuild",
+        steps=(
+            *registered,
+            each(CATCH_UP, BUILD_STAGING),
+            each(VERIFY),
+            each(COMPARE),
+            each(HAND_OVER),
+            each(HYDRATE),
+            (together(APPROVE),),
+            (promote,),
+            each(PROMOTE_LAKE),
+        ),
+        commit=promote,
+        clean_up=together(ABANDON),
+    )
+
+
+REBUILD = rebuild_plan()
 ROLLBACK = Plan("rollback", steps=((CHOOSE_VERSION,), (ROLL_BACK,), (PROMOTE_LAKE,)), commit=ROLL_BACK)
 
 
@@ -80,26 +105,24 @@ class PlannedStage:
     version: int | None
 
 
-def rebuild_plan(
-    record: ReadModelVersions, request: RebuildRequest, run_id: str = ""
+def planned_stages(
+    plan: Plan, request: RebuildRequest, records: Mapping[str, ReadModelVersions]
 ) -> tuple[PlannedStage, ...]:
-    """Return the stages of a rebuild, in order, for a read model whose versions are those of `record`.
-
-    run_id: the rebuild's run. A retried run has the same stages, on the version that it registered: each stage detects
-        completed work. A run whose version was abandoned has one stage, which removes the leftovers.
-    """
-    own = next((v for v in record.versions if run_id and v.run_id == run_id), None)
-    number = max(v.number for v in record.versions) + 1 if own is None else own.number
-    start = PlanStart(request, number)
-    if own is not None and own.stage is Stage.ABANDONED:
-        return (PlannedStage(ABANDON, number),)
-    stages = dry_run_stages(REBUILD, COMPARE) if request.dry_run else REBUILD.stages
-    return tuple(PlannedStage(stage, number) for stage in stages if stage.is_needed(start))
+    """Return the stages of a requested rebuild, in order, for display. records: those of its read models, before it is registered."""
+    may_ask = request.approve or request.thresholds.are_set
+    numbers = {name: max(v.number for v in records[name].versions) + 1 for name in request.read_models}
+    planned = []
+    for stage in _dry_run_stages(plan) if request.dry_run else plan.stages:
+        names = stage.read_models or request.read_models
+        if stage.name != APPROVE.name or may_ask:
+            planned.append(PlannedStage(stage, numbers[names[0]] if len(names) == 1 else None))
+    return tuple(planned)
 
 
-def dry_run_stages(plan: Plan, last: PlanStage) -> tuple[PlanStage, ...]:
+def _dry_run_stages(plan: Plan) -> tuple[PlanStage, ...]:
     """Return the stages of a dry run: those up to the last comparison, and the clean-up."""
-    built = plan.stages[: plan.stages.index(last) + 1]
+    names = [stage.name.rpartition(".")[2] for stage in plan.stages]
+    built = plan.stages[: len(names) - names[::-1].index(COMPARE.name)]
     return built if plan.clean_up is None else (*built, plan.clean_up)
 
 

@@ -1,10 +1,11 @@
 """Promotion and rollback: one record in the registry makes another version live."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from pathlib import Path
 
 from include.files import FileLockedError
 from include.rebuild.errors import (
@@ -17,7 +18,7 @@ from include.rebuild.gate import GateResult, look_at_gate, wait_at_gate
 from include.rebuild.grace_time import grace_left_s
 from include.rebuild.request import RollbackRequest
 from include.settings import Settings
-from include.versions.changes import change_live, record_of
+from include.versions.changes import change_live, change_together, record_of, unless_replaced
 from include.versions.registry import VersionRegistry
 from include.versions.transitions import promote, replaced_last, require_not_ended, roll_back, rollback_target
 from include.versions.version_record import ReadModelVersions, Stage, Version
@@ -25,11 +26,36 @@ from include.versions.version_record import ReadModelVersions, Stage, Version
 LOG = logging.getLogger(__name__)
 # Long enough for a node or the driver to restart.
 GATE_TIMEOUT_S = 60.0
+# Of a version that folds another topic than the live one. A fold of what its routes write last may appear in a commit only.
+TOPIC_GATE_TIMEOUT_S = 180.0
 
 
-def recheck_candidate(
-    settings: Settings, read_model: str, number: int, timeout_s: float = GATE_TIMEOUT_S
-) -> int | None:
+def promote_versions(settings: Settings, versions: Mapping[str, int], grace_h: float) -> dict[str, int]:
+    """Wait at the gate of each candidate, then make all of them live in one transaction.
+
+    Returns the numbers of the versions that they replaced, by read model, which are kept for `grace_h` hours.
+    versions: read model -> number of its candidate.
+
+    Raises GateClosedError, QueryRefusedError, PromotionLostError when another version became live in the meantime,
+    VersionChangeError when one is not a candidate: then none is live.
+    """
+    transitions = {}
+    now = datetime.now(UTC)
+    for name, number in versions.items():
+        compared_with = _recheck_candidate(settings, name, number)
+        making_live = partial(
+            promote, number=number, now=now, retire_live_after=now + timedelta(hours=grace_h)
+        )
+        # Not a candidate any more: an earlier try has promoted it, and the transition changes nothing.
+        transitions[name] = (
+            making_live if compared_with is None else unless_replaced(making_live, compared_with)
+        )
+    with VersionRegistry(settings.kafka.bootstrap_servers, settings.topics.replication_factor) as registry:
+        records = change_together(registry, transitions)
+    return _begin_grace_times(settings.home, records.values())
+
+
+def _recheck_candidate(settings: Settings, read_model: str, number: int) -> int | None:
     """Check again the results of the preceding stages, as the approval may have taken days, and that no events would disappear.
 
     Returns the number of the live version that the candidate was compared with; None when it is not a candidate.
@@ -37,8 +63,11 @@ def recheck_candidate(
     Raises GateClosedError with what it lacks, QueryRefusedError when the stream driver refuses it, VersionChangeError when it
     has ended.
     """
-    if _stage(settings, read_model, number) is not Stage.CANDIDATE:
+    version, live = _version(settings, read_model, number)
+    if version.stage is not Stage.CANDIDATE:
         return None
+    is_same_topic = live is None or live.source_topic == version.source_topic
+    timeout_s = GATE_TIMEOUT_S if is_same_topic else TOPIC_GATE_TIMEOUT_S
     found = wait_at_gate(settings, read_model, number, timeout_s)
     if not found.missing:
         return found.live
@@ -53,7 +82,8 @@ def check_rollback(settings: Settings, read_model: str, number: int, *, force: b
 
     Raises RollbackRefusedError with what it lacks, unless `force`; VersionChangeError when it has ended.
     """
-    if _stage(settings, read_model, number) is not Stage.PREVIOUS:
+    version, _ = _version(settings, read_model, number)
+    if version.stage is not Stage.PREVIOUS:
         return None
     if force:
         found = look_at_gate(settings, read_model, number)
@@ -68,27 +98,23 @@ def check_rollback(settings: Settings, read_model: str, number: int, *, force: b
     return found
 
 
-def promote_version(
-    settings: Settings, read_model: str, number: int, grace_h: float, expected_live: int | None = None
-) -> Version | None:
-    """Make a candidate live; returns the version that it replaced, which is kept for `grace_h` hours.
-
-    expected_live: the number of the version that it was compared with.
-
-    Raises PromotionLostError when another version became live in the meantime, VersionChangeError when it is not a candidate.
-    """
-    return _make_live(settings, read_model, number, promote, grace_h, expected_live)
-
-
 def roll_back_version(
     settings: Settings, read_model: str, number: int, expected_live: int | None = None, reason: str = ""
-) -> Version | None:
-    """Make a previous version live again; returns the version that it replaced. `expected_live` as for `promote_version`.
+) -> None:
+    """Make a previous version live again.
 
-    reason: stored with the version. Raises PromotionLostError, VersionRetiredError, VersionAbandonedError, NotHandedOverError.
+    expected_live: the number of the version that it was compared with. reason: stored with the version.
+
+    Raises PromotionLostError, VersionRetiredError, VersionAbandonedError, NotHandedOverError.
     """
-    transition = partial(roll_back, reason=reason)
-    return _make_live(settings, read_model, number, transition, settings.rebuild.grace_h, expected_live)
+    now = datetime.now(UTC)
+    retire_live_after = now + timedelta(hours=settings.rebuild.grace_h)
+    transition = partial(
+        roll_back, number=number, now=now, retire_live_after=retire_live_after, reason=reason
+    )
+    with VersionRegistry(settings.kafka.bootstrap_servers, settings.topics.replication_factor) as registry:
+        record = change_live(registry, read_model, transition, expected_live)
+    _begin_grace_times(settings.home, [record])
 
 
 def choose_rollback(bootstrap_servers: str, request: RollbackRequest, requested_at: datetime) -> int:
@@ -119,44 +145,29 @@ def choose_rollback(bootstrap_servers: str, request: RollbackRequest, requested_
     return number
 
 
-def _make_live(
-    settings: Settings,
-    read_model: str,
-    number: int,
-    transition: Callable[..., ReadModelVersions],
-    grace_h: float,
-    expected_live: int | None,
-) -> Version | None:
-    now = datetime.now(UTC)
-    after = now + timedelta(hours=grace_h)
-    with VersionRegistry(settings.kafka.bootstrap_servers, settings.topics.replication_factor) as registry:
-        record = change_live(
-            registry,
-            read_model,
-            partial(transition, number=number, now=now, retire_live_after=after),
-            expected_live=expected_live,
+def _begin_grace_times(home: Path, records: Iterable[ReadModelVersions]) -> dict[str, int]:
+    """Begin to count the grace times of the versions that have just been replaced; returns their numbers, by read model."""
+    replaced = {}
+    for record in records:
+        old, live = replaced_last(record), record.live
+        LOG.info(
+            "v%d of %s is live since revision %d of its record%s",
+            0 if live is None else live.number,
+            record.read_model,
+            record.revision,
+            f"; v{old.number} is kept for a rollback until {old.retire_after}" if old else "",
         )
-    replaced = replaced_by(settings, record)
-    LOG.info(
-        "v%d of %s is live since revision %d of its record%s",
-        number,
-        read_model,
-        record.revision,
-        f"; v{replaced.number} is kept for a rollback until {replaced.retire_after}" if replaced else "",
-    )
-    return replaced
-
-
-def replaced_by(settings: Settings, record: ReadModelVersions) -> Version | None:
-    """Return the version that the live one has replaced, if any, whose grace time begins to count."""
-    replaced = replaced_last(record)
-    if replaced is not None:
+        if old is None:
+            continue
+        replaced[record.read_model] = old.number
         # If it cannot now, the first sweep of the DAG `retirement` begins.
         with suppress(OSError, FileLockedError):
-            grace_left_s(settings.home, record.read_model, replaced)
+            grace_left_s(home, record.read_model, old)
     return replaced
 
 
-def _stage(settings: Settings, read_model: str, number: int) -> Stage:
+def _version(settings: Settings, read_model: str, number: int) -> tuple[Version, Version | None]:
+    """Return a version that has not ended, and the live one."""
     with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
-        return require_not_ended(record_of(registry, read_model), number).stage
+        record = record_of(registry, read_model)
+    return require_not_ended(record, number), record.live

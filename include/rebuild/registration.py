@@ -1,20 +1,21 @@
-"""Registration: the new version is in the registry, and a second rebuild of its read model is rejected."""
+"""Registration: the new versions are in the registry, and a second rebuild of one of their read models is rejected."""
 
 import logging
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime
 from functools import partial
 
-from include.declarations.load import load_catalog, read_model
+from include.declarations.load import load_catalog
+from include.declarations.read_model import ReadModel
 from include.position import Offsets
-from include.rebuild.errors import NoSlotsError
+from include.rebuild.errors import NoSlotsError, RequestError
 from include.rebuild.request import RebuildRequest
 from include.settings import Settings, StreamSettings
 from include.stream.slot_planning import most_queries
-from include.versions.changes import change, record_of
+from include.versions.changes import change_together, record_of
 from include.versions.registry import VersionRegistry
 from include.versions.start_rule import start_offsets
-from include.versions.transitions import register
+from include.versions.transitions import Transition, register
 from include.versions.version_record import UNFINISHED_STAGES, ReadModelVersions, Stage, Version
 
 LOG = logging.getLogger(__name__)
@@ -22,53 +23,73 @@ LOG = logging.getLogger(__name__)
 NO_RUN = "-"
 
 
-def register_candidate(settings: Settings, request: RebuildRequest, run_id: str) -> Version:
-    """Register the rebuild's version and return it; every try of the same run returns the same version.
+def register_versions(settings: Settings, request: RebuildRequest, run_id: str) -> dict[str, Version]:
+    """Register the versions of a rebuild, all or none, and return them by read model; every try of the same run returns the same ones.
 
-    Raises RebuildRunningError, RunAbandonedError, NoSlotsError, UnknownVersionError.
+    Raises RequestError when all live versions fold the topic of the request already; RebuildRunningError, RunAbandonedError,
+    NoSlotsError, UnknownVersionError.
     """
     with VersionRegistry(settings.kafka.bootstrap_servers, settings.topics.replication_factor) as registry:
-        record = change(registry, request.read_model, partial(_register, settings, registry, request, run_id))
-    version = next(v for v in record.versions if v.run_id == run_id)
-    LOG.info("registered v%d of %s for run %s", version.number, request.read_model, run_id)
-    return version
+        records = change_together(registry, _permitted(settings, registry, request, run_id))
+    versions = {
+        name: version for name, record in records.items() if (version := record.of_run(run_id)) is not None
+    }
+    for name, version in versions.items():
+        LOG.info("registered v%d of %s for run %s", version.number, name, run_id)
+    return versions
 
 
 def check_registration(settings: Settings, registry: VersionRegistry, request: RebuildRequest) -> None:
-    """Raise the errors of `register_candidate` for a new run, without changing anything."""
-    _register(settings, registry, request, NO_RUN, record_of(registry, request.read_model))
+    """Raise the errors of `register_versions` for a new run, without changing anything."""
+    _permitted(settings, registry, request, NO_RUN)
 
 
-def _register(
-    settings: Settings,
-    registry: VersionRegistry,
-    request: RebuildRequest,
-    run_id: str,
-    record: ReadModelVersions,
-) -> ReadModelVersions:
-    changed = register(
-        record,
-        run_id=run_id,
-        reason=request.reason,
-        fold_revision=request.fold_revision,
-        now=datetime.now(UTC),
-        starts=_starts(settings, request, record),
-    )
-    if changed is not record:
-        models = load_catalog(settings.declaration_folders).models
-        records = registry.read() | {record.read_model: record}
-        check_slots(settings.stream, records.values(), models)
-    return changed
+def _permitted(
+    settings: Settings, registry: VersionRegistry, request: RebuildRequest, run_id: str
+) -> dict[str, Transition]:
+    """Return the transition that registers each version; raises an error if one of them is refused now."""
+    models = load_catalog(settings.declaration_folders).models
+    before = {name: record_of(registry, name) for name in request.read_models}
+    transitions: dict[str, Transition] = {
+        name: partial(
+            register,
+            run_id=run_id,
+            reason=request.reason,
+            fold_revision=revision,
+            now=datetime.now(UTC),
+            source_topic=request.source_topic,
+            starts=_starts(settings.kafka.bootstrap_servers, request, models[name], before[name]),
+        )
+        for name, revision in request.fold_revisions.items()
+    }
+    new = [name for name, record in before.items() if transitions[name](record) is not record]
+    if new:
+        _reject_folded_topic(request, before)
+        check_slots(settings.stream, registry.read().values(), models, len(new))
+    return transitions
 
 
-def _starts(settings: Settings, request: RebuildRequest, record: ReadModelVersions) -> Offsets | None:
+def _starts(
+    bootstrap_servers: str, request: RebuildRequest, model: ReadModel, record: ReadModelVersions
+) -> Offsets | None:
     """Return the first events that count, of the source topic of the live version; None: those of the live version."""
     if request.start is None:
         return None
-    live, model = record.live, read_model(request.read_model, settings.declaration_folders)
+    live = record.live
     topic = model.reading("" if live is None else live.source_topic).source_topic
     starts = Offsets() if live is None else live.starts
-    return start_offsets(settings.kafka.bootstrap_servers, topic, request.start, starts)
+    return start_offsets(bootstrap_servers, topic, request.start, starts)
+
+
+def _reject_folded_topic(request: RebuildRequest, records: Mapping[str, ReadModelVersions]) -> None:
+    """Raise RequestError if all live versions fold the topic of the request."""
+    topic = request.source_topic
+    lives = [record.live for record in records.values()]
+    if topic is not None and all(live is not None and live.source_topic == topic for live in lives):
+        raise RequestError(
+            f"The live version of {', '.join(records)} folds {topic} already: there is nothing to promote. "
+            "`./foldlake rebuild` with the name of a read model builds one from the same topic."
+        )
 
 
 def check_slots(

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from include.declarations.catalog import Catalog
 from include.declarations.read_model import ReadModel
 from include.rebuild.comparison.thresholds import THRESHOLD_FIELDS, Thresholds, thresholds_of
 from include.rebuild.errors import RequestError
@@ -14,26 +15,43 @@ MAX_REASON_CHARACTERS = 500
 MAX_GRACE_H = 24.0 * 365
 # The fields that every rebuild has, of a read model or of all that fold a topic.
 PROMOTION_FIELDS = ("approve", *THRESHOLD_FIELDS, "dry_run", "grace_hours")
+READ_MODEL_FIELDS = ("read_model", "reason", "fold_revision", "start", *PROMOTION_FIELDS)
+TOPIC_FIELDS = ("reason", *PROMOTION_FIELDS)
+
+
+@dataclass(frozen=True)
+class RebuiltTopic:
+    """A topic of which routes write later versions. newest: the last of them. read_models: the names of those that fold it."""
+
+    name: str
+    newest: str
+    read_models: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class RebuildRequest:
-    """A valid request for a rebuild.
+    """A valid request for a rebuild of one read model, or of all that fold a topic.
 
-    fold_revision: of the new version. approve: whether the promotion needs approval.
-    grace_h: how long the replaced version is kept for a rollback.
-    start: where the new version starts to count; None: where the live one does.
-    thresholds: what may change without approval. dry_run: build and compare the version, then abandon it.
+    fold_revisions: those of the new versions, by read model. approve: whether the promotion needs approval.
+    grace_h: how long the replaced versions are kept for a rollback.
+    source_topic: the version of their topic that the new versions fold; None: that of the live version.
+    start: where the new versions start to count; None: where the live one does.
+    thresholds: what may change without approval. dry_run: build and compare the versions, then abandon them.
     """
 
-    read_model: str
+    fold_revisions: Mapping[str, int]
     reason: str
-    fold_revision: int
     approve: bool
     grace_h: float
+    source_topic: str | None = None
     start: StartRule | None = None
     thresholds: Thresholds = field(default_factory=Thresholds)
     dry_run: bool = False
+
+    @property
+    def read_models(self) -> tuple[str, ...]:
+        """The names of the read models."""
+        return tuple(self.fold_revisions)
 
 
 @dataclass(frozen=True)
@@ -49,12 +67,56 @@ class RollbackRequest:
     force: bool = False
 
 
+def rebuilt_topics(catalog: Catalog) -> dict[str, RebuiltTopic]:
+    """Return the topics of which routes write later versions and that read models fold, by name."""
+    found: dict[str, tuple[str, ...]] = {}
+    for model in catalog.models.values():
+        if catalog.newest_topic(model.source_topic) != model.source_topic:
+            found[model.source_topic] = (*found.get(model.source_topic, ()), model.name)
+    return {name: RebuiltTopic(name, catalog.newest_topic(name), models) for name, models in found.items()}
+
+
+def rebuilt_topic(catalog: Catalog, name: str) -> RebuiltTopic:
+    """Return a topic of which routes write later versions; raises RequestError, which names those that there are."""
+    known = rebuilt_topics(catalog)
+    if name not in known:
+        raise RequestError(
+            f"There is no new version of a topic {name!r} that a read model folds; allowed: {_list(known) or 'none'}. Declare a route "
+            "with version=2 to it, and run ./foldlake up."
+        )
+    return known[name]
+
+
 def rebuild_request(
-    conf: Mapping[str, Any], models: Mapping[str, ReadModel], default_grace_h: float
+    conf: Mapping[str, Any],
+    models: Mapping[str, ReadModel],
+    default_grace_h: float,
+    topic: RebuiltTopic | None = None,
 ) -> RebuildRequest:
-    """Check the fields of a rebuild's form; raises RequestError, which names the field and its allowed values."""
-    reject_unknown(conf, ("read_model", "reason", "fold_revision", "start", *PROMOTION_FIELDS))
-    model = _model(conf, models)
+    """Check the fields of a rebuild's form; raises RequestError, which names the field and its allowed values.
+
+    topic: build all that fold it, from its newest version, instead of the form's read model.
+    """
+    reject_unknown(conf, READ_MODEL_FIELDS if topic is None else TOPIC_FIELDS)
+    if topic is None:
+        model = _model(conf, models)
+        revisions = {model.name: _fold_revision(conf, model)}
+    else:
+        revisions = {name: models[name].newest_fold_revision for name in topic.read_models}
+    return RebuildRequest(
+        revisions,
+        reason_of(conf),
+        is_true(conf, "approve", default=True, meaning="wait for approval"),
+        grace_time_h(conf, default_grace_h),
+        None if topic is None else topic.newest,
+        _start(conf),
+        thresholds_of(conf),
+        is_true(conf, "dry_run", default=False, meaning="build and compare, then abandon"),
+    )
+
+
+def _fold_revision(conf: Mapping[str, Any], model: ReadModel) -> int:
+    """Return the field `fold_revision`, or the newest revision if it is empty; raises RequestError."""
     revision = _number(conf, "fold_revision")
     if revision is None:
         revision = model.newest_fold_revision
@@ -63,18 +125,7 @@ def rebuild_request(
             f"Read model {model.name} has no fold revision {revision}, allowed: {_list(model.folds)}. Add it to the read model's "
             "module, or leave fold_revision empty for the newest."
         )
-    approve = is_true(conf, "approve", default=True, meaning="wait for approval")
-    grace_h = grace_time_h(conf, default_grace_h)
-    return RebuildRequest(
-        model.name,
-        reason_of(conf),
-        revision,
-        approve,
-        grace_h,
-        _start(conf),
-        thresholds_of(conf),
-        is_dry_run(conf),
-    )
+    return revision
 
 
 def _start(conf: Mapping[str, Any]) -> StartRule | None:
@@ -132,11 +183,6 @@ def _number(conf: Mapping[str, Any], name: str) -> int | None:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise RequestError(f"{name} is {value!r}; allowed: a whole number of at least 1, or empty.")
     return value
-
-
-def is_dry_run(conf: Mapping[str, Any]) -> bool:
-    """Return the field `dry_run`; raises RequestError."""
-    return is_true(conf, "dry_run", default=False, meaning="build and compare, then abandon")
 
 
 def is_true(conf: Mapping[str, Any], name: str, *, default: bool, meaning: str) -> bool:

@@ -1,7 +1,7 @@
 """Retires and abandons versions, and sweeps up versions that are due or whose run has ended."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from include.errors import FoldlakeError, KafkaUnavailableError
@@ -50,19 +50,23 @@ def abandon_together(registry: VersionRegistry, versions: Mapping[str, int]) -> 
         LOG.info("v%d of %s is abandoned; the live version was not touched", number, name)
 
 
-def abandon_run(settings: Settings, read_model: str, run_id: str) -> int | None:
-    """Abandon the version of a run that failed; returns its number, or None when there is nothing to abandon.
+def abandon_run(settings: Settings, read_models: Sequence[str], run_id: str) -> dict[str, int]:
+    """Abandon the versions of a run that failed; returns their numbers, by read model.
 
-    The registry decides: a promoted version is not changed, regardless of the states of the run's tasks.
+    The registry decides: promoted versions are not changed, regardless of the states of the run's tasks.
     """
-    with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
-        record = record_of(registry, read_model)
-    own = next((v for v in record.versions if v.run_id == run_id), None)
-    if own is None or own.stage not in (*UNFINISHED_STAGES, Stage.ABANDONED):
-        LOG.info("run %s has no version to abandon", run_id)
-        return None
-    abandon_version(settings, read_model, own.number)
-    return own.number
+    with VersionRegistry(settings.kafka.bootstrap_servers, settings.topics.replication_factor) as registry:
+        records = registry.read()
+        own = {name: records[name].of_run(run_id) for name in read_models if name in records}
+        versions = {
+            name: version.number
+            for name, version in own.items()
+            if version is not None and version.stage in (*UNFINISHED_STAGES, Stage.ABANDONED)
+        }
+        abandon_together(registry, versions)
+    for name, number in versions.items():
+        remove_leftovers(settings, name, number)
+    return versions
 
 
 def sweep(settings: Settings, has_ended: Callable[[str], bool]) -> list[str]:

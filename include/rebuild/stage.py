@@ -1,23 +1,18 @@
-"""The parts of a plan's stage: its work, its description, and its retries. Imports no engine.
-
-The texts of a stage's work (a job's arguments, an approval's question) are templates for `str.format` with two fields:
-`{form[reason]}` is a field of the form, `{results[promote]}` the result of an earlier stage, `{results[s][x]}` an item of it.
-"""
+"""The parts of a plan's stage: its work, its description, and its retries. Imports no engine."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+from functools import cached_property
 from typing import Any
 
-from include.rebuild.request import RebuildRequest
 from include.settings import Settings
+from include.versions.changes import record_of
+from include.versions.registry import VersionRegistry
+from include.versions.transitions import UnknownVersionError
+from include.versions.version_record import Version
 
-READ_MODEL = "{form[read_model]}"
-# The version that a rebuild builds. Only stages after `register_candidate` can use this template.
-VERSION = "{results[register_candidate][version]}"
-# The arguments that give a Spark job its version.
-VERSION_ARGUMENTS = ("--read-model", READ_MODEL, "--version", VERSION)
 SHORT = timedelta(minutes=10)
 # The boxes of Airflow's graph.
 BUILD, SERVE, PROMOTION = "build", "serve", "promotion"
@@ -37,36 +32,64 @@ class Engine(StrEnum):
     LAKE = "lake"
 
 
+class Report(StrEnum):
+    """The report that a job writes; its id is that of the run (`StageRun.report_id`)."""
+
+    CHECK = "check"
+    COMPARISON = "comparison"
+
+
+def report_id(read_model: str, version: int) -> str:
+    """Return the id of the check of a rebuild's version, and of its comparison with the live version."""
+    return f"rebuild-{read_model}-v{version}"
+
+
 @dataclass(frozen=True)
 class StageRun:
-    """The run of a plan, as a stage's action sees it.
+    """The run of a plan, as one of its stages sees it.
 
-    form: the form's fields, defaults included. sent: the fields as sent, which may include unknown ones.
-    results: the results of earlier stages, by the stage's name. requested_at: when the run was requested.
-    set_note: sets the text that Airflow shows with the run.
+    read_models: those that the stage works on. form: the form's fields, defaults included. sent: the fields as sent, which may include
+    unknown ones. requested_at: when the run was requested. set_note: sets the text that Airflow shows with the run.
+    result_of: returns the result of an earlier stage, by its name.
     """
 
     settings: Settings
     run_id: str
+    read_models: tuple[str, ...]
     form: Mapping[str, Any]
     sent: Mapping[str, Any]
-    results: Mapping[str, Any]
     requested_at: datetime
     set_note: Callable[[str], None]
+    result_of: Callable[[str], Any]
 
     @property
     def read_model(self) -> str:
-        """The read model's name."""
-        return self.text(READ_MODEL)
+        """The read model of a stage that works on one."""
+        (name,) = self.read_models
+        return name
+
+    @cached_property
+    def versions(self) -> dict[str, Version]:
+        """The versions that the run has registered, by read model, from the version registry. Raises UnknownVersionError."""
+        with VersionRegistry(self.settings.kafka.bootstrap_servers) as registry:
+            records = [record_of(registry, name) for name in self.read_models]
+        versions = {}
+        for record in records:
+            version = record.of_run(self.run_id)
+            if version is None:
+                raise UnknownVersionError(f"The run {self.run_id} has no version of {record.read_model}.")
+            versions[record.read_model] = version
+        return versions
 
     @property
-    def version(self) -> int:
-        """The version that a rebuild builds; only after `register_candidate`."""
-        return int(self.text(VERSION))
+    def version(self) -> Version:
+        """The version that a rebuild builds of its read model; only after its registration."""
+        return self.versions[self.read_model]
 
-    def text(self, template: str) -> str:
-        """Fill in a template."""
-        return template.format(form=self.form, results=self.results)
+    @property
+    def report_id(self) -> str:
+        """The id of the version's check and of its comparison."""
+        return report_id(self.read_model, self.version.number)
 
 
 @dataclass(frozen=True)
@@ -84,46 +107,38 @@ class Action:
 class SparkJob:
     """A run of spark_jobs/<job>.py.
 
-    check_id: the id of the report, if the job is a quality check. comparison_id: the same, if it is a comparison of two versions.
+    arguments: returns those of its command line. report: the report that it writes, if any.
     changes_lake: whether the job replaces lake/<model>, so that a quality check must follow.
-    read_model: the read model, if it is not the one in the form.
     """
 
     job: str
     engine: Engine
-    arguments: tuple[str, ...]
-    check_id: str = ""
+    arguments: Callable[[StageRun], Sequence[str]]
+    report: Report | None = None
     changes_lake: bool = False
-    read_model: str = ""
-    comparison_id: str = ""
+
+
+@dataclass(frozen=True)
+class Question:
+    """The text of an approval. body: in Markdown."""
+
+    subject: str
+    body: str
 
 
 @dataclass(frozen=True)
 class Approval:
     """Waits for approval if the form's field `approve` is true, or a threshold is exceeded; a rejection fails the run.
 
-    body: in Markdown. exceeded: returns a sentence for each threshold of the form that is exceeded; they precede the body.
+    exceeded: returns a sentence for each threshold of the form that is exceeded; they precede the question's body.
     """
 
-    subject: str
-    body: str
-    timeout: timedelta
+    question: Callable[[StageRun], Question]
     exceeded: Callable[[StageRun], Sequence[str]]
+    timeout: timedelta
 
 
 Work = Action | SparkJob | Approval
-
-
-@dataclass(frozen=True)
-class PlanStart:
-    """What determines the stages of a rebuild. version: the number of the version that it builds."""
-
-    request: RebuildRequest
-    version: int
-
-
-def _always(_start: PlanStart) -> bool:
-    return True
 
 
 @dataclass(frozen=True)
@@ -135,7 +150,7 @@ class PlanStage:
     priority: which of the stages that wait for a slot starts first: the one with the largest priority.
     retries, timeout: how often a failed try is repeated; how long a try may take.
     group: the box in which Airflow's graph shows it together with the next ones of its group; empty for none.
-    is_needed: whether the plan of a rebuild includes the stage.
+    read_models: those that it works on; empty for the one in the run's form.
     """
 
     name: str
@@ -149,4 +164,4 @@ class PlanStage:
     slot: Slot | None = None
     priority: int = 1
     group: str = ""
-    is_needed: Callable[[PlanStart], bool] = _always
+    read_models: tuple[str, ...] = ()

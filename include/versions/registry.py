@@ -41,6 +41,11 @@ class VersionRegistry:
         self._consumer = log_consumer(bootstrap_servers)
         self._admin = admin_client(bootstrap_servers)
 
+    @property
+    def bootstrap_servers(self) -> str:
+        """The brokers that hold the registry."""
+        return self._bootstrap_servers
+
     def __enter__(self) -> Self:
         """Return the registry, which is closed at the end of the block."""
         return self

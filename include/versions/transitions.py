@@ -75,7 +75,7 @@ def register(
 
     Raises RunAbandonedError when this rebuild's version was abandoned, RebuildRunningError when another rebuild is running.
     """
-    own = next((v for v in record.versions if v.run_id == run_id), None)
+    own = record.of_run(run_id)
     if own is not None:
         if own.stage is Stage.ABANDONED:
             raise RunAbandonedError(

@@ -95,6 +95,10 @@ class ReadModelVersions:
         """Return the version with this number in any stage, or None."""
         return next((v for v in self.versions if v.number == number), None)
 
+    def of_run(self, run_id: str) -> Version | None:
+        """Return the version that a run of a rebuild has registered, in any stage, or None."""
+        return next((v for v in self.versions if v.run_id == run_id), None)
+
     def stage_of(self, number: int) -> Stage | None:
         """Return the stage of a version; None for one that does not exist yet.
 

@@ -47,12 +47,12 @@ def replayed_states(
     return table.with_all_columns(states)
 
 
-def no_replay_because(settings: Settings, model: ReadModel, version: Version) -> str:
+def no_replay_because(bootstrap_servers: str, model: ReadModel, version: Version) -> str:
     """Return why the log cannot be folded as this version does; empty if it can."""
     if version.fold_revision not in model.folds:
         return f"the module has no fold revision {version.fold_revision} any more"
     topic = model.reading(version.source_topic).source_topic
-    log = topic_state(settings.kafka.bootstrap_servers, topic)
+    log = topic_state(bootstrap_servers, topic)
     if log is None:
         return f"topic {topic} does not exist any more"
     lost = [str(p) for p, first in log.starts.items() if first > version.starts.of(p)]
@@ -60,11 +60,11 @@ def no_replay_because(settings: Settings, model: ReadModel, version: Version) ->
 
 
 def stored_states(
-    spark: SparkSession, settings: Settings, model: ReadModel, version: Version, because: str
+    spark: SparkSession, lake_root: str, retention_h: float, model: ReadModel, version: Version, because: str
 ) -> LiveStates:
     """Return the states in `lake/<model>`, for a live version that cannot be folded again."""
     because = because.rstrip(".")
-    table = lake_table(spark, settings.lake_root, settings.lake.retention_h, model)
+    table = lake_table(spark, lake_root, retention_h, model)
     newest = table.newest_tag()
     if newest is None or newest.tag.version != version.number:
         note = f"v{version.number} cannot be folded again, because {because}; and lake/{model.name} does not contain it."

@@ -15,7 +15,7 @@ from include.quality.check import CheckRequest, StoreName
 from include.quality.checked_version import checked_version
 from include.quality.log_bounds import lost_partitions
 from include.rebuild.progress.stage_progress import StageReporter
-from include.rebuild.stages.verify import VERIFY
+from include.rebuild.stages.build import VERIFY
 from include.settings import Settings
 from include.versions.registry import VersionRegistry
 from include.versions.version_record import Version
@@ -52,7 +52,13 @@ def _reporter(settings: Settings, request: CheckRequest) -> StageReporter | None
     """Return what publishes the progress if the check is the stage of a rebuild."""
     if request.version is None or StoreName.STAGING not in request.stores:
         return None
-    return StageReporter(settings, request.read_model, request.version, VERIFY.name)
+    return StageReporter(
+        settings.kafka.bootstrap_servers,
+        settings.topics.replication_factor,
+        request.read_model,
+        request.version,
+        VERIFY.name,
+    )
 
 
 def lost_events(target: Target) -> dict[int, int]:

@@ -2,7 +2,7 @@
 
 from include.airflow.client import AirflowApi, PoolTask
 from include.airflow.names import LAKE_POOL
-from include.rebuild.stages.promote_lake import PROMOTE_LAKE
+from include.rebuild.stages.promotion import PROMOTE_LAKE
 
 BUSY = frozenset({"running", "queued"})
 NEXT_COMPACTION = "the next compaction: no task is replacing the table (`./foldlake compact` starts one)"

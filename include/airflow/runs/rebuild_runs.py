@@ -8,8 +8,8 @@ from include.airflow.login import airflow_api
 from include.airflow.names import ABORTED, REBUILD_DAG, topic_rebuild_dag
 from include.declarations.load import load_catalog
 from include.rebuild.errors import NoRebuildError
+from include.rebuild.request import rebuilt_topics
 from include.rebuild.retirement import abandon_together
-from include.rebuild.topic_versions.request import rebuilt_topics
 from include.rebuild.version_cleanup import remove_leftovers
 from include.settings import Settings
 from include.versions.changes import record_of

@@ -5,21 +5,23 @@ from typing import Any
 
 import httpx
 
-from include.settings import Settings
-
 # DAG files are read every 30 s, and at the start of each task: a node on the same machine answers within milliseconds.
 TIMEOUT_S = 0.5
 PATH = "/api/read-models"
 LIVE = "live"
 
 
-def read_model_labels(settings: Settings, names: Iterable[str]) -> dict[str, str]:
+def read_model_labels(
+    reports_base_url: str, query_ports: Iterable[int], names: Iterable[str]
+) -> dict[str, str]:
     """Return a label for each of these read models that has versions, as a query node knows them; empty if none answers.
 
+    query_ports: of the nodes on this machine.
     A label follows a promotion when Airflow reads the DAG file again, within half a minute. It decides nothing.
     """
     try:
-        known = {str(model["name"]): model for model in _read_models(settings)}
+        own = (f"http://127.0.0.1:{port}" for port in query_ports)
+        known = {str(model["name"]): model for model in _read_models((reports_base_url.rstrip("/"), *own))}
         return {name: _label(known[name]) for name in names if name in known}
     except (TypeError, KeyError, AttributeError):
         return {}  # another server answers at the node's address
@@ -35,8 +37,8 @@ def _label(model: dict[str, Any]) -> str:
     return f"{model['name']} ({', '.join([live, *others])})"
 
 
-def _read_models(settings: Settings) -> list[dict[str, Any]]:
-    for url in _nodes(settings):
+def _read_models(urls: Iterable[str]) -> list[dict[str, Any]]:
+    for url in dict.fromkeys(urls):
         try:
             answer = httpx.get(f"{url}{PATH}", timeout=TIMEOUT_S, trust_env=False)
             found: list[dict[str, Any]] = answer.raise_for_status().json()
@@ -44,8 +46,3 @@ def _read_models(settings: Settings) -> list[dict[str, Any]]:
             continue
         return found
     return []
-
-
-def _nodes(settings: Settings) -> list[str]:
-    own = [f"http://127.0.0.1:{port}" for port in settings.query_ports]
-    return list(dict.fromkeys([settings.reports_base_url.rstrip("/"), *own]))

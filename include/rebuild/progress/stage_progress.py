@@ -11,7 +11,6 @@ from include.boot_clock import boot_id, boot_s
 from include.errors import KafkaUnavailableError
 from include.kafka.log_reading import log_consumer, read_tail
 from include.kafka.topics import COMPACTED, Topic, admin_client, ensure_topics, partition_count
-from include.settings import Settings
 from include.stream.query_reports import report_age_s
 from include.versions.registry import VersionRegistry
 from include.work_progress import Progress
@@ -56,15 +55,21 @@ class StageProgress:
 class StageReporter:
     """Publishes the progress of one stage, without ever waiting for a broker. Call it with the progress."""
 
-    def __init__(self, settings: Settings, read_model: str, number: int, stage: str) -> None:
+    def __init__(
+        self, bootstrap_servers: str, replication_factor: int, read_model: str, number: int, stage: str
+    ) -> None:
         self._names = {"read_model": read_model, "version": number, "stage": stage}
         self._key = f"{read_model}.v{number}.{stage}".encode()
         self._producer: Producer | None = None
-        servers = settings.kafka.bootstrap_servers
         try:
-            ensure_topics(admin_client(servers), [TOPIC], settings.topics.replication_factor)
+            ensure_topics(admin_client(bootstrap_servers), [TOPIC], replication_factor)
             self._producer = Producer(
-                {"bootstrap.servers": servers, "message.timeout.ms": 5000, "linger.ms": 0, "log_level": 0}
+                {
+                    "bootstrap.servers": bootstrap_servers,
+                    "message.timeout.ms": 5000,
+                    "linger.ms": 0,
+                    "log_level": 0,
+                }
             )
         except (KafkaUnavailableError, KafkaException):
             # The stage itself says so, if it needs Kafka.

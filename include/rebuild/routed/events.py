@@ -7,7 +7,7 @@ whatever its routes make of all events that their sources had at one moment.
 from collections.abc import Mapping
 from typing import Self
 
-from include.declarations.load import load_catalog
+from include.declarations.catalog import Catalog
 from include.errors import FoldlakeError
 from include.kafka.ends.record_ends import unread_ends
 from include.kafka.log_reading import end_offsets, log_consumer
@@ -15,7 +15,6 @@ from include.kafka.topics import admin_client, partition_count
 from include.nodes.partition_report import PartitionReport
 from include.position import Offsets
 from include.rebuild.query_status import query_status
-from include.settings import Settings
 from include.stream.folded_offsets import folded_offsets
 from include.stream.output_status import routed_offsets
 from include.stream.query_reports import read_queries
@@ -30,12 +29,12 @@ class NoRouteError(FoldlakeError):
 class RoutedTopic:
     """A version of a topic, compared with what its routes' sources contain when this is created. A context manager."""
 
-    def __init__(self, settings: Settings, topic: str) -> None:
+    def __init__(self, bootstrap_servers: str, catalog: Catalog, topic: str) -> None:
         """Read the ends of the sources; raises KafkaUnavailableError, and NoRouteError if nothing writes the topic any more."""
-        self._bootstrap_servers = settings.kafka.bootstrap_servers
+        self._bootstrap_servers = bootstrap_servers
         self._admin = admin_client(self._bootstrap_servers)
         self._consumer = log_consumer(self._bootstrap_servers)
-        self._catalog = load_catalog(settings.declaration_folders)
+        self._catalog = catalog
         self.topic = topic
         self._routes = self._catalog.routes_to(topic)
         if not self._routes:
@@ -92,10 +91,12 @@ class RoutedTopic:
 class RoutedEvents:
     """The events that a version must contain on every node. Each step is fixed once the one before is done, so that it ends under load."""
 
-    def __init__(self, settings: Settings, read_model: str, version: Version, topic: str) -> None:
+    def __init__(
+        self, bootstrap_servers: str, catalog: Catalog, read_model: str, version: Version, topic: str
+    ) -> None:
         self._read_model = read_model
         self._version = version
-        self._topic = RoutedTopic(settings, topic)
+        self._topic = RoutedTopic(bootstrap_servers, catalog, topic)
         self._topic_ends: Offsets | None = None
         self._changelog_ends: Offsets | None = None
 

@@ -2,9 +2,9 @@
 
 import time
 
+from include.declarations.catalog import Catalog
 from include.rebuild.errors import StageTimeoutError
 from include.rebuild.routed.events import RoutedTopic
-from include.settings import Settings
 from include.stream.query_reports import read_queries
 from include.waiting import wait_for
 from include.work_progress import WorkProgress
@@ -14,12 +14,12 @@ POLL_INTERVAL_S = 1.0
 NO_QUERY_TIMEOUT_S = 120.0
 
 
-def wait_for_routes(settings: Settings, topic: str, timeout_s: float) -> None:
+def wait_for_routes(bootstrap_servers: str, catalog: Catalog, topic: str, timeout_s: float) -> None:
     """Wait until each route to the topic has read all events that its source has now.
 
     Raises StageTimeoutError, also when the stream driver reports no query of a route; KafkaUnavailableError.
     """
-    with RoutedTopic(settings, topic) as routed:
+    with RoutedTopic(bootstrap_servers, catalog, topic) as routed:
         progress = WorkProgress(f"routes to {topic}", "events", routed.total)
         lacking: dict[str, int] = {}
         reported_s = time.monotonic()
@@ -28,9 +28,7 @@ def wait_for_routes(settings: Settings, topic: str, timeout_s: float) -> None:
             nonlocal lacking, reported_s
             lacking = routed.lacking()
             progress.reached(routed.total - sum(lacking.values()))
-            queries = {
-                query.query for query in read_queries(settings.kafka.bootstrap_servers) if query.is_fresh
-            }
+            queries = {query.query for query in read_queries(bootstrap_servers) if query.is_fresh}
             missing = [name for name in lacking if f"route/{name}" not in queries]
             if not missing:
                 reported_s = time.monotonic()

@@ -68,20 +68,18 @@ def expiry_sweepers(settings: Settings, models: Mapping[str, ReadModel]) -> list
     ]
 
 
-def sweep_once(settings: Settings, model: ReadModel, changelog_topic: str) -> int:
+def sweep_once(
+    bootstrap_servers: str, registry: SchemaRegistry, expires: Expiry, after_s: float, changelog_topic: str
+) -> int:
     """Remove the expired keys of one version, such as one that has caught up without the driver; return their number.
 
     Raises KafkaUnavailableError, RegistryUnavailableError.
     """
-    if model.expires is None:
-        return 0
-    servers = settings.kafka.bootstrap_servers
-    consumer = log_consumer(servers)
+    consumer = log_consumer(bootstrap_servers)
     try:
-        partitions = partition_count(admin_client(servers), changelog_topic) or 0
-        registry = SchemaRegistry(settings.registry.url)
+        partitions = partition_count(admin_client(bootstrap_servers), changelog_topic) or 0
         states = LiveStates(consumer, registry, changelog_topic, partitions)
-        after_s = model.expires.after_s(settings.stream)
-        return remove_expired(changelog_producer(servers), changelog_topic, states, model.expires, after_s)
+        producer = changelog_producer(bootstrap_servers)
+        return remove_expired(producer, changelog_topic, states, expires, after_s)
     finally:
         consumer.close()

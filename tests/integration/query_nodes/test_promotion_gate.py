@@ -17,14 +17,15 @@ from include.nodes.node_url import PeerRule
 from include.rebuild import promotion
 from include.rebuild.errors import GateClosedError, RollbackRefusedError
 from include.rebuild.hydration import SMALL_LAG, hydration, reports
-from include.rebuild.stage import Action, PlanStage, StageRun
-from include.rebuild.stages.promote import PROMOTE
-from include.rebuild.stages.roll_back import ROLL_BACK
+from include.rebuild.stage import Action, PlanStage
+from include.rebuild.stages.promotion import PROMOTE
+from include.rebuild.stages.rollback import CHOOSE_VERSION, ROLL_BACK
 from include.settings import Settings
 from include.versions.registry import VersionRegistry
 from include.versions.version_record import ReadModelVersions, Stage, Version
 from tests.support.changelog_writer import ChangelogWriter
 from tests.support.node_stack import NodeStack
+from tests.support.rebuild.stage_runs import stage_run
 from tests.support.waiting import wait_until
 
 MODEL = "balance"
@@ -68,7 +69,7 @@ def version_behind(nodes: NodeStack, number: int, stage: Stage, customer: str) -
         count = nodes.event_count(name) - (LACKING if name == customer else 0)
         writer.write(name, amount, count, source_offset=count)
     writer.flush()
-    append(nodes, Version(number, stage, 1, writer.topic, "test", "now"))
+    append(nodes, Version(number, stage, 1, writer.topic, "test", "now", run_id(number)))
     admin = admin_client(nodes.settings.kafka.bootstrap_servers)
     peers = PeerRule.of_client(nodes.settings.node)
     partitions = nodes.settings.topics.partitions
@@ -128,11 +129,25 @@ def report_phase(settings: Settings, query: str, phase: str, last_error: str = "
 def run(nodes: NodeStack, stage: PlanStage, number: int, *, force: bool = False) -> list[str]:
     """Run a stage's action and return the notes that it sets."""
     notes: list[str] = []
-    form = {"read_model": MODEL, "reason": "test", "force": force}
-    results = {"register_candidate": {"version": number, "grace_h": 1.0}, "choose_version": number}
+    form = {"read_model": MODEL, "reason": "test", "force": force, "grace_hours": 1.0}
     assert isinstance(stage.work, Action)
-    stage.work.run(StageRun(nodes.settings, "test", form, form, results, datetime.now(UTC), notes.append))
+    results = {CHOOSE_VERSION.name: number}
+    stage.work.run(
+        stage_run(
+            nodes.settings,
+            (MODEL,),
+            form,
+            run_id=run_id(number),
+            results=results,
+            set_note=notes.append,
+        )
+    )
     return notes
+
+
+def run_id(number: int) -> str:
+    """Return the run of the rebuild that has built a version."""
+    return f"run-{number}"
 
 
 def test_a_candidate_is_promoted_only_once_it_has_every_event_that_the_live_version_had(
@@ -220,7 +235,12 @@ def starting_at(nodes: NodeStack, number: int, skipped: int) -> Iterator[None]:
         writer.write(name, amount, 1, source_offset=0)
     writer.flush()
     starts = (skipped,) * nodes.settings.topics.partitions if skipped else ()
-    append(nodes, Version(number, Stage.CANDIDATE, 1, writer.topic, "test", "now", start_offsets=starts))
+    append(
+        nodes,
+        Version(
+            number, Stage.CANDIDATE, 1, writer.topic, "test", "now", run_id(number), start_offsets=starts
+        ),
+    )
     admin = admin_client(nodes.settings.kafka.bootstrap_servers)
     peers = PeerRule.of_client(nodes.settings.node)
 

@@ -24,7 +24,7 @@ from tests.integration.releases.hosts import (
     this_release,
 )
 from tests.support.http.local_http import http_client
-from tests.support.rebuild_readers import Readers
+from tests.support.rebuild.rebuild_readers import Readers
 from tests.support.repetition import repeated
 from tests.support.stream_process import EventSource
 from tests.support.temporary_stack import sharing_servers

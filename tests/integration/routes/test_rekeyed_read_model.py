@@ -150,7 +150,8 @@ def test_transactions_are_folded_and_their_markers_are_no_lag(
         )
 
     wait_until(lambda: lag() == 0, "nothing is behind", timeout_s=60)
-    with RoutedTopic(home, MODEL.source_topic) as routed:
+    catalog = load_catalog(home.declaration_folders)
+    with RoutedTopic(home.kafka.bootstrap_servers, catalog, MODEL.source_topic) as routed:
         version = live_version_if_known(home.kafka.bootstrap_servers, MODEL.name)
         assert version is not None
         assert routed.lacking() == {}

@@ -17,8 +17,8 @@ from deltalake import DeltaTable
 from include.lake.tables import table_path
 from include.read_models.balance.events import FundsAdded
 from include.rebuild.comparison import report
-from include.rebuild.stage import Action, Approval, Engine, PlanStage, SparkJob, StageRun
-from include.rebuild.topic_versions.plan import topic_plan
+from include.rebuild.plan import rebuild_plan
+from include.rebuild.stage import Action, Approval, Engine, PlanStage, SparkJob
 from include.settings import Settings
 from include.stream.status import read_stream_status
 from include.versions.changes import change_live
@@ -27,6 +27,7 @@ from include.versions.transitions import roll_back
 from stack.lifecycle import start
 from tests.integration.routes.conftest import DECLARATIONS
 from tests.support.lake.stage_processes import StageProcesses
+from tests.support.rebuild.stage_runs import stage_run
 from tests.support.stream_process import EventSource, make_topics
 from tests.support.temporary_stack import SHORT_COMMITS, sharing_servers
 from tests.support.unsupervised_driver import SharedDriver
@@ -162,17 +163,18 @@ class PlanRun:
 
     def run(self, stage: PlanStage) -> None:
         """Run one stage; fails if it does."""
-        sent = {"reason": "only large deposits", "approve": False}
-        form = {**sent, "grace_hours": 1.0}
-        run = StageRun(self.settings, "a-run", form, sent, self.results, datetime.now(UTC), print)
+        form = {"reason": "only large deposits", "approve": False, "grace_hours": 1.0}
+        run = stage_run(self.settings, stage.read_models, form, run_id="a-run", results=self.results)
         match stage.work:
             case Action() as action:
                 self.results[stage.name] = action.run(run)
             case SparkJob() as job:
                 of = self.processes.stream_job if job.engine is Engine.STREAM else self.processes.lake_job
-                assert of(job.job, *map(run.text, job.arguments)).wait(TIMEOUT_S) == 0, stage.name
+                assert of(job.job, *job.arguments(run)).wait(TIMEOUT_S) == 0, stage.name
             case Approval() as approval:
-                assert run.text(approval.subject).startswith("Promote v2 of accounts, v2 of largest-postings")
+                assert approval.question(run).subject.startswith(
+                    "Promote v2 of accounts, v2 of largest-postings"
+                )
             case _:
                 raise AssertionError(stage.name)
 
@@ -191,7 +193,7 @@ def test_a_new_version_of_the_routes_is_promoted_with_what_is_folded_behind_it(
     versions_driver.ensure_running()
     with (home.home / "logs" / "stages.log").open("ab") as log:
         stages = PlanRun(home, StageProcesses(home, "", log))
-        plan = topic_plan(TOPIC, MODELS)
+        plan = rebuild_plan(MODELS, TOPIC)
         for stage in plan.stages:
             if stage.name == "promote":
                 ledger.append()

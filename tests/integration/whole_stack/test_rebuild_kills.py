@@ -15,7 +15,7 @@ from include.settings import Settings
 from include.versions.registry import VersionRegistry
 from include.versions.version_record import ReadModelVersions, Stage
 from tests.support.lake.stage_processes import StageProcesses
-from tests.support.rebuild_readers import Readers
+from tests.support.rebuild.rebuild_readers import Readers
 from tests.support.repetition import repeated
 from tests.support.stream_process import EventSource
 from tests.support.waiting import wait_until

@@ -15,7 +15,7 @@ from http import HTTPStatus
 
 import pytest
 
-from cli.rebuild import of_read_model
+from cli.rebuild import rebuild_run
 from include.airflow.client import AirflowApi, AirflowUnavailableError
 from include.airflow.names import COMPACTION_DAG, QUALITY_DAG, REBUILD_DAG, ROLLBACK_DAG
 from include.declarations.load import read_model
@@ -31,7 +31,7 @@ from include.versions.version_record import Stage
 from stack.settings_environment import settings_environment
 from tests.support.airflow.rebuild_runs import MODEL, POLL_S, TIMEOUT_S, record, states, task_log, wait_for
 from tests.support.lake.comparison_example import EXAMPLE
-from tests.support.rebuild_readers import Readers
+from tests.support.rebuild.rebuild_readers import Readers
 from tests.support.repetition import repeated
 from tests.support.stream_process import EventSource
 from tests.support.waiting import wait_until
@@ -137,7 +137,7 @@ def test_rebuild_under_load_is_approved_promoted_and_rolled_back(
         is_building = f"The rebuild {run_id} is building v{number} of balance"
         runs = api.runs(REBUILD_DAG)
         with pytest.raises(RebuildRunningError, match=re.escape(is_building)):
-            of_read_model(under_load, MODEL, conf | {"reason": "at the same time"})
+            rebuild_run(under_load, conf | {"reason": "at the same time"})
         assert api.runs(REBUILD_DAG).keys() == runs.keys(), "the command makes no run"
         refused(api, conf | {"reason": "at the same time"}, is_building)
         wait_for(api, REBUILD_DAG, run_id, "approve", "awaiting_input")

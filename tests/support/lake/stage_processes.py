@@ -29,7 +29,7 @@ class StageProcesses:
         return self._start(
             sys.executable,
             "-m",
-            "tests.support.run_stage",
+            "tests.support.rebuild.run_stage",
             stage,
             "--read-model",
             self._read_model,

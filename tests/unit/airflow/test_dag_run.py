@@ -18,9 +18,9 @@ from include.airflow.dag_run import (
     TaskProgress,
 )
 from include.rebuild.plan import PlannedStage
-from include.rebuild.stages.hydrate import HYDRATE
-from include.rebuild.stages.promote_lake import PROMOTE_LAKE
-from include.rebuild.stages.verify import VERIFY
+from include.rebuild.stages.build import VERIFY
+from include.rebuild.stages.promotion import PROMOTE_LAKE
+from include.rebuild.stages.serve import HYDRATE
 
 PLAN = (PlannedStage(VERIFY, 2), PlannedStage(HYDRATE, 2), PlannedStage(PROMOTE_LAKE, 2))
 PROGRESS = "[2026-05-01] progress: catch up of balance v2: 400 of 1,000 events (40 %)"

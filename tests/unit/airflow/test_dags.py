@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from include.airflow.names import POOLS
-from include.rebuild.plan import REBUILD, ROLLBACK, Plan, failure_table
+from include.rebuild.plan import REBUILD, ROLLBACK, Plan, failure_table, rebuild_plan
 from include.rebuild.request import PROMOTION_FIELDS, RollbackRequest
-from include.rebuild.topic_versions.plan import topic_plan
 from include.settings import CHECKOUT, Settings
 from stack.components import airflow
 from tests.support.airflow.dag_loading import load
@@ -45,16 +44,10 @@ def test_a_topic_with_a_new_version_has_a_dag_with_the_stages_of_its_plan(tmp_pa
     assert found["errors"] == {}
     dag = found["dags"]["rebuild_topic.postings"]
     assert dag["form"] == ["reason", *PROMOTION_FIELDS]
-    plan = topic_plan("postings", ("accounts", "largest-postings"))
+    plan = rebuild_plan(("accounts", "largest-postings"), "postings")
     assert set(dag["tasks"]) == {stage.name for stage in plan.all_stages}
     assert failure_table(plan) in dag["doc"]
     assert dag["tasks"]["promote"]["upstream"] == ["approve"]
-    assert dag["tasks"]["accounts.catch_up"]["arguments"] == [
-        "--read-model",
-        "accounts",
-        "--version",
-        "{{ ti.xcom_pull(task_ids='register_versions')['versions']['accounts']['version'] }}",
-    ]
 
 
 def test_every_dag_has_documentation_and_an_owner(loaded: dict[str, Any]) -> None:
@@ -110,15 +103,6 @@ def test_the_tasks_of_a_plan_s_dag_have_its_retries_timeouts_and_descriptions(
         assert task["rule"] == ("all_done" if stage is plan.clean_up else "all_success"), stage.name
         assert stage.on_failure in task["doc"], stage.name
     assert failure_table(plan) in loaded["dags"][plan.name]["doc"]
-
-
-def test_the_job_of_a_rebuild_s_task_gets_read_model_and_version_from_the_run(loaded: dict[str, Any]) -> None:
-    assert loaded["dags"]["rebuild"]["tasks"]["catch_up"]["arguments"] == [
-        "--read-model",
-        "{{ params.read_model }}",
-        "--version",
-        "{{ ti.xcom_pull(task_ids='register_candidate')['version'] }}",
-    ]
 
 
 def test_the_form_of_a_rollback_has_every_field_of_its_request(loaded: dict[str, Any]) -> None:

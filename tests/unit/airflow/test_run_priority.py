@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import pytest
 
 from include.airflow.runs.run_priority import RequestedFirst
-from include.rebuild.stages.promote_lake import PROMOTE_LAKE
-from include.rebuild.stages.verify import VERIFY
+from include.rebuild.stages.build import VERIFY
+from include.rebuild.stages.promotion import PROMOTE_LAKE
 
 
 def weight(run_id: str, priority: int = 1) -> int:

@@ -1,20 +1,16 @@
-"""Airflow renders a stage's templates to the same text as `str.format`, and a stage's errors decide whether its task is retried."""
+"""A stage's task asks a person if it must, passes its job the arguments of its run, and is retried only after some errors."""
 
-from dataclasses import replace
-from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 
 import pytest
 from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
-from jinja2 import Template
 
-from include.airflow.rebuild_operators import OptionalApproval
+from include.airflow.rebuild_operators import OptionalApproval, StageJob
+from include.airflow.spark_tasks import SparkJobOperator
 from include.airflow.stage_execution import fail_without_retry, skip_refused_request
-from include.airflow.stage_tasks import as_jinja
 from include.errors import KafkaUnavailableError
-from include.rebuild.comparison import report
 from include.rebuild.errors import (
     NoSlotsError,
     NothingToDoError,
@@ -22,76 +18,38 @@ from include.rebuild.errors import (
     StageTimeoutError,
     StaleRequestError,
 )
-from include.rebuild.plan import REBUILD, ROLLBACK, Plan
-from include.rebuild.stage import Action, Approval, SparkJob, StageRun
-from include.rebuild.topic_versions.plan import topic_plan
-from include.settings import Settings
+from include.rebuild.plan import REBUILD, ROLLBACK, Plan, rebuild_plan
+from include.rebuild.stage import Action, Approval, Engine, Question, SparkJob
 from include.versions.transitions import RebuildRunningError, RunAbandonedError, UnknownVersionError
 from include.versions.version_lock import VersionLockedError
-from tests.support.lake.comparison_example import EXAMPLE
-
-FORM = {"read_model": "balance", "reason": "1 % bonus {not a field}", "approve": True}
-RESULTS: dict[str, Any] = {
-    "register_candidate": {"version": 7, "fold_revision": 2, "grace_h": 1.5},
-    "hydrate": "| store | failed |",
-    "promote": 6,
-}
 
 
-class TaskInstance:
-    """The part of Airflow's task instance that a template uses."""
-
-    def xcom_pull(self, task_ids: str) -> Any:  # noqa: ANN401 - any JSON
-        """Return the result of a task."""
-        return RESULTS[task_ids]
+def context(form: dict[str, object]) -> dict[str, object]:
+    """Return what Airflow passes to a task of a run with this form."""
+    run = SimpleNamespace(run_id="run-a", conf=form, run_after=datetime.now(UTC), dag_id="rebuild")
+    return {"params": form, "dag_run": run, "ti": None}
 
 
-def texts() -> list[str]:
-    found = []
-    for stage in REBUILD.all_stages:
-        if isinstance(stage.work, SparkJob):
-            found += [*stage.work.arguments, stage.work.check_id, stage.work.comparison_id]
-        elif isinstance(stage.work, Approval):
-            found += [stage.work.subject, stage.work.body]
-    return found
+@pytest.mark.parametrize(
+    ("read_models", "expected"), [((), "balance"), (("accounts",), "accounts")], ids=["of the form", "own"]
+)
+def test_a_job_works_on_the_read_model_of_its_stage_or_of_the_form(
+    monkeypatch: pytest.MonkeyPatch, read_models: tuple[str, ...], expected: str
+) -> None:
+    submitted: list[list[str]] = []
+    operator = StageJob(
+        task_id="promote_lake",
+        application="promote_lake.py",
+        stage_job=SparkJob("promote_lake", Engine.LAKE, lambda run: ("--read-model", run.read_model)),
+        read_models=read_models,
+    )
+    monkeypatch.setattr(
+        SparkJobOperator, "execute", lambda self, _context: submitted.append(self.application_args)
+    )
 
+    operator.execute(context({"read_model": "balance"}))
 
-@pytest.mark.parametrize("text", texts())
-def test_a_text_is_the_same_with_and_without_airflow(text: str) -> None:
-    now = datetime.now(UTC)
-    run = StageRun(Settings.of(), "run-a", FORM, FORM, RESULTS, now, set_note=print)
-    assert Template(as_jinja(text)).render(params=FORM, ti=TaskInstance()) == run.text(text)
-
-
-def test_the_approval_request_names_version_read_model_and_reason() -> None:
-    run = StageRun(Settings.of(), "run-a", FORM, FORM, RESULTS, datetime.now(UTC), set_note=print)
-    approval = next(stage.work for stage in REBUILD.stages if isinstance(stage.work, Approval))
-    assert run.text(approval.subject) == "Promote v7 of balance? 1 % bonus {not a field}"
-
-
-def approval() -> Approval:
-    return next(stage.work for stage in REBUILD.stages if isinstance(stage.work, Approval))
-
-
-def run_with(tmp_path: Path, **form: object) -> StageRun:
-    settings, sent = Settings.of(home=tmp_path), {**FORM, **form}
-    return StageRun(settings, "run-a", sent, sent, RESULTS, datetime.now(UTC), set_note=print)
-
-
-def test_a_form_without_thresholds_exceeds_none(tmp_path: Path) -> None:
-    assert approval().exceeded(run_with(tmp_path)) == ()
-
-
-def test_thresholds_without_a_comparison_require_a_person(tmp_path: Path) -> None:
-    (sentence,) = approval().exceeded(run_with(tmp_path, no_negative=True))
-    assert "no comparison rebuild-balance-v7" in sentence
-
-
-def test_thresholds_are_evaluated_with_the_comparison_of_the_run_s_version(tmp_path: Path) -> None:
-    report.write(tmp_path, replace(EXAMPLE, run_id="rebuild-balance-v7"))
-    assert approval().exceeded(run_with(tmp_path, max_changed_percent=10)) == ()
-    (sentence,) = approval().exceeded(run_with(tmp_path, max_changed_percent=9.5))
-    assert "9.99 %" in sentence
+    assert submitted == [["--read-model", expected]]
 
 
 @pytest.mark.parametrize("approve", [True, False])
@@ -99,17 +57,19 @@ def test_thresholds_are_evaluated_with_the_comparison_of_the_run_s_version(tmp_p
 def test_a_person_is_asked_if_the_form_says_so_or_a_threshold_is_exceeded(
     monkeypatch: pytest.MonkeyPatch, approve: bool, exceeded: tuple[str, ...]
 ) -> None:
-    asked: list[str] = []
-    operator = OptionalApproval(
-        task_id="approve", subject="Promote?", body="the results", exceeded=lambda _run: exceeded
+    asked: list[tuple[str, str]] = []
+    question = Question("Promote v7 of balance?", "the results")
+    work = Approval(lambda _run: question, lambda _run: exceeded, timeout=timedelta(days=7))
+    operator = OptionalApproval(task_id="approve", approval=work, read_models=())
+    monkeypatch.setattr(
+        ApprovalOperator, "execute", lambda self, _context: asked.append((self.subject, self.body))
     )
-    monkeypatch.setattr("include.airflow.rebuild_operators.stage_run", lambda _context: None)
-    monkeypatch.setattr(ApprovalOperator, "execute", lambda self, _context: asked.append(self.body))
 
-    operator.execute({"params": {"approve": approve}})
+    operator.execute(context({"read_model": "balance", "approve": approve}))
 
     assert len(asked) == (1 if approve or exceeded else 0)
-    for body in asked:
+    for subject, body in asked:
+        assert subject == "Promote v7 of balance?"
         assert body.endswith("the results")
         assert ("v7 is too different." in body) == bool(exceeded)
 
@@ -155,7 +115,7 @@ def test_what_is_not_the_request_s_fault_fails_as_before(error: type[Exception])
         raise error("no")
 
 
-@pytest.mark.parametrize("plan", [REBUILD, ROLLBACK, topic_plan("orders", ("one",))], ids=lambda p: p.name)
+@pytest.mark.parametrize("plan", [REBUILD, ROLLBACK, rebuild_plan(("one",), "orders")], ids=lambda p: p.name)
 def test_only_the_first_stage_of_a_plan_can_refuse_its_request(plan: Plan) -> None:
     checks = [isinstance(s.work, Action) and s.work.checks_request for s in plan.all_stages]
 

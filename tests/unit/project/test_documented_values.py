@@ -6,7 +6,6 @@ from hashlib import sha256
 import pytest
 
 from include.rebuild import promotion
-from include.rebuild.topic_versions import promotion as topic_promotion
 from include.settings import CHECKOUT, Settings
 from include.spark.stream_config import stream_task_slots
 from query_api.http.lookups.window_lookups import MAX_WINDOWS
@@ -34,7 +33,7 @@ SENTENCES = {
         f"| {DAYS['reports_h']} days | `FOLDLAKE_RETENTION_REPORTS_H` |",
     ],
     "docs/rebuild.md": [
-        f"The gate waits for {promotion.GATE_TIMEOUT_S:.0f} seconds ({topic_promotion.GATE_TIMEOUT_S:.0f} in a",
+        f"The gate waits for {promotion.GATE_TIMEOUT_S:.0f} seconds ({promotion.TOPIC_GATE_TIMEOUT_S:.0f} in a",
     ],
 }
 

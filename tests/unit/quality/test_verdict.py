@@ -13,9 +13,11 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from rich.console import Console
 
 from cli.quality import _show
-from include.airflow.quality_operators import CheckStores, VerifyVersion, run_check_job
+from include.airflow.quality_operators import CheckStores, run_check_job
+from include.airflow.rebuild_operators import VerifyVersion
 from include.quality import report
 from include.quality.verdict import Outcome, Verdict, verdict_of
+from include.rebuild.stage import Engine, Report, SparkJob
 from include.settings import Settings
 from tests.unit.quality.test_report import FAILED, PASSED, REQUEST
 
@@ -120,7 +122,10 @@ def test_a_candidate_without_a_verdict_is_abandoned(
     message: str,
 ) -> None:
     monkeypatch.setattr(SparkSubmitOperator, "execute", job(settings, writes, JOB_FAILED))
-    task = VerifyVersion(task_id="verify", check=NAME)
+    run = SimpleNamespace(report_id=NAME)
+    monkeypatch.setattr("include.airflow.rebuild_operators.stage_run", lambda *_arguments: run)
+    work = SparkJob("quality_check", Engine.LAKE, lambda _run: (), report=Report.CHECK)
+    task = VerifyVersion(task_id="verify", stage_job=work, read_models=())
 
     with pytest.raises(AirflowException, match=message) as error:
         task.execute({})

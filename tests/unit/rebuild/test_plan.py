@@ -1,4 +1,4 @@
-"""The plans as data: the stages for each state that a rebuild may start from, their order, and their descriptions."""
+"""The plans as data: the stages of a request, their order, their jobs' arguments, and their descriptions."""
 
 import subprocess
 import sys
@@ -18,23 +18,18 @@ from include.rebuild.plan import (
     PlannedStage,
     failure_table,
     kill_table,
-    rebuild_plan,
+    planned_stages,
     rollback_plan,
 )
 from include.rebuild.request import RebuildRequest
-from include.rebuild.stage import Action, SparkJob, StageRun
+from include.rebuild.stage import Action, SparkJob
 from include.settings import CHECKOUT, Settings
-from include.versions.transitions import abandon, hand_over, promote, register
-from include.versions.version_record import ReadModelVersions, first_version
+from include.versions.transitions import abandon, register
+from include.versions.version_record import first_version
+from tests.support.rebuild.stage_runs import RegisteredRun, stage_run
 
-NOW = datetime(2026, 5, 1, tzinfo=UTC)
-REQUEST = RebuildRequest("balance", "1 % bonus", fold_revision=2, approve=True, grace_h=24.0)
-RUN = "run-a"
-FRESH = first_version("balance", 1)
-REGISTERED = register(FRESH, run_id=RUN, reason="", fold_revision=1, now=NOW)
-HANDED_OVER = hand_over(REGISTERED, 2)
-PROMOTED = promote(HANDED_OVER, 2, now=NOW, retire_live_after=NOW)
-ABANDONED = abandon(REGISTERED, 2)
+REQUEST = RebuildRequest({"balance": 2}, "1 % bonus", approve=True, grace_h=24.0)
+RECORDS = {"balance": first_version("balance", 1)}
 EVERY_STAGE = [
     ("register_candidate", 2),
     ("catch_up", 2),
@@ -49,50 +44,72 @@ EVERY_STAGE = [
 ]
 
 
-def as_data(plan: tuple[PlannedStage, ...]) -> list[tuple[str, int | None]]:
-    return [(planned.stage.name, planned.version) for planned in plan]
+def as_data(planned: tuple[PlannedStage, ...]) -> list[tuple[str, int | None]]:
+    return [(one.stage.name, one.version) for one in planned]
 
 
-def test_fresh_rebuild_has_every_stage() -> None:
-    assert as_data(rebuild_plan(FRESH, REQUEST, RUN)) == EVERY_STAGE
+def planned(request: RebuildRequest = REQUEST) -> list[tuple[str, int | None]]:
+    return as_data(planned_stages(REBUILD, request, RECORDS))
+
+
+def test_rebuild_has_every_stage() -> None:
+    assert planned() == EVERY_STAGE
 
 
 def test_rebuild_without_approval_lacks_only_that_stage() -> None:
-    plan = rebuild_plan(FRESH, replace(REQUEST, approve=False), RUN)
-    assert as_data(plan) == [stage for stage in EVERY_STAGE if stage != ("approve", 2)]
+    assert planned(replace(REQUEST, approve=False)) == [
+        stage for stage in EVERY_STAGE if stage != ("approve", 2)
+    ]
 
 
 def test_rebuild_with_thresholds_may_ask_for_approval() -> None:
     request = replace(REQUEST, approve=False, thresholds=Thresholds(no_negative=True))
-    assert as_data(rebuild_plan(FRESH, request, RUN)) == EVERY_STAGE
+    assert planned(request) == EVERY_STAGE
 
 
 def test_dry_run_ends_with_the_comparison_and_abandons_the_version() -> None:
-    plan = as_data(rebuild_plan(FRESH, replace(REQUEST, dry_run=True), RUN))
-    assert plan == [*EVERY_STAGE[:5], ("abandon", 2)]
+    assert planned(replace(REQUEST, dry_run=True)) == [*EVERY_STAGE[:5], ("abandon", 2)]
 
 
 def test_dry_run_hands_nothing_over() -> None:
-    form = {"read_model": "balance", "dry_run": True}
-    run = StageRun(Settings.of(), RUN, form, form, {}, NOW, print)
     work = next(stage.work for stage in REBUILD.stages if stage.name == "hand_over")
     assert isinstance(work, Action)
     with pytest.raises(NothingToDoError, match="dry run"):
-        work.run(run)
+        work.run(stage_run(Settings.of(), ("balance",), {"dry_run": True}))
 
 
-@pytest.mark.parametrize("record", [REGISTERED, HANDED_OVER, PROMOTED])
-def test_retried_run_has_the_same_stages_on_the_version_that_it_registered(record: ReadModelVersions) -> None:
-    assert as_data(rebuild_plan(record, REQUEST, RUN)) == EVERY_STAGE
+def test_next_rebuild_does_not_reuse_the_number_of_an_abandoned_version() -> None:
+    registered = register(
+        RECORDS["balance"], run_id="run-a", reason="", fold_revision=1, now=datetime.now(UTC)
+    )
+    records = {"balance": abandon(registered, 2)}
+    assert as_data(planned_stages(REBUILD, REQUEST, records)) == [(name, 3) for name, _ in EVERY_STAGE]
 
 
-def test_run_whose_version_was_abandoned_only_removes_its_leftovers() -> None:
-    assert as_data(rebuild_plan(ABANDONED, REQUEST, RUN)) == [("abandon", 2)]
-
-
-def test_next_run_does_not_reuse_the_number_of_an_abandoned_version() -> None:
-    plan = as_data(rebuild_plan(ABANDONED, REQUEST, "run-b"))
-    assert plan == [(name, 3) for name, _ in EVERY_STAGE]
+@pytest.mark.parametrize(
+    ("stage", "arguments"),
+    [
+        ("catch_up", ["--read-model", "balance", "--version", "7"]),
+        ("build_staging", ["--read-model", "balance", "--version", "7"]),
+        (
+            "verify",
+            [
+                *("--read-model", "balance", "--version", "7", "--mode", "full"),
+                *("--stores", "changelog,staging", "--run-id", "rebuild-balance-v7"),
+            ],
+        ),
+        (
+            "compare",
+            ["--read-model", "balance", "--version", "7", "--run-id", "rebuild-balance-v7"],
+        ),
+        ("promote_lake", ["--read-model", "balance"]),
+    ],
+)
+def test_job_gets_the_version_that_the_run_has_registered(stage: str, arguments: list[str]) -> None:
+    run = RegisteredRun(Settings.of(), "run-a", ("balance",), {}, {}, datetime.now(UTC), print, print)
+    work = next(one.work for one in REBUILD.stages if one.name == stage)
+    assert isinstance(work, SparkJob)
+    assert list(work.arguments(run)) == arguments
 
 
 def test_rollback() -> None:

@@ -17,13 +17,13 @@ GOOD: dict[str, Any] = {"read_model": "balance", "reason": "why"}
 def test_empty_fields_get_their_defaults() -> None:
     request = rebuild_request({**GOOD, "fold_revision": None}, MODELS, default_grace_h=24.0)
     newest = MODELS["balance"].newest_fold_revision
-    assert request == RebuildRequest("balance", "why", newest, approve=True, grace_h=24.0)
+    assert request == RebuildRequest({"balance": newest}, "why", approve=True, grace_h=24.0)
 
 
 def test_given_fields_are_kept() -> None:
     conf = GOOD | {"fold_revision": 1, "approve": False, "grace_hours": 0, "reason": " two\n words "}
     assert rebuild_request(conf, MODELS, 24.0) == RebuildRequest(
-        "balance", "two words", 1, approve=False, grace_h=0.0
+        {"balance": 1}, "two words", approve=False, grace_h=0.0
     )
 
 

@@ -13,7 +13,7 @@ from include.read_models.balance.events import FundsAdded, FundsWithdrawn
 from include.rebuild.comparison import report
 from include.rebuild.comparison.comparison import Comparison, FieldChange
 from include.rebuild.comparison.thresholds import Thresholds, exceeded
-from include.rebuild.registration import register_candidate
+from include.rebuild.registration import register_versions
 from include.rebuild.request import RebuildRequest
 from include.rebuild.retirement import abandon_version
 from include.settings import Settings
@@ -79,8 +79,8 @@ def ledger(settings: Settings) -> CheckedLedger:
 
 def built(spark: SparkSession, ledger: CheckedLedger, revision: int, run_id: str) -> int:
     """Register a version and build its staging table; return its number."""
-    request = RebuildRequest(NAME, "10 % bonus", revision, approve=True, grace_h=1.0)
-    number = register_candidate(ledger.settings, request, run_id).number
+    request = RebuildRequest({NAME: revision}, "10 % bonus", approve=True, grace_h=1.0)
+    number = register_versions(ledger.settings, request, run_id)[NAME].number
     build_staging(spark, ledger.settings, ledger.model, number)
     return number
 
@@ -164,8 +164,8 @@ def test_a_live_version_whose_fold_is_gone_is_compared_as_it_is_in_the_lake(
 
 
 def test_a_version_without_staging_is_refused(lake_spark: SparkSession, ledger: CheckedLedger) -> None:
-    request = RebuildRequest(NAME, "nothing built", 2, approve=True, grace_h=1.0)
-    number = register_candidate(ledger.settings, request, "unbuilt").number
+    request = RebuildRequest({NAME: 2}, "nothing built", approve=True, grace_h=1.0)
+    number = register_versions(ledger.settings, request, "unbuilt")[NAME].number
 
     with pytest.raises(NoStagingError, match=f"v{number} of {NAME} has no staging table"):
         compare_versions(lake_spark, ledger.settings, ledger.model, number, "unbuilt")

@@ -15,7 +15,7 @@ from include.kafka.events import GenericEvent
 from include.lake.tables import table_path, verified_path
 from include.quality.check import CheckRequest, Mode, StoreName
 from include.rebuild.comparison import report
-from include.rebuild.registration import register_candidate
+from include.rebuild.registration import register_versions
 from include.rebuild.request import RebuildRequest
 from include.settings import Settings
 from include.versions.explanation import object_of
@@ -123,8 +123,8 @@ def test_compactions_and_incremental_checks_agree(log: Log, monkeypatch: pytest.
 
 @pytest.mark.endurance
 def test_a_rebuild_agrees_and_is_compared(log: Log) -> None:
-    request = RebuildRequest(NAME, "test", 1, approve=True, grace_h=1.0)
-    number = register_candidate(log.settings, request, "rebuild").number
+    request = RebuildRequest({NAME: 1}, "test", approve=True, grace_h=1.0)
+    number = register_versions(log.settings, request, "rebuild")[NAME].number
     build_staging(log.spark, log.settings, log.model, number)
     log.check(StoreName.STAGING, mode=Mode.FULL, version=number)
     compare_versions(log.spark, log.settings, log.model, number, "compared")

@@ -11,7 +11,7 @@ from include.lake.tables import table_path
 from include.quality import verified_file
 from include.quality.check import CheckRequest, CheckResult, Mode, StoreName
 from include.read_models.balance.events import FundsAdded
-from include.rebuild.registration import register_candidate
+from include.rebuild.registration import register_versions
 from include.rebuild.request import RebuildRequest
 from include.settings import Settings
 from spark_jobs.build_staging import build_staging
@@ -121,7 +121,7 @@ def test_checks_of_every_kind_agree(pockets: Pockets) -> None:
     result = pockets.check(StoreName.LAKE, mode=Mode.INCREMENTAL)
     assert "keys have states that cannot be written (1)" in result.because
 
-    request = RebuildRequest(NAME, "test", 1, approve=True, grace_h=1.0)
-    number = register_candidate(pockets.settings, request, "rebuild").number
+    request = RebuildRequest({NAME: 1}, "test", approve=True, grace_h=1.0)
+    number = register_versions(pockets.settings, request, "rebuild")[NAME].number
     build_staging(spark, pockets.settings, pockets.model, number)
     assert pockets.check(StoreName.STAGING, mode=Mode.FULL, version=number).records == 1

@@ -7,8 +7,9 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from threading import Thread
 
 from include.airflow.web.form_labels import PATH, read_model_labels
-from include.settings import Settings
 
+# Nothing listens there.
+REPORTS_URL = "http://127.0.0.1:3"
 MODELS = [
     {
         "name": "balance",
@@ -44,7 +45,7 @@ def node(status: int = 200) -> Iterator[int]:
 
 def test_a_label_has_the_live_version_first() -> None:
     with node() as port:
-        found = read_model_labels(Settings.of(query_ports=(1, port)), ("balance", "trend", "unknown"))
+        found = read_model_labels(REPORTS_URL, (1, port), ("balance", "trend", "unknown"))
 
     assert found == {
         "balance": "balance (v2 live, v1 previous)",
@@ -53,11 +54,11 @@ def test_a_label_has_the_live_version_first() -> None:
 
 
 def test_without_a_node_there_are_no_labels() -> None:
-    assert read_model_labels(Settings.of(query_ports=(1, 2)), ("balance",)) == {}
+    assert read_model_labels(REPORTS_URL, (1, 2), ("balance",)) == {}
 
 
 def test_a_node_that_is_not_ready_is_passed_over() -> None:
     with node(status=503) as broken, node() as port:
-        found = read_model_labels(Settings.of(query_ports=(broken, port)), ("balance",))
+        found = read_model_labels(REPORTS_URL, (broken, port), ("balance",))
 
     assert found == {"balance": "balance (v2 live, v1 previous)"}

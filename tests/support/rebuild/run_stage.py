@@ -1,36 +1,39 @@
-"""`python -m tests.support.run_stage STAGE ...`: runs the action of one stage without Airflow, for the kill tests."""
+"""`python -m tests.support.rebuild.run_stage STAGE ...`: runs the action of one stage without Airflow, for the kill tests."""
 
 import argparse
 import logging
 import sys
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
 from typing import Any
 
 from include.errors import FoldlakeError
 from include.rebuild.plan import REBUILD, ROLLBACK
 from include.rebuild.retirement import retire_version
 from include.rebuild.stage import Action, StageRun
+from include.rebuild.stages.rollback import CHOOSE_VERSION
 from include.settings import Settings
 from include.versions.registry import VersionRegistry
+from tests.support.rebuild.stage_runs import stage_run
 
 ACTIONS: dict[str, Callable[[StageRun], object]] = {
     stage.name: stage.work.run
     for plan in (REBUILD, ROLLBACK)
     for stage in plan.all_stages
     if isinstance(stage.work, Action)
-} | {"retire": lambda run: retire_version(run.settings, run.read_model, run.version)}
+} | {"retire": lambda run: retire_version(run.settings, run.read_model, run.version.number)}
 OF_ROLLBACK = {stage.name for stage in ROLLBACK.stages}
 
 
 def main() -> int:
     """Run one action; returns the exit status."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
-    parser = argparse.ArgumentParser(prog="python -m tests.support.run_stage", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.support.rebuild.run_stage", description=__doc__)
     parser.add_argument("stage", choices=sorted(ACTIONS))
     parser.add_argument("--read-model", required=True)
     parser.add_argument("--version", type=int, help="the version; not for register_candidate")
-    parser.add_argument("--run-id", default="manual", help="for register_candidate")
+    parser.add_argument(
+        "--run-id", help="for register_candidate; of another stage, it is that which registered the version"
+    )
     parser.add_argument("--reason", default="a test", help="why")
     parser.add_argument("--fold-revision", type=int, help="for register_candidate; default: the newest")
     parser.add_argument(
@@ -66,17 +69,20 @@ def _stage_run(settings: Settings, arguments: argparse.Namespace) -> StageRun:
         "reason": arguments.reason,
         **of_dag,
     }
-    results = {
-        "register_candidate": {"version": arguments.version, "grace_h": grace_h},
-        "choose_version": arguments.version,
-    }
-    run_id = _run_id(settings, arguments) if arguments.stage == "abandon" else arguments.run_id
-    now = datetime.now(UTC)
-    return StageRun(settings, run_id, form, form, results, now, logging.getLogger(__name__).info)
+    return stage_run(
+        settings,
+        (arguments.read_model,),
+        form,
+        run_id=_run_id(settings, arguments),
+        results={CHOOSE_VERSION.name: arguments.version},
+        set_note=logging.getLogger(__name__).info,
+    )
 
 
 def _run_id(settings: Settings, arguments: argparse.Namespace) -> str:
-    """Return the run that registered the version, by which `abandon` finds it."""
+    """Return the run that registered the version, by which the stages find it."""
+    if arguments.version is None:
+        return arguments.run_id or "manual"
     with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
         version = registry.read()[arguments.read_model].version(arguments.version)
     assert version is not None

@@ -5,7 +5,7 @@ from datetime import timedelta
 from include.rebuild.stage import Action, PlanStage, StageRun
 
 
-def choose_version(run: StageRun) -> int:
+def _choose_version(run: StageRun) -> int:
     """Check the form, set the run's note, and return the number of the version to make live."""
     from include.declarations.load import load_catalog
     from include.rebuild.promotion import choose_rollback
@@ -19,12 +19,12 @@ def choose_version(run: StageRun) -> int:
     return number
 
 
-def roll_back(run: StageRun) -> None:
+def _roll_back(run: StageRun) -> None:
     """Make the version live if it passes the gate, or if the form says so. The run's note names what it lacks."""
     from include.rebuild.errors import RollbackRefusedError
     from include.rebuild.promotion import check_rollback, roll_back_version
 
-    number = int(run.results["choose_version"])
+    number = int(run.result_of(CHOOSE_VERSION.name))
     try:
         found = check_rollback(run.settings, run.read_model, number, force=run.form["force"])
     except RollbackRefusedError as refusal:
@@ -39,7 +39,7 @@ def roll_back(run: StageRun) -> None:
 # Its own stage, so that the version is chosen only once: after a `roll_back`, the version that was live before is another one.
 CHOOSE_VERSION = PlanStage(
     "choose_version",
-    Action(choose_version, checks_request=True),
+    Action(_choose_version, checks_request=True),
     description="checks the form and chooses the version: the one it names, or the one that was live before",
     on_failure="a server does not respond. A request that is refused, because there is no such version or another one became live in the "
     "meantime, skips all tasks, and the run's note says why",
@@ -48,7 +48,7 @@ CHOOSE_VERSION = PlanStage(
 )
 ROLL_BACK = PlanStage(
     "roll_back",
-    Action(roll_back),
+    Action(_roll_back),
     description="waits at the gate until the driver folds the version and every node has all events of the live one (`force`: does not "
     "wait); then appends one record: the version is `live`, what was live is `previous`",
     on_failure="nothing was changed: the message names what the version lacks, and `force` accepts that; or another version was "

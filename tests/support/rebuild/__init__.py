@@ -1,0 +1,1 @@
+"""Stages of a rebuild without Airflow, and readers that watch one."""
