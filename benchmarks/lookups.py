@@ -10,12 +10,12 @@ from pathlib import Path
 from benchmarks.support.deposits import low_latency_producer
 from benchmarks.support.lookup_client import LookupRun, NodeConnection, run_lookups
 from benchmarks.support.report import latency_line, percentile, print_environment
+from include.kafka.compacted.changelog_reader import changelog_consumer
 from include.kafka.schema_registry import SchemaRegistry
 from include.nodes.partition_report import PartitionReport
 from include.read_models.balance.model import READ_MODEL
 from include.settings import Settings
 from query_api.lookup.routing import partition_of
-from query_api.materializer.changelog_consumer import changelog_consumer
 from query_api.materializer.changelog_follower import ChangelogFollower
 from query_api.store.backends import load_backend
 from stack.lifecycle import start

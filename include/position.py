@@ -137,6 +137,16 @@ class Position:
         return cls(partition, offset, event_count, topic)
 
 
+def supersedes(event_count: int, known: int, *, is_known_removed: bool = False) -> bool:
+    """Return whether a state record replaces what is known of its key, given how many events are folded into each.
+
+    After a crash, the driver repeats records: an older one may follow a newer one, and an equal one replaces itself. A record that has
+    no more events than its key's removal was written before it. A removal always applies. Every reader of a changelog follows this rule,
+    also those that cannot call this function: the lake's merge and the script of the Redis store.
+    """
+    return event_count > known if is_known_removed else event_count >= known
+
+
 def position_text(fields: Mapping[str, Any]) -> str:
     """Return the text form of a decoded record's position. Every lookup calls it, so it creates no `Position`."""
     text: str = _TEXT % _text_values(fields)

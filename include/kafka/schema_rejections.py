@@ -7,18 +7,19 @@ these offsets, a replay would decode such a record, which the live query has rej
 
 import json
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass
 
 from confluent_kafka import KafkaException, Producer
 
 from include.errors import KafkaUnavailableError
-from include.kafka.log_reading import log_consumer, read_tail
+from include.kafka.compacted.report_topic import newest_by_key
+from include.kafka.log_reading import log_consumer
 from include.kafka.topics import (
     SCHEMA_REJECTIONS_TOPIC,
     admin_client,
     changelog,
     ensure_topics,
-    partition_count,
 )
 from include.position import Offsets
 
@@ -84,19 +85,12 @@ class SchemaRejections:
 
 def read_rejections(bootstrap_servers: str, source_topic: str) -> dict[int, Rejection]:
     """Return schema id -> its rejection in a source topic, merged over all writers; raises KafkaUnavailableError."""
-    if partition_count(admin_client(bootstrap_servers), SCHEMA_REJECTIONS_TOPIC) is None:
-        return {}
-    newest: dict[bytes, bytes | None] = {}
-    consumer = log_consumer(bootstrap_servers)
-    try:
-        for message in read_tail(consumer, SCHEMA_REJECTIONS_TOPIC, 0):
-            newest[message.key() or b""] = message.value()
-    finally:
-        consumer.close()
+    with closing(log_consumer(bootstrap_servers)) as consumer:
+        newest = newest_by_key(admin_client(bootstrap_servers), consumer, SCHEMA_REJECTIONS_TOPIC)
     rejections: dict[int, Rejection] = {}
     for key, value in newest.items():
         topic, schema_id, _ = json.loads(key)
-        if topic == source_topic and value is not None:
+        if topic == source_topic:
             rejections[schema_id] = _parse(value).merge(rejections.get(schema_id))
     return rejections
 

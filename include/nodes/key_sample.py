@@ -14,3 +14,6 @@ class KeySample:
     def parameter(self) -> str | None:
         """The value of the HTTP parameter `sample`, such as 3/100; None if no parameter is needed."""
         return f"{self.bucket}/{self.buckets}" if self.buckets > 1 else None
+
+
+NO_SAMPLING = KeySample()

@@ -1,9 +1,12 @@
 """A node's report on each partition under `/api/partitions`: its owner, the offsets read, and the lag."""
 
+import json
 from dataclasses import asdict, dataclass, field, replace
+from http import HTTPStatus
 from typing import Any
 
 from include.known_fields import known_fields
+from include.nodes.peers import ANSWER_TIMEOUT_S, HOP_ANY, Peer, PeerDownError
 from include.position import Offsets
 from include.settings import Placement
 
@@ -58,3 +61,14 @@ class PartitionReport:
         return replace(
             report, standbys=tuple(report.standbys), folded=folded, placement=Placement(report.placement)
         )
+
+
+def reports_of(node: Peer, timeout_s: float = ANSWER_TIMEOUT_S) -> list[PartitionReport]:
+    """Return a node's own reports; raises PeerDownError if it does not respond within the timeout, or is no query node."""
+    response = node.get(PARTITIONS_PATH, HOP_ANY, timeout_s)
+    if response.status != HTTPStatus.OK:
+        raise PeerDownError(f"{PARTITIONS_PATH} returned status {response.status}")
+    try:
+        return [PartitionReport.from_json(fields) for fields in json.loads(response.body)]
+    except (ValueError, TypeError, KeyError) as error:
+        raise PeerDownError(f"{PARTITIONS_PATH} returned no partition reports: {error!r}") from error

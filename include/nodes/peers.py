@@ -1,7 +1,7 @@
-"""The HTTP client for lookups between query nodes, on plain sockets with pooled connections.
+"""The HTTP client of query nodes, for other nodes, checks and rebuilds: plain sockets with pooled connections.
 
 Every proxied lookup uses it, and a client library costs more than the lookup itself (decision 13). It supports only GET and
-Content-Length. For anything but lookups between nodes, use httpx.
+Content-Length. For other servers, use httpx.
 """
 
 import re
@@ -92,8 +92,14 @@ class Peer:
     free: one item for each request that may be added; shared by the clients of all nodes.
     """
 
-    def __init__(self, url: str, free: "deque[None] | None" = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        free: "deque[None] | None" = None,
+        max_response_bytes: int = MAX_RESPONSE_BYTES,
+    ) -> None:
         self._free = deque([None] * CONCURRENT_REQUESTS) if free is None else free
+        self._max_response_bytes = max_response_bytes
         parts = urlsplit(url)
         self._address = (parts.hostname or "", parts.port or 80)
         self._host = parts.netloc
@@ -120,6 +126,11 @@ class Peer:
             return self._get(target, hop, timeout_s, served)
         finally:
             self._free.append(None)
+
+    def close(self) -> None:
+        """Close the pooled connections."""
+        while self._idle:
+            self._idle.pop().close()
 
     def _get(self, target: str, hop: str, timeout_s: float, served: ServedOffset | None) -> PeerResponse:
         more = "" if served is None else f"{SERVED_HEADER}: {served.text}\r\n"
@@ -156,7 +167,7 @@ class Peer:
         try:
             connection.settimeout(timeout_s)
             connection.sendall(request)
-            response = _receive(connection)
+            response = _receive(connection, self._max_response_bytes)
         except BaseException:
             connection.close()
             raise
@@ -167,7 +178,7 @@ class Peer:
         return response
 
 
-def _receive(connection: socket.socket) -> PeerResponse:
+def _receive(connection: socket.socket, max_response_bytes: int) -> PeerResponse:
     received = connection.recv(RECEIVE_BYTES)
     while END_OF_HEAD not in received:
         more = connection.recv(RECEIVE_BYTES) if received else b""
@@ -187,21 +198,29 @@ def _receive(connection: socket.socket) -> PeerResponse:
         length = int(headers["content-length"])
     except (KeyError, ValueError, IndexError) as error:
         raise ConnectionResetError(f"not a response of a query node: {status_line[:80]!r}") from error
-    if length > MAX_RESPONSE_BYTES:
-        raise ConnectionResetError(f"a response of {length} bytes, over the limit of {MAX_RESPONSE_BYTES}")
+    if length > max_response_bytes:
+        raise ConnectionResetError(f"a response of {length} bytes, over the limit of {max_response_bytes}")
+    if len(body) < length:
+        body = _rest_of_body(connection, body, length)
+    return PeerResponse(status, headers, body)
+
+
+def _rest_of_body(connection: socket.socket, begun: bytes, length: int) -> bytes:
+    body = bytearray(begun)
     while len(body) < length:
         more = connection.recv(RECEIVE_BYTES)
         if not more:
             raise ConnectionResetError("closed before the body was complete")
         body += more
-    return PeerResponse(status, headers, body)
+    return bytes(body)
 
 
 class Peers:
-    """The clients of the other nodes, by URL. One for each HTTP worker process."""
+    """The clients of all nodes, by URL. One for each HTTP worker process, check or rebuild stage."""
 
-    def __init__(self) -> None:
+    def __init__(self, max_response_bytes: int = MAX_RESPONSE_BYTES) -> None:
         self._peers: dict[str, Peer] = {}
+        self._max_response_bytes = max_response_bytes
         self._free: deque[None] = deque([None] * CONCURRENT_REQUESTS)
         self._adding = threading.Lock()
 
@@ -210,5 +229,10 @@ class Peers:
         peer = self._peers.get(url)
         if peer is None:
             with self._adding:
-                peer = self._peers.setdefault(url, Peer(url, self._free))
+                peer = self._peers.setdefault(url, Peer(url, self._free, self._max_response_bytes))
         return peer
+
+    def close(self) -> None:
+        """Close the pooled connections."""
+        for peer in self._peers.values():
+            peer.close()

@@ -1,23 +1,21 @@
 """Reads the contents of each query node's own store: its partitions, its records page by page, single records."""
 
-import threading
+import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from http import HTTPStatus
-from http.client import HTTPConnection, HTTPException, HTTPMessage, HTTPSConnection
-from urllib.parse import urlsplit
+from urllib.parse import urlencode
 
-import httpx
 from confluent_kafka import KafkaException
 
 from include.errors import FoldlakeError, KafkaUnavailableError
 from include.http_replies import BUSY, is_json
 from include.kafka.topics import admin_client
-from include.nodes.key_sample import KeySample
+from include.nodes.key_sample import NO_SAMPLING, KeySample
 from include.nodes.node_url import PeerRule
-from include.nodes.partition_report import PARTITIONS_PATH, PartitionReport
-from include.nodes.peers import HOP_ANY, HOP_HEADER, REASON_HEADER
+from include.nodes.partition_report import reports_of
+from include.nodes.peers import HOP_ANY, REASON_HEADER, PeerDownError, PeerResponse, Peers
 from include.nodes.record_target import record_target, records_path
 from include.nodes.routing_table import RoutingTable, routing_table
 from include.settings import Placement
@@ -28,55 +26,10 @@ PAGE_RECORDS = 500
 REQUEST_TIMEOUT_S = 10.0
 RETRY_S = 0.2
 OWNER, STANDBY = "owner", "standby"
+# A page is not cut, so it is as large as its records.
+MAX_PAGE_BYTES = 1024 * 1024 * 1024
 RETRIED = {HTTPStatus.MISDIRECTED_REQUEST, *BUSY}
 UNKNOWN_KEY = "unknown-key"
-
-
-@dataclass(frozen=True)
-class Answer:
-    """A node's answer: HTTP status, headers and text."""
-
-    status: int
-    headers: HTTPMessage
-    text: str
-
-
-class ConnectionPool:
-    """A connection to each node for each thread, for many short requests: a full HTTP client takes several times the processor time.
-
-    Thread-safe.
-    """
-
-    def __init__(self, headers: Mapping[str, str], timeout_s: float) -> None:
-        self._headers = dict(headers)
-        self._timeout_s = timeout_s
-        self._of_thread = threading.local()
-        self._all: list[HTTPConnection] = []
-
-    def get(self, base_url: str, target: str) -> Answer | None:
-        """Return the answer to a GET request; None if there is none: the next request opens a new connection."""
-        connection = self._connection(base_url)
-        try:
-            connection.request("GET", target, headers=self._headers)
-            response = connection.getresponse()
-            return Answer(response.status, response.headers, response.read().decode())
-        except (OSError, HTTPException, UnicodeDecodeError):
-            connection.close()
-            return None
-
-    def close(self) -> None:
-        """Close all connections."""
-        for connection in self._all:
-            connection.close()
-
-    def _connection(self, base_url: str) -> HTTPConnection:
-        own: dict[str, HTTPConnection] = self._of_thread.__dict__.setdefault("connections", {})
-        if base_url not in own:
-            parts = urlsplit(base_url)
-            kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
-            own[base_url] = kind(parts.netloc, timeout=self._timeout_s)
-            self._all.append(own[base_url])
-        return own[base_url]
 
 
 @dataclass(frozen=True)
@@ -128,18 +81,11 @@ class NodeClient:
         self._model = model
         self._version = version
         self._source_topic = source_topic
-        # `trust_env=False`: the user's proxy cannot reach nodes on this machine.
-        self._http = httpx.Client(
-            timeout=REQUEST_TIMEOUT_S, trust_env=False, headers={HOP_HEADER: HOP_ANY}, follow_redirects=True
-        )
-
-        # For lookups, of which there can be thousands.
-        self._kept = ConnectionPool({HOP_HEADER: HOP_ANY}, REQUEST_TIMEOUT_S)
+        self._nodes = Peers(MAX_PAGE_BYTES)
 
     def close(self) -> None:
         """Close the connections."""
-        self._http.close()
-        self._kept.close()
+        self._nodes.close()
 
     def replicas(self, wait_s: float) -> Replicas:
         """Return the replicas that serve the version.
@@ -165,25 +111,16 @@ class NodeClient:
         """
         after: str | None = ""
         while after is not None:
-            parameters: dict[str, str | int] = {
-                "partition": replica.partition,
-                "version": self._version,
-                "limit": PAGE_RECORDS,
-                "after": after,
-            }
-            if sample.parameter is not None:
-                parameters["sample"] = sample.parameter
-            response = self._get(replica, self._records, parameters, time.monotonic() + wait_s)
-            yield response.text
-            after = response.json()["next"]
+            page = self._page(replica, PAGE_RECORDS, time.monotonic() + wait_s, after, sample)
+            yield page
+            after = json.loads(page)["next"]
 
     def key_count(self, replica: PartitionReplica, deadline_s: float) -> int:
         """Return the number of keys of a partition on this node; raises ReplicaUnavailableError.
 
         deadline_s: when to give up, on the clock of time.monotonic().
         """
-        parameters = {"partition": replica.partition, "version": self._version, "limit": 1}
-        return int(self._get(replica, self._records, parameters, deadline_s).json()["total"])
+        return int(json.loads(self._page(replica, 1, deadline_s))["total"])
 
     def record(self, replica: PartitionReplica, key: str, deadline_s: float) -> str | None:
         """Return a key's record on this node as JSON text, or None if it has none; raises ReplicaUnavailableError.
@@ -191,13 +128,22 @@ class NodeClient:
         deadline_s: when to give up, on the clock of time.monotonic().
         """
         target = record_target(self._model, key, {"version": self._version})
-        answer = self._kept.get(replica.url, target)
-        if answer is not None and answer.status == HTTPStatus.OK and is_json(answer.headers["Content-Type"]):
-            return answer.text
-        if answer is not None and answer.headers.get(REASON_HEADER) == UNKNOWN_KEY:
-            return None
-        response = self._get(replica, target, None, deadline_s)
-        return None if response.status_code == HTTPStatus.NOT_FOUND else response.text
+        response = self._get(replica, target, deadline_s)
+        return None if response.status == HTTPStatus.NOT_FOUND else response.body.decode()
+
+    def _page(
+        self,
+        replica: PartitionReplica,
+        limit: int,
+        deadline_s: float,
+        after: str = "",
+        sample: KeySample = NO_SAMPLING,
+    ) -> str:
+        """Return records of the replica's partition as JSON text; raises ReplicaUnavailableError."""
+        query = {"partition": replica.partition, "version": self._version, "limit": limit, "after": after}
+        if sample.parameter is not None:
+            query["sample"] = sample.parameter
+        return self._get(replica, f"{self._records}?{urlencode(query)}", deadline_s).body.decode()
 
     def _find_replicas(self) -> Replicas:
         routing = self._routing()
@@ -206,19 +152,16 @@ class NodeClient:
         for url, name in sorted(routing.nodes.items()):
             try:
                 ready += self._replicas_on(url, name, routing)
-            except (httpx.HTTPError, httpx.InvalidURL, ValueError, TypeError, KeyError) as error:
-                unreachable.append(f"{name} at {url} does not respond: {_reason(error)}")
+            except PeerDownError as error:
+                unreachable.append(f"{name} at {url} does not respond: {error}")
         partitions = {partition for topic, partition in routing.owners if topic == self._source_topic}
         owned = {replica.partition for replica in ready if replica.role == OWNER}
         return Replicas(tuple(ready), tuple(sorted(partitions - owned)), tuple(unreachable))
 
     def _replicas_on(self, url: str, name: str, routing: RoutingTable) -> list[PartitionReplica]:
-        response = self._http.get(url + PARTITIONS_PATH)
-        response.raise_for_status()
-        reports = [PartitionReport.from_json(fields) for fields in response.json()]
         return [
             PartitionReplica(name, url, report.partition, self._role(url, report.partition, routing))
-            for report in reports
+            for report in reports_of(self._nodes.at(url), REQUEST_TIMEOUT_S)
             if report.read_model == self._model
             and report.version == self._version
             and report.is_held
@@ -233,29 +176,23 @@ class NodeClient:
     def _role(self, url: str, partition: int, routing: RoutingTable) -> str:
         return OWNER if routing.owners.get((self._source_topic, partition)) == url else STANDBY
 
-    def _get(
-        self,
-        replica: PartitionReplica,
-        path: str,
-        parameters: Mapping[str, str | int] | None,
-        deadline_s: float,
-    ) -> httpx.Response:
-        what = f"{replica.name} at {replica.url}"
+    def _get(self, replica: PartitionReplica, target: str, deadline_s: float) -> PeerResponse:
+        """Return the node's response with a record or page, or with the reason that the key is unknown."""
+        what, path = f"{replica.name} at {replica.url}", target.partition("?")[0]
         reason = ""
 
-        def request() -> httpx.Response | None:
+        def request() -> PeerResponse | None:
             nonlocal reason
             try:
-                response = self._http.get(replica.url + path, params=parameters)
-            except httpx.HTTPError as error:
-                reason = type(error).__name__
+                response = self._nodes.at(replica.url).get(target, HOP_ANY, REQUEST_TIMEOUT_S)
+            except PeerDownError as error:
+                reason = str(error)
                 return None
-            if response.headers.get(REASON_HEADER) == UNKNOWN_KEY or (
-                response.is_success and is_json(response.headers.get("Content-Type"))
-            ):
+            is_record = response.status == HTTPStatus.OK and is_json(response.headers.get("content-type"))
+            if is_record or response.headers.get(REASON_HEADER.lower()) == UNKNOWN_KEY:
                 return response
-            reason = f"{response.status_code} {response.text[:200]}"
-            if response.status_code not in RETRIED:
+            reason = f"{response.status} {response.body[:200].decode(errors='replace')}"
+            if response.status not in RETRIED:
                 raise ReplicaUnavailableError(f"{what} rejected {path}: {reason}")
             return None
 
@@ -271,9 +208,3 @@ class NodeClient:
         except KafkaException as error:
             message = f"Cannot read the query nodes' consumer group from Kafka at {self._bootstrap_servers} ({error}): is the broker up?"
             raise KafkaUnavailableError(message) from error
-
-
-def _reason(error: Exception) -> str:
-    if isinstance(error, httpx.HTTPStatusError):
-        return str(error.response.status_code)
-    return type(error).__name__

@@ -1,9 +1,8 @@
 """Hydration: every query node loads the candidate beside the live version."""
 
-import json
 import logging
+from contextlib import closing
 from dataclasses import dataclass
-from typing import Any
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
@@ -11,8 +10,8 @@ from confluent_kafka.admin import AdminClient
 from include.declarations.load import read_model as declared_read_model
 from include.kafka.topics import admin_client
 from include.nodes.node_url import PeerRule
-from include.nodes.partition_report import PARTITIONS_PATH, PartitionReport
-from include.nodes.peers import HOP_ANY, Peer, PeerDownError
+from include.nodes.partition_report import PartitionReport, reports_of
+from include.nodes.peers import Peer, PeerDownError
 from include.nodes.routing_table import routing_table
 from include.rebuild.errors import StageTimeoutError
 from include.rebuild.progress.stage_progress import StageReporter
@@ -91,11 +90,9 @@ def reports(admin: AdminClient, peers: PeerRule) -> dict[str, list[PartitionRepo
 
 def _reports_of(url: str) -> list[PartitionReport] | None:
     try:
-        answer: list[dict[str, Any]] = json.loads(
-            Peer(url).get(PARTITIONS_PATH, HOP_ANY, REQUEST_TIMEOUT_S).body
-        )
-        return [PartitionReport.from_json(fields) for fields in answer]
-    except (PeerDownError, ValueError, TypeError, KeyError):
+        with closing(Peer(url)) as node:
+            return reports_of(node, REQUEST_TIMEOUT_S)
+    except PeerDownError:
         return None
 
 

@@ -13,14 +13,14 @@ from typing import Self
 from confluent_kafka import KafkaException, Producer
 
 from include.errors import KafkaUnavailableError, RevisionConflictError
-from include.kafka.log_reading import log_consumer, read_tail
+from include.kafka.compacted.report_topic import newest_by_key
+from include.kafka.log_reading import log_consumer
 from include.kafka.topics import (
     COMPACTED,
     VERSION_REGISTRY_TOPIC,
     Topic,
     admin_client,
     ensure_topics,
-    partition_count,
 )
 from include.versions.version_record import ReadModelVersions
 from include.waiting import wait_for
@@ -67,15 +67,9 @@ class VersionRegistry:
 
         Raises KafkaUnavailableError when no broker responds.
         """
-        if partition_count(self._admin, VERSION_REGISTRY_TOPIC) is None:
-            return {}
-        records: dict[str, ReadModelVersions] = {}
-        for message in read_tail(self._consumer, VERSION_REGISTRY_TOPIC, 0):
-            value = message.value()
-            if value is not None:
-                record = ReadModelVersions.from_json(value)
-                records[record.read_model] = record
-        return records
+        newest = newest_by_key(self._admin, self._consumer, VERSION_REGISTRY_TOPIC)
+        records = map(ReadModelVersions.from_json, newest.values())
+        return {record.read_model: record for record in records}
 
     def compare_and_set(self, record: ReadModelVersions, expected_revision: int) -> ReadModelVersions:
         """Append `record` as revision `expected_revision + 1` and return it as appended; 0 expects that no record exists.

@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Iterator, Sequence
 
-from query_api.changes.change_feed import ChangeFeed
+from query_api.changes.change_feed import BATCH_RECORDS, POLL_S, ChangeFeed
 from query_api.changes.key_change import KeyChange
 from query_api.changes.recent_changes import RecentChanges
 from query_api.changes.stream_position import position_text
@@ -22,7 +22,7 @@ class CatchUp:
     """
 
     def __init__(self, feed: ChangeFeed, recent: RecentChanges, offsets: Sequence[int]) -> None:
-        self.offsets = list(offsets)
+        self.offsets = tuple(offsets)
         self._feed = feed
         self._recent = recent
 
@@ -42,20 +42,20 @@ class CatchUp:
 
     def _read(self, at_s: int) -> Iterator[list[tuple[bytes, KeyChange]]]:
         source = self._feed.source
-        reading = self._feed.new_reading()
+        reader = self._feed.new_reader()
         decoder = self._feed.new_decoder()
         try:
-            reading.begin(self.offsets)
+            reader.assign(dict(enumerate(self.offsets)))
             while not self._is_done() and not self._feed.end_reason:
                 found = []
-                for message in reading.messages():
+                for _, _, message in reader.records(reader.poll(BATCH_RECORDS, POLL_S)):
                     change = decoder.change(message)
                     if change is not None:
-                        found.append((position_text(source.version, at_s, reading.offsets).encode(), change))
-                self.offsets = list(reading.offsets)
+                        found.append((position_text(source.version, at_s, reader.position).encode(), change))
+                self.offsets = reader.position
                 yield found
         finally:
-            reading.close()
+            reader.close()
 
     def _is_done(self) -> bool:
-        return self._recent.first_after(tuple(self.offsets)) is not None
+        return self._recent.first_after(self.offsets) is not None

@@ -6,11 +6,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from confluent_kafka import KafkaError
+
 from include.declarations.location import Location
 from include.errors import KafkaUnavailableError
+from include.kafka.compacted.changelog_reader import ChangelogReader, changelog_consumer
 from include.kafka.schema_registry import SchemaRegistry
 from query_api.changes.changelog_decoder import ChangelogDecoder
-from query_api.changes.changelog_reading import ChangelogLostError, ChangelogReading
 from query_api.changes.key_change import KeyChange
 from query_api.changes.recent_changes import RecentChanges
 from query_api.changes.stream_position import position_text
@@ -23,8 +25,18 @@ RETRY_S = 1.0
 WAKE_INTERVAL_S = 0.02
 # Of the values of a batch, which ends with the record that exceeds it.
 BATCH_BYTES = 64 * 1024
+POLL_S = 0.25
+# A stream sends the changes of a batch as one part, and a client that does not read leaves some such parts in memory.
+BATCH_RECORDS = 200
+CLIENT_ID = "foldlake-changes"
+# After these errors the topic is not the one that was read before, or no longer has the offset.
+LOST = {"_AUTO_OFFSET_RESET", "OFFSET_OUT_OF_RANGE", "UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_PARTITION"}
 
 log = logging.getLogger(__name__)
+
+
+class ChangelogLostError(Exception):
+    """The changelog was removed, or no longer has the records that come next."""
 
 
 @dataclass(frozen=True)
@@ -71,9 +83,16 @@ class ChangeFeed:
         self._ready.wait(timeout_s)
         return self.recent
 
-    def new_reading(self) -> ChangelogReading:
-        """Return another reading of the same changelog."""
-        return ChangelogReading(self._bootstrap_servers, self.source.topic, self.source.partitions)
+    def new_reader(self) -> ChangelogReader:
+        """Return another reader of the same changelog, which raises ChangelogLostError."""
+        topic = self.source.topic
+
+        def on_error(error: KafkaError, _partition: int | None) -> None:
+            # After another error, the client tries again by itself.
+            if error.name() in LOST:
+                raise ChangelogLostError(f"{topic}: {error.str()}")
+
+        return ChangelogReader(changelog_consumer(self._bootstrap_servers, CLIENT_ID), topic, on_error)
 
     def new_decoder(self) -> ChangelogDecoder:
         """Return a decoder that knows no key yet."""
@@ -90,9 +109,9 @@ class ChangeFeed:
     def _run(self) -> None:
         decoder = self.new_decoder()
         while not self._stopping.is_set():
-            reading = self.new_reading()
+            reader = self.new_reader()
             try:
-                self._read(reading, decoder)
+                self._read(reader, decoder)
             except KafkaUnavailableError as error:
                 log.warning("changes of %s wait for Kafka: %s", self.source.read_model, error)
                 self._stopping.wait(RETRY_S)
@@ -103,13 +122,13 @@ class ChangeFeed:
                 log.exception("the streams of %s end", self.source.read_model)
                 self.stop("internal-error")
             finally:
-                reading.close()
+                reader.close()
 
-    def _read(self, reading: ChangelogReading, decoder: ChangelogDecoder) -> None:
+    def _read(self, reader: ChangelogReader, decoder: ChangelogDecoder) -> None:
         """Read from a little before the end; after Kafka was unavailable, from where the reading stopped."""
         recent = self.recent
         if recent is None:
-            bounds = reading.bounds()
+            bounds = reader.bounds(self.source.partitions)
             before = READ_BEFORE_END // len(bounds)
             start = tuple(max(low, high - before) for low, high in bounds)
             goal = [high for _, high in bounds]
@@ -117,31 +136,31 @@ class ChangeFeed:
         else:
             _, start = recent.end()
             goal = []
-        reading.begin(start)
+        reader.assign(dict(enumerate(start)))
         while not self._stopping.is_set():
-            self._append(reading, decoder, recent)
-            if self.recent is None and all(at >= end for at, end in zip(reading.offsets, goal, strict=True)):
+            self._append(reader, decoder, recent)
+            if self.recent is None and all(at >= end for at, end in zip(reader.position, goal, strict=True)):
                 self.recent = recent
                 self._ready.set()
             if self._observe():
                 recent.wake()
 
-    def _append(self, reading: ChangelogReading, decoder: ChangelogDecoder, recent: RecentChanges) -> None:
+    def _append(self, reader: ChangelogReader, decoder: ChangelogDecoder, recent: RecentChanges) -> None:
         """Append what has arrived, in batches of a limited size, and wake the streams once."""
         changes: list[KeyChange] = []
         ids: list[bytes] = []
         value_bytes = 0
         at_s = int(time.time())
-        for message in reading.messages():
+        for _, _, message in reader.records(reader.poll(BATCH_RECORDS, POLL_S)):
             change = decoder.change(message)
             if change is not None:
                 changes.append(change)
-                ids.append(position_text(self.source.version, at_s, reading.offsets).encode())
+                ids.append(position_text(self.source.version, at_s, reader.position).encode())
                 value_bytes += len(message)
             if value_bytes >= BATCH_BYTES:
-                recent.append(tuple(changes), tuple(ids), tuple(reading.offsets), value_bytes)
+                recent.append(tuple(changes), tuple(ids), reader.position, value_bytes)
                 changes, ids, value_bytes = [], [], 0
-        after = tuple(reading.offsets)
+        after = reader.position
         if after != recent.end()[1]:
             recent.append(tuple(changes), tuple(ids), after, value_bytes)
             recent.wake()

@@ -3,6 +3,8 @@
 from collections import OrderedDict
 from typing import NamedTuple
 
+from include.position import supersedes
+
 # Some 300 bytes each. After a restart, the stream driver repeats at most what it has written since its last commit.
 MAX_KEYS = 100_000
 
@@ -29,14 +31,11 @@ class KeyHistory:
         return self._states.get(key)
 
     def is_outdated_record(self, key: bytes, event_count: int) -> bool:
-        """Whether a state record is older than one before it, as every reader of a changelog must know.
-
-        A record that was folded from no more events than a removed key's is older than the removal.
-        """
+        """Whether a state record is older than what is known of its key."""
         known = self._states.get(key)
-        if known is None:
-            return False
-        return event_count <= known.event_count if known.is_removed else event_count < known.event_count
+        return known is not None and not supersedes(
+            event_count, known.event_count, is_known_removed=known.is_removed
+        )
 
     def is_repeated_removal(self, key: bytes) -> bool:
         """Whether a removal changes nothing, because the key is removed."""

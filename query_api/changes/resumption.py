@@ -1,6 +1,7 @@
 """Whether a stream can continue after the position that a client gives."""
 
 import time
+from contextlib import closing
 
 from query_api.changes.change_feed import ChangeFeed
 from query_api.changes.recent_changes import RecentChanges
@@ -24,11 +25,8 @@ def why_not_resumable(position: StreamPosition, feed: ChangeFeed, recent: Recent
     _, end = recent.end()
     if any(given > known for given, known in zip(position.offsets, end, strict=True)):
         # Another node, or another process of this one, may have read further than this process.
-        reading = feed.new_reading()
-        try:
-            bounds = reading.bounds()
-        finally:
-            reading.close()
+        with closing(feed.new_reader()) as reader:
+            bounds = reader.bounds(source.partitions)
         if any(given > high for given, (_, high) in zip(position.offsets, bounds, strict=True)):
             return "the changelog ends before the position: it was created again"
     return ""

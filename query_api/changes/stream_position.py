@@ -38,6 +38,6 @@ class StreamPosition:
         return cls(int(matched[1]), int(matched[2]), offsets)
 
 
-def position_text(version: int, at_s: int, offsets: tuple[int, ...] | list[int]) -> str:
+def position_text(version: int, at_s: int, offsets: tuple[int, ...]) -> str:
     """Return the text form of a position."""
     return f"{version}.{at_s}.{'-'.join(map(str, offsets))}"

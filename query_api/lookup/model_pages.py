@@ -15,7 +15,7 @@ from http import HTTPStatus
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from include.nodes.peers import HOP_ANY, HOP_OWNER, PeerDownError
+from include.nodes.peers import PeerDownError
 from include.nodes.record_target import records_path
 from include.settings import Placement
 from query_api.lookup.bounding_box import Area
@@ -23,7 +23,8 @@ from query_api.lookup.key_location import KeyLocation
 from query_api.lookup.local_lookup import LocalLookup
 from query_api.lookup.local_results import AnswerAge
 from query_api.lookup.lookup_failures import FailureReason, LookupFailedError
-from query_api.lookup.lookups import Lookups, in_order
+from query_api.lookup.lookups import Lookups
+from query_api.lookup.routing import attempts
 
 # A page of a thousand records can be a megabyte.
 PAGE_TIMEOUT_S = 5.0
@@ -152,9 +153,9 @@ class ModelPages:
         """Return the next records of the cursor's partition; raises LookupFailedError if no node has it."""
         local = self._lookups.local
         place = local.place_of_partition(read_model, at.partition, at.version)
-        for url in in_order(place):
-            if url != place.state.url:
-                part = self._there(url, place, at, query)
+        for url, rule in attempts(place):
+            if rule is not None:
+                part = self._there(url, rule, place, at, query)
             else:
                 part = self._here(place, at, query) if local.is_current(place) else None
             if part is not None:
@@ -176,7 +177,7 @@ class ModelPages:
         except LookupFailedError:
             return None
 
-    def _there(self, url: str, place: KeyLocation, at: Cursor, query: PartQuery) -> Part | None:
+    def _there(self, url: str, rule: str, place: KeyLocation, at: Cursor, query: PartQuery) -> Part | None:
         peer = self._lookups.peers.at(url)
         if peer.is_down:
             return None
@@ -188,7 +189,7 @@ class ModelPages:
         if query.prefix:
             target += f"&prefix={quote(query.prefix)}"
         try:
-            answer = peer.get(target, HOP_OWNER if url == place.owner else HOP_ANY, PAGE_TIMEOUT_S)
+            answer = peer.get(target, rule, PAGE_TIMEOUT_S)
         except PeerDownError:
             return None
         if answer.status != HTTPStatus.OK:

@@ -8,8 +8,8 @@ from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from typing import NamedTuple
 
+from include.kafka.state_record import RawDecoder
 from query_api.errors import StoreDamagedError, StoreMissingError
-from query_api.lookup.raw_decoder import RawDecoder
 from query_api.store.base import StoreReader
 from query_api.store.directory import StoreDirectory
 

@@ -1,11 +1,11 @@
 """The report of every partition: the node's own view, merged with the reports of other nodes."""
 
-import json
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import replace
 
-from include.nodes.partition_report import PARTITIONS_PATH, PartitionReport
-from include.nodes.peers import HOP_ANY, PeerDownError, Peers
+from include.nodes.partition_report import PartitionReport, reports_of
+from include.nodes.peers import PeerDownError, Peers
 from query_api.cluster.node_state import ModelState, NodeState
 from query_api.lookup.local_lookup import LocalLookup
 from query_api.store.base import ChangelogPosition
@@ -68,13 +68,9 @@ def peer_reports(peers: Peers, state: NodeState) -> list[PartitionReport]:
     reports: list[PartitionReport] = []
     for url in sorted(state.nodes):
         peer = peers.at(url)
-        if url == state.url or peer.is_down:
-            continue
-        try:
-            response = peer.get(PARTITIONS_PATH, HOP_ANY)
-            reports += [PartitionReport.from_json(fields) for fields in json.loads(response.body)]
-        except (PeerDownError, ValueError, TypeError, KeyError):
-            continue
+        if url != state.url and not peer.is_down:
+            with suppress(PeerDownError):
+                reports += reports_of(peer)
     return reports
 
 

@@ -1,9 +1,16 @@
 """The partition of a key, the standbys of a partition, and the order in which nodes are tried."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from zlib import crc32
 
 from confluent_kafka import murmur2
+
+from include.nodes.peers import HOP_ANY, HOP_CURRENT, HOP_OWNER
+from query_api.lookup.key_location import KeyLocation
+
+# The URL of a node, and the hop rule of a request to it; no rule for this node itself.
+Attempt = tuple[str, str | None]
 
 
 def partition_of(key: bytes, partitions: int) -> int:
@@ -32,12 +39,38 @@ def standby_table(
     return {p: standbys_of(topic, p, owners.get(p), known, replicas) for p in range(partitions)}
 
 
-def candidates(owner: str | None, standbys: Iterable[str], nodes: Iterable[str]) -> tuple[str, ...]:
-    """Return the URLs to try for a key, in order: the owner, the standbys, then all other nodes.
+def attempts(place: KeyLocation, *, is_current: bool = True) -> Iterator[Attempt]:
+    """Return the nodes to try for a key or a partition, in order.
 
-    Another node may still store a partition that it owned until recently.
+    A node that answers by itself comes first. Otherwise it is the owner, which nearly always answers; then its standbys, then all other
+    nodes, which may still store a partition that they owned until recently.
+    is_current: whether this node has confirmed the partition's end recently. If not, a current answer of another node comes before its
+        own, and its own before any other (docs/decisions/0029).
     """
-    ordered = [owner] if owner else []
-    ordered += [url for url in standbys if url not in ordered]
-    ordered += [url for url in sorted(nodes) if url not in ordered]
-    return tuple(ordered)
+    itself = ((place.state.url, None),)
+    if not is_current:
+        current = ((url, HOP_CURRENT) for url in _in_order(place) if url != place.state.url)
+        return chain(current, itself, _with_rules(place))
+    if place.is_answered_here:
+        # The order of the others is computed only if it is needed: nearly every lookup ends with the first attempt.
+        return chain(itself, _with_rules(place))
+    return _with_rules(place, with_itself=True)
+
+
+def _with_rules(place: KeyLocation, *, with_itself: bool = False) -> Iterator[Attempt]:
+    for url in _in_order(place):
+        if url != place.state.url:
+            yield url, HOP_OWNER if url == place.owner else HOP_ANY
+        elif with_itself:
+            yield url, None
+
+
+def _in_order(place: KeyLocation) -> Iterator[str]:
+    """Yield the URL of each node once: the owner, without sorting the others, then the standbys, then the others."""
+    owner = place.owner
+    if owner is not None:
+        yield owner
+    standbys = place.model.standbys.get(place.partition, ())
+    # The keys of a dictionary are in order, each once.
+    others = dict.fromkeys((*standbys, *sorted({*place.state.nodes, place.state.url})))
+    yield from (url for url in others if url != owner)

@@ -3,7 +3,7 @@
 from collections import OrderedDict
 
 from include.boot_clock import Moment
-from include.position import Offsets, Position
+from include.position import Offsets, Position, supersedes
 from query_api.store.base import Change, ChangelogPosition
 
 # The driver repeats at most what it has written since its last commit. Some 100 bytes each.
@@ -11,38 +11,16 @@ MAX_KEYS = 200_000
 
 
 class ChangelogBatch:
-    """The changes of a batch and the positions after it, by partition.
+    """The changes of a batch and how far they are folded, by partition.
 
-    next_offsets: the first unread offset of each partition; advances as messages are added.
     newest_folded: partition -> source partition -> newest source offset in the batch.
     first: partition -> position of the first record of the batch.
     """
 
-    def __init__(self, next_offsets: dict[int, int]) -> None:
-        self.next_offsets = next_offsets
+    def __init__(self) -> None:
         self.changes: dict[int, list[Change]] = {}
         self.newest_folded: dict[int, dict[int, int]] = {}
         self.first: dict[int, Position] = {}
-        self.advanced: set[int] = set()
-        self.at_end: set[int] = set()
-
-    def expects(self, partition: int, offset: int) -> bool:
-        """Whether this record is unread; a record fetched under an earlier assignment may have been read already."""
-        next_offset = self.next_offsets.get(partition)
-        return next_offset is not None and offset >= next_offset
-
-    def advance(self, partition: int, next_offset: int) -> None:
-        """Move a partition's position: everything below `next_offset` has been read."""
-        self.next_offsets[partition] = next_offset
-        self.advanced.add(partition)
-
-    def drop(self, partition: int) -> None:
-        """Remove a partition that will be read from the beginning."""
-        self.next_offsets.pop(partition, None)
-        self.changes.pop(partition, None)
-        self.newest_folded.pop(partition, None)
-        self.first.pop(partition, None)
-        self.advanced.discard(partition)
 
     def note_folded(self, partition: int, newest: Position) -> None:
         """Note that the changelog contains the events of a source partition up to this one."""
@@ -50,10 +28,12 @@ class ChangelogBatch:
         offsets = self.newest_folded.setdefault(partition, {})
         offsets[newest.partition] = max(newest.offset, offsets.get(newest.partition, -1))
 
-    def position(self, partition: int, before: ChangelogPosition, as_of: Moment) -> ChangelogPosition:
-        """Return a partition's position after this batch."""
+    def position(
+        self, partition: int, next_offset: int, before: ChangelogPosition, as_of: Moment
+    ) -> ChangelogPosition:
+        """Return a partition's position after this batch, up to `next_offset`."""
         folded = before.folded.merge(Offsets.of_newest(self.newest_folded.get(partition, {})))
-        return ChangelogPosition.at(self.next_offsets[partition], as_of, folded)
+        return ChangelogPosition.at(next_offset, as_of, folded)
 
 
 class RemovedKeys:
@@ -73,7 +53,8 @@ class RemovedKeys:
 
     def is_outdated(self, key: bytes, event_count: int) -> bool:
         """Return whether a record with this number of events was written before the key was removed."""
-        return event_count <= self._event_counts.get(key, -1)
+        removed_at = self._event_counts.get(key)
+        return removed_at is not None and not supersedes(event_count, removed_at, is_known_removed=True)
 
     def is_repetition(self, key: bytes, event_count: int, *, is_removal: bool) -> bool:
         """Return whether a state record was written before the key was removed; note a removal, which is no repetition."""

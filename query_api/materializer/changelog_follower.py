@@ -9,12 +9,14 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, Top
 
 from include.boot_clock import Moment
 from include.errors import RegistryUnavailableError
+from include.kafka.compacted.changelog_reader import ChangelogReader
 from include.kafka.schema_registry import SchemaRegistry
+from include.kafka.state_record import RawDecoder
+from include.kafka.wire_format import UndecodableError
 from include.position import Position
 from query_api.cluster.node_state import PartitionState
 from query_api.errors import FollowingStoppedError, StoreFullError
 from query_api.history.arrival import Arrival
-from query_api.lookup.raw_decoder import RawDecoder, UndecodableError
 from query_api.materializer.changelog_batch import ChangelogBatch, RemovedKeys
 from query_api.materializer.followed_partition import FollowedPartition
 from query_api.store.base import Change, ChangelogPosition, StoreWriter
@@ -33,6 +35,14 @@ CLOCK_TOLERANCE_S = 60.0
 LOGGED_BAD_RECORDS = 20
 
 log = logging.getLogger(__name__)
+
+
+class OffsetLostError(Exception):
+    """A partition no longer has the offset to be read next."""
+
+    def __init__(self, partition: int, reason: str) -> None:
+        super().__init__(reason)
+        self.partition = partition
 
 
 class ChangelogFollower:
@@ -59,6 +69,7 @@ class ChangelogFollower:
         self._topic = topic
         self._store = store
         self._consumer = consumer
+        self._reader = ChangelogReader(consumer, topic, self._on_error)
         self._registry = registry
         self._release_grace_s = release_grace_s
         self._on_change = on_change
@@ -121,15 +132,18 @@ class ChangelogFollower:
             self.write_error, self.bad_records = str(error), bad_records
             self._assign()
             raise
+        except OffsetLostError as error:
+            self.bad_records = bad_records
+            self._restart(error)
 
     def _run_once(self) -> None:
         self._adopt_target()
         if not self._followed:
             time.sleep(POLL_S)  # without an assignment, poll returns immediately
             return
-        first = self._consumer.poll(POLL_S)
-        if first is not None:
-            self._apply([first, *self._consumer.consume(BATCH_RECORDS - 1, timeout=0)])
+        arrived = self._reader.poll(BATCH_RECORDS, POLL_S)
+        if arrived:
+            self._apply(arrived)
         self._refresh_idle_positions()
 
     def _forget_outdated(self, partitions: Iterable[int]) -> None:
@@ -174,34 +188,35 @@ class ChangelogFollower:
         self._store.forget(partition)
         self._followed = {p: followed for p, followed in self._followed.items() if p != partition}
 
+    def _restart(self, lost: OffsetLostError) -> None:
+        """Read a partition from the beginning."""
+        where = f"{self._topic}/{lost.partition}"
+        log.warning("%s no longer has the stored offset (%s): reading it from the beginning", where, lost)
+        self._forget(lost.partition)
+        self._followed = {**self._followed, lost.partition: FollowedPartition.from_beginning()}
+        self._assign()
+
     def _assign(self) -> None:
-        starts = [
-            TopicPartition(self._topic, p, followed.position.next_offset or OFFSET_BEGINNING)
-            for p, followed in sorted(self._followed.items())
-        ]
-        self._consumer.assign(starts)
+        self._reader.assign(
+            {p: followed.position.next_offset or OFFSET_BEGINNING for p, followed in self._followed.items()}
+        )
 
     def _apply(self, messages: list[Message]) -> None:
         """Commit a batch: records, positions and new schemas in one transaction."""
-        batch = ChangelogBatch({p: followed.position.next_offset for p, followed in self._followed.items()})
-        for message in messages:
-            error, partition, offset = message.error(), message.partition(), message.offset()
-            if partition is None or offset is None:
-                log.warning("%s: %s", self._topic, error)
-            elif error is not None:
-                self._on_error(error, partition, offset, batch)
-            elif batch.expects(partition, offset):
-                self._add(message, partition, offset, batch)
+        batch, offsets = ChangelogBatch(), self._reader.offsets
+        for partition, offset, message in self._reader.records(messages):
+            self._add(message, partition, offset, batch)
         now = Moment.now()
         positions = {
-            p: batch.position(p, self._followed[p].position, now)
-            for p in batch.advanced & self._followed.keys()
+            p: batch.position(p, offsets[p], followed.position, now)
+            for p, followed in self._followed.items()
+            if offsets[p] != followed.position.next_offset
         }
         if positions:
             self._commit(batch.changes, positions)
         for partition, position in positions.items():
             self._followed[partition].advance(position, batch.first.get(partition))
-        self._update_ready(batch.at_end)
+        self._update_ready(self._reader.at_end)
 
     def _commit(
         self, changes: Mapping[int, Iterable[Change]], positions: Mapping[int, ChangelogPosition]
@@ -213,7 +228,6 @@ class ChangelogFollower:
     def _add(self, message: Message, partition: int, offset: int, batch: ChangelogBatch) -> None:
         """Add a record's change to the batch; count and log a bad record."""
         key, value = message.key(), message.value()
-        batch.advance(partition, offset + 1)
         if not key or len(key) > self._max_key_bytes:
             self._skip_bad(
                 message, f"its key has {len(key or b'')} bytes, the store accepts 1 to {self._max_key_bytes}"
@@ -255,25 +269,10 @@ class ChangelogFollower:
             where = f"{self._topic}/{message.partition()} at {message.offset()}"
             log.warning("skipped bad record %d: %s: %s", self.bad_records, where, reason)
 
-    def _on_error(self, error: KafkaError, partition: int, offset: int, batch: ChangelogBatch) -> None:
-        name = error.name()
-        if name == "_PARTITION_EOF":
-            batch.at_end.add(partition)
-            # The end offset can be beyond the last record, because compaction removes records.
-            if partition in self._followed and offset > batch.next_offsets[partition]:
-                batch.advance(partition, offset)
-        elif name == "_AUTO_OFFSET_RESET" and partition in self._followed:
-            log.warning(
-                "%s/%s no longer has the stored offset (%s): reading it from the beginning",
-                self._topic,
-                partition,
-                error,
-            )
-            self._forget(partition)
-            batch.drop(partition)
-            self._followed = {**self._followed, partition: FollowedPartition.from_beginning()}
-            self._assign()
-        elif not error.retriable():
+    def _on_error(self, error: KafkaError, partition: int | None) -> None:
+        if error.name() == "_AUTO_OFFSET_RESET" and partition in self._followed:
+            raise OffsetLostError(partition, str(error))
+        if not error.retriable():
             log.warning("%s: %s", self._topic, error)
 
     def _update_ready(self, at_end: set[int]) -> None:

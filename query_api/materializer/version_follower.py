@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from include.boot_clock import Moment
+from include.kafka.compacted.changelog_reader import changelog_consumer
 from include.kafka.schema_registry import SchemaRegistry
 from include.settings import Settings
 from query_api.cluster.node_state import PartitionState
@@ -19,7 +20,6 @@ from query_api.errors import (
     StoreWriteError,
 )
 from query_api.history.arrival import Arrival
-from query_api.materializer.changelog_consumer import changelog_consumer
 from query_api.materializer.changelog_follower import ChangelogFollower
 from query_api.materializer.shared_partitions import REFRESH_INTERVAL_S, SharedPartitions
 from query_api.store.background_check import BackgroundCheck

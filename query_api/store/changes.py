@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from include.position import supersedes
 from query_api.store.base import Change
 
 
@@ -16,7 +17,11 @@ def newest_changes(changes: Iterable[Change]) -> tuple[dict[bytes, Change], set[
         earlier = newest.get(change.key)
         if change.value is None:
             deleted.add(change.key)
-        elif earlier is not None and earlier.value is not None and change.event_count < earlier.event_count:
+        elif (
+            earlier is not None
+            and earlier.value is not None
+            and not supersedes(change.event_count, earlier.event_count)
+        ):
             continue
         newest[change.key] = change
     return newest, deleted

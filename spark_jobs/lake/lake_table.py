@@ -85,7 +85,7 @@ class LakeTable(SparkTable[CommitTag]):
     def merge(self, changes: DataFrame, tag: CommitTag, application_id: str, batch: int) -> None:
         """Merge the newest records of some keys (see changelog_batch.newest_records) in one commit.
 
-        A record replaces the table's row unless its event_count is lower. The same batch of the same application is merged
+        A record replaces the table's row if it supersedes it (include.position.supersedes). The same batch of the same application is merged
         only once, however often this method is called.
         """
         existing = self.spark.read.format("delta").load(self.path).schema.names

@@ -9,13 +9,12 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from confluent_kafka import Producer
 from pyspark import SparkContext
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 
-from include.boot_clock import boot_id, boot_s
-from include.kafka.topics import PROGRESS_TOPIC
+from include.kafka.compacted.report_topic import ReportPublisher
+from include.stream.query_reports import QUERY_REPORTS
 from spark_jobs.streaming.supervised_query import SupervisedQuery
 
 LOG = logging.getLogger(__name__)
@@ -115,36 +114,24 @@ class ProgressPublisher:
     """Publishes the progress of every query every two seconds, without ever waiting for a broker."""
 
     def __init__(self, bootstrap_servers: str, master: str, listener: ProgressListener) -> None:
-        self._producer = Producer(
-            {
-                "bootstrap.servers": bootstrap_servers,
-                "message.timeout.ms": 5000,
-                "linger.ms": 0,
-                "log_level": 0,
-            }
-        )
+        self._reports = ReportPublisher(bootstrap_servers, QUERY_REPORTS)
         self._master = master
         self._listener = listener
         self._next_s = 0.0
 
     def publish(self, queries: Iterable[SupervisedQuery], *, now: bool = False) -> None:
         """Publish if the last time was at least two seconds ago, or if `now` is set."""
-        self._producer.poll(0)
         if not now and time.monotonic() < self._next_s:
             return
         self._next_s = time.monotonic() + PUBLISH_INTERVAL_S
         for query in queries:
-            value = json.dumps(self._record(query)).encode()
-            try:
-                self._producer.produce(PROGRESS_TOPIC, key=query.name.encode(), value=value)
-            except BufferError:
-                return
+            self._reports.publish(query.name, self._fields(query))
 
     def close(self) -> None:
         """Send what is still in the producer's queue."""
-        self._producer.flush(5)
+        self._reports.close()
 
-    def _record(self, query: SupervisedQuery) -> dict[str, object]:
+    def _fields(self, query: SupervisedQuery) -> dict[str, object]:
         committed = {str(partition): offset for partition, offset in query.committed_offsets.items()}
         batch = self._listener.by_query.get(query.name, BatchProgress(end_offsets=committed))
         return {
@@ -157,8 +144,5 @@ class ProgressPublisher:
             "task_slots": query.spec.slot_claim.slots,
             "driver_pid": os.getpid(),
             "master": self._master,
-            "at": datetime.now(UTC).isoformat(),
-            "boot_id": boot_id(),
-            "at_boot_s": boot_s(),
             "last_batch": asdict(batch),
         }

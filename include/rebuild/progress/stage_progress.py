@@ -1,17 +1,13 @@
 """How far running rebuilds are: each running stage publishes its progress to Kafka, where every node and command can read it."""
 
-import json
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from typing import Any
 
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import KafkaException
 
-from include.boot_clock import boot_id, boot_s
 from include.errors import KafkaUnavailableError
-from include.kafka.log_reading import log_consumer, read_tail
-from include.kafka.topics import COMPACTED, Topic, admin_client, ensure_topics, partition_count
-from include.stream.query_reports import report_age_s
+from include.kafka.compacted.report_topic import Report, ReportPublisher, ReportTopic
+from include.kafka.topics import COMPACTED, Topic, admin_client, ensure_topics
 from include.versions.registry import VersionRegistry
 from include.work_progress import Progress
 
@@ -21,10 +17,7 @@ TOPIC = Topic(
     # What nobody reads any more is removed: the reports of a day, at most.
     COMPACTED | {"cleanup.policy": "compact,delete", "retention.ms": str(24 * 3600 * 1000)},
 )
-# Enough to include the newest report of each running stage: a stage reports every two seconds.
-TAIL_REPORTS = 300
-# A stage whose report is older has ended, or waits.
-FRESH_S = 15.0
+REPORTS = ReportTopic(TOPIC.name)
 
 
 @dataclass(frozen=True)
@@ -59,33 +52,19 @@ class StageReporter:
         self, bootstrap_servers: str, replication_factor: int, read_model: str, number: int, stage: str
     ) -> None:
         self._names = {"read_model": read_model, "version": number, "stage": stage}
-        self._key = f"{read_model}.v{number}.{stage}".encode()
-        self._producer: Producer | None = None
+        self._key = f"{read_model}.v{number}.{stage}"
+        self._publisher: ReportPublisher | None = None
         try:
             ensure_topics(admin_client(bootstrap_servers), [TOPIC], replication_factor)
-            self._producer = Producer(
-                {
-                    "bootstrap.servers": bootstrap_servers,
-                    "message.timeout.ms": 5000,
-                    "linger.ms": 0,
-                    "log_level": 0,
-                }
-            )
+            self._publisher = ReportPublisher(bootstrap_servers, REPORTS)
         except (KafkaUnavailableError, KafkaException):
             # The stage itself says so, if it needs Kafka.
             return
 
     def __call__(self, progress: Progress) -> None:
         """Publish the progress."""
-        if self._producer is None:
-            return
-        clock = {"at": datetime.now(UTC).isoformat(), "boot_id": boot_id(), "at_boot_s": boot_s()}
-        value = json.dumps(self._names | asdict(progress) | clock).encode()
-        try:
-            self._producer.produce(TOPIC.name, key=self._key, value=value)
-            self._producer.poll(0)
-        except BufferError:
-            return
+        if self._publisher is not None:
+            self._publisher.publish(self._key, self._names | asdict(progress))
 
     def waits(self) -> None:
         """Publish that the stage runs, and counts nothing."""
@@ -111,33 +90,21 @@ def running_rebuilds(bootstrap_servers: str) -> tuple[StageProgress, ...]:
 
 
 def _newest_reports(bootstrap_servers: str) -> list[StageProgress]:
-    if partition_count(admin_client(bootstrap_servers), TOPIC.name) is None:
-        return []
-    consumer = log_consumer(bootstrap_servers)
-    try:
-        newest = {
-            message.key(): json.loads(message.value() or b"null")
-            for message in read_tail(consumer, TOPIC.name, 0, records=TAIL_REPORTS)
-        }
-    finally:
-        consumer.close()
-    return [
-        _stage(report, age_s)
-        for report in newest.values()
-        if report is not None and (age_s := report_age_s(report)) < FRESH_S
-    ]
+    # A stage whose report is old has ended, or waits.
+    return [_stage(report) for report in REPORTS.read(bootstrap_servers) if report.is_fresh]
 
 
-def _stage(report: dict[str, Any], age_s: float) -> StageProgress:
-    counts = bool(report["unit"])
+def _stage(report: Report) -> StageProgress:
+    fields = report.fields
+    counts = bool(fields["unit"])
     return StageProgress(
-        read_model=report["read_model"],
-        version=report["version"],
-        stage=report["stage"],
-        done=report["done"] if counts else None,
-        total=report["total"],
-        unit=report["unit"],
-        rate_per_s=report["rate_per_s"],
-        seconds_left=report["seconds_left"],
-        age_s=age_s,
+        read_model=fields["read_model"],
+        version=fields["version"],
+        stage=fields["stage"],
+        done=fields["done"] if counts else None,
+        total=fields["total"],
+        unit=fields["unit"],
+        rate_per_s=fields["rate_per_s"],
+        seconds_left=fields["seconds_left"],
+        age_s=report.age_s,
     )

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from include.errors import KafkaUnavailableError
 from query_api.changes.catch_up import CatchUp
-from query_api.changes.change_feed import ChangeFeed
-from query_api.changes.changelog_reading import ChangelogLostError
+from query_api.changes.change_feed import ChangeFeed, ChangelogLostError
 from query_api.changes.key_change import KeyChange, Selection
 from query_api.changes.recent_changes import ChangeBatch, RecentChanges, StreamTooSlowError
 from query_api.changes.stream_position import StreamPosition, position_text
@@ -127,7 +126,7 @@ class ChangeStream:
         for change in batch.changes:
             if change.offset >= at[change.partition]:
                 at[change.partition] = change.offset + 1
-                unread.append((position_text(self._version, at_s, at).encode(), change))
+                unread.append((position_text(self._version, at_s, tuple(at)).encode(), change))
         self._at = tuple(map(max, at, batch.after))
         return self._selected(unread)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import lmdb
 
 from include.files import NO_SPACE
+from include.position import supersedes
 from query_api.errors import StoreDamagedError, StoreFullError, StoreWriteError
 from query_api.store import json_form
 from query_api.store.base import Binding, Change, ChangelogPosition
@@ -105,7 +106,7 @@ class LmdbWriter:
                 transaction.delete(key, db=self._records[partition])
                 continue
             stored = present.get(key)
-            if stored is None or key in deleted or change.event_count >= event_count_of(stored):
+            if stored is None or key in deleted or supersedes(change.event_count, event_count_of(stored)):
                 puts.append((key, pack(key, change.event_count, change.offset, change.value)))
         cursor.putmulti(puts)
 

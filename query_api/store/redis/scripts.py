@@ -6,8 +6,8 @@ from hashlib import sha1
 FENCED, DONE, DAMAGED = 0, 1, -1
 
 # KEYS: hash, sorted set. ARGV: the head that the writer expects (empty: none), the new head, whether to empty the partition first (1),
-# then for each change: `put`, `replace` or `delete`, the key, the record. `put` keeps a stored record with more events: see
-# record_format.py for where they are. The writer is fenced unless the head is exactly what it has last seen: only then does its position
+# then for each change: `put`, `replace` or `delete`, the key, the record. `put` keeps a stored record that the new
+# one does not supersede (include.position): see record_format.py for where the number of events is. The writer is fenced unless the head is exactly what it has last seen: only then does its position
 # say which changes are next.
 COMMIT = """
 local head = redis.call('HGET', KEYS[1], '') or ''

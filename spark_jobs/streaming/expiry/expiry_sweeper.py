@@ -12,8 +12,8 @@ from include.kafka.topics import admin_client, partition_count
 from include.settings import Settings
 from include.versions.registry import VersionRegistry
 from spark_jobs.streaming.expiry.removals import changelog_producer, remove_expired
+from spark_jobs.streaming.periodic.changelog_snapshot import ChangelogSnapshot
 from spark_jobs.streaming.periodic.driver_worker import DriverWorker
-from spark_jobs.streaming.periodic.live_states import LiveStates
 
 LOG = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ class ExpirySweeper(DriverWorker):
         servers = self._settings.kafka.bootstrap_servers
         producer = changelog_producer(servers)
         # Changelog topic -> the states on it, which each sweep brings up to date.
-        states: dict[str, LiveStates] = {}
+        states: dict[str, ChangelogSnapshot] = {}
         with VersionRegistry(servers) as versions, ExitStack() as consumers:
             while not self._is_stopping.wait(self._pause_s):
                 record = versions.read().get(self._model.name)
@@ -53,7 +53,7 @@ class ExpirySweeper(DriverWorker):
                         consumer = log_consumer(servers)
                         consumers.callback(consumer.close)
                         registry = SchemaRegistry(self._settings.registry.url)
-                        states[topic] = LiveStates(consumer, registry, topic, partitions)
+                        states[topic] = ChangelogSnapshot(consumer, registry, topic, partitions)
                     number = remove_expired(producer, topic, states[topic], self._expires, self._after_s)
                     if number:
                         LOG.info("removed %d expired keys from %s", number, topic)
@@ -78,7 +78,7 @@ def sweep_once(
     consumer = log_consumer(bootstrap_servers)
     try:
         partitions = partition_count(admin_client(bootstrap_servers), changelog_topic) or 0
-        states = LiveStates(consumer, registry, changelog_topic, partitions)
+        states = ChangelogSnapshot(consumer, registry, changelog_topic, partitions)
         producer = changelog_producer(bootstrap_servers)
         return remove_expired(producer, changelog_topic, states, expires, after_s)
     finally:

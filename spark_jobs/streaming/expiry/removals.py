@@ -12,7 +12,7 @@ from confluent_kafka import KafkaException, Producer
 from include.declarations.lifetimes.expiry import Expiry
 from include.errors import KafkaUnavailableError
 from include.kafka.state_record import StateRecord
-from spark_jobs.streaming.periodic.live_states import LiveStates
+from spark_jobs.streaming.periodic.changelog_snapshot import ChangelogSnapshot
 
 FLUSH_TIMEOUT_S = 60.0
 
@@ -42,7 +42,7 @@ def changelog_producer(bootstrap_servers: str) -> Producer:
 
 
 def remove_expired(
-    producer: Producer, topic: str, states: LiveStates, expires: Expiry, after_s: float
+    producer: Producer, topic: str, states: ChangelogSnapshot, expires: Expiry, after_s: float
 ) -> int:
     """Write a removal for each key of a changelog that has expired, and return their number.
 

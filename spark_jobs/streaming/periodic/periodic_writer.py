@@ -17,8 +17,8 @@ from include.kafka.written_ticks import newest_tick
 from include.settings import Settings
 from include.versions.registry import VersionRegistry
 from include.versions.version_record import Version
+from spark_jobs.streaming.periodic.changelog_snapshot import ChangelogSnapshot
 from spark_jobs.streaming.periodic.driver_worker import DriverWorker
-from spark_jobs.streaming.periodic.live_states import LiveStates
 from spark_jobs.streaming.periodic.tick_writer import TickWriter
 
 LOG = logging.getLogger(__name__)
@@ -63,7 +63,7 @@ class PeriodicWriter(DriverWorker):
                         count = partition_count(admin, newest.changelog_topic)
                         if count is None:
                             continue
-                        states = LiveStates(consumer, registry, newest.changelog_topic, count)
+                        states = ChangelogSnapshot(consumer, registry, newest.changelog_topic, count)
                         live = newest
                     records = self._records(serializer, states.refresh(), tick_ms)
                     number = writer.write(tick_ms, live.number, records)

@@ -12,9 +12,9 @@ import httpx
 import psutil
 import pytest
 
+from include.kafka.compacted.report_topic import FRESH_S
 from include.nodes.peers import LAG_HEADER
 from include.settings import Settings
-from include.stream.query_reports import FRESH_S
 from include.stream.status import read_stream_status
 from stack.launchers import stream_driver
 from stack.supervision.supervisor import Supervisor

@@ -8,8 +8,9 @@ import fastavro
 import pytest
 
 from include.declarations.load import read_model
+from include.kafka.record_schema import RecordSchema
 from include.kafka.state_record import StateRecord, decode_state_record
-from include.kafka.wire_format import header, split
+from include.kafka.wire_format import UndecodableError, header, split
 from include.position import Position
 from include.read_models.balance.changelog_value import event_count_and_amount
 
@@ -49,6 +50,14 @@ def test_state_and_position_are_separate() -> None:
 def test_value_that_is_not_a_state_record_is_rejected(damaged: bytes) -> None:
     with pytest.raises(ValueError, match=r"framing|does not match"):
         event_count_and_amount(damaged)
+
+
+def test_record_of_another_type_is_no_state_record() -> None:
+    schema = RecordSchema.parse(
+        '{"type": "record", "name": "Other", "fields": [{"name": "n", "type": "long"}]}', "a test"
+    )
+    with pytest.raises(UndecodableError, match="does not match schema 7: KeyError"):
+        decode_state_record(header(7) + b"\x02", lambda _: schema)
 
 
 def test_header_is_a_zero_byte_and_the_id_big_endian() -> None:

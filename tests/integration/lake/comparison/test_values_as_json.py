@@ -16,11 +16,10 @@ from pyspark.sql.functions import col
 
 from include.declarations.read_model import decimal_type
 from include.kafka.record_schema import RecordSchema
-from include.kafka.state_record import decode_state_record
+from include.kafka.state_record import RawDecoder, decode_state_record
 from include.kafka.wire_format import header
 from include.position import POSITION_RECORD_FIELDS
 from query_api.http.json_text import dumps, raw_json
-from query_api.lookup.raw_decoder import RawDecoder
 from spark_jobs.comparison.state_difference import compare_states
 from spark_jobs.quality.stores.nodes import FAILFAST
 

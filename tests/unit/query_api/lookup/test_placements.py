@@ -7,7 +7,8 @@ from include.settings import Placement, Settings
 from query_api.lookup.local_lookup import LocalLookup
 from query_api.lookup.local_results import LocalAnswer
 from query_api.lookup.lookup_failures import FailureReason, LookupFailedError
-from query_api.lookup.lookups import Lookups, in_order
+from query_api.lookup.lookups import Lookups
+from query_api.lookup.routing import attempts
 from query_api.store.base import Change
 from tests.unit.query_api.balance_record import balance_value
 from tests.unit.query_api.lookup.node_files import KEY, NodeFiles, other_node
@@ -36,7 +37,8 @@ def test_only_a_partitioned_read_model_is_asked_from_the_owner(
     assert isinstance(found, LocalAnswer if is_local else PeerResponse)
     assert len(owner.hops) == (0 if is_local else 1)
     here = settings.node.advertised_url
-    assert list(in_order(place)) == ([here, owner.url] if is_local else [owner.url, here])
+    itself, other = (here, None), (owner.url, HOP_OWNER)
+    assert list(attempts(place)) == ([itself, other] if is_local else [other, itself])
 
 
 def test_another_node_answers_while_this_one_cannot_read_its_store(

@@ -1,15 +1,18 @@
-"""A follower waits for the schema registry until the registry answers or the follower is stopped."""
+"""A follower waits for the schema registry until it is stopped, and reads a partition whose offset is lost from the beginning."""
 
 import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import OFFSET_BEGINNING, KafkaError, TopicPartition
 
+from include.boot_clock import Moment
 from include.errors import RegistryUnavailableError
 from include.kafka.wire_format import header
 from query_api.errors import FollowingStoppedError
 from query_api.materializer.changelog_follower import ChangelogFollower
+from query_api.store.base import Change, ChangelogPosition
 from query_api.store.lmdb.backend import LmdbBackend
 
 DEADLINE_S = 10.0
@@ -92,4 +95,59 @@ def test_waiting_for_the_registry_ends_when_the_follower_is_stopped(tmp_path: Pa
 
     assert ended
     assert store.positions() == {}, "no part of the batch is committed"
+    store.close()
+
+
+class LostOffset(Record):
+    """A consumer's message that partition 0 no longer has the offset it was assigned."""
+
+    def error(self) -> KafkaError:  # type: ignore[override]  # the other records have none
+        """Return the error."""
+        return KafkaError(KafkaError._AUTO_OFFSET_RESET)
+
+
+class WithLostOffset:
+    """A consumer that returns the error of partition 0 once."""
+
+    def __init__(self) -> None:
+        self.assigned: list[dict[int, int]] = []
+        self.left: list[Record] = [LostOffset()]
+
+    def assign(self, partitions: list[TopicPartition]) -> None:
+        """Note the offsets."""
+        self.assigned.append({start.partition: start.offset for start in partitions})
+
+    def poll(self, timeout: float) -> Record | None:
+        """Return the error, then nothing."""
+        _ = timeout
+        return self.left.pop() if self.left else None
+
+    def consume(self, count: int, timeout: float) -> list[Record]:
+        """Return no further messages."""
+        _ = count, timeout
+        return []
+
+    def get_watermark_offsets(self, partition: object, *, cached: bool) -> None:
+        """Return none."""
+        _ = partition, cached
+
+
+def test_partition_whose_offset_is_lost_is_forgotten_and_read_from_the_beginning(tmp_path: Path) -> None:
+    store = LmdbBackend(1024 * 1024).open_writer(tmp_path, 2)
+    position = ChangelogPosition.at(7, Moment.now())
+    store.commit({p: [Change(b"k", 1, 6, b"v")] for p in (0, 1)}, {0: position, 1: position}, {})
+    recording = WithLostOffset()
+    consumer: Any = recording
+    registry: Any = None
+    follower = ChangelogFollower(
+        "topic", store, consumer, registry, release_grace_s=0, previously_ready={}, on_change=lambda: None
+    )
+    follower.set_target(frozenset({0, 1}))
+
+    follower.run_once()
+
+    assert recording.assigned[-1] == {0: OFFSET_BEGINNING, 1: 7}
+    assert store.positions() == {1: position}
+    assert store.record_count() == 1
+    assert not follower.partitions()[0].is_ready
     store.close()

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 import pytest
 
 from include import boot_clock
+from include.kafka.compacted.report_topic import FRESH_S
 from include.position import Offsets
-from include.stream.query_reports import FRESH_S, QueryStatus
+from include.stream.query_reports import QueryStatus
 from include.stream.standstill import STANDSTILL_S
 from query_api.materializer import fold_watch
 from query_api.materializer.fold_watch import FoldWatch

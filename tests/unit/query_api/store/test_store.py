@@ -22,6 +22,7 @@ from query_api.store.base import (
     StoreWriter,
 )
 from query_api.store.checks import CheckExtent
+from tests.support.changelogs.cases import CASES, ChangelogCase
 from tests.unit.query_api.store.store_process import PARTITIONS, torn_reads
 
 AT = ChangelogPosition(next_offset=5, as_of=1.0, folded=Offsets({0: 8, 1: 3}))
@@ -67,30 +68,19 @@ def test_records_positions_and_schemas_become_visible_together(
 
 
 @pytest.mark.parametrize("in_one_commit", [True, False])
-@pytest.mark.parametrize(
-    ("changes", "stored"),
-    [
-        ([Change(b"k", 2, 0, b"two"), Change(b"k", 1, 1, b"one")], StoredRecord(b"two", 2, 0)),
-        ([Change(b"k", 2, 0, b"two"), Change(b"k", 2, 1, b"again")], StoredRecord(b"again", 2, 1)),
-        ([Change(b"k", 2, 0, b"two"), Change(b"k", 3, 1, b"three")], StoredRecord(b"three", 3, 1)),
-        ([Change(b"k", 2, 0, b"two"), Change(b"k", 0, 1, None)], None),
-        (
-            [Change(b"k", 2, 0, b"two"), Change(b"k", 0, 1, None), Change(b"k", 1, 2, b"one")],
-            StoredRecord(b"one", 1, 2),
-        ),
-    ],
-)
-def test_record_with_fewer_events_is_skipped_and_a_deletion_starts_from_nothing(
-    writer: StoreWriter,
-    reader: StoreReader,
-    changes: list[Change],
-    stored: StoredRecord | None,
-    *,
-    in_one_commit: bool,
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_store_has_the_newest_record_of_a_changelog(
+    writer: StoreWriter, reader: StoreReader, case: ChangelogCase, *, in_one_commit: bool
 ) -> None:
+    changes = [
+        Change(b"k", 0 if is_removal else event_count, index, None if is_removal else b"%d" % index)
+        for index, (event_count, is_removal) in enumerate(case.log)
+    ]
     for batch in [changes] if in_one_commit else [[change] for change in changes]:
         put(writer, 0, Change(b"other", 1, 0, b"o"), *batch)
 
+    newest = case.newest_if_forgotten
+    stored = None if newest is None else StoredRecord(b"%d" % newest, case.log[newest].event_count, newest)
     assert reader.get(0, b"k") == stored
     assert reader.count(0) == (1 if stored is None else 2)
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from include.kafka.wire_format import header
+from include.kafka.state_record import RawDecoder, without_logical_types
+from include.kafka.wire_format import UndecodableError, header
 from include.read_models.balance.model import READ_MODEL
-from query_api.lookup.raw_decoder import RawDecoder, UndecodableError, without_logical_types
 from tests.unit.query_api.balance_record import SCHEMA_ID, balance_value
 
 SCHEMAS = {SCHEMA_ID: READ_MODEL.state_schema.text}

@@ -1,0 +1,1 @@
+"""Changelogs for tests of everything that reads one."""
