@@ -16,8 +16,8 @@ from benchmarks.latency import wait_for_real_time
 from benchmarks.support.deposits import CHANGELOG, Deposits, folded
 from benchmarks.support.report import machine_busy_s, print_environment, proportional_mb, resident_mb
 from include.settings import Settings
+from include.status.measurement import read_stream_status
 from include.stream.driver_launch import read_report
-from include.stream.status import read_stream_status
 from stack.launchers import stream_driver
 from stack.supervision.stray_processes import MARKER
 from stack.supervision.supervisor import Supervisor, marker

@@ -16,8 +16,8 @@ from benchmarks.support.lookup_client import NodeConnection
 from benchmarks.support.report import latency_line, print_environment
 from include.kafka.state_record import decode_state_record
 from include.settings import Settings
+from include.status.measurement import read_stream_status
 from include.stream.pace import PACES
-from include.stream.status import read_stream_status
 from stack.lifecycle import start
 from tests.support.temporary_stack import temporary_stack
 from tests.support.unsupervised_driver import stream_driver

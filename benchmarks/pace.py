@@ -13,8 +13,8 @@ from benchmarks.support.measurement import measure_rate
 from benchmarks.support.report import print_environment
 from benchmarks.support.steady_load import SteadyLoad
 from include.settings import Settings
+from include.status.measurement import read_stream_status
 from include.stream.pace import PACES
-from include.stream.status import read_stream_status
 from tests.support.temporary_stack import temporary_stack
 from tests.support.unsupervised_driver import stream_driver
 
@@ -60,9 +60,9 @@ def measure(
     measured = measure_rate(settings, load, driver.pid, rate, seconds)
     phases = sorted(
         {
-            query.phase
-            for query in read_stream_status(settings).queries
-            if query.query.startswith(BALANCE.name)
+            report.phase
+            for report in read_stream_status(settings).reports
+            if report.query.startswith(BALANCE.name)
         }
     )
     p50, p99, highest = (measured.percentile_ms(share) for share in (0.5, 0.99, 1))

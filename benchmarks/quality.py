@@ -14,7 +14,7 @@ from include.quality.check import CheckRequest, Mode, StoreName
 from include.quality.job_arguments import arguments as command_line
 from include.quality.report import summary_path
 from include.settings import Settings
-from include.stream.status import read_stream_status
+from include.status.measurement import read_stream_status
 from stack.launchers.direct_submit import run
 from tests.support.temporary_stack import temporary_stack
 from tests.support.unsupervised_driver import log_path, stream_driver

@@ -17,7 +17,7 @@ from include.airflow.login import airflow_api
 from include.airflow.names import REBUILD_DAG
 from include.kafka.topics import changelog_topic
 from include.settings import Settings
-from include.stream.status import read_stream_status
+from include.status.measurement import read_stream_status
 from stack.launchers.direct_submit import run
 from tests.support.temporary_stack import temporary_stack
 from tests.support.waiting import wait_until

@@ -180,7 +180,8 @@ def wait_until_folded(console: "Console", settings: "Settings", total: int) -> N
     """
     from rich.progress import Progress
 
-    from include.stream.status import read_stream_status
+    from include.status.flow_status import FlowKind
+    from include.status.measurement import read_stream_status
     from include.waiting import wait_for
 
     advance = _Advance(total)
@@ -190,7 +191,7 @@ def wait_until_folded(console: "Console", settings: "Settings", total: int) -> N
         def is_folded() -> bool:
             status = read_stream_status(settings)
             # Before the driver's first start, there is no version and therefore no lag.
-            behind = status.events_behind if status.versions else total
+            behind = status.events_behind if status.of_kind(FlowKind.FOLD) else total
             progress.update(task, completed=max(0, total - behind))
             return advance.is_settled(behind, status.state)
 

@@ -2,12 +2,14 @@
 
 from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 if TYPE_CHECKING:
-    from include.settings import Settings
+    from include.quality.verified_status import VerifiedStatus
+    from include.settings import Placement, Settings
+    from include.status.flow_status import StreamStatus
     from stack.process_status import ProcessStatus
 
 
@@ -31,8 +33,7 @@ def run(
 
     from rich.console import Console
 
-    from cli.display.status_tables import duration, launch_table, process_table, stream_table
-    from cli.display.verified_display import verified_table
+    from cli.display.status_tables import launch_table, process_table, stream_table, verified_table
     from include.settings import Settings
     from include.stream import driver_launch, launch_series
     from stack.components.stream import missing_keeper
@@ -49,17 +50,25 @@ def run(
     broken = _broken_modules(settings)
     verified = _verified(settings, processes)
     launch = driver_launch.read_report(settings.home)
-    stream["placements"] = _placements(settings)
-    stream["standby_pid"] = (launch.standby_pid or None) if launch else None
+    standby_pid = (launch.standby_pid or None) if launch else None
+    placements = _placements(settings)
+    state = "unknown" if isinstance(stream, str) else stream.state
     # A stream that folds may have its keeper in another home.
-    if stream["state"] in ("not running", "unknown") and (note := missing_keeper(settings)):
-        stream["keeper"] = note
+    note = missing_keeper(settings) if state in ("not running", "unknown") else ""
+    keeper = {"keeper": note} if note else {}
     if as_json:
         document = {
             "home": str(settings.home),
             "processes": [asdict(p) for p in processes],
-            "stream": stream,
-            "verified": verified,
+            "stream": {
+                **({"state": state, "reason": stream} if isinstance(stream, str) else stream.to_json()),
+                "standby_pid": standby_pid,
+                "placements": [
+                    {"read_model": name, "placement": placement} for name, placement in placements.items()
+                ],
+                **keeper,
+            },
+            "verified": [asdict(store) for store in verified],
             "left_out": broken,
             "failed_launches": None if failed_launches is None else asdict(failed_launches),
         }
@@ -77,13 +86,15 @@ def run(
             console.print(process_table(processes))
         if not in_container and all(process.pid is None for process in processes):
             console.print("The stack is not up: `./foldlake up` starts it.", highlight=False)
-        console.print(stream_table(stream))
+        notes: dict[str, object] = {"standby pid": standby_pid}
+        notes |= {f"placement of {name}": placement for name, placement in placements.items()}
+        console.print(stream_table(stream, {**notes, **keeper}))
         if verified:
-            console.print(verified_table(verified, duration))
+            console.print(verified_table(verified))
         if failed_launches is not None:
             console.print(launch_table(failed_launches, datetime.now(UTC)))
     is_well = (
-        stream["state"] in ("running", "catching up")
+        state in ("running", "catching up")
         if in_container
         else all(process.state == "ready" for process in processes)
     )
@@ -102,7 +113,7 @@ def _broken_modules(settings: "Settings") -> list[str]:
         return [str(error)]
 
 
-def _placements(settings: "Settings") -> list[dict[str, str]]:
+def _placements(settings: "Settings") -> "dict[str, Placement]":
     """Return the read models that are not partitioned, each with its placement."""
     from include.errors import FoldlakeError
     from include.nodes.placements import placements
@@ -111,27 +122,28 @@ def _placements(settings: "Settings") -> list[dict[str, str]]:
     try:
         found = placements(settings)
     except FoldlakeError:
-        return []  # shown as the reason why declarations cannot be loaded
-    return [
-        {"read_model": name, "placement": str(placement)}
-        for name, placement in found.items()
-        if placement is not Placement.PARTITIONED
-    ]
+        return {}  # shown as the reason why declarations cannot be loaded
+    return {name: one for name, one in found.items() if one is not Placement.PARTITIONED}
 
 
-def _stream(settings: "Settings", processes: list["ProcessStatus"]) -> dict[str, Any]:
+def _stream(settings: "Settings", processes: list["ProcessStatus"]) -> "StreamStatus | str":
+    """Return the status of the stream, or why it cannot be read."""
     from include.errors import FoldlakeError
-    from include.stream.status import read_stream_status
+    from include.status.measurement import read_stream_status
 
-    if any(process.name == "kafka" and process.pid is None for process in processes):
-        return {"state": "unknown", "reason": "Kafka is not up"}
+    if not _has_kafka(processes):
+        return "Kafka is not up"
     try:
-        return asdict(read_stream_status(settings))
+        return read_stream_status(settings)
     except FoldlakeError as error:
-        return {"state": "unknown", "reason": str(error)}
+        return str(error)
 
 
-def _verified(settings: "Settings", processes: list["ProcessStatus"]) -> list[dict[str, Any]]:
+def _has_kafka(processes: list["ProcessStatus"]) -> bool:
+    return not any(process.name == "kafka" and process.pid is None for process in processes)
+
+
+def _verified(settings: "Settings", processes: list["ProcessStatus"]) -> list["VerifiedStatus"]:
     """Return how far quality checks have verified each store; without Kafka, the number of events is unknown."""
     import time
 
@@ -139,14 +151,12 @@ def _verified(settings: "Settings", processes: list["ProcessStatus"]) -> list[di
     from include.errors import FoldlakeError
     from include.quality.verified_status import verified_statuses
 
-    has_kafka = not any(process.name == "kafka" and process.pid is None for process in processes)
     try:
         models = load_catalog(settings.declaration_folders).models.values()
     except FoldlakeError:
         return []  # shown as the reason why declarations cannot be loaded
-    found = [
+    return [
         status
         for model in models
-        for status in verified_statuses(settings, model, time.time(), has_kafka=has_kafka)
+        for status in verified_statuses(settings, model, time.time(), has_kafka=_has_kafka(processes))
     ]
-    return [asdict(status) for status in found]

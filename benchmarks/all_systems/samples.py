@@ -10,7 +10,8 @@ from benchmarks.idle import usage_by_process
 from benchmarks.support.report import machine_busy_s, percentile
 from include.errors import FoldlakeError
 from include.settings import Settings
-from include.stream.status import StreamStatus, read_stream_status
+from include.status.flow_status import StreamStatus
+from include.status.measurement import read_stream_status
 
 # Column -> the parts of the stack that it sums, by the beginnings of their names.
 COLUMNS = {
@@ -82,9 +83,7 @@ class Sampler:
 
 def largest_lag(status: StreamStatus) -> tuple[str, int]:
     """Return the name and the number of events of the fold, route or emission that is furthest behind."""
-    lags = {f"{one.read_model}/v{one.version}": one.events_behind for one in status.versions}
-    lags |= {route.route: route.events_behind for route in status.routes}
-    lags |= {emission.emission: emission.events_behind for emission in status.emissions}
+    lags = {flow.query: flow.events_behind for flow in status.flows if flow.events_behind is not None}
     return max(lags.items(), key=lambda lag: lag[1])
 
 

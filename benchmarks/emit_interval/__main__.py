@@ -8,7 +8,7 @@ from benchmarks.support.deposits import BALANCE, folded
 from benchmarks.support.measurement import measure_rate
 from benchmarks.support.report import print_environment
 from benchmarks.support.steady_load import SteadyLoad
-from include.stream.status import read_stream_status
+from include.status.measurement import read_stream_status
 from tests.support.temporary_stack import temporary_stack
 from tests.support.unsupervised_driver import stream_driver
 from tests.support.waiting import wait_until

@@ -19,7 +19,8 @@ from include.kafka.log_reading import end_offsets, log_consumer, newest_record
 from include.kafka.state_record import decode_state_record
 from include.position import Offsets
 from include.settings import Settings
-from include.stream.status import read_stream_status
+from include.status.flow_status import FlowKind
+from include.status.measurement import read_stream_status
 from tests.support import unsupervised_driver
 from tests.support.stream_process import kill_jvm
 from tests.support.waiting import wait_until
@@ -107,7 +108,7 @@ class Foldlake:
     def is_caught_up(self, settings: Settings) -> bool:
         """Return whether the stream's lag is zero; a new stream has no version yet."""
         status = read_stream_status(settings)
-        return bool(status.versions) and status.events_behind == 0
+        return bool(status.of_kind(FlowKind.FOLD)) and status.events_behind == 0
 
     def visible_ms(self, _settings: Settings) -> Callable[[Message], int]:
         """State records are visible as soon as they are appended."""

@@ -27,8 +27,8 @@ from demo.orders.lookups import list_active
 from demo.orders.oracle import Oracle
 from include.kafka.topics import admin_client
 from include.settings import Settings
-from include.stream.query_reports import read_queries
-from include.stream.status import read_stream_status
+from include.status.measurement import read_stream_status
+from include.stream.query_reports import BatchProgress, read_queries
 from tests.support.temporary_stack import temporary_stack
 from tests.support.unsupervised_driver import stream_driver
 from tests.support.waiting import wait_until
@@ -134,20 +134,20 @@ def remains(settings: Settings, orders: int, seconds: float) -> Remains:
     sizes: list[int] = []
 
     def is_steady() -> bool:
-        sizes.append(batch(settings).get("state_rows", 0))
+        sizes.append(batch(settings).state_rows)
         return len(sizes) > STEADY and sizes[-STEADY:] == [sizes[-1]] * STEADY
 
     wait_until(is_steady, "the state's size is steady", TIMEOUT_S, poll_s=3.0)
     found = batch(settings)
-    assert found["dropped_events"] == 0, "an update came later than its state was kept"
+    assert found.dropped_events == 0, "an update came later than its state was kept"
     stores = sum(folder_bytes(folder) for folder in (settings.home / "nodes").iterdir())
-    return Remains(orders, found["state_rows"], found["state_bytes"] / 1e6, stores / 1e6, seconds)
+    return Remains(orders, found.state_rows, found.state_bytes / 1e6, stores / 1e6, seconds)
 
 
-def batch(settings: Settings) -> dict[str, int]:
+def batch(settings: Settings) -> BatchProgress:
     """Return the last batch of the fold."""
     queries = read_queries(settings.kafka.bootstrap_servers)
-    return next((one.last_batch for one in queries if one.query == QUERY), {})
+    return next((one.last_batch for one in queries if one.query == QUERY), BatchProgress())
 
 
 def folder_bytes(folder: Path) -> int:

@@ -9,7 +9,7 @@ from demo.log_tables import record_count
 from demo.pos.branches import BRANCHES, LOYALTY, NOTIFICATIONS, Check
 from demo.pos.dataset import SYSTEM
 from include.settings import Settings
-from include.stream.status import read_stream_status
+from include.status.measurement import read_stream_status
 from tests.support.temporary_stack import temporary_stack
 from tests.support.unsupervised_driver import stream_driver
 from tests.support.waiting import wait_until

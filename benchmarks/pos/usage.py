@@ -12,7 +12,7 @@ from benchmarks.support.report import machine_busy_s, print_environment
 from demo.pos.branches import BRANCHES, Check
 from demo.pos.dataset import SYSTEM
 from include.settings import Settings
-from include.stream.status import read_stream_status
+from include.status.measurement import read_stream_status
 from tests.support.temporary_stack import temporary_stack
 from tests.support.waiting import wait_until
 

@@ -11,7 +11,7 @@ from benchmarks.support.deposits import Deposits
 from benchmarks.support.lookup_client import NodeConnection
 from benchmarks.support.report import cpu_s, latency_line, print_environment, proportional_mb, tree_pids
 from include.settings import Settings
-from include.stream.status import read_stream_status
+from include.status.measurement import read_stream_status
 from stack.supervision.supervisor import Supervisor
 from tests.support.temporary_stack import temporary_stack
 from tests.support.waiting import wait_until

@@ -11,7 +11,7 @@ from benchmarks.support.moment import moment
 from benchmarks.support.report import machine_busy_s, percentile
 from benchmarks.support.steady_load import SteadyLoad
 from include.settings import Settings
-from include.stream.status import read_stream_status
+from include.status.measurement import read_stream_status
 from tests.support.waiting import wait_until
 
 # After the rate has changed, before it is measured.

@@ -1,14 +1,17 @@
 """The tables of `./foldlake status`: processes, the stream, and the launches of its driver."""
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
     from rich.table import Table
     from rich.text import Text
 
+    from include.kafka.ends.open_transactions import OpenTransaction
+    from include.quality.verified_status import VerifiedStatus
+    from include.status.flow_status import BuildingVersion, FlowStatus, StreamStatus
     from include.stream.launch_series import LaunchSeries
     from stack.process_status import ProcessStatus
 
@@ -39,82 +42,126 @@ def process_table(processes: list["ProcessStatus"]) -> "Table":
     return table
 
 
-def stream_table(stream: dict[str, Any]) -> "Table":
-    """Return the result of `read_stream_status`, passed as a dictionary, as a table of names and values."""
-    from rich.table import Table
+def stream_table(stream: "StreamStatus | str", notes: "Mapping[str, object]") -> "Table":
+    """Return the status of the stream, or why it is unknown, as a table of names and values, with a line for each flow.
 
-    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0), title="stream", title_justify="left")
-    for name, value in stream.items():
-        if isinstance(value, tuple | list | dict):
-            continue
-        table.add_row(name.replace("_", " ").removesuffix(" s"), _figure(name, value))
-    for row in _version_rows(stream):
-        table.add_row(*row)
-    for route in stream.get("routes", ()):
-        table.add_row(f"route {route['route']}", _written(route) + _in_batches(route))
-    for emission in stream.get("emissions", ()):
-        table.add_row(f"emission {emission['emission']} v{emission['version']}", _written(emission))
-    for periodic in stream.get("periodic", ()):
-        table.add_row(f"periodic {periodic['emission']}", _periodic_state(periodic))
-    for held in stream.get("open_transactions", ()):
-        table.add_row(f"transaction on {held['topic']}", _open_transaction(held))
-    for letters in stream.get("stuck_dead_letters", ()):
-        table.add_row(f"dead letters of {letters['source_topic']}", _stuck_state(letters))
-    for query in stream.get("queries", ()):
-        table.add_row(f"query {query['query']}", _query_state(query))
+    notes: further names and values; None stands for a value that does not exist yet.
+    """
+    table = _pairs("stream")
+    figures: dict[str, object] = (
+        {"state": "unknown", "reason": stream}
+        if isinstance(stream, str)
+        else {
+            "state": stream.state,
+            "driver pid": stream.driver_pid,
+            "events behind": stream.events_behind,
+            "newest event age": _age(stream.newest_event_age_s),
+            "dead letters": stream.dead_letters,
+        }
+    )
+    for name, value in {**figures, **notes}.items():
+        table.add_row(name, "none yet" if value is None else str(value))
+    if isinstance(stream, str):
+        return table
+    for version in stream.building:
+        table.add_row(f"{version.read_model} v{version.version}", _building(version))
+    for flow in stream.flows:
+        table.add_row(_title(flow), _flow(flow))
+    for source in stream.sources:
+        if source.open_transaction is not None:
+            table.add_row(f"transaction on {source.topic}", _open_transaction(source.open_transaction))
+        if source.stuck_for_s:
+            stuck = f"not written for {_age(source.stuck_for_s)}; the folds continue"
+            table.add_row(f"dead letters of {source.topic}", f"[red]{stuck}[/red]")
     return table
 
 
-def _version_rows(stream: dict[str, Any]) -> "Iterator[tuple[str, str]]":
-    for version in stream.get("versions", ()):
-        yield f"{version['read_model']} v{version['version']}", _version_state(version)
-    for placed in stream.get("placements", ()):
-        yield f"placement of {placed['read_model']}", placed["placement"]
-    for version in stream.get("building", ()):
-        yield f"{version['read_model']} v{version['version']}", _building_state(version)
+def _pairs(title: str) -> "Table":
+    from rich.table import Table
+
+    return Table(box=None, show_header=False, padding=(0, 2, 0, 0), title=title, title_justify="left")
 
 
-def _version_state(version: dict[str, Any]) -> str:
-    progress = f"{version['stage']}, {version['events']} events, {version['events_behind']} behind"
-    progress += _in_batches(version)
-    if version["still_s"] is not None:
-        progress += f", [red]standing still for {duration(round(version['still_s']))}[/red]"
-    ahead = version.get("event_time_ahead")
-    if ahead is not None:
-        progress += f", [yellow]event time {duration(round(ahead['ahead_s']))} ahead of its append time: {ahead['event']}[/yellow]"
-    return progress
+def _title(flow: "FlowStatus") -> str:
+    from include.status.flow_status import FlowKind
+
+    if flow.kind is FlowKind.FOLD:
+        return f"{flow.name} v{flow.version}"
+    if flow.kind is FlowKind.DEAD_LETTERS:
+        return f"dead letters of {flow.name}"
+    is_of_version = flow.kind is FlowKind.EMISSION
+    return f"{flow.kind} {flow.name}" + (f" v{flow.version}" if is_of_version else "")
 
 
-def _building_state(version: dict[str, Any]) -> str:
-    since = datetime.fromisoformat(version["created_at"])
-    lasted = duration(round((datetime.now(UTC) - since).total_seconds()))
-    return f"building for {lasted}, fold {version['fold_revision']}: {version['reason']}"
+def _flow(flow: "FlowStatus") -> "Text":
+    """Describe a flow in one line, truncated to the terminal's width: Spark's error messages are long."""
+    from rich.text import Text
+
+    from include.status.flow_status import FlowKind
+
+    line = Text(", ".join(_progress(flow)), no_wrap=True, overflow="ellipsis")
+    if flow.still_s is not None:
+        line.append(f", standing still for {_age(flow.still_s)}", "red")
+    if (ahead := flow.event_time_ahead) is not None:
+        line.append(f", event time {_age(ahead.ahead_s)} ahead of its append time: {ahead.event}", "yellow")
+    report = flow.report
+    if report is not None:
+        slots = f"{report.task_slots} slots" if report.task_slots else "shared slots"
+        line.append(f", {report.phase}, {slots}, {report.restarts} restarts")
+        if report.last_error:
+            line.append(f": {' '.join(report.last_error.split())}", "red")
+    elif flow.kind is not FlowKind.PERIODIC:
+        line.append(", not running", "yellow")
+    return line
 
 
-def _written(output: dict[str, Any]) -> str:
-    return f"{output['records']} records on {output['output_topic']}, {output['events_behind']} events behind"
-
-
-def _periodic_state(periodic: dict[str, Any]) -> str:
-    age_s = periodic["newest_tick_age_s"]
-    newest = "no tick yet" if age_s is None else f"newest tick {duration(round(age_s))} ago"
-    return f"every {periodic['interval_s']:g} s to {periodic['output_topic']}, {newest}"
-
-
-def _open_transaction(held: dict[str, Any]) -> str:
-    return f"[yellow]open for {duration(round(held['open_s']))}: {held['records']} records wait until it ends[/yellow]"
-
-
-def _stuck_state(letters: dict[str, Any]) -> str:
-    return f"[red]not written for {duration(round(letters['stuck_for_s']))}; the folds continue[/red]"
-
-
-def _in_batches(declared: dict[str, Any]) -> str:
+def _progress(flow: "FlowStatus") -> "Iterator[str]":
     from include.declarations.latency import Latency
+    from include.status.flow_status import FlowKind
 
-    if (emit_every_s := declared.get("emit_every_s")) is not None:
-        return f", a record per key every {emit_every_s:g} s"
-    return ", in batches" if declared["latency"] == Latency.SECOND else ""
+    if flow.kind is FlowKind.PERIODIC:
+        age_s = flow.newest_output_age_s
+        yield f"every {flow.emit_every_s:g} s to {flow.output_topic}"
+        yield "no tick yet" if age_s is None else f"newest tick {_age(age_s)} ago"
+        return
+    if flow.kind is FlowKind.FOLD:
+        yield f"{flow.stage}, {flow.events or 0} events"
+    elif flow.kind is FlowKind.DEAD_LETTERS:
+        yield str(flow.records or 0)
+    elif flow.output_topic:
+        yield f"{flow.records or 0} records on {flow.output_topic}"
+    if flow.events_behind is not None:
+        yield f"{flow.events_behind} behind"
+    if flow.emit_every_s is not None:
+        yield f"a record per key every {flow.emit_every_s:g} s"
+    elif flow.latency is Latency.SECOND:
+        yield "in batches"
+
+
+def _building(version: "BuildingVersion") -> str:
+    lasted_s = (datetime.now(UTC) - datetime.fromisoformat(version.created_at)).total_seconds()
+    return f"building for {_age(lasted_s)}, fold {version.fold_revision}: {version.reason}"
+
+
+def _open_transaction(held: "OpenTransaction") -> str:
+    return f"[yellow]open for {_age(held.open_s)}: {held.records} records wait until it ends[/yellow]"
+
+
+def _age(seconds: float | None) -> str | None:
+    return None if seconds is None else duration(round(seconds))
+
+
+def verified_table(stores: "Sequence[VerifiedStatus]") -> "Table":
+    """Return a line for each store, with how far quality checks have verified it."""
+    table = _pairs("verified")
+    for store in stores:
+        behind = "unknown" if store.events_behind is None else f"{store.events_behind:,}"
+        table.add_row(
+            f"{store.read_model} v{store.version}, {store.store}",
+            f"{behind} events not verified, the oldest at most {_age(store.age_s)} old; all keys verified "
+            f"{_age(store.full_age_s)} ago",
+        )
+    return table
 
 
 def launch_table(series: "LaunchSeries", now: datetime) -> "Table":
@@ -137,22 +184,6 @@ def launch_table(series: "LaunchSeries", now: datetime) -> "Table":
     table.add_row(Text(line, style="red"))
     table.add_row(Text(f"last error: {series.last_error}", no_wrap=True, overflow="ellipsis"))
     return table
-
-
-def _query_state(query: dict[str, Any]) -> "Text":
-    """Describe a query in one line, truncated to the terminal's width: Spark's error messages are long."""
-    from rich.text import Text
-
-    error = " ".join(query["last_error"].split())
-    slots = f"{query['task_slots']} slots" if query["task_slots"] else "shared slots"
-    line = f"{query['phase']}, {slots}, {query['restarts']} restarts" + (f": {error}" if error else "")
-    return Text(line, no_wrap=True, overflow="ellipsis")
-
-
-def _figure(name: str, value: object) -> str:
-    if value is None:
-        return "none yet"
-    return duration(round(value)) if name.endswith("_s") and isinstance(value, float) else str(value)
 
 
 def duration(seconds: int) -> str:

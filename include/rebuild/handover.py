@@ -9,7 +9,7 @@ from include.rebuild.errors import QueryRefusedError, StageTimeoutError
 from include.rebuild.progress.stage_progress import StageReporter
 from include.rebuild.query_status import describe_query, query_status
 from include.stream.phase import CONTINUOUS, Phase
-from include.stream.query_reports import QueryStatus
+from include.stream.query_reports import QueryReport
 from include.versions.changes import change, record_of
 from include.versions.registry import VersionRegistry
 from include.versions.transitions import hand_over, require_not_ended
@@ -54,7 +54,7 @@ class _Handover:
         self._registry = registry
         self._read_model = read_model
         self._number = number
-        self._query: QueryStatus | None = None
+        self._query: QueryReport | None = None
         self._report = report
         self._not_refused_s = time.monotonic()
 
@@ -73,7 +73,7 @@ class _Handover:
             )
         LOG.info("the stream driver (pid %d) folds it", query.driver_pid)
 
-    def _running_query(self) -> QueryStatus | None:
+    def _running_query(self) -> QueryReport | None:
         """Return the query once it is in real time; raises QueryRefusedError when the driver keeps refusing it."""
         self._query = query = query_status(self._registry.bootstrap_servers, self._read_model, self._number)
         now_s = time.monotonic()

@@ -1,4 +1,4 @@
-"""How far a version has folded its source, when, and with which event times, according to the newest records of its changelog."""
+"""How far a query has read its source, according to the newest records of its changelog or of its output topic."""
 
 import time
 from dataclasses import dataclass
@@ -7,12 +7,15 @@ from itertools import chain
 from confluent_kafka import Consumer
 
 from include.kafka.log_reading import read_tail, record_at
+from include.kafka.origins import WrittenRecords
 from include.kafka.record_schema import RecordSchema
 from include.kafka.state_record import StateRecord, decode_state_record
 from include.position import Offsets, Position
 
 # The tasks of a query write concurrently: the newest event's record may not be the last one.
 TAIL_RECORDS = 20
+# Enough to include an output of every source partition in most cases.
+OUTPUT_TAIL_RECORDS = 300
 # A changelog to which nothing was written for this time is quiet: the tasks that wrote a batch have ended.
 QUIET_S = 2.0
 # The clocks of producers may differ from the broker's by this much.
@@ -29,6 +32,19 @@ def folded_offsets(
     tail = ChangelogTail(state_schema)
     tail.add(consumer, changelog, partitions, TAIL_RECORDS)
     return tail.offsets
+
+
+def written_offsets(consumer: Consumer, topic: str, partitions: int, records: WrittenRecords) -> Offsets:
+    """Return the source offsets after the newest outputs of a route or an emission; raises KafkaUnavailableError."""
+    newest: dict[int, int] = {}
+    for message in chain.from_iterable(
+        read_tail(consumer, topic, p, OUTPUT_TAIL_RECORDS) for p in range(partitions)
+    ):
+        found = records.source(message)
+        if found is not None:
+            source, origin = found
+            newest[source] = max(origin.offset, newest.get(source, 0))
+    return Offsets.of_newest(newest)
 
 
 @dataclass(frozen=True)

@@ -1,22 +1,43 @@
 """The stream driver's reports on its queries, which it publishes to Kafka every two seconds."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
 
 from confluent_kafka import Consumer
 from confluent_kafka.admin import AdminClient
 
 from include.kafka.compacted.report_topic import FRESH_S, Report, ReportTopic
 from include.kafka.topics import PROGRESS_TOPIC
+from include.known_fields import known_fields
+from include.stream.phase import Phase
 
 QUERY_REPORTS = ReportTopic(PROGRESS_TOPIC)
 
 
 @dataclass(frozen=True)
-class QueryStatus:
+class BatchProgress:
+    """The last finished batch of a query, as Spark reports it; `end_offsets` is by source partition.
+
+    dropped_events: by all batches since the driver started: events whose state Spark had forgotten already.
+    finished_at: ISO time; empty before the first batch.
+    """
+
+    batch_id: int = -1
+    input_rows: int = 0
+    input_rows_per_s: float = 0.0
+    processed_rows_per_s: float = 0.0
+    state_rows: int = 0
+    state_bytes: int = 0
+    dropped_events: int = 0
+    end_offsets: dict[str, int] = field(default_factory=dict)
+    finished_at: str = ""
+
+
+@dataclass(frozen=True)
+class QueryReport:
     """The driver's last report on one query.
 
+    source_topic: that it reads; empty if an earlier release reports it.
     failing_for_s: how long it has failed again and again or been refused; 0 once it runs steadily.
     task_slots: those that it occupies in real time; 0 if it always runs in batches, on slots that all such queries share.
     """
@@ -28,29 +49,35 @@ class QueryStatus:
     driver_pid: int
     master: str
     reported_age_s: float
-    last_batch: dict[str, Any]
+    last_batch: BatchProgress = field(default_factory=BatchProgress)
     failing_for_s: float = 0.0
     task_slots: int = 0
+    source_topic: str = ""
 
     @property
     def is_fresh(self) -> bool:
         """Whether the driver that reported this still reports."""
         return self.reported_age_s < FRESH_S
 
+    @property
+    def is_running(self) -> bool:
+        """Whether a running driver has the query and has not stopped it."""
+        return self.is_fresh and self.phase != Phase.STOPPED
 
-def read_queries(bootstrap_servers: str) -> tuple[QueryStatus, ...]:
+
+def read_queries(bootstrap_servers: str) -> tuple[QueryReport, ...]:
     """Return the driver's last report on each query, regardless of its age; raises KafkaUnavailableError."""
-    return tuple(map(_status, QUERY_REPORTS.read(bootstrap_servers)))
+    return tuple(map(_query_report, QUERY_REPORTS.read(bootstrap_servers)))
 
 
-def newest_reports(admin: AdminClient, consumer: Consumer) -> Iterator[QueryStatus]:
+def newest_reports(admin: AdminClient, consumer: Consumer) -> Iterator[QueryReport]:
     """Yield the driver's last report on each query, regardless of its age; raises KafkaUnavailableError."""
-    yield from map(_status, QUERY_REPORTS.newest(admin, consumer))
+    yield from map(_query_report, QUERY_REPORTS.newest(admin, consumer))
 
 
-def _status(report: Report) -> QueryStatus:
+def _query_report(report: Report) -> QueryReport:
     fields = report.fields
-    return QueryStatus(
+    return QueryReport(
         query=fields["query"],
         phase=fields["phase"],
         restarts=fields["restarts"],
@@ -58,8 +85,9 @@ def _status(report: Report) -> QueryStatus:
         driver_pid=fields["driver_pid"],
         master=fields["master"],
         reported_age_s=report.age_s,
-        last_batch=fields["last_batch"],
+        last_batch=BatchProgress(**known_fields(BatchProgress, fields["last_batch"])),
         # A driver of an earlier release does not report these.
         failing_for_s=fields.get("failing_for_s", 0.0),
         task_slots=fields.get("task_slots", 0),
+        source_topic=fields.get("source_topic", ""),
     )

@@ -12,7 +12,7 @@ from include.kafka.dead_letters import newest_dead_letters
 from include.kafka.topics import dead_letter_topic, partition_count
 from include.position import Offsets
 from include.stream.phase import FOLDING
-from include.stream.query_reports import QueryStatus
+from include.stream.query_reports import QueryReport
 
 # Folds that are at work fold an event within milliseconds, a batch of a catch-up within seconds.
 STANDSTILL_S = 5.0
@@ -20,7 +20,7 @@ STANDSTILL_S = 5.0
 COMMIT_S = 60.0
 
 
-def stands_still(waiting_s: float, query: QueryStatus | None, real_time_interval_s: float) -> bool:
+def stands_still(waiting_s: float, query: QueryReport | None, real_time_interval_s: float) -> bool:
     """Return whether the folds stand still when events have waited, and none was folded, for `waiting_s` seconds.
 
     A query that the driver reports as folding may have read only records that it does not fold: it stands still only when its
@@ -31,12 +31,12 @@ def stands_still(waiting_s: float, query: QueryStatus | None, real_time_interval
 
 
 def read_offsets(
-    admin: AdminClient, consumer: Consumer, source_topic: str, query: QueryStatus | None
+    admin: AdminClient, consumer: Consumer, source_topic: str, query: QueryReport | None
 ) -> Offsets:
     """Return how far the source has been read according to the query's last commit and the newest dead letters.
 
     Raises KafkaUnavailableError.
     """
-    committed = Offsets() if query is None else Offsets.from_json(query.last_batch.get("end_offsets", {}))
+    committed = Offsets() if query is None else Offsets.from_json(query.last_batch.end_offsets)
     partitions = partition_count(admin, dead_letter_topic(source_topic)) or 0
     return committed.merge(newest_dead_letters(consumer, source_topic, partitions))

@@ -16,7 +16,7 @@ from include.nodes.node_url import PeerRule
 from include.nodes.routing_table import RoutingTable, member_url, routing_table
 from include.position import Offsets
 from include.stream.checkpoints import query_name
-from include.stream.query_reports import QueryStatus, newest_reports
+from include.stream.query_reports import QueryReport, newest_reports
 from include.stream.standstill import read_offsets
 from include.versions.registry import VersionRegistry
 from include.versions.version_record import ReadModelVersions
@@ -109,7 +109,7 @@ class ClusterObserver:
 
     def fold_progress(
         self, key: tuple[str, int], source_topic: str, folded: Mapping[int, int], ends: Mapping[int, int]
-    ) -> tuple[Offsets, QueryStatus | None]:
+    ) -> tuple[Offsets, QueryReport | None]:
         """Return how far a version's source has been read without a fold, and the driver's report on the version's query.
 
         key: the read model and the version. folded: the offset after the newest folded event of each partition. ends: the ends beyond

@@ -9,7 +9,7 @@ from include.nodes.partition_report import PARTITIONS_PATH
 from include.nodes.peers import HOP_HEADER
 from include.quality.verified_file import read_all
 from include.settings import Settings
-from include.stream.status import read_stream_status
+from include.status.measurement import read_stream_status
 from query_api.http.answer_headers import CACHE_CONTROL
 from query_api.http.json_text import dumps
 from query_api.http.limits.worker_watchdog import WORKER_HEADER
@@ -18,7 +18,7 @@ from query_api.http.reply import metrics_response
 from query_api.lookup.client_slots import ClientSlots, NoFreeSlotError
 from query_api.lookup.lookups import Lookups
 from query_api.lookup.partition_status import local_reports, merged, peer_reports
-from query_api.metrics.node_metrics import NodeReading, exposition
+from query_api.metrics.node_metrics import NodeReading, node_exposition
 from query_api.metrics.stream_metrics import stream_exposition
 from query_api.status.newest_checks import newest_checks
 from query_api.status.readiness import readiness
@@ -59,7 +59,7 @@ def health_blueprint(settings: Settings, lookups: Lookups) -> Blueprint:
 
     @blueprint.get("/metrics")
     def metrics() -> Response:
-        return metrics_response(exposition(_reading(settings, lookups)))
+        return metrics_response(node_exposition(_reading(settings, lookups)))
 
     @blueprint.get("/metrics/stream")
     def stream_metrics() -> Response:

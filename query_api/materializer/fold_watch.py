@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from include.boot_clock import NEVER, Moment, boot_s
 from include.position import Offsets
-from include.stream.query_reports import QueryStatus
+from include.stream.query_reports import QueryReport
 from include.stream.standstill import STANDSTILL_S, stands_still
 
 # How often Kafka is asked why a version's events wait.
@@ -14,7 +14,7 @@ CHECK_INTERVAL_S = 5.0
 Key = tuple[str, int]
 # Returns for a version (read model, number), its source topic, what is folded of it and the ends beyond that how far the source has been
 # read, including what is never folded, and the driver's report on the version's query. May raise KafkaUnavailableError.
-Inquiry = Callable[[Key, str, Mapping[int, int], Mapping[int, int]], tuple[Offsets, QueryStatus | None]]
+Inquiry = Callable[[Key, str, Mapping[int, int], Mapping[int, int]], tuple[Offsets, QueryReport | None]]
 
 
 @dataclass

@@ -6,18 +6,18 @@ PROMETHEUS_MULTIPROC_DIR, a directory that the workers share, must be set before
 import os
 import shutil
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest, multiprocess
-from prometheus_client.core import GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, multiprocess
+from prometheus_client.core import Metric
 
 from include.nodes.partition_report import PartitionReport
 from include.quality.verified_file import VerifiedStores
 from query_api.cluster.node_state import NodeState
+from query_api.metrics.gauges import Gauges, exposition, gauge
 from query_api.status.newest_checks import NewestCheck
 
 LOOKUPS = Counter(
@@ -52,115 +52,109 @@ class NodeReading:
     store_dir: Path
 
 
-class _NodeCollector(Collector):
-    """Gauges computed from the node's state and store at each scrape."""
-
-    def __init__(self, reading: NodeReading) -> None:
-        self._reading = reading
-        self._state = reading.state
-
-    def collect(self) -> Iterable[Metric]:
-        """Yield every gauge."""
-        labels = ["read_model", "version", "partition"]
-        lag = GaugeMetricFamily(
-            "foldlake_changelog_lag_records", "Changelog records not yet read.", labels=labels
-        )
-        behind = GaugeMetricFamily("foldlake_events_behind", "Source events not yet folded.", labels=labels)
-        ready = GaugeMetricFamily(
-            "foldlake_partition_ready", "1 when the partition is ready for lookups.", labels=labels
-        )
-        for report in self._reading.reports:
-            values = [report.read_model, str(report.version), str(report.partition)]
-            ready.add_metric(values, float(report.is_ready))
-            if report.lag_records is not None:
-                lag.add_metric(values, report.lag_records)
-            if report.events_behind is not None:
-                behind.add_metric(values, report.events_behind)
-        yield from (lag, behind, ready)
-        yield from self._of_node()
-        if self._state is not None:
-            yield _live_versions(self._state)
-            age = GaugeMetricFamily(
-                "foldlake_materializer_age_seconds",
-                "Time since the materializer last updated the node's state.",
-            )
-            age.add_metric([], self._state.age_s())
-            yield age
-            yield from _ages(self._state)
-            bad = GaugeMetricFamily(
-                "foldlake_bad_changelog_records",
-                "Changelog records skipped since the start.",
-                labels=["read_model", "version"],
-            )
-            for model in self._state.models.values():
-                for version in model.versions.values():
-                    bad.add_metric([model.name, str(version.number)], version.bad_records)
-            yield bad
-
-    def _of_node(self) -> Iterable[Metric]:
-        ready = GaugeMetricFamily("foldlake_node_ready", "1 when the node should receive requests.")
-        ready.add_metric([], float(self._reading.is_ready))
-        yield ready
-        try:
-            disk = shutil.disk_usage(self._reading.store_dir)
-        except OSError:
-            return  # the node has not created its folder yet
-        free = GaugeMetricFamily(
-            "foldlake_store_disk_free_bytes", "Free space on the file system of the node's stores."
-        )
-        size = GaugeMetricFamily("foldlake_store_disk_bytes", "Size of the file system of the node's stores.")
-        free.add_metric([], disk.free)
-        size.add_metric([], disk.total)
-        yield from (free, size)
-
-
-def _live_versions(state: NodeState) -> Metric:
-    live = GaugeMetricFamily(
-        "foldlake_live_version",
-        "1 for the live version of each read model; 0, without a version, for a read model that has none.",
-        labels=["read_model", "version"],
-    )
-    for model in state.models.values():
-        has_live = model.live is not None
-        live.add_metric([model.name, str(model.live) if has_live else ""], float(has_live))
-    return live
-
-
-def _ages(state: NodeState) -> Iterable[Metric]:
-    age = GaugeMetricFamily(
-        "foldlake_answer_age_seconds",
-        "How old an answer from this node can be: time since Foldlake-As-Of.",
-        labels=["read_model", "version", "partition"],
-    )
-    still = GaugeMetricFamily(
-        "foldlake_folds_standing_still_seconds",
-        "Time for which events have waited and none was folded; 0 while the folds keep up.",
-        labels=["read_model", "version"],
-    )
-    writable = GaugeMetricFamily(
-        "foldlake_store_writable",
-        "1 while records can be written to the store; 0 when its disk is full.",
-        labels=["read_model", "version"],
-    )
-    for model in state.models.values():
-        for version in model.versions.values():
-            labels = [model.name, str(version.number)]
-            writable.add_metric(labels, float(not version.write_error))
-            still.add_metric(labels, version.still_s())
-            for number, partition in version.partitions.items():
-                if partition.is_ready:
-                    age.add_metric([*labels, str(number)], partition.lag_ms() / 1000)
-    yield from (age, still, writable)
-
-
-def exposition(reading: NodeReading) -> bytes:
+def node_exposition(reading: NodeReading) -> bytes:
     """Return all metrics of the node in Prometheus' text format."""
     _forget_dead_workers()
     registry = CollectorRegistry()
     multiprocess.MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
-    registry.register(_NodeCollector(reading))
-    registry.register(VerifiedCollector(reading.verified, reading.checks))
-    return generate_latest(registry)
+    state = () if reading.state is None else tuple(_of_state(reading.state))
+    return exposition((*_of_node(reading), *state, *_of_checks(reading)), registry)
+
+
+def _of_node(reading: NodeReading) -> Iterator[Metric]:
+    partitions = Gauges(
+        ["read_model", "version", "partition"],
+        [([one.read_model, str(one.version), str(one.partition)], one) for one in reading.reports],
+    )
+    yield partitions.of(
+        "foldlake_changelog_lag_records", "Changelog records not yet read.", lambda one: one.lag_records
+    )
+    yield partitions.of(
+        "foldlake_events_behind", "Source events not yet folded.", lambda one: one.events_behind
+    )
+    yield partitions.of(
+        "foldlake_partition_ready",
+        "1 when the partition is ready for lookups.",
+        lambda one: float(one.is_ready),
+    )
+    yield gauge("foldlake_node_ready", "1 when the node should receive requests.", float(reading.is_ready))
+    try:
+        disk = shutil.disk_usage(reading.store_dir)
+    except OSError:
+        return  # the node has not created its folder yet
+    yield gauge(
+        "foldlake_store_disk_free_bytes", "Free space on the file system of the node's stores.", disk.free
+    )
+    yield gauge("foldlake_store_disk_bytes", "Size of the file system of the node's stores.", disk.total)
+
+
+def _of_state(state: NodeState) -> Iterator[Metric]:
+    models = state.models.values()
+    live = [([m.name, "" if m.live is None else str(m.live)], float(m.live is not None)) for m in models]
+    yield Gauges(["read_model", "version"], live).of(
+        "foldlake_live_version",
+        "1 for the live version of each read model; 0, without a version, for a read model that has none.",
+        lambda is_live: is_live,
+    )
+    yield gauge(
+        "foldlake_materializer_age_seconds",
+        "Time since the materializer last updated the node's state.",
+        state.age_s(),
+    )
+    found = [([m.name, str(v.number)], v) for m in models for v in m.versions.values()]
+    ready = [
+        ([*labels, str(number)], partition)
+        for labels, version in found
+        for number, partition in version.partitions.items()
+        if partition.is_ready
+    ]
+    yield Gauges(["read_model", "version", "partition"], ready).of(
+        "foldlake_answer_age_seconds",
+        "How old an answer from this node can be: time since Foldlake-As-Of.",
+        lambda partition: partition.lag_ms() / 1000,
+    )
+    versions = Gauges(["read_model", "version"], found)
+    yield versions.of(
+        "foldlake_folds_standing_still_seconds",
+        "Time for which events have waited and none was folded; 0 while the folds keep up.",
+        lambda version: version.still_s(),
+    )
+    yield versions.of(
+        "foldlake_store_writable",
+        "1 while records can be written to the store; 0 when its disk is full.",
+        lambda version: float(not version.write_error),
+    )
+    yield versions.of(
+        "foldlake_bad_changelog_records",
+        "Changelog records skipped since the start.",
+        lambda version: version.bad_records,
+    )
+
+
+def _of_checks(reading: NodeReading) -> Iterator[Metric]:
+    now_s = time.time()
+    marks = [
+        ([found.read_model, str(found.version), store], mark)
+        for found in reading.verified
+        for store, mark in found.stores.items()
+    ]
+    stores = Gauges(["read_model", "version", "store"], marks)
+    yield stores.of(
+        "foldlake_verified_age_seconds",
+        "Age of the oldest event that no passed quality check covers, at most.",
+        lambda mark: mark.age_s(now_s),
+    )
+    yield stores.of(
+        "foldlake_verified_full_age_seconds",
+        "Time since a passed quality check compared every key.",
+        lambda mark: mark.full_age_s(now_s),
+    )
+    checks = [([check.read_model, str(check.version)], check) for check in reading.checks]
+    yield Gauges(["read_model", "version"], checks).of(
+        "foldlake_check_failed",
+        "1 when the newest quality check of the live version failed; 0 when it passed, or the read model cannot be checked.",
+        lambda check: float(check.passed is False),
+    )
 
 
 def _forget_dead_workers() -> None:
@@ -169,39 +163,3 @@ def _forget_dead_workers() -> None:
         pid = path.stem.rpartition("_")[2]
         if pid.isdigit() and not psutil.pid_exists(int(pid)):
             multiprocess.mark_process_dead(int(pid))  # type: ignore[no-untyped-call]
-
-
-class VerifiedCollector(Collector):
-    """The ages of what is verified of each store, and the verdicts of the newest checks."""
-
-    def __init__(self, verified: Iterable[VerifiedStores], checks: Iterable[NewestCheck]) -> None:
-        self._verified = tuple(verified)
-        self._checks = tuple(checks)
-
-    def collect(self) -> Iterable[Metric]:
-        """Yield every gauge."""
-        now_s = time.time()
-        labelled = ["read_model", "version", "store"]
-        age = GaugeMetricFamily(
-            "foldlake_verified_age_seconds",
-            "Age of the oldest event that no passed quality check covers, at most.",
-            labels=labelled,
-        )
-        full = GaugeMetricFamily(
-            "foldlake_verified_full_age_seconds",
-            "Time since a passed quality check compared every key.",
-            labels=labelled,
-        )
-        for found in self._verified:
-            for store, mark in found.stores.items():
-                labels = [found.read_model, str(found.version), store]
-                age.add_metric(labels, mark.age_s(now_s))
-                full.add_metric(labels, mark.full_age_s(now_s))
-        failed = GaugeMetricFamily(
-            "foldlake_check_failed",
-            "1 when the newest quality check of the live version failed; 0 when it passed, or the read model cannot be checked.",
-            labels=["read_model", "version"],
-        )
-        for check in self._checks:
-            failed.add_metric([check.read_model, str(check.version)], float(check.passed is False))
-        yield from (age, full, failed)

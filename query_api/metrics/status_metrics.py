@@ -1,72 +1,49 @@
 """Metrics of the servers and of the lake, for Prometheus: sections of the status document, which are read in the background."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
+from prometheus_client.core import Metric
+
+from query_api.metrics.gauges import Gauges, exposition
 
 SERVICES, LAKE = "services", "lake"
 SECTIONS = (SERVICES, LAKE)
 """The sections of the status document that have metrics here."""
 
 
-class _StatusCollector(Collector):
-    def __init__(self, sections: Mapping[str, Mapping[str, Any]]) -> None:
-        self._sections = sections
-
-    def collect(self) -> Iterable[Metric]:
-        error = GaugeMetricFamily(
-            "foldlake_status_error",
-            "1 when this node could not read the section of the status; the section's metrics are then missing.",
-            labels=["section"],
-        )
-        for name, section in self._sections.items():
-            error.add_metric([name], float(section["error"] is not None))
-        yield error
-        yield self._services()
-        yield from self._lake()
-
-    def _read(self, section: str) -> list[Mapping[str, Any]]:
-        """Return the entries of a section; none if its last reading failed: what was read before may be wrong by now."""
-        found = self._sections[section]
-        return [] if found["error"] is not None or found["data"] is None else found["data"]
-
-    def _services(self) -> Metric:
-        up = GaugeMetricFamily(
-            "foldlake_service_up", "1 when the server answers this node.", labels=["service"]
-        )
-        for server in self._read(SERVICES):
-            up.add_metric([server["service"]], float(server["is_up"]))
-        return up
-
-    def _lake(self) -> Iterable[Metric]:
-        age = GaugeMetricFamily(
-            "foldlake_lake_table_age_seconds", "Time since Foldlake's newest commit.", labels=["table"]
-        )
-        behind = GaugeMetricFamily(
-            "foldlake_lake_events_behind",
-            "Source events after those that the table of a read model contains.",
-            labels=["table"],
-        )
-        size = GaugeMetricFamily(
-            "foldlake_lake_table_bytes", "Size of the table's current files.", labels=["table"]
-        )
-        for table in self._read(LAKE):
-            if not table["exists"]:
-                continue
-            labels = [table["table"]]
-            size.add_metric(labels, table["bytes"])
-            if table["age_s"] is not None:
-                age.add_metric(labels, table["age_s"])
-            if table["events_behind"] is not None:
-                behind.add_metric(labels, table["events_behind"])
-        yield from (age, behind, size)
-
-
 def status_exposition(sections: Mapping[str, Mapping[str, Any]]) -> bytes:
     """Return the metrics of these sections of the status document (name -> its content) in Prometheus' text format."""
-    registry = CollectorRegistry()
-    registry.register(_StatusCollector(sections))
-    return generate_latest(registry)
+    return exposition(_metrics(sections))
+
+
+def _metrics(sections: Mapping[str, Mapping[str, Any]]) -> Iterator[Metric]:
+    yield Gauges(["section"], [([name], section) for name, section in sections.items()]).of(
+        "foldlake_status_error",
+        "1 when this node could not read the section of the status; the section's metrics are then missing.",
+        lambda section: float(section["error"] is not None),
+    )
+    services = _entries(sections[SERVICES])
+    yield Gauges(["service"], [([one["service"]], one) for one in services]).of(
+        "foldlake_service_up", "1 when the server answers this node.", lambda one: float(one["is_up"])
+    )
+    existing = [table for table in _entries(sections[LAKE]) if table["exists"]]
+    tables = Gauges(["table"], [([table["table"]], table) for table in existing])
+    yield tables.of(
+        "foldlake_lake_table_age_seconds",
+        "Time since Foldlake's newest commit.",
+        lambda table: table["age_s"],
+    )
+    yield tables.of(
+        "foldlake_lake_events_behind",
+        "Source events after those that the table of a read model contains.",
+        lambda table: table["events_behind"],
+    )
+    yield tables.of(
+        "foldlake_lake_table_bytes", "Size of the table's current files.", lambda table: table["bytes"]
+    )
+
+
+def _entries(section: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the entries of a section; none if its last reading failed: what was read before may be wrong by now."""
+    return [] if section["error"] is not None or section["data"] is None else section["data"]

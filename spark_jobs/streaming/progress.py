@@ -5,7 +5,7 @@ import logging
 import os
 import time
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,30 +13,11 @@ from pyspark import SparkContext
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 
-from include.kafka.compacted.report_topic import ReportPublisher
-from include.stream.query_reports import QUERY_REPORTS
+from include.stream.query_reports import BatchProgress
 from spark_jobs.streaming.supervised_query import SupervisedQuery
 
 LOG = logging.getLogger(__name__)
 PUBLISH_INTERVAL_S = 2.0
-
-
-@dataclass(frozen=True)
-class BatchProgress:
-    """The last finished batch of a query, as Spark reports it; `end_offsets` is by source partition.
-
-    dropped_events: by all batches since the driver started: events whose state Spark had forgotten already.
-    """
-
-    batch_id: int = -1
-    input_rows: int = 0
-    input_rows_per_s: float = 0.0
-    processed_rows_per_s: float = 0.0
-    state_rows: int = 0
-    state_bytes: int = 0
-    dropped_events: int = 0
-    end_offsets: dict[str, int] = field(default_factory=dict)
-    finished_at: str = ""
 
 
 class ProgressListener:

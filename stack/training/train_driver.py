@@ -22,7 +22,7 @@ from include.kafka.schema_registry import SchemaRegistry
 from include.kafka.topics import admin_client, ensure_topics
 from include.priority import lower_priority
 from include.settings import Settings
-from include.stream.status import read_stream_status
+from include.status.measurement import read_stream_status
 from include.waiting import wait_for
 from stack.launchers import direct_submit, stream_driver
 from stack.lifecycle import start

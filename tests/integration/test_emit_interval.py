@@ -10,7 +10,8 @@ import pytest
 from include.declarations.load import load_catalog
 from include.read_models.balance.events import FundsAdded
 from include.settings import Settings
-from include.stream.status import read_stream_status
+from include.status.flow_status import FlowKind
+from include.status.measurement import read_stream_status
 from tests.support.stream_process import EventSource, make_topics, records_of, states
 from tests.support.temporary_stack import sharing_servers
 from tests.support.unsupervised_driver import SharedDriver
@@ -59,8 +60,8 @@ def test_an_interval_has_at_most_one_record_for_each_key(
         assert at_most < ROUNDS
         assert set(written) == set(CUSTOMERS)
         assert max(written.values()) <= at_most
-        (version,) = read_stream_status(settings).versions
-        assert version.emit_every_s == INTERVAL_S
+        (fold,) = read_stream_status(settings).of_kind(FlowKind.FOLD)
+        assert fold.emit_every_s == INTERVAL_S
 
         append_a_round()
         driver.kill()

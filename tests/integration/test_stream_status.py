@@ -8,9 +8,10 @@ from confluent_kafka import Producer, murmur2
 
 from include.declarations.load import read_model
 from include.settings import Settings
+from include.status.flow_status import FlowKind, FlowStatus
+from include.status.measurement import LONG_TAIL_RECORDS, TAIL_RECORDS, read_stream_status
 from include.stream.folded_offsets import QUIET_S
 from include.stream.standstill import STANDSTILL_S
-from include.stream.status import LONG_TAIL_RECORDS, TAIL_RECORDS, VersionStatus, read_stream_status
 from tests.support.balance_copy import with_balance_copy
 from tests.support.changelog_writer import ChangelogWriter
 from tests.support.faults.transactions import TransactionalWriter
@@ -27,12 +28,12 @@ def measured(settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> Se
     return with_balance_copy(settings, MODEL, tmp_path_factory.mktemp("read_models"))
 
 
-def status(settings: Settings) -> VersionStatus:
-    (version,) = (v for v in read_stream_status(settings).versions if v.read_model == MODEL)
-    return version
+def status(settings: Settings) -> FlowStatus:
+    (fold,) = (f for f in read_stream_status(settings).of_kind(FlowKind.FOLD) if f.name == MODEL)
+    return fold
 
 
-def lag(settings: Settings) -> int:
+def lag(settings: Settings) -> int | None:
     return status(settings).events_behind
 
 

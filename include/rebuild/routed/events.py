@@ -11,12 +11,12 @@ from include.declarations.catalog import Catalog
 from include.errors import FoldlakeError
 from include.kafka.ends.record_ends import unread_ends
 from include.kafka.log_reading import end_offsets, log_consumer
+from include.kafka.origins import WrittenRecords
 from include.kafka.topics import admin_client, partition_count
 from include.nodes.partition_report import PartitionReport
 from include.position import Offsets
 from include.rebuild.query_status import query_status
-from include.stream.folded_offsets import folded_offsets
-from include.stream.output_status import routed_offsets
+from include.stream.folded_offsets import folded_offsets, written_offsets
 from include.stream.query_reports import read_queries
 from include.stream.standstill import read_offsets
 from include.versions.version_record import Version
@@ -66,8 +66,12 @@ class RoutedTopic:
         reports = {query.query: query for query in read_queries(self._bootstrap_servers)}
         lacking = {}
         for route in self._routes:
-            read = routed_offsets(route, self._admin, self._consumer, reports.get(route.query_name))
-            events = read.events_until(self._source_ends[route.source_topic])
+            source, output = route.source_topic, route.output_topic
+            read = read_offsets(self._admin, self._consumer, source, reports.get(route.query_name))
+            partitions = partition_count(self._admin, output) or 0
+            records = WrittenRecords(route.name, source)
+            read = read.merge(written_offsets(self._consumer, output, partitions, records))
+            events = read.events_until(self._source_ends[source])
             if events:
                 lacking[route.versioned_name] = events
         return lacking

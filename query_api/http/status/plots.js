@@ -11,7 +11,7 @@ const LINEAR = { range: (_plot, _min, max) => [0, Math.max(1, max ?? 1) * 1.08] 
 const power = (round, value) => 10 ** round(Math.log10(Math.max(1, value ?? 1)));
 const LOGARITHMIC = { distr: 3, range: (_plot, min, max) => [power(Math.floor, min), Math.max(10, power(Math.ceil, max))] };
 
-// columns: [field, name in the legend, colour, dashes]; every line has a colour and a form of its own.
+// columns: [field, label, colour, dashes]; every line has a colour and a form of its own.
 const PLOTS = {
   lag: { columns: [["events_behind", "events behind", "one", []]], format: count, unit: "events behind" },
   latency: {
@@ -49,7 +49,7 @@ function colour(name) {
 }
 
 function options(name, width) {
-  const { columns, format, isLogarithmic } = PLOTS[name];
+  const { columns, isLogarithmic } = PLOTS[name];
   const labelled = (_plot, ticks) => ticks.map((tick) => (isLogarithmic && !isPower(tick) ? null : tick));
   const axis = { stroke: colour("soft"), grid: { stroke: colour("line"), width: 1 }, ticks: { stroke: colour("line"), width: 1 }, font: "12px system-ui, sans-serif" };
   return {
@@ -60,15 +60,10 @@ function options(name, width) {
       ...axis, size: 62, grid: { ...axis.grid, filter: labelled }, ticks: { ...axis.ticks, filter: labelled },
       values: (_plot, ticks) => ticks.map((tick) => (isLogarithmic && !isPower(tick) ? null : shortNumber(tick))),
     }],
-    series: [
-      { label: "time", value: (_plot, at) => (at == null ? "" : new Date(at * 1000).toLocaleTimeString()) },
-      ...columns.map(([, label, ink, dash]) => ({
-        label, dash, stroke: colour(ink), width: 2, spanGaps: false, points: { show: isAlone, size: 5 },
-        value: (_plot, value) => (value == null ? "" : format(value)),
-      })),
-    ],
+    series: [{}, ...columns.map(([, , ink, dash]) => ({ dash, stroke: colour(ink), width: 2, spanGaps: false, points: { show: isAlone, size: 5 } }))],
     cursor: { sync: { key: "history" }, drag: { x: false, y: false } },
-    legend: { live: true },
+    legend: { show: false },
+    hooks: { setCursor: [(plot) => showValues(name, plot)] },
   };
 }
 
@@ -108,8 +103,21 @@ function draw(name) {
     drawn[name] = { plot: new uPlot(options(name, width), data, holder), width };
   }
   const newest = data[1].findLast((value) => value != null);
-  element(`${name}-newest`).textContent = newest == null ? "" : `now ${format(newest)}`;
+  showValues(name, drawn[name].plot);
   holder.setAttribute("aria-label", `${element(`${name}-caption`).textContent}. Newest: ${newest == null ? "none" : format(newest)} ${unit}.`);
+}
+
+// The values below the cursor, or else the newest ones, each with its line.
+function showValues(name, plot) {
+  const { columns, format } = PLOTS[name];
+  const [times, ...values] = plot.data;
+  const at = plot.cursor.idx;
+  const shownValue = (column) => (at == null ? column.findLast((value) => value != null) : column[at]);
+  const items = columns.map(([, label, ink], index) => {
+    const value = shownValue(values[index]);
+    return html`<span><i class=${`line ${ink}`}></i> ${label} ${value == null ? "none" : format(value)}</span>`;
+  });
+  render(html`${at == null ? "now" : new Date(times[at] * 1000).toLocaleTimeString()}: ${items}`, element(`${name}-values`));
 }
 
 export function redraw() {

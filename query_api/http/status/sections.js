@@ -1,10 +1,10 @@
-// The sections of the page: from the data of /api/status to HTML. Each is a function of its data.
+// The sections of the page: from the data of /api/status to HTML. Each is a function of its data, and of the last hour.
 
+import { addProblems, stream } from "./flows.js";
 import { html, nothing } from "./lit-html.js";
 import { age, bytes, count, mark, none, orNothing, plural, rate, sentence, since, table, time } from "./words.js";
 
 const STAGES = { live: "good", candidate: "warn", building: "warn", previous: "plain" };
-const PHASES = { "real time": "good", batches: "good", "catching up": "warn", starting: "warn", failed: "bad", refused: "bad", stopped: "plain" };
 const NODES = { ready: "good", degraded: "warn", "not ready": "bad", "no answer": "bad" };
 
 export const SECTIONS = {
@@ -37,14 +37,15 @@ export const SECTIONS = {
         ], data),
 
   rebuilds: (data) => (data.length === 0 ? none("None.") : data.map(rebuild)),
-  stream: (data) => html`<p>${streamWords(data)}</p>${orNothing(data.queries.length, queries(data))}`,
+  stream,
   partitions: (data) => (data.length === 0 ? none("No partition has been read yet.") : byVersion(data).map(partitions)),
 
   quality: (data) =>
     table("Quality checks", [
       { title: "read model", cell: (row) => row.read_model },
       { title: "last verdict", cell: (row) => verdict(row.last_check) },
-      { title: "verified up to", isText: true, cell: (row) => verified(row.verified) },
+      { title: "verified up to", cell: (row) => verified(row.verified, (mark) => html`${mark.store} ${time(mark.verified_up_to)} <span class="soft">(${age(mark.age_s)} ago)</span>`) },
+      { title: "every key compared", cell: (row) => verified(row.verified, (mark) => `${mark.store} ${age(mark.full_age_s)} ago`) },
     ], data),
 
   lake: (data) =>
@@ -89,32 +90,6 @@ function run({ run_url, run_id }) {
   return window === window.top ? html`<a href=${run_url}>Its run in Airflow</a>` : html`Run <code>${run_id}</code>`;
 }
 
-function streamWords(data) {
-  const parts = [
-    html`${mark(data.state === "running" ? "good" : data.state === "catching up" ? "warn" : "bad", data.state)} at the pace <b>${data.pace}</b>`,
-    html`, ${plural(data.events_behind, "event")} behind`,
-  ];
-  if (data.newest_event_age_s != null) parts.push(html`, newest event appended ${age(data.newest_event_age_s)} ago`);
-  parts.push(html`, ${plural(data.dead_letters, "dead letter")}.`);
-  return parts;
-}
-
-const queries = (data) =>
-  table("Queries of the stream", [
-    { title: "query", cell: (row) => row.query },
-    { title: "phase", cell: (row) => mark(PHASES[row.phase] ?? "plain", row.phase) },
-    { title: "events behind", isNumber: true, cell: (row) => (row.events_behind == null ? "" : count(row.events_behind)) },
-    { title: "rate", isNumber: true, cell: (row) => (row.finished_at ? rate(row.rate_per_s) : "none yet") },
-    { title: "pace", cell: (row) => pace(row, data.pace) },
-    { title: "what", isText: true, cell: (row) => html`${row.kind === "query" || row.kind === "dead letters" ? row.kind : `${row.kind}: ${row.what}`}` },
-    { title: "", isText: true, cell: (row) => row.last_error },
-  ], data.queries);
-
-function pace(row, setting) {
-  if (row.emit_every_s != null) return `a record per key every ${row.emit_every_s} s`;
-  return row.in_batches ? "in batches" : setting;
-}
-
 function byVersion(reports) {
   const groups = new Map();
   for (const report of reports) {
@@ -152,9 +127,8 @@ function verdict(check) {
   return html`${state} <span title=${check.verdict}>${what}</span>${check.report ? html` <a href=${check.report}>Report<span class="only-read"> of this check</span></a>` : nothing}`;
 }
 
-function verified(stores) {
-  if (!stores.length) return html`<span class="soft">unknown</span>`;
-  return stores.map((mark) => html`<div>${mark.store}: ${time(mark.verified_up_to)} <span class="soft">(${age(mark.age_s)} ago; in full ${age(mark.full_age_s)} ago)</span></div>`);
+function verified(stores, line) {
+  return stores.length ? stores.map((mark) => html`<div>${line(mark)}</div>`) : html`<span class="soft">unknown</span>`;
 }
 
 // What a person should know first, worst first: [{state: "bad" | "warn", text}].
@@ -165,23 +139,7 @@ export function problems(sections) {
   for (const service of data("services") ?? []) if (!service.is_up) add("bad", `${service.service} is down: ${sentence(service.detail)} ${service.effect}`);
   for (const node of data("nodes") ?? [])
     if (node.state !== "ready") add(node.state === "degraded" ? "warn" : "bad", `${node.node} is ${node.state}. ${node.reasons.join(" ")}`);
-  const stream = sections.stream?.error ? null : data("stream");
-  if (stream) {
-    const failed = stream.failed_launches;
-    const isFolding = stream.state === "running" || stream.state === "catching up";
-    if (failed && isFolding) add("warn", `The stream driver runs again, after ${plural(failed.failures, "failure")}: ${failed.last_error}`);
-    else if (failed) add("bad", `The stream driver has failed ${failed.failures === 1 ? "once" : `${failed.failures} times in a row`}: ${failed.last_error}`);
-    else if (stream.state === "not running") add("bad", "The stream is not running: nothing is folded.");
-    if (stream.state === "catching up") add("warn", `The stream is catching up: ${plural(stream.events_behind, "event")} behind.`);
-    for (const still of stream.still) add("bad", `${still.read_model} v${still.version} has stood still for ${age(still.still_s)}.`);
-    for (const held of stream.open_transactions ?? [])
-      add("warn", `A transaction on ${held.source_topic} has been open for ${age(held.open_s)}: ${plural(held.records, "record")} wait until its producer or the broker ends it.`);
-    for (const ahead of stream.event_times_ahead ?? [])
-      add("warn", `An event time of ${ahead.read_model} v${ahead.version} is ${age(ahead.ahead_s)} ahead of its append time: ${ahead.event}.`);
-    for (const query of stream.queries)
-      if (query.phase === "failed" || query.phase === "refused") add("bad", `The query ${query.query} is ${query.phase}: ${query.last_error}`);
-    for (const topic of stream.stuck_dead_letters) add("bad", `Dead letters of ${topic} are not written.`);
-  }
+  if (data("stream") && !sections.stream.error) addProblems(data("stream"), add);
   for (const model of data("quality") ?? [])
     if (model.last_check?.passed === false) add("bad", `The last quality check of ${model.read_model} failed: ${model.last_check.verdict}`);
   for (const report of data("partitions") ?? [])

@@ -31,7 +31,7 @@ function showSection(name, section) {
     : data !== null && ageS > OLD_S
       ? html`<p class="soft">As of ${age(ageS)} ago.</p>`
       : nothing;
-  render(html`${note}${data === null ? (error ? nothing : html`<p class="soft">Reading …</p>`) : SECTIONS[name](data)}`, element(name));
+  render(html`${note}${data === null ? (error ? nothing : html`<p class="soft">Reading …</p>`) : SECTIONS[name](data, history)}`, element(name));
 }
 
 // The heading is announced by screen readers, so it changes only when the state does.

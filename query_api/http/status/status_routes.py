@@ -22,7 +22,15 @@ FOLDER = Path(__file__).parent
 FILES = {
     **{
         name: FOLDER / name
-        for name in ("status.js", "sections.js", "plots.js", "lookup.js", "words.js", "status.css")
+        for name in (
+            "status.js",
+            "sections.js",
+            "flows.js",
+            "plots.js",
+            "lookup.js",
+            "words.js",
+            "status.css",
+        )
     },
     "lit-html.js": FOLDER / "vendor" / "lit-html" / "lit-html.js",
     "lit-html.LICENSE.txt": FOLDER / "vendor" / "lit-html" / "LICENSE.txt",

@@ -5,7 +5,8 @@ import time
 from include.rebuild.retirement import retire_version
 from include.rebuild.version_cleanup import find_leftovers
 from include.settings import Settings
-from include.stream.status import read_stream_status
+from include.status.flow_status import FlowKind
+from include.status.measurement import read_stream_status
 from include.versions.registry import VersionRegistry
 from include.versions.transitions import promote, roll_back
 from tests.integration.emissions.receipts import (
@@ -50,8 +51,8 @@ def test_status_shows_an_emission(settings: Settings, driver: SharedDriver, depo
     deposits.append(10)
 
     def is_current() -> bool:
-        (emission,) = read_stream_status(settings).emissions
-        assert (emission.emission, emission.version, emission.output_topic) == ("receipts", 1, "receipts")
+        (emission,) = read_stream_status(settings).of_kind(FlowKind.EMISSION)
+        assert (emission.name, emission.version, emission.output_topic) == ("receipts", 1, "receipts")
         return (emission.events_behind, emission.records) == (0, len(deposits.expected))
 
     wait_until(is_current, "the emission has caught up", timeout_s=120)

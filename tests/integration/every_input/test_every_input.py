@@ -19,7 +19,8 @@ import pytest
 from include.declarations.load import read_model
 from include.nodes.record_target import record_target, records_path
 from include.settings import CHECKOUT, Settings
-from include.stream.status import read_stream_status
+from include.status.flow_status import FlowKind
+from include.status.measurement import read_stream_status
 from stack.launchers.stream_driver import running
 from stack.settings_environment import settings_environment
 from tests.support.every_input.inputs import AHEAD, GOOD_PAYMENTS, JSON_TOPIC, OVERFLOWS, Inputs
@@ -54,7 +55,9 @@ def stack(keep_home: Callable[[], bool], tmp_path_factory: pytest.TempPathFactor
 def inputs(stack: Settings) -> Inputs:
     """Everything is written, and folded by a driver that was there before."""
     inputs = Inputs(stack)
-    wait_until(lambda: len(read_stream_status(stack).versions) >= 3, "the driver folds", timeout_s=600)
+    wait_until(
+        lambda: len(read_stream_status(stack).of_kind(FlowKind.FOLD)) >= 3, "the driver folds", timeout_s=600
+    )
     driver = running(stack.home)
     for write in (inputs.write_events, inputs.write_refused, inputs.write_json, inputs.write_transactions):
         write()
@@ -181,7 +184,7 @@ def test_a_compressed_command_is_refused(stack: Settings) -> None:
 
 
 def test_a_time_ahead_is_named(stack: Settings, inputs: Inputs) -> None:
-    ahead = [version.event_time_ahead for version in read_stream_status(stack).versions]
+    ahead = [flow.event_time_ahead for flow in read_stream_status(stack).flows]
     assert [one for one in ahead if one is not None and one.ahead_s > AHEAD.total_seconds() / 2], (
         inputs.number
     )

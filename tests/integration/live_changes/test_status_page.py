@@ -37,7 +37,12 @@ def page(nodes: NodeStack, browser: Chrome) -> Chrome:
         )
     browser.get(f"http://127.0.0.1:{nodes.ports[0]}/")
     wait_until(
-        lambda: "node-2" in text(browser, "nodes") and "live" in text(browser, "versions"), "it is read"
+        lambda: (
+            "node-2" in text(browser, "nodes")
+            and "live" in text(browser, "versions")
+            and "balance" in text(browser, "stream")
+        ),
+        "it is read",
     )
     return browser
 
@@ -65,6 +70,16 @@ def test_the_page_shows_the_nodes_their_partitions_and_what_is_wrong(page: Chrom
     owners = re.findall(r"^\d+ (node-\d) (node-\d) ready", text(page, "partitions"), re.MULTILINE)
     assert len(owners) == 4
     assert all({owner, standby} == {"node-1", "node-2"} for owner, standby in owners)
+
+    row = page.find_element(By.CSS_SELECTOR, "#stream .flow summary")
+    shown = (
+        r"balance read model source balance events behind [\d,]+ latency .+ dead letters 0 state not running"
+    )
+    assert re.fullmatch(shown, " ".join(row.text.split()))
+    assert "balance.dead-letter" not in text(page, "stream")
+    row.send_keys(Keys.ENTER)
+    assert re.search(r"balance/v1\s+v1, live", text(page, "stream"))
+    assert "balance.dead-letter" in text(page, "stream")
 
     # This stack has neither Airflow nor a stream driver.
     wait_until(lambda: "Airflow is down" in text(page, "problems"), "Airflow is missed")
@@ -102,6 +117,7 @@ def test_a_key_is_looked_up_with_who_answered_how_old_it_is_and_how_it_came_to_b
 @needs_browser
 def test_an_update_leaves_focus_input_and_opened_details_as_they_are(page: Chrome) -> None:
     page.find_element(By.CSS_SELECTOR, "#partitions summary").click()
+    page.find_element(By.CSS_SELECTOR, "#stream summary").click()
     key = page.find_element(By.CSS_SELECTOR, "#lookup [name=key]")
     key.send_keys("half a k")
     before = text(page, "updated")
@@ -110,6 +126,7 @@ def test_an_update_leaves_focus_input_and_opened_details_as_they_are(page: Chrom
     assert page.switch_to.active_element == key
     assert key.get_attribute("value") == "half a k"
     assert run(page, "return document.querySelector('#partitions details').open") is True
+    assert run(page, "return document.querySelector('#stream details').open") is True
 
     pause = page.find_element(By.ID, "pause")
     pause.send_keys(Keys.SPACE)

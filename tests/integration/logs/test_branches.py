@@ -11,7 +11,8 @@ from demo.logs.lines import product_id
 from include.declarations.load import read_model
 from include.settings import Settings
 from include.settings.systems import system_folder
-from include.stream.status import read_stream_status
+from include.status.flow_status import FlowKind
+from include.status.measurement import read_stream_status
 from tests.integration.logs.conftest import NAMED_LATE
 from tests.support.stream_process import records_of, states
 from tests.support.waiting import wait_until
@@ -92,9 +93,9 @@ def test_all_counts_are_written_at_each_tick_once_whether_changed_or_not(
     keys = {key.encode() for key in states(settings, model, "product-views.v1.changelog")}
     assert set(written[first]) == set(written[second]) == keys
     assert values(first) == values(second)
-    (status,) = read_stream_status(settings).periodic
-    assert (status.emission, status.interval_s) == ("product-view-counts", 2.0)
-    assert status.newest_tick_age_s is not None
+    (emission,) = read_stream_status(settings).of_kind(FlowKind.PERIODIC)
+    assert (emission.name, emission.emit_every_s) == ("product-view-counts", 2.0)
+    assert emission.newest_output_age_s is not None
     # Each tick is whole: a product that was there does not leave.
     ordered = [set(written[tick]) for tick in sorted(written)]
     assert all(earlier <= later for earlier, later in pairwise(ordered))

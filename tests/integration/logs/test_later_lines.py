@@ -15,7 +15,7 @@ from demo.logs.access_log import ship
 from demo.logs.comparison import Check
 from demo.logs.loading import TOPIC
 from include.settings import Settings
-from include.stream.query_reports import read_queries
+from include.stream.query_reports import BatchProgress, read_queries
 from query_api.http.access_log import access_log_path
 from tests.integration.logs.test_branches import are_exact
 from tests.support.http.local_http import HTTP
@@ -28,11 +28,11 @@ pytestmark = pytest.mark.timeout(900)
 def test_spark_forgets_the_windows_that_no_event_can_reach(settings: Settings, check: Check) -> None:
     wait_until(lambda: are_exact(settings, check), "all states are exact", timeout_s=300, poll_s=3)
 
-    def batches() -> list[dict[str, int]]:
+    def batches() -> list[BatchProgress]:
         queries = read_queries(settings.kafka.bootstrap_servers)
         return [one.last_batch for one in queries if one.query == "browser-windows/v1"]
 
-    wait_until(lambda: any(batch["state_rows"] > 15_000 for batch in batches()), "the states of all windows")
+    wait_until(lambda: any(batch.state_rows > 15_000 for batch in batches()), "the states of all windows")
     producer = Producer(
         {"bootstrap.servers": settings.kafka.bootstrap_servers, "partitioner": "murmur2_random"}
     )
@@ -50,10 +50,10 @@ def test_spark_forgets_the_windows_that_no_event_can_reach(settings: Settings, c
 
     def is_evicted() -> bool:
         append_line(next(lines))
-        return all(0 < batch["state_rows"] < 5_000 for batch in batches())
+        return all(0 < batch.state_rows < 5_000 for batch in batches())
 
     wait_until(is_evicted, "the states of old windows are removed", timeout_s=300, poll_s=2)
-    assert all(batch["dropped_events"] == 0 for batch in batches())
+    assert all(batch.dropped_events == 0 for batch in batches())
 
 
 @pytest.mark.endurance

@@ -18,7 +18,7 @@ from include.lake.tables import table_path
 from include.quality.check import CheckRequest, CheckResult, Mode, StoreName
 from include.settings import Settings
 from include.settings.systems import system_folder
-from include.stream.status import read_stream_status
+from include.status.measurement import read_stream_status
 from spark_jobs.compaction import compact
 from spark_jobs.event_tables import append_new
 from spark_jobs.quality.expectations.field_is_replayed import folds_to

@@ -20,7 +20,7 @@ from include.kafka.topics import dead_letter_topic
 from include.lake.tables import table_path
 from include.quality.check import CheckRequest, CheckResult, Mode, StoreName
 from include.settings import Settings
-from include.stream.query_reports import read_queries
+from include.stream.query_reports import BatchProgress, read_queries
 from include.systems.orders.order_location.model import ENDS
 from spark_jobs.compaction import compact
 from spark_jobs.quality.expectations.no_ended_key import NO_ENDED_KEY
@@ -169,17 +169,17 @@ def test_spark_forgets_the_state_of_old_orders(
     driver.ensure_running()
     kept = [u.order for u in written() if u.placed_ms > END_MS - (KEPT_HOURS * 60 + 20) * MS_PER_MINUTE]
 
-    def reported() -> list[dict[str, int]]:
+    def reported() -> list[BatchProgress]:
         queries = read_queries(settings.kafka.bootstrap_servers)
         return [one.last_batch for one in queries if one.query == "order-location/v1"]
 
     def is_evicted() -> bool:
-        return all(0 < batch["state_rows"] <= len(set(kept)) for batch in reported())
+        return all(0 < batch.state_rows <= len(set(kept)) for batch in reported())
 
     assert oracle.counts().orders > 1.5 * len(set(kept))
     wait_until(is_evicted, "the state of old orders is removed", timeout_s=TIMEOUT_S)
     (batch,) = reported()
-    assert batch["dropped_events"] == 0
+    assert batch.dropped_events == 0
 
 
 def test_the_lake_has_the_active_orders_and_the_history_of_the_others(

@@ -24,7 +24,8 @@ from include.read_models.balance.events import FundsAdded
 from include.rebuild.comparison import report
 from include.rebuild.routed.events import RoutedTopic
 from include.settings import Settings
-from include.stream.status import read_stream_status
+from include.status.flow_status import FlowKind
+from include.status.measurement import read_stream_status
 from include.versions.changes import change_live
 from include.versions.explanation import Explanation, object_of
 from include.versions.registry import VersionRegistry
@@ -121,8 +122,8 @@ def test_the_fold_is_exact_after_a_kill_and_a_record_under_another_key_is_a_dead
     expected = [(b"invalid_key", more[0].customerId.encode())]
     wait_until(lambda: letters() == expected, "the dead letter", timeout_s=120)
     assert folded(home) == totals(events)
-    (route,) = read_stream_status(home).routes
-    assert (route.route, route.output_topic) == ("daily-deposits-by-key", MODEL.source_topic)
+    (route,) = read_stream_status(home).of_kind(FlowKind.ROUTE)
+    assert (route.name, route.output_topic) == ("daily-deposits-by-key", MODEL.source_topic)
 
 
 def test_transactions_are_folded_and_their_markers_are_no_lag(
@@ -144,10 +145,7 @@ def test_transactions_are_folded_and_their_markers_are_no_lag(
     writer.abort_open()
 
     def lag() -> int:
-        status = read_stream_status(home)
-        return sum(one.events_behind for one in status.routes) + sum(
-            one.events_behind for one in status.versions
-        )
+        return sum(flow.events_behind or 0 for flow in read_stream_status(home).flows)
 
     wait_until(lambda: lag() == 0, "nothing is behind", timeout_s=60)
     catalog = load_catalog(home.declaration_folders)

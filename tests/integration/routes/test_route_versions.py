@@ -20,7 +20,8 @@ from include.rebuild.comparison import report
 from include.rebuild.plan import rebuild_plan
 from include.rebuild.stage import Action, Approval, Engine, PlanStage, SparkJob
 from include.settings import Settings
-from include.stream.status import read_stream_status
+from include.status.flow_status import FlowKind
+from include.status.measurement import read_stream_status
 from include.versions.changes import change_live
 from include.versions.registry import VersionRegistry
 from include.versions.transitions import roll_back
@@ -210,7 +211,7 @@ def test_a_new_version_of_the_routes_is_promoted_with_what_is_folded_behind_it(
                 versions_driver.kill()
                 versions_driver.ensure_running()
     require_rows(home, ledger.expected(2))
-    status = {route.route: route for route in read_stream_status(home).routes}
+    status = {route.name: route for route in read_stream_status(home).of_kind(FlowKind.ROUTE)}
     assert status["postings.v2"].output_topic == status["payments.v2"].output_topic == NEW_TOPIC
 
     ledger.append()

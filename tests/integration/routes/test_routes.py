@@ -24,8 +24,9 @@ from include.kafka.topics import dead_letter_topic
 from include.kafka.wire_format import HEADER_BYTES
 from include.read_models.balance.events import FundsAdded
 from include.settings import Settings
+from include.status.flow_status import FlowKind
+from include.status.measurement import read_stream_status
 from include.stream.phase import Phase
-from include.stream.status import read_stream_status
 from tests.integration.routes.conftest import DECLARATIONS
 from tests.support.json_records.payments import REFUSED_PAYMENTS, payment
 from tests.support.stream_process import EventSource, make_topics, records_of, states
@@ -252,8 +253,9 @@ def test_status_shows_a_route(settings: Settings, driver: SharedDriver, deposits
     deposits.append(10)
 
     def is_current() -> bool:
-        route = next(one for one in read_stream_status(settings).routes if one.route == ROUTE.name)
-        assert (route.route, route.source_topic, route.output_topic) == ("postings", "balance", "postings")
+        routes = read_stream_status(settings).of_kind(FlowKind.ROUTE)
+        route = next(one for one in routes if one.name == ROUTE.name)
+        assert (route.name, route.source_topic, route.output_topic) == ("postings", "balance", "postings")
         return (route.events_behind, route.records) == (0, len(deposits.expected))
 
     wait_until(is_current, "the route has caught up", timeout_s=120)
@@ -272,10 +274,10 @@ def test_an_operator_makes_a_route_run_in_batches(
         deposits.expected.keys()
     )
     status = read_stream_status(settings.changed(**overrides))
-    assert {route.route: route.latency for route in status.routes} == {
+    assert {route.name: route.latency for route in status.of_kind(FlowKind.ROUTE)} == {
         "payments": "milliseconds",
         "postings": "second",
     }
-    queries = {query.query: query for query in status.queries}
+    queries = {report.query: report for report in status.reports}
     assert (queries[ROUTE.query_name].phase, queries[ROUTE.query_name].task_slots) == (Phase.BATCHES, 0)
     assert queries[PAYMENTS.query_name].task_slots > 0

@@ -22,7 +22,7 @@ from include.kafka.wire_format import header
 from include.read_models.balance.events import FundsAdded
 from include.rebuild.query_status import query_status
 from include.settings import Settings
-from include.stream.status import read_stream_status
+from include.status.measurement import read_stream_status
 from spark_jobs.folding.schema_cache import MAX_HEADERS_AHEAD
 from spark_jobs.streaming.dead_letter_records import max_payload_bytes
 from tests.support.balance_copy import with_balance_copy
@@ -144,7 +144,11 @@ def test_letters_are_written_behind_records_of_other_programs_and_records_that_a
         "value_bytes": str(len(beside_long_key)),
         "value_sha256": hashlib.sha256(beside_long_key).hexdigest(),
     }
-    assert read_stream_status(settings).stuck_dead_letters == ()
+    assert stuck_topics(settings) == []
+
+
+def stuck_topics(settings: Settings) -> list[str]:
+    return [source.topic for source in read_stream_status(settings).sources if source.stuck_for_s > 0]
 
 
 def test_letters_that_cannot_be_written_are_reported_and_the_folds_continue(
@@ -157,7 +161,7 @@ def test_letters_that_cannot_be_written_are_reported_and_the_folds_continue(
     source.flush()
 
     wait_until(
-        lambda: [found.source_topic for found in read_stream_status(settings).stuck_dead_letters] == [MODEL],
+        lambda: stuck_topics(settings) == [MODEL],
         "the status says that the letters are stuck",
     )
     source.append(ledger.random_events(200))

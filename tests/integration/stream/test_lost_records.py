@@ -81,7 +81,7 @@ def ends(settings: Settings, topic: str) -> Offsets:
 
 def is_committed(settings: Settings) -> bool:
     status = query_status(settings.kafka.bootstrap_servers, "balance", 1)
-    committed = Offsets() if status is None else Offsets.from_json(status.last_batch.get("end_offsets", {}))
+    committed = Offsets() if status is None else Offsets.from_json(status.last_batch.end_offsets)
     return committed.covers(ends(settings, BALANCE.source_topic))
 
 

@@ -19,8 +19,8 @@ from include.kafka.wire_format import header
 from include.read_models.balance.events import FundsAdded
 from include.rebuild.query_status import query_status
 from include.settings import Settings
+from include.status.measurement import read_stream_status
 from include.stream.checkpoints import checkpoint_path
-from include.stream.status import read_stream_status
 from include.versions.registry import VersionRegistry
 from include.versions.version_record import Stage
 from tests.support.faults.foreign_writers import ForeignWriter, decimal, timestamp, with_types

@@ -15,7 +15,9 @@ import pytest
 from include.kafka.compacted.report_topic import FRESH_S
 from include.nodes.peers import LAG_HEADER
 from include.settings import Settings
-from include.stream.status import read_stream_status
+from include.status.flow_status import FlowKind
+from include.status.measurement import read_stream_status
+from include.stream.query_reports import FRESH_S
 from stack.launchers import stream_driver
 from stack.supervision.supervisor import Supervisor
 from tests.support.http.local_http import HTTP
@@ -116,7 +118,7 @@ def test_answers_say_that_they_are_old_while_the_driver_is_paused(
         for port in full_stack.query_ports:
             answer = get(port, f"/api/customers.getBalance?customerId={events[0].customerId}")
             assert int(answer.headers[LAG_HEADER]) > FRESH_S * 1000 - 2000
-        (version,) = (v for v in read_stream_status(full_stack).versions if v.stage == "live")
-        assert (version.still_s or 0) > FRESH_S - 2
+        (fold,) = (f for f in read_stream_status(full_stack).of_kind(FlowKind.FOLD) if f.stage == "live")
+        assert (fold.still_s or 0) > FRESH_S - 2
     wait_until(lambda: ledger.is_answered(full_stack), "balances are exact", RECOVERY_TIMEOUT_S, poll_s=0.5)
     wait_until(lambda: readiness(full_stack) == {"ready"}, "both nodes are ready again", RECOVERY_TIMEOUT_S)

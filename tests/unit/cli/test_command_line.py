@@ -3,8 +3,10 @@
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -14,9 +16,14 @@ from cli import bench
 from cli.app import app
 from cli.bench import available_benchmarks, names_and_options
 from cli.display.status_tables import duration, launch_table, stream_table
+from include.declarations.latency import Latency
 from include.errors import SettingsError
-from include.settings import CHECKOUT
+from include.kafka.ends.open_transactions import OpenTransaction
+from include.settings import CHECKOUT, Placement
+from include.status.flow_status import FlowKind, FlowStatus, SourceStatus, StreamStatus
+from include.stream.folded_offsets import EventTimeAhead
 from include.stream.launch_series import LaunchSeries
+from include.stream.query_reports import QueryReport
 from stack.provisioning.command_names import COMMANDS, overview
 
 OWN_HELP = {"stream"}
@@ -102,88 +109,81 @@ def test_durations_are_human_readable(seconds: int, text: str) -> None:
     assert duration(seconds) == text
 
 
+def stream_lines(*flows: FlowStatus, width: int = 140, **status: Any) -> list[str]:  # noqa: ANN401 - fields of StreamStatus
+    console = Console(width=width)
+    with console.capture() as capture:
+        console.print(stream_table(StreamStatus(flows, **status), {}))
+    return [" ".join(line.split()) for line in capture.get().splitlines()]
+
+
+def fold(**changed: Any) -> FlowStatus:  # noqa: ANN401 - fields of FlowStatus
+    report = QueryReport("balance/v1", "real time", 3, "", 1, "local", 0.5, task_slots=8)
+    flow = FlowStatus("balance/v1", FlowKind.FOLD, "balance", "balance", 1, "live", events=9, report=report)
+    return replace(flow, events_behind=7, **changed)
+
+
 def test_a_query_error_does_not_widen_the_status_table() -> None:
     error = "[KAFKA_DATA_LOSS] Some data may have been lost:\n" + "at org.apache.spark.Frame\n" * 50
-    query = {"query": "balance/v1", "phase": "failed", "restarts": 3, "task_slots": 8, "last_error": error}
-    console = Console(width=60)
+    report = QueryReport("balance/v1", "failed", 3, error, 1, "local", 0.5, task_slots=8)
 
-    with console.capture() as capture:
-        console.print(stream_table({"state": "failing", "queries": (query,)}))
+    *_, line = stream_lines(fold(report=report), width=90)
 
-    *_, line = capture.get().splitlines()
-    assert line.rstrip() == "query balance/v1  failed, 8 slots, 3 restarts: [KAFKA_DAT…"
+    assert line.startswith("balance v1 live, 9 events, 7 behind, failed, 8 slots, 3 restarts: [K")
+    assert line.endswith("…")
 
 
-def test_status_shows_where_a_read_model_is_served_from() -> None:
+def test_status_shows_a_flow_that_the_driver_does_not_report() -> None:
+    *_, line = stream_lines(fold(report=None))
+
+    assert line == "balance v1 live, 9 events, 7 behind, not running"
+
+
+def test_status_shows_why_a_stream_is_unknown_and_what_else_is_known() -> None:
     console = Console(width=80)
     with console.capture() as capture:
-        placed = [{"read_model": "order-location", "placement": "replicated"}]
-        console.print(stream_table({"state": "running", "placements": placed}))
+        console.print(stream_table("Kafka is not up", {"placement of order-location": Placement.REPLICATED}))
 
-    *_, line = capture.get().splitlines()
-    assert " ".join(line.split()) == "placement of order-location replicated"
+    _, *lines = (" ".join(line.split()) for line in capture.get().splitlines())
+    assert lines == ["state unknown", "reason Kafka is not up", "placement of order-location replicated"]
 
 
 def test_status_says_that_dead_letters_are_stuck() -> None:
-    console = Console(width=80)
-    with console.capture() as capture:
-        stuck = ({"source_topic": "balance", "stuck_for_s": 185.2},)
-        console.print(stream_table({"state": "failing", "stuck_dead_letters": stuck}))
+    *_, line = stream_lines(sources=(SourceStatus("balance", 0, stuck_for_s=185.2),))
 
-    *_, line = capture.get().splitlines()
-    assert " ".join(line.split()) == "dead letters of balance not written for 3 min; the folds continue"
+    assert line == "dead letters of balance not written for 3 min; the folds continue"
 
 
 @pytest.mark.parametrize(
     ("still_s", "latency", "text"),
     [
-        (None, "milliseconds", "7 behind"),
-        (None, "second", "7 behind, in batches"),
-        (61.5, "milliseconds", "7 behind, standing still for 1 min"),
+        (None, Latency.MILLISECONDS, "7 behind, real time, 8 slots, 3 restarts"),
+        (None, Latency.SECOND, "7 behind, in batches, real time, 8 slots, 3 restarts"),
+        (61.5, Latency.MILLISECONDS, "7 behind, standing still for 1 min, real time, 8 slots, 3 restarts"),
     ],
 )
 def test_status_says_that_folds_stand_still_or_are_in_batches(
-    still_s: float | None, latency: str, text: str
+    still_s: float | None, latency: Latency, text: str
 ) -> None:
-    version = {"read_model": "balance", "version": 1, "stage": "live", "events": 9, "events_behind": 7}
-    version |= {"latency": latency}
-    console = Console(width=100)
+    *_, line = stream_lines(fold(still_s=still_s, latency=latency))
 
-    with console.capture() as capture:
-        console.print(stream_table({"state": "running", "versions": ({**version, "still_s": still_s},)}))
-
-    *_, line = capture.get().splitlines()
-    assert line.rstrip().endswith(text)
+    assert line.endswith(text)
 
 
 def test_status_names_open_transactions_and_event_times_in_the_future() -> None:
-    version = {"read_model": "balance", "version": 1, "stage": "live", "events": 9, "events_behind": 0}
-    version |= {"latency": "milliseconds", "still_s": None}
-    version |= {"event_time_ahead": {"event": "partition=3, offset=8", "ahead_s": 3 * 86_400.0}}
-    held = {"topic": "balance", "records": 12, "open_s": 45.0}
-    console = Console(width=120)
+    ahead = fold(event_time_ahead=EventTimeAhead("partition=3, offset=8", 3 * 86_400.0), report=None)
+    source = SourceStatus("balance", 0, open_transaction=OpenTransaction("balance", 12, 45.0))
 
-    with console.capture() as capture:
-        console.print(
-            stream_table({"state": "running", "versions": (version,), "open_transactions": (held,)})
-        )
+    lines = stream_lines(ahead, sources=(source,))
 
-    lines = [" ".join(line.split()) for line in capture.get().splitlines()]
-    ahead = "0 behind, event time 3 d 0 h ahead of its append time: partition=3, offset=8"
-    assert f"balance v1 live, 9 events, {ahead}" in lines
+    text = "event time 3 d 0 h ahead of its append time: partition=3, offset=8, not running"
+    assert f"balance v1 live, 9 events, 7 behind, {text}" in lines
     assert "transaction on balance open for 45 s: 12 records wait until it ends" in lines
 
 
 def test_status_shows_the_emit_interval() -> None:
-    version = {"read_model": "balance", "version": 1, "stage": "live", "events": 9, "events_behind": 7}
-    version |= {"latency": "milliseconds", "emit_every_s": 2.5, "still_s": None}
-    console = Console(width=100)
+    *_, line = stream_lines(fold(emit_every_s=2.5))
 
-    with console.capture() as capture:
-        console.print(stream_table({"state": "running", "versions": (version,)}))
-
-    *_, line = capture.get().splitlines()
-    assert line.rstrip().endswith("7 behind, a record per key every 2.5 s")
+    assert "7 behind, a record per key every 2.5 s, real time" in line
 
 
 @pytest.mark.parametrize(

@@ -1,36 +1,44 @@
 """The tutorial shows the tables of `status` and `versions` as the commands print them."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from rich.console import Console
 from rich.table import Table
 
-from cli.display.status_tables import duration, stream_table
-from cli.display.verified_display import verified_table
+from cli.display.status_tables import stream_table, verified_table
 from cli.versions import versions_table
+from include.position import Offsets
+from include.quality.verified_status import VerifiedStatus
 from include.settings import CHECKOUT
+from include.status.flow_status import FlowKind, FlowStatus, SourceStatus, StreamStatus
+from include.stream.query_reports import QueryReport
 from include.versions.transitions import hand_over, promote, register
 from include.versions.version_record import ReadModelVersions, Stage, Version
 
 TUTORIAL = (CHECKOUT / "docs" / "tutorial.md").read_text(encoding="utf-8")
 BUILT = datetime(2026, 11, 21, 9, 18, tzinfo=UTC)
 PROMOTED = datetime(2026, 11, 21, 9, 27, tzinfo=UTC)
-QUERY = {"phase": "real time", "restarts": 0, "last_error": ""}
-VERSION = {"read_model": "balance", "version": 1, "stage": "live", "latency": "milliseconds", "still_s": None}
-STREAM = {
-    "state": "running",
-    "driver_pid": 15729,
-    "events_behind": 0,
-    "newest_event_age_s": 11.0,
-    "dead_letters": 0,
-    "versions": ({**VERSION, "events": 155_371, "events_behind": 0},),
-    "queries": (
-        {**QUERY, "query": "balance/v1", "task_slots": 8},
-        {**QUERY, "query": "balance.dead-letter", "task_slots": 4},
-    ),
-    "placements": [],
-    "standby_pid": 15933,
-}
+QUERY = QueryReport("balance/v1", "real time", 0, "", 15_729, "local[28]", 0.5, task_slots=8)
+FOLD = FlowStatus(
+    query=QUERY.query,
+    kind=FlowKind.FOLD,
+    name="balance",
+    version=1,
+    stage="live",
+    events=155_371,
+    events_behind=0,
+    newest_event_age_s=11.0,
+    report=QUERY,
+)
+LETTERS = FlowStatus(
+    query="balance.dead-letter",
+    kind=FlowKind.DEAD_LETTERS,
+    name="balance",
+    records=0,
+    report=replace(QUERY, query="balance.dead-letter", task_slots=4),
+)
+STREAM = StreamStatus((FOLD, LETTERS), (SourceStatus("balance", 0),))
 
 
 def printed(table: Table) -> str:
@@ -41,13 +49,13 @@ def printed(table: Table) -> str:
 
 
 def test_the_stream_is_shown_as_status_prints_it() -> None:
-    assert printed(stream_table(STREAM)) in TUTORIAL
+    assert printed(stream_table(STREAM, {"standby pid": 15_933})) in TUTORIAL
 
 
 def test_the_verified_stores_are_shown_as_status_prints_them() -> None:
-    verified = {"read_model": "balance", "version": 1, "events_behind": 1, "age_s": 11.0, "full_age_s": 480.0}
-
-    table = verified_table([{**verified, "store": store} for store in ("lake", "nodes")], duration)
+    table = verified_table(
+        [VerifiedStatus("balance", 1, store, Offsets(), 1, 11.0, 480.0) for store in ("lake", "nodes")]
+    )
 
     assert printed(table) in TUTORIAL
 

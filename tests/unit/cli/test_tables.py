@@ -8,6 +8,7 @@ from cli.display.status_tables import stream_table
 from cli.quality import runs_table
 from cli.versions import versions_table
 from include.quality.history import PastRun
+from include.status.flow_status import BuildingVersion, StreamStatus
 from include.versions.transitions import hand_over, promote, register, roll_back
 from include.versions.version_record import ReadModelVersions, first_version
 
@@ -60,14 +61,8 @@ def test_checks_are_listed_newest_first_within_80_columns() -> None:
 
 def test_status_shows_a_version_being_built() -> None:
     created = (datetime.now(UTC) - timedelta(minutes=12)).isoformat()
-    building = {
-        "read_model": "balance",
-        "version": 3,
-        "fold_revision": 2,
-        "created_at": created,
-        "reason": "a bonus",
-    }
+    status = StreamStatus(building=(BuildingVersion("balance", 3, 2, created, "a bonus"),))
 
-    lines = lines_at_80_columns(stream_table({"state": "running", "building": (building,)}))
+    lines = lines_at_80_columns(stream_table(status, {"standby pid": None}))
 
-    assert "balance v3  building for 12 min, fold 2: a bonus" in " ".join(lines)
+    assert "balance v3        building for 12 min, fold 2: a bonus" in " ".join(lines)

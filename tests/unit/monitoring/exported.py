@@ -15,9 +15,8 @@ from include.position import Offsets
 from include.quality.verified_file import VerifiedStores
 from include.quality.verified_tag import StoreMark
 from include.settings import NodeSettings
-from include.stream.output_status import EmissionStatus, RouteStatus
-from include.stream.query_reports import QueryStatus
-from include.stream.status import StreamStatus, VersionStatus
+from include.status.flow_status import FlowKind, FlowStatus, SourceStatus, StreamStatus
+from include.stream.query_reports import BatchProgress, QueryReport
 from query_api.cluster.node_state import ModelState, NodeState, PartitionState, VersionState
 from query_api.http.lookups.router import OTHER_OUTCOME
 from query_api.lookup.lookup_failures import FailureReason
@@ -27,7 +26,7 @@ from query_api.metrics.node_metrics import (
     LOOKUP_SECONDS,
     LOOKUPS,
     NodeReading,
-    exposition,
+    node_exposition,
 )
 from query_api.metrics.status_metrics import status_exposition
 from query_api.metrics.stream_metrics import stream_exposition
@@ -38,22 +37,45 @@ from tests.unit.project.test_documented_names import slugs
 INSTANCE = "node-1:5051"
 DAY_S = 86_400
 DISK_BYTES = 1e11
-VERSION = VersionStatus("balance", 1, "live", "balance", 90_000, 7, 2.5, 0.1, 3, "milliseconds")
-QUERY = QueryStatus(
-    "balance/v1", "real time", 0, "", 4711, "local[28]", 0.5, {"state_rows": 42, "state_bytes": 4_096}
+QUERY = QueryReport(
+    "balance/v1", "real time", 0, "", 4711, "local[28]", 0.5, BatchProgress(state_rows=42, state_bytes=4_096)
 )
-STREAM = StreamStatus(
-    "running",
-    4711,
-    7,
-    2.5,
-    3,
-    (VERSION,),
-    (QUERY,),
-    routes=(RouteStatus("pos-to-loyalty", "pos", "loyalty", "milliseconds", 90_000, 7, 500),),
-    emissions=(EmissionStatus("totals", "balance", 1, "totals", 90_000, 7, 90_000),),
-    dead_letters_of={"balance": 3, "pos": 0},
+FOLD = FlowStatus(
+    query="balance/v1",
+    kind=FlowKind.FOLD,
+    name="balance",
+    belongs_to="balance",
+    version=1,
+    stage="live",
+    source_topic="balance",
+    output_topic="balance.v1.changelog",
+    events=90_000,
+    events_behind=7,
+    newest_event_age_s=2.5,
+    newest_output_age_s=0.1,
+    report=QUERY,
 )
+ROUTE = FlowStatus(
+    query="route/pos-to-loyalty",
+    kind=FlowKind.ROUTE,
+    name="pos-to-loyalty",
+    belongs_to="pos-to-loyalty",
+    stage="live",
+    source_topic="pos",
+    output_topic="loyalty",
+    events=90_000,
+    events_behind=7,
+)
+EMISSION = replace(
+    FOLD,
+    query="emission/totals/v1",
+    kind=FlowKind.EMISSION,
+    name="totals",
+    output_topic="totals",
+    report=None,
+)
+BALANCE, POS = SourceStatus("balance", 3), SourceStatus("pos", 0)
+STREAM = StreamStatus((FOLD, ROUTE, EMISSION), (BALANCE, POS))
 LIVE = VersionState(1, "live", "balance.v1.changelog")
 Key = tuple[str, tuple[tuple[str, str], ...]]
 """A series: its name, and its labels in order."""
@@ -158,7 +180,7 @@ class System:
             events_behind=0,
         )
         is_ready = not readiness(state, NodeSettings()).not_ready
-        return exposition(NodeReading(state, is_ready, [report], self.verified, self.checks, Path()))
+        return node_exposition(NodeReading(state, is_ready, [report], self.verified, self.checks, Path()))
 
     def counters(self) -> dict[Key, float]:
         """Return each series that counts, with its increase a minute."""
@@ -187,9 +209,11 @@ def every_series() -> set[Key]:
     return {*system.gauges(), *system.counters(), *_counted()}
 
 
-def stream_with(version: VersionStatus) -> StreamStatus:
-    """Return the status of the stream with this version instead of the healthy one."""
-    return replace(STREAM, versions=(version,))
+def stream_with(
+    fold: FlowStatus = FOLD, route: FlowStatus = ROUTE, emission: FlowStatus = EMISSION
+) -> StreamStatus:
+    """Return the status of the stream with these flows instead of the healthy ones."""
+    return replace(STREAM, flows=(fold, route, emission))
 
 
 def _counted() -> dict[Key, float]:

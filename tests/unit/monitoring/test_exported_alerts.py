@@ -9,13 +9,17 @@ import pytest
 
 from include.kafka.ends.open_transactions import OpenTransaction
 from include.stream.folded_offsets import EventTimeAhead
-from include.stream.status import StuckDeadLetters
+from include.stream.query_reports import BatchProgress
 from tests.unit.monitoring.exported import (
+    BALANCE,
     DAY_S,
+    EMISSION,
+    FOLD,
     LIVE,
+    POS,
     QUERY,
+    ROUTE,
     STREAM,
-    VERSION,
     System,
     check,
     lake,
@@ -29,8 +33,8 @@ from tests.unit.monitoring.exported import (
 from tests.unit.monitoring.promtool import RuleTest, needs_promtool, run_rules, series
 from tests.unit.monitoring.test_rules import ALERTS
 
-STOPPED = replace(STREAM, state="not running", driver_pid=None, queries=())
-FAILING = replace(STREAM, state="failing", queries=(replace(QUERY, phase="failed", failing_for_s=400.0),))
+STOPPED = stream_with(replace(FOLD, report=None))
+FAILING = stream_with(replace(FOLD, report=replace(QUERY, phase="failed", failing_for_s=400.0)))
 BEHIND = 2_000
 # What is wrong -> the alerts that fire, each without the prefix "Foldlake".
 PROBLEMS: Mapping[str, tuple[Callable[[], System], set[str]]] = {
@@ -77,41 +81,46 @@ PROBLEMS: Mapping[str, tuple[Callable[[], System], set[str]]] = {
     "the stream cannot be read": (lambda: System(stream=None), {"StreamUnknown"}),
     "a query fails": (lambda: System(stream=FAILING), {"QueryFailing"}),
     "a candidate catches up": (
-        lambda: System(stream=stream_with(replace(VERSION, stage="candidate", events_behind=BEHIND))),
+        lambda: System(stream=stream_with(replace(FOLD, stage="candidate", events_behind=BEHIND))),
         set(),
     ),
     "the folds lag": (
-        lambda: System(stream=stream_with(replace(VERSION, events_behind=BEHIND))),
+        lambda: System(stream=stream_with(replace(FOLD, events_behind=BEHIND))),
         {"StreamLag"},
     ),
     "a route lags": (
-        lambda: System(stream=replace(STREAM, routes=(replace(STREAM.routes[0], events_behind=BEHIND),))),
+        lambda: System(stream=stream_with(route=replace(ROUTE, events_behind=BEHIND))),
         {"OutputLag"},
     ),
     "an emission lags": (
-        lambda: System(
-            stream=replace(STREAM, emissions=(replace(STREAM.emissions[0], events_behind=BEHIND),))
-        ),
+        lambda: System(stream=stream_with(emission=replace(EMISSION, events_behind=BEHIND))),
         {"OutputLag"},
     ),
     "dead letters are not written": (
-        lambda: System(stream=replace(STREAM, stuck_dead_letters=(StuckDeadLetters("pos", 400.0),))),
+        lambda: System(stream=replace(STREAM, sources=(BALANCE, replace(POS, stuck_for_s=400.0)))),
         {"DeadLettersStuck"},
     ),
     "a transaction is open": (
-        lambda: System(stream=replace(STREAM, open_transactions=(OpenTransaction("balance", 9, 150.0),))),
+        lambda: System(
+            stream=replace(
+                STREAM,
+                sources=(replace(BALANCE, open_transaction=OpenTransaction("balance", 9, 150.0)), POS),
+            )
+        ),
         {"TransactionOpen"},
     ),
     "a producer's clock is ahead": (
         lambda: System(
-            stream=stream_with(
-                replace(VERSION, event_time_ahead=EventTimeAhead("partition=0, offset=1", 90.0))
-            )
+            stream=stream_with(replace(FOLD, event_time_ahead=EventTimeAhead("partition=0, offset=1", 90.0)))
         ),
         {"EventTimeAhead"},
     ),
     "events came too late": (
-        lambda: System(stream=replace(STREAM, queries=(replace(QUERY, last_batch={"dropped_events": 1}),))),
+        lambda: System(
+            stream=stream_with(
+                replace(FOLD, report=replace(QUERY, last_batch=BatchProgress(dropped_events=1)))
+            )
+        ),
         {"EventsDropped"},
     ),
     "a check failed": (lambda: System(checks=(check(passed=False),)), {"CheckFailed"}),
@@ -167,7 +176,7 @@ def test_exactly_these_alerts_fire(tmp_path: Path) -> None:
 @needs_promtool
 def test_new_dead_letters_fire_for_a_quarter_of_an_hour(tmp_path: Path) -> None:
     before = System().gauges()
-    after = System(stream=replace(STREAM, dead_letters_of={"balance": 5, "pos": 0})).gauges()
+    after = System(stream=replace(STREAM, sources=(replace(BALANCE, dead_letters=5), POS))).gauges()
     changes = [key for key in before if key[0] == "foldlake_stream_dead_letters"]
     steps = [series(key, f"{before[key]:f}+0x19 {after[key]:f}+0x30") for key in changes]
     others = [one for one in constant(System(), 40) if not one["series"].startswith(f"{changes[0][0]}{{")]

@@ -8,7 +8,7 @@ import pytest
 from include import boot_clock
 from include.kafka.compacted.report_topic import FRESH_S
 from include.position import Offsets
-from include.stream.query_reports import QueryStatus
+from include.stream.query_reports import FRESH_S, QueryReport
 from include.stream.standstill import STANDSTILL_S
 from query_api.materializer import fold_watch
 from query_api.materializer.fold_watch import FoldWatch
@@ -36,13 +36,13 @@ class Kafka:
     """
 
     read: Offsets = field(default_factory=Offsets)
-    query: QueryStatus | None = None
+    query: QueryReport | None = None
     inquiries: int = 0
     has_records: bool = True
 
     def inquire(
         self, key: tuple[str, int], source_topic: str, folded: Mapping[int, int], ends: Mapping[int, int]
-    ) -> tuple[Offsets, QueryStatus | None]:
+    ) -> tuple[Offsets, QueryReport | None]:
         """Answer."""
         assert (key, source_topic) == (KEY, "balance")
         assert all(folded[p] < end for p, end in ends.items())
@@ -83,8 +83,8 @@ def watched(clock: Clock) -> Watched:
     return Watched(clock)
 
 
-def report(phase: str, age_s: float = 1.0) -> QueryStatus:
-    return QueryStatus("balance/v1", phase, 0, "", 1, "local", age_s, {})
+def report(phase: str, age_s: float = 1.0) -> QueryReport:
+    return QueryReport("balance/v1", phase, 0, "", 1, "local", age_s)
 
 
 def test_folds_without_waiting_events_do_not_stand_still_and_nothing_is_asked(watched: Watched) -> None:
@@ -104,7 +104,7 @@ def test_event_after_an_idle_hour_counts_from_its_arrival(watched: Watched) -> N
 
 @pytest.mark.parametrize("query", [None, report("starting"), report("failed"), report("real time", FRESH_S)])
 def test_folds_of_a_driver_that_does_not_fold_stand_still_soon(
-    watched: Watched, query: QueryStatus | None
+    watched: Watched, query: QueryReport | None
 ) -> None:
     watched.kafka.query = query
 

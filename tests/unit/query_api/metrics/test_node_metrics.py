@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from query_api.cluster.node_state import ModelState, NodeState
-from query_api.metrics.node_metrics import NodeReading, exposition
+from query_api.metrics.node_metrics import NodeReading, node_exposition
 
 MODEL = ModelState("balance", "balance", 4, 1, live=3)
 
@@ -19,7 +19,7 @@ def reading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> NodeReading:
 
 
 def lines_of(reading: NodeReading) -> list[str]:
-    return exposition(reading).decode().splitlines()
+    return node_exposition(reading).decode().splitlines()
 
 
 @pytest.mark.parametrize(("is_ready", "value"), [(True, "1.0"), (False, "0.0")])

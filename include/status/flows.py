@@ -1,0 +1,132 @@
+"""The flows that exist, by the declarations and the version registry, and how the progress of each is found."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from include.declarations.catalog import Catalog
+from include.declarations.latency_override import reload_for_stream
+from include.declarations.read_model import ReadModel
+from include.kafka.origins import WrittenRecords
+from include.kafka.topics import dead_letter_topic
+from include.position import Offsets
+from include.settings import Settings
+from include.status.flow_status import FlowKind, FlowStatus
+from include.stream.checkpoints import emission_query_name, query_name
+from include.stream.folded_offsets import ChangelogTail
+from include.versions.version_record import ReadModelVersions, Stage, Version
+
+
+@dataclass(frozen=True)
+class Flow:
+    """A flow before it is measured.
+
+    declared: its status without figures. queries: the names under which the driver may report it.
+    progress: what the last records of its output say about how far it has read its source; None if they do not.
+    starts: of its source, the first event that it reads.
+    """
+
+    declared: FlowStatus
+    queries: tuple[str, ...]
+    progress: ChangelogTail | WrittenRecords | None = None
+    starts: Offsets = field(default_factory=Offsets)
+
+
+def flows(settings: Settings, catalog: Catalog, records: Mapping[str, ReadModelVersions]) -> Iterator[Flow]:
+    """Yield every flow: of each active version, each route, each emission, and the dead letters of each source topic."""
+    active = [
+        (_with_folds(model, record, settings), version)
+        for record in records.values()
+        if (model := catalog.models.get(record.read_model)) is not None
+        for version in record.active
+    ]
+    for model, version in active:
+        yield _fold(model, version)
+    yield from _routes(catalog)
+    for model, version in active:
+        yield from _emissions(catalog, model, version)
+    yield from _periodic(settings, catalog, records)
+    sources = [model.reading(version.source_topic).source_topic for model, version in active]
+    for topic in dict.fromkeys([*catalog.source_topics, *sources]):
+        letters = dead_letter_topic(topic)
+        kind = FlowKind.DEAD_LETTERS
+        yield Flow(FlowStatus(letters, kind, topic, source_topic=topic, output_topic=letters), (letters,))
+
+
+def _with_folds(model: ReadModel, record: ReadModelVersions, settings: Settings) -> ReadModel:
+    """Return the read model, imported again if a revision was added after this process imported its module."""
+    is_known = all(version.fold_revision in model.folds for version in record.active)
+    return model if is_known else reload_for_stream(model.name, settings)
+
+
+def _fold(model: ReadModel, version: Version) -> Flow:
+    name = query_name(model.name, version.number)
+    status = FlowStatus(
+        name,
+        FlowKind.FOLD,
+        model.name,
+        model.name,
+        version.number,
+        version.stage.value,
+        model.reading(version.source_topic).source_topic,
+        version.changelog_topic,
+        model.latency,
+        None if model.emit_every is None else model.emit_every.total_seconds(),
+    )
+    return Flow(status, (name,), ChangelogTail(model.state_schema_of(version.fold_revision)), version.starts)
+
+
+def _routes(catalog: Catalog) -> Iterator[Flow]:
+    for route in catalog.routes.values():
+        status = FlowStatus(
+            route.query_name,
+            FlowKind.ROUTE,
+            route.versioned_name,
+            route.of_read_model or route.name,
+            stage=Stage.LIVE.value,
+            source_topic=route.source_topic,
+            output_topic=route.output_topic,
+            latency=route.latency,
+        )
+        yield Flow(status, (route.query_name,), WrittenRecords(route.name, route.source_topic))
+
+
+def _emissions(catalog: Catalog, model: ReadModel, version: Version) -> Iterator[Flow]:
+    source = model.reading(version.source_topic).source_topic
+    is_live = version.stage is Stage.LIVE
+    for emission in catalog.emissions.values():
+        if emission.read_model != model.name:
+            continue
+        name = emission_query_name(emission.name, version.number)
+        status = FlowStatus(
+            name,
+            FlowKind.EMISSION,
+            emission.name,
+            model.name,
+            version.number,
+            version.stage.value,
+            source,
+            emission.output_topic if is_live else emission.version_topic(version.number),
+        )
+        # A version that has become live has its own query until it takes the consumers' topic over.
+        queries = (f"{name}/live", name) if is_live else (name,)
+        yield Flow(status, queries, WrittenRecords(emission.name, source), version.starts)
+
+
+def _periodic(
+    settings: Settings, catalog: Catalog, records: Mapping[str, ReadModelVersions]
+) -> Iterator[Flow]:
+    for emission in catalog.periodic.values():
+        record = records.get(emission.read_model)
+        live = None if record is None else record.live
+        status = FlowStatus(
+            emission.name,
+            FlowKind.PERIODIC,
+            emission.name,
+            emission.read_model,
+            None if live is None else live.number,
+            "" if live is None else live.stage.value,
+            "" if live is None else live.changelog_topic,
+            emission.output_topic,
+            emit_every_s=emission.interval_ms(settings.stream) / 1000,
+        )
+        yield Flow(status, ())

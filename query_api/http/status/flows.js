@@ -1,0 +1,146 @@
+// The section `stream`: a row for each read model and route, and behind a click its queries.
+
+import { html } from "./lit-html.js";
+import { age, count, mark, orNothing, plural, rate, table } from "./words.js";
+
+const PHASES = { "real time": "good", batches: "good", "catching up": "warn", starting: "warn", failed: "bad", refused: "bad", stopped: "plain" };
+// Of the flows of a row, the worst state is the row's.
+const WORST = { bad: 0, warn: 1, good: 2, plain: 3 };
+// A latency that was measured longer ago is not shown.
+const RECENT_S = 600;
+
+// The names of the rows that are open: they stay open while rows come and go.
+const open = new Set();
+
+const isOf = (...kinds) => ({ kind }) => kinds.includes(kind);
+
+export function stream(data, history) {
+  return html`<p>${words(data)}</p>
+    ${orNothing(data.flows.length, html`<div class="flows">
+      <div class="flow-titles" aria-hidden="true"><span>read model or route</span><span>source</span><span class="number">events behind</span><span>latency</span><span class="number">dead letters</span><span>state</span></div>
+      ${groups(data).map((group) => row(group, data, history))}
+    </div>`)}`;
+}
+
+function words(data) {
+  const parts = [
+    html`${mark(data.state === "running" ? "good" : data.state === "catching up" ? "warn" : "bad", data.state)} at the pace <b>${data.pace}</b>`,
+    html`, ${plural(data.events_behind, "event")} behind`,
+  ];
+  if (data.newest_event_age_s != null) parts.push(html`, newest event appended ${age(data.newest_event_age_s)} ago`);
+  parts.push(html`, ${plural(data.dead_letters, "dead letter")}.`);
+  return parts;
+}
+
+// What a user declares, by name: its flows, the sources of their events, and the flow that stands for all.
+function groups(data) {
+  const found = new Map();
+  for (const flow of data.flows) {
+    if (flow.kind === "dead letters") continue;
+    const name = flow.belongs_to || flow.name;
+    found.set(name, [...(found.get(name) ?? []), flow]);
+  }
+  return [...found].sort().map(([name, flows]) => {
+    const main = flows.find((flow) => flow.kind === "fold" && flow.stage === "live") ?? flows.find(isOf("fold")) ?? flows[0];
+    const written = new Set(flows.map((flow) => flow.output_topic));
+    const topics = new Set(flows.filter(isOf("fold", "route", "query")).map((flow) => flow.source_topic));
+    const letters = data.flows.filter((flow) => flow.kind === "dead letters" && topics.has(flow.name));
+    // A re-keyed read model folds what its own route writes: its events are on the route's source.
+    const sources = [...topics].filter((topic) => topic && !written.has(topic));
+    return { name, main, flows: [...flows, ...letters], sources };
+  });
+}
+
+function row({ name, main, flows, sources }, data, history) {
+  const letters = flows.filter(isOf("dead letters")).reduce((sum, flow) => sum + (flow.records ?? 0), 0);
+  // A version that is not live may lag without harm.
+  const live = flows.filter(({ stage }) => !stage || stage === main.stage);
+  const behind = live.map((flow) => flow.events_behind).filter((events) => events != null);
+  const kind = main.kind === "fold" ? "read model" : main.kind;
+  const onToggle = ({ currentTarget }) => (currentTarget.open ? open.add(name) : open.delete(name));
+  return html`<details class="flow" ?open=${open.has(name)} @toggle=${onToggle}>
+    <summary>
+      <span class="name"><b>${name}</b> <span class="soft">${kind}${versions(flows)}</span></span>
+      ${cell("source", sources.join(", "))}
+      ${cell("events behind", behind.length ? count(Math.max(...behind)) : "unknown", true)}
+      ${cell("latency", latency(main, history?.models[name]))}
+      ${cell("dead letters", letters ? html`<b>${count(letters)}</b>` : "0", true)}
+      <span class="state"><span class="only-read">state </span>${state(live, main)}</span>
+    </summary>
+    ${queries(name, flows, data.pace)}
+  </details>`;
+}
+
+// Its label is read out, and shown where the titles are not.
+const cell = (label, content, isNumber) => html`<span class=${isNumber ? "number" : ""}><span class="label">${label} </span>${content}</span>`;
+
+function versions(flows) {
+  const others = flows.filter((flow) => flow.kind === "fold" && flow.stage !== "live");
+  return others.length ? `, ${others.map((flow) => `v${flow.version} ${flow.stage}${flow.report ? ` (${flow.report.phase})` : ""}`).join(", ")}` : "";
+}
+
+function latency(main, samples) {
+  const newest = samples ? samples.latency_ms.findLastIndex((value) => value != null) : -1;
+  if (newest >= 0 && Date.now() / 1000 - samples.at[newest] < RECENT_S) {
+    const ms = samples.latency_ms[newest];
+    return ms < 10000 ? `${count(ms)} ms` : age(ms / 1000);
+  }
+  return html`<span class="soft">${trigger(main, "real time")}</span>`;
+}
+
+function trigger(flow, pace) {
+  if (flow.emit_every_s != null) return `every ${flow.emit_every_s} s`;
+  return flow.latency === "second" ? "in batches" : pace;
+}
+
+// [state, word] of one flow.
+function condition(flow) {
+  if (flow.still_s != null) return ["bad", `standing still for ${age(flow.still_s)}`];
+  if (flow.kind === "periodic emission") return ["good", flow.newest_output_age_s == null ? "no tick yet" : `tick ${age(flow.newest_output_age_s)} ago`];
+  return flow.report ? [PHASES[flow.report.phase] ?? "plain", flow.report.phase] : ["warn", "not running"];
+}
+
+function state(flows, main) {
+  const own = condition(main);
+  const worst = flows.map(condition).sort(([a], [b]) => WORST[a] - WORST[b])[0];
+  return mark(...(WORST[worst[0]] < WORST[own[0]] ? worst : own));
+}
+
+const queries = (name, flows, pace) =>
+  table(`Queries of ${name}`, [
+    { title: "query", cell: (flow) => flow.query },
+    { title: "computes", cell: computes },
+    { title: "phase", cell: (flow) => mark(...condition(flow)) },
+    { title: "events behind", isNumber: true, cell: (flow) => (flow.events_behind == null ? "" : count(flow.events_behind)) },
+    { title: "rate", isNumber: true, cell: (flow) => (flow.rate_per_s == null ? "" : rate(flow.rate_per_s)) },
+    { title: "pace", cell: (flow) => trigger(flow, pace) },
+    { title: "restarts", isNumber: true, cell: (flow) => (flow.report ? count(flow.report.restarts) : "") },
+    { title: "", isText: true, cell: (flow) => flow.report?.last_error ?? "" },
+  ], flows);
+
+function computes(flow) {
+  if (flow.kind === "dead letters") return plural(flow.records ?? 0, "dead letter");
+  if (flow.kind === "fold") return `v${flow.version}, ${flow.stage}`;
+  if (flow.kind === "query") return flow.kind;
+  return `${flow.kind}${flow.kind === "emission" ? ` of v${flow.version}, ${flow.stage}` : ""} → ${flow.output_topic}`;
+}
+
+// What a person should know first of the stream, given `add(state, text)`.
+export function addProblems(data, add) {
+  const failed = data.failed_launches;
+  const isFolding = data.state === "running" || data.state === "catching up";
+  if (failed && isFolding) add("warn", `The stream driver runs again, after ${plural(failed.failures, "failure")}: ${failed.last_error}`);
+  else if (failed) add("bad", `The stream driver has failed ${failed.failures === 1 ? "once" : `${failed.failures} times in a row`}: ${failed.last_error}`);
+  else if (data.state === "not running") add("bad", "The stream is not running: nothing is folded.");
+  if (data.state === "catching up") add("warn", `The stream is catching up: ${plural(data.events_behind, "event")} behind.`);
+  for (const flow of data.flows) {
+    const ahead = flow.event_time_ahead;
+    if (flow.still_s != null) add("bad", `${flow.name} v${flow.version} has stood still for ${age(flow.still_s)}.`);
+    if (ahead) add("warn", `An event time of ${flow.name} v${flow.version} is ${age(ahead.ahead_s)} ahead of its append time: ${ahead.event}.`);
+    if (PHASES[flow.report?.phase] === "bad") add("bad", `The query ${flow.query} is ${flow.report.phase}: ${flow.report.last_error}`);
+  }
+  for (const { topic, stuck_for_s, open_transaction: held } of data.sources) {
+    if (held) add("warn", `A transaction on ${topic} has been open for ${age(held.open_s)}: ${plural(held.records, "record")} wait until its producer or the broker ends it.`);
+    if (stuck_for_s) add("bad", `Dead letters of ${topic} are not written.`);
+  }
+}
