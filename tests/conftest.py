@@ -4,41 +4,34 @@ import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
-# The worker that does not run the unit tests begins with the whole stack's: they mostly wait, while the lake's keep a core busy. The
-# shorter folders come last, so that neither worker waits long for the other at the end.
-FOLDER_ORDER = (
-    "tests/unit",
-    "tests/integration/whole_stack",
-    "tests/integration/lake",
-    "tests/integration/stream",
-)
+from tests.distribution import DurationRecorder, order_of, part_of, read_durations
+
+RECORD = "--record-durations"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option that records durations."""
+    parser.addoption(
+        RECORD, action="store_true", help="write how long each part takes to tests/durations.txt"
+    )
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the tests of these folders first."""
-
-    def place(item: pytest.Item) -> int:
-        under = (place for place, folder in enumerate(FOLDER_ORDER) if item.nodeid.startswith(f"{folder}/"))
-        return next(under, len(FOLDER_ORDER))
-
-    items.sort(key=place)
+    """Put the static checks first, then the parts that take longest; a part's tests keep their order."""
+    durations = read_durations()
+    items.sort(key=lambda item: order_of(item.nodeid, durations))
 
 
-class FolderScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no type hints
-    """Gives each worker whole folders of tests, in order, because the tests of a folder share their fixtures.
-
-    The modules directly in `tests/integration` share none, and come last: both workers take one after another of them.
-    """
+class PartScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no type hints
+    """Gives the next part to the first worker that is free."""
 
     def _split_scope(self, nodeid: str) -> str:
-        module = nodeid.partition("::")[0]
-        folder, _, _ = module.rpartition("/")
-        return module if folder == "tests/integration" else folder
+        return part_of(nodeid)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
     """Return the scheduler."""
-    return FolderScheduling(config, log)
+    return PartScheduling(config, log)
 
 
 class PromptFailures:
@@ -56,8 +49,27 @@ class PromptFailures:
             )
 
 
+class Durations:
+    """Writes the durations of a run."""
+
+    def __init__(self) -> None:
+        self._recorder = DurationRecorder()
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Add the time."""
+        self._recorder.add(report.nodeid, report.duration)
+
+    def pytest_sessionfinish(self) -> None:
+        """Write the file."""
+        self._recorder.write()
+
+
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Print failures as they happen where workers run the tests: they do not print themselves."""
-    terminal = session.config.pluginmanager.get_plugin("terminalreporter")
-    if terminal is not None and session.config.getoption("numprocesses", default=None):
-        session.config.pluginmanager.register(PromptFailures(terminal), "prompt-failures")
+    plugins, config = session.config.pluginmanager, session.config
+    terminal = plugins.get_plugin("terminalreporter")
+    if terminal is not None and config.getoption("numprocesses", default=None):
+        plugins.register(PromptFailures(terminal), "prompt-failures")
+    # Workers report to the main process.
+    if config.getoption(RECORD) and not hasattr(config, "workerinput"):
+        plugins.register(Durations(), "durations")

@@ -13,7 +13,8 @@ from pyspark import SparkContext
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 
-from include.stream.query_reports import BatchProgress
+from include.kafka.compacted.report_topic import ReportPublisher
+from include.stream.query_reports import QUERY_REPORTS, BatchProgress
 from spark_jobs.streaming.supervised_query import SupervisedQuery
 
 LOG = logging.getLogger(__name__)

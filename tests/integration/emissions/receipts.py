@@ -18,6 +18,7 @@ from include.declarations.load import load_catalog
 from include.errors import KafkaUnavailableError
 from include.kafka.log_reading import end_offsets, log_consumer
 from include.kafka.wire_format import HEADER_BYTES
+from include.position import Offsets
 from include.read_models.balance.events import FundsAdded
 from include.settings import Settings
 from include.versions.changes import change
@@ -68,6 +69,15 @@ class Deposits:
         """Append deposits, every tenth of which is too small for a receipt."""
         with self._lock:
             self.source.append([self._next() for _ in range(count)])
+
+    def from_here(self, count: int) -> "Deposits":
+        """Append deposits; return the receipts that a version must write for them that has folded none before."""
+        with self._lock:
+            later = Deposits(self.source, _number=self._number)
+        self.append(count)
+        for _ in range(count):
+            later._next()
+        return later
 
     @property
     def count(self) -> int:
@@ -158,14 +168,21 @@ def moves(transition: Callable[..., object], number: int) -> Transition:
     return partial(transition, number=number, now=now, retire_live_after=now + timedelta(days=1))  # type: ignore[return-value]  # of either kind
 
 
-def start_candidate(settings: Settings, revision: int = CANDIDATE) -> int:
-    """Add a version with this fold revision as a candidate; return its number."""
+def start_candidate(settings: Settings, revision: int = CANDIDATE, starts: Offsets | None = None) -> int:
+    """Add a version with this fold revision as a candidate; return its number. starts: as for `register`."""
     now = datetime.now(UTC)
     with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
         number = len(registry.read()["savings"].versions) + 1
     change_versions(
         settings,
-        partial(register, run_id=f"run {number}", reason="a test", fold_revision=revision, now=now),
+        partial(
+            register,
+            run_id=f"run {number}",
+            reason="a test",
+            fold_revision=revision,
+            now=now,
+            starts=starts,
+        ),
         partial(hand_over, number=number),
     )
     return number

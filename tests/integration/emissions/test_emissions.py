@@ -29,18 +29,15 @@ from tests.support.stream_process import records_of
 from tests.support.unsupervised_driver import SharedDriver
 from tests.support.waiting import wait_until
 
-KILLS = 2
-
 
 def test_each_event_is_emitted_once_with_the_state_after_it(
     settings: Settings, driver: SharedDriver, deposits: Deposits
 ) -> None:
     deposits.append(EVENTS_PER_ROUND)
-    for _ in range(KILLS):
-        driver.ensure_running()
-        wait_for_more(settings, written(settings))
-        deposits.append(EVENTS_PER_ROUND)
-        driver.kill()
+    driver.ensure_running()
+    wait_for_more(settings, written(settings))
+    deposits.append(EVENTS_PER_ROUND)
+    driver.kill()
     deposits.append(EVENTS_PER_ROUND)
     driver.ensure_running()
     require_exact(settings, deposits, {FIRST})

@@ -1,4 +1,4 @@
-"""Every branch of the system `pos` gives exactly what the oracle says, however often the driver is killed."""
+"""Every branch of the system `pos` gives exactly what the oracle says, although the driver is killed."""
 
 import hmac
 import io
@@ -32,7 +32,6 @@ from tests.support.unsupervised_driver import SharedDriver
 from tests.support.waiting import wait_until
 
 FIRST, ALL = 1_500, 3_000
-KILLS = 2
 DOCUMENTED_PATH = ".foldlake/lake/trend"
 
 
@@ -49,12 +48,11 @@ def check(settings: Settings, driver: SharedDriver) -> Check:
     """The comparison, after a load that the driver was killed in."""
     driver.ensure_running()
     load(settings, TOPIC, read_sales(FIRST))
-    for kill in range(KILLS):
-        before = record_count(settings, TREND.output)
-        wait_until(partial(has_more, settings, before), "line items", timeout_s=180)
-        driver.kill()
-        load(settings, TOPIC, read_sales(FIRST + (ALL - FIRST) * (kill + 1) // KILLS))
-        driver.ensure_running()
+    before = record_count(settings, TREND.output)
+    wait_until(partial(has_more, settings, before), "line items", timeout_s=180)
+    driver.kill()
+    load(settings, TOPIC, read_sales(ALL))
+    driver.ensure_running()
     return Check(settings, ALL)
 
 

@@ -141,13 +141,13 @@ def test_transactions_are_folded_and_their_markers_are_no_lag(
     writer.leave_open([record], partition=1)
     count, total = before["2026-01-01"]
     after = before | {"2026-01-01": (count + 1, total + event.amount)}
-    wait_until(lambda: folded(home) == after, "the committed event is folded", timeout_s=60)
+    wait_until(lambda: folded(home) == after, "the committed event is folded", timeout_s=120)
     writer.abort_open()
 
     def lag() -> int:
         return sum(flow.events_behind or 0 for flow in read_stream_status(home).flows)
 
-    wait_until(lambda: lag() == 0, "nothing is behind", timeout_s=60)
+    wait_until(lambda: lag() == 0, "nothing is behind", timeout_s=120)
     catalog = load_catalog(home.declaration_folders)
     with RoutedTopic(home.kafka.bootstrap_servers, catalog, MODEL.source_topic) as routed:
         version = live_version_if_known(home.kafka.bootstrap_servers, MODEL.name)

@@ -52,10 +52,11 @@ def last_error(settings: Settings) -> str:
 
 
 def test_driver_whose_checkpoint_has_no_space_folds_again_when_there_is_space(
-    settings: Settings, ledger: Ledger, tmp_path: Path
+    stream_stack: Settings, tmp_path: Path
 ) -> None:
+    ledger = Ledger(stream_stack)
     with small_disk(tmp_path / "disk", size_mb=32) as disk:
-        settings = settings.changed(checkpoint_dir=str(disk.path / "checkpoints"))
+        settings = stream_stack.changed(checkpoint_dir=str(disk.path / "checkpoints"))
         source = EventSource(settings, BALANCE.source_topic)
         with stream_driver(settings) as driver:
             source.append(ledger.random_events(200))

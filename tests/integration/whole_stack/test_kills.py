@@ -17,7 +17,6 @@ from include.nodes.peers import LAG_HEADER
 from include.settings import Settings
 from include.status.flow_status import FlowKind
 from include.status.measurement import read_stream_status
-from include.stream.query_reports import FRESH_S
 from stack.launchers import stream_driver
 from stack.supervision.supervisor import Supervisor
 from tests.support.http.local_http import HTTP
@@ -26,10 +25,13 @@ from tests.support.stream_process import EventSource
 from tests.support.waiting import wait_until
 
 RECOVERY_TIMEOUT_S = 180
+# In CI, a node's processes are killed in query_nodes/test_store_recovery.py and test_ownership.py.
 SERVERS = (
     "kafka",
-    "node-1-materializer",
-    *(pytest.param(name, marks=pytest.mark.endurance) for name in ("registry", "node-2-http")),
+    *(
+        pytest.param(name, marks=pytest.mark.endurance)
+        for name in ("registry", "node-1-materializer", "node-2-http")
+    ),
 )
 
 

@@ -126,6 +126,7 @@ def test_a_wrong_fold_is_proved_green_and_its_comparison_shows_what_it_does(
     abandoned(ledger, number)
 
 
+@pytest.mark.endurance  # test_state_difference.py compares versions with different fields
 def test_a_field_that_is_new_is_named_and_is_no_change(
     lake_spark: SparkSession, ledger: CheckedLedger
 ) -> None:

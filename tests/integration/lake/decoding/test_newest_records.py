@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from include.declarations.state_names import KEY_COLUMN
 from include.kafka.registry.writer_schema import writer_schema
-from include.lake.tables import CommitTag
+from include.lake.tags import CommitTag
 from spark_jobs.lake.changelog_batch import newest_records, readable
 from spark_jobs.lake.lake_table import LakeTable
 from tests.support.changelogs.cases import CASES, ChangelogCase
@@ -36,7 +36,7 @@ def test_table_has_the_newest_record_of_each_changelog(
     ]
     batches = [list(chain.from_iterable(rows))] if in_one_batch else rows
     writers = {SCHEMA_ID: writer_schema(BALANCE.state_schema.text)}
-    table = LakeTable(lake_spark, BALANCE, str(tmp_path / "balance"), 1.0)
+    table = LakeTable(lake_spark, str(tmp_path / "balance"), 1.0, BALANCE)
     table.ensure()
 
     for number, batch in enumerate(batches):

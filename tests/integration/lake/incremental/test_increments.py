@@ -30,14 +30,22 @@ from tests.support.lake.incremental_ledger import (
 AMOUNT = folds_to("amount")
 
 
+@pytest.fixture(scope="module")
+def verified(settings: Settings, lake_spark: SparkSession) -> IncrementalLedger:
+    """A ledger that has passed a full check; each test leaves it verified."""
+    return IncrementalLedger.verified(settings, "increments", lake_spark)
+
+
 def verified_mark(ledger: CheckedLedger) -> StoreMark:
     found = verified_file.read(ledger.settings.home, ledger.name)
     assert found is not None
     return found.stores["lake"]
 
 
-def test_an_incremental_check_replays_only_new_events(settings: Settings, lake_spark: SparkSession) -> None:
-    ledger = IncrementalLedger.verified(settings, "increments", lake_spark)
+def test_an_incremental_check_replays_only_new_events(
+    settings: Settings, verified: IncrementalLedger
+) -> None:
+    ledger = verified
     full = verified_mark(ledger)
 
     ledger.change_and_store()
@@ -68,8 +76,8 @@ def test_without_new_events_the_keys_are_counted(settings: Settings, lake_spark:
     assert failed(surplus) == {KEY_COUNT: 1}
 
 
-def test_faults_in_changed_records_are_named(settings: Settings, lake_spark: SparkSession) -> None:
-    ledger = IncrementalLedger.verified(settings, "faulty-increment", lake_spark)
+def test_faults_in_changed_records_are_named(verified: IncrementalLedger) -> None:
+    ledger = verified
     ledger.change()
     right = dict(ledger.records)
     wrong, stale, twice, missing, _ = CHANGED

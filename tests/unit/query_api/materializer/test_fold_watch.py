@@ -8,7 +8,7 @@ import pytest
 from include import boot_clock
 from include.kafka.compacted.report_topic import FRESH_S
 from include.position import Offsets
-from include.stream.query_reports import FRESH_S, QueryReport
+from include.stream.query_reports import QueryReport
 from include.stream.standstill import STANDSTILL_S
 from query_api.materializer import fold_watch
 from query_api.materializer.fold_watch import FoldWatch

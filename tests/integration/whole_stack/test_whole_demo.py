@@ -1,4 +1,7 @@
-"""`./foldlake demo` as run by a user: real input through the whole stack."""
+"""`./foldlake demo` as run by a user: real input through the whole stack.
+
+The last module of this folder by name: other tests rebuild and check all that is on the log, which need not have these events.
+"""
 
 import os
 import subprocess
