@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from include.kafka.dead_letters import DeadLetters, Digest
+    from include.kafka.dead_letters import DeadLetters, RecordDigest
     from include.settings import Settings
 
 PREVIEW_CHARACTERS = 32
@@ -110,12 +110,12 @@ def to_json(letters: "DeadLetters") -> dict[str, Any]:
     }
 
 
-def _shown(content: bytes | None, digest: "Digest | None", characters: int) -> str:
+def _shown(content: bytes | None, digest: "RecordDigest | None", characters: int) -> str:
     """Return the start of a key or value, or of its digest if the letter is a reference."""
     return preview(content, characters) if digest is None else f"sha256 {digest.sha256[:8]}…"
 
 
-def _size(content: bytes | None, digest: "Digest | None") -> str:
+def _size(content: bytes | None, digest: "RecordDigest | None") -> str:
     if digest is not None:
         return str(digest.size_bytes)
     return "" if content is None else str(len(content))

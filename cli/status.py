@@ -35,7 +35,7 @@ def run(
 
     from cli.display.status_tables import launch_table, process_table, stream_table, verified_table
     from include.settings import Settings
-    from include.stream import driver_launch, launch_series
+    from include.stream import driver_launch, launch_failures
     from stack.components.stream import missing_keeper
     from stack.process_status import process_statuses
     from stack.supervision.configuration import configuration_path
@@ -46,7 +46,7 @@ def run(
     in_container = bool(has_own_servers) and not configuration_path(settings.home).exists()
     processes = [] if in_container else process_statuses(settings)
     stream = _stream(settings, processes)
-    failed_launches = launch_series.read(settings.home)
+    failed_launches = launch_failures.read(settings.home)
     broken = _broken_modules(settings)
     verified = _verified(settings, processes)
     launch = driver_launch.read_report(settings.home)

@@ -7,7 +7,7 @@ from airflow.providers.standard.operators.python import BranchPythonOperator
 from airflow.sdk import DAG, Asset, Param
 from airflow.sdk.exceptions import AirflowSkipException
 
-from include.airflow.checks.offer_check import OfferCheck
+from include.airflow.checks.trigger_check import TriggerCheckIfDue
 from include.airflow.names import (
     ALL_TABLES,
     COMPACTION_DAG,
@@ -146,7 +146,7 @@ with DAG(
             post_execute=describe_table(name),
             doc_md=TASK_DOCS.format(model=name),
         )
-        check_due = OfferCheck(
+        check_due = TriggerCheckIfDue(
             task_id=f"check_due_{name}",
             read_model=name,
             retries=3,

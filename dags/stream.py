@@ -3,7 +3,7 @@
 from airflow.sdk import DAG, Asset
 
 from include.airflow.names import STREAM_DAG, changelog_asset, dag_arguments
-from include.airflow.stream_operator import StreamDriver
+from include.airflow.stream_operator import StreamOperator
 from include.declarations.load import load_catalog
 from include.settings import Settings
 
@@ -43,7 +43,7 @@ with DAG(
     is_paused_upon_creation=False,
     **dag_arguments("stream", "spark"),
 ):
-    StreamDriver(
+    StreamOperator(
         task_id="driver",
         retries=5,
         # A task that never ends emits no events; the outlets show in Airflow where the changelogs come from.

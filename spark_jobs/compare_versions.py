@@ -22,9 +22,9 @@ from include.versions.changes import record_of
 from include.versions.registry import VersionRegistry
 from include.versions.transitions import require_not_ended
 from include.versions.version_record import Stage, Version
-from spark_jobs.comparison.live_states import no_replay_because, replayed_states, stored_states
+from spark_jobs.comparison.live_fold import no_replay_because, replayed_states, stored_states
 from spark_jobs.comparison.state_difference import StateDifference, compare_states
-from spark_jobs.folding.fold_fingerprint import printed
+from spark_jobs.folding.fold_fingerprint import column_text
 from spark_jobs.folding.replay import IdsOf, source_ends, with_needed_schema_ids
 from spark_jobs.lake.lake_table import LakeTable
 from spark_jobs.runtime.lake_job import run_lake_job
@@ -182,7 +182,7 @@ def _fold_text(model: ReadModel, revision: int) -> FoldText:
     if fold is None:
         return FoldText(revision, "")
     try:
-        columns = tuple(f"{name} = {_expression(printed(column))}" for name, column in fold().items())
+        columns = tuple(f"{name} = {_expression(column_text(column))}" for name, column in fold().items())
     except Exception as error:  # noqa: BLE001 - a fold that cannot be built any more is shown by its source
         columns = (f"cannot be built: {error}",)
     return FoldText(revision, fold_code(fold), columns)

@@ -28,7 +28,7 @@ STATES = {
     "deferred": "[dim]waiting[/dim]",
 }
 # It starts in every run, and is skipped unless a task has failed or was skipped.
-NOT_SHOWN = ("abandon", "running")
+HIDDEN_STATE = ("abandon", "running")
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class RunDisplay:
 
     def _show_state(self, task: TaskState) -> None:
         state = STATES.get(task.state or "")
-        if state is None or (task.task_id, task.state) == NOT_SHOWN:
+        if state is None or (task.task_id, task.state) == HIDDEN_STATE:
             return
         line = f"{self._number(task.task_id)}{task.task_id:<19} {state}"
         if task.task_id in self._plan and task.task_id not in self._described:

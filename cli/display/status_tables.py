@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from include.kafka.ends.open_transactions import OpenTransaction
     from include.quality.verified_status import VerifiedStatus
     from include.status.flow_status import BuildingVersion, FlowStatus, StreamStatus
-    from include.stream.launch_series import LaunchSeries
+    from include.stream.launch_failures import LaunchFailures
     from stack.process_status import ProcessStatus
 
 COLORS = {"ready": "green", "not ready": "yellow", "starting": "yellow", "stopped": "dim"}
@@ -164,7 +164,7 @@ def verified_table(stores: "Sequence[VerifiedStatus]") -> "Table":
     return table
 
 
-def launch_table(series: "LaunchSeries", now: datetime) -> "Table":
+def launch_table(series: "LaunchFailures", now: datetime) -> "Table":
     """Return two lines on a driver that fails after each launch: since when, how often and when it is launched next; and the error.
 
     The second is truncated to the terminal's width.

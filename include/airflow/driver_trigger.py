@@ -13,7 +13,7 @@ from typing import Any
 from airflow.triggers.base import BaseTrigger, TaskSuccessEvent, TriggerEvent
 
 from include.settings import Settings
-from include.stream import driver_launch, launch_series
+from include.stream import driver_launch, launch_failures
 from include.stream.driver_launch import LaunchReport
 
 POLL_INTERVAL_S = 0.5
@@ -43,7 +43,7 @@ class DriverTrigger(BaseTrigger):
         home = settings.home
         if not driver_launch.is_following(home, self.follower):
             await self._wait_until_due(settings)
-            launch_series.clear_request(home)
+            launch_failures.clear_request(home)
         launch_id = driver_launch.follow(home, self.follower)
         self.log.info("Following the stream driver, launch %s.", launch_id)
         warn_at_s = time.monotonic() + KEEPER_WARNING_S
@@ -78,12 +78,12 @@ class DriverTrigger(BaseTrigger):
         """Stop the driver: an operator has ended the task. The next launch is made at once."""
         home = Settings().home
         driver_launch.withdraw(home, self.follower)
-        launch_series.request_launch(home)
+        launch_failures.request_launch(home)
 
     async def _wait_until_due(self, settings: Settings) -> None:
         """Wait until the next launch is due, or requested."""
         longest_s = settings.stream.longest_relaunch_delay_s
-        series = launch_series.read(settings.home)
+        series = launch_failures.read(settings.home)
         wait_s = 0.0 if series is None else series.wait_s(datetime.now(UTC), longest_s)
         if series is not None and wait_s:
             self.log.warning(
@@ -96,8 +96,8 @@ class DriverTrigger(BaseTrigger):
             )
         # If the clock is set back meanwhile, the launch is not made later than that.
         until_s = time.monotonic() + longest_s
-        while time.monotonic() < until_s and not launch_series.is_launch_requested(settings.home):
-            series = launch_series.read(settings.home)
+        while time.monotonic() < until_s and not launch_failures.is_launch_requested(settings.home):
+            series = launch_failures.read(settings.home)
             if series is None or not series.wait_s(datetime.now(UTC), longest_s):
                 return
             await asyncio.sleep(POLL_INTERVAL_S)

@@ -8,11 +8,11 @@ from airflow.sdk import BaseOperator
 
 from include.airflow.driver_trigger import DriverTrigger
 from include.settings import Settings
-from include.stream import driver_launch, launch_series
+from include.stream import driver_launch, launch_failures
 from include.stream.launch_alert import alert_if_due
 
 
-class StreamDriver(BaseOperator):
+class StreamOperator(BaseOperator):
     """Has the keeper run spark_jobs/stream.py, and follows the driver until it ends; attaches to a driver that is already running.
 
     The task is deferred meanwhile. The keeper brings a driver back that ends unexpectedly; the task fails when the driver fails again and
@@ -23,10 +23,10 @@ class StreamDriver(BaseOperator):
         """Defer until the driver has ended; raises TaskDeferred."""
         home = Settings().home
         follower = uuid.uuid4().hex
-        series = launch_series.read(home)
-        if series is None or launch_series.is_launch_requested(home):
+        series = launch_failures.read(home)
+        if series is None or launch_failures.is_launch_requested(home):
             # Here already, because the trigger starts a second or two later.
-            launch_series.clear_request(home)
+            launch_failures.clear_request(home)
             self.log.info("The stream driver is wanted: launch %s.", driver_launch.follow(home, follower))
         self.defer(trigger=DriverTrigger(follower), method_name=self.fail.__name__)
 

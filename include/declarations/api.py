@@ -56,7 +56,7 @@ class NamedLookup:
         if not self.fields:
             raise ReadModelError(f"The lookup {self.path} returns no fields: list state fields in `fields`.")
 
-    def require_of(self, model: ReadModel) -> None:
+    def validate_against(self, model: ReadModel) -> None:
         """Raise ReadModelError if it returns a field that the read model does not have."""
         require_fields(self.path, self.fields, model)
 

@@ -25,9 +25,9 @@ class Location:
         latitude, longitude = state.get(self.latitude), state.get(self.longitude)
         if latitude is None or longitude is None:
             return None
-        return float(latitude), float(longitude)  # type: ignore[arg-type]  # `require_of` has seen their types
+        return float(latitude), float(longitude)  # type: ignore[arg-type]  # `validate_against` has seen their types
 
-    def require_of(self, model: ReadModel) -> None:
+    def validate_against(self, model: ReadModel) -> None:
         """Raise ReadModelError unless both fields are numbers of the read model's state."""
         types = {field.name: field.avro_type for field in model.state}
         for name in (self.latitude, self.longitude):

@@ -32,7 +32,7 @@ SEARCHED_RECORDS = 10_000
 
 
 @dataclass(frozen=True)
-class Digest:
+class RecordDigest:
     """Size and SHA-256 (hexadecimal) of a key or value that a reference does not contain."""
 
     size_bytes: int
@@ -55,8 +55,8 @@ class DeadLetter:
     source_offset: int
     key: bytes | None
     value: bytes | None
-    key_digest: Digest | None = None
-    value_digest: Digest | None = None
+    key_digest: RecordDigest | None = None
+    value_digest: RecordDigest | None = None
     failure: str = ""
 
     @classmethod
@@ -134,9 +134,9 @@ def _source(headers: Mapping[str, bytes]) -> Position | None:
     return Position(partition, offset, topic=topic)
 
 
-def _digest(headers: Mapping[str, bytes], size: str, sha256: str) -> Digest | None:
+def _digest(headers: Mapping[str, bytes], size: str, sha256: str) -> RecordDigest | None:
     try:
-        return Digest(parse_offset(headers[size].decode()), headers[sha256].decode())
+        return RecordDigest(parse_offset(headers[size].decode()), headers[sha256].decode())
     except (KeyError, ValueError):
         return None
 

@@ -40,21 +40,21 @@ class OtherTasksError(FoldlakeError):
 
 
 @dataclass(frozen=True, order=True, slots=True)
-class Origin:
+class OutputOrigin:
     """The offset of a source record, and the index of an output among those of this record, from 0."""
 
     offset: int
     index: int
 
 
-class Pair(NamedTuple):
+class LanePartition(NamedTuple):
     """A lane and an output partition."""
 
     source: int
     output: int
 
 
-class Original(NamedTuple):
+class SourceEvent(NamedTuple):
     """The source record of a routed record; output: index of the routed record among those that the route made of it.
 
     It is the same in two versions of a topic, whose offsets cannot be compared.
@@ -66,7 +66,7 @@ class Original(NamedTuple):
     output: int
 
     @classmethod
-    def of(cls, message: Message) -> "Original | None":
+    def of(cls, message: Message) -> "SourceEvent | None":
         """Return the original of a routed record; None if no route wrote it."""
         found = _headers(message)
         try:
@@ -96,7 +96,7 @@ class WrittenRecords:
         """Return the source partition of a lane."""
         return lane // max(1, self.tasks)
 
-    def origin(self, message: Message) -> tuple[int, Origin] | None:
+    def origin(self, message: Message) -> tuple[int, OutputOrigin] | None:
         """Return lane and origin of a record; None if another writer wrote it.
 
         Raises OtherTasksError if it was computed with another number of shuffle tasks.
@@ -110,14 +110,14 @@ class WrittenRecords:
         except (KeyError, ValueError):
             return None
 
-    def source(self, message: Message) -> tuple[int, Origin] | None:
+    def source(self, message: Message) -> tuple[int, OutputOrigin] | None:
         """Return source partition and origin of a record, computed with any number of tasks; None if another writer wrote it."""
         found = _headers(message)
         try:
             writer, topic, partition, offset, index = (found[name] for name in HEADERS)
             if (writer, topic) != (self.writer, self.source_topic):
                 return None
-            return parse_offset(partition), Origin(parse_offset(offset), parse_offset(index))
+            return parse_offset(partition), OutputOrigin(parse_offset(offset), parse_offset(index))
         except (KeyError, ValueError):
             return None
 
@@ -156,7 +156,9 @@ def written_tasks(
     return None
 
 
-def merge_origins(first: Mapping[Pair, Origin], second: Mapping[Pair, Origin]) -> dict[Pair, Origin]:
+def merge_origins(
+    first: Mapping[LanePartition, OutputOrigin], second: Mapping[LanePartition, OutputOrigin]
+) -> dict[LanePartition, OutputOrigin]:
     """Return the newer origin of each pair."""
     merged = dict(first)
     for pair, origin in second.items():
@@ -166,16 +168,16 @@ def merge_origins(first: Mapping[Pair, Origin], second: Mapping[Pair, Origin]) -
 
 def read_origins(
     consumer: Consumer, topic: str, partitions: int, since: Offsets, records: WrittenRecords
-) -> dict[Pair, Origin]:
+) -> dict[LanePartition, OutputOrigin]:
     """Return the newest origin of each pair among a writer's records in a topic, from these offsets to its end.
 
     Raises KafkaUnavailableError, OtherTasksError.
     """
-    newest: dict[Pair, Origin] = {}
+    newest: dict[LanePartition, OutputOrigin] = {}
     for output in range(partitions):
         for message in read_from(consumer, topic, output, since.of(output)):
             found = records.origin(message)
             if found is not None:
-                pair = Pair(found[0], output)
+                pair = LanePartition(found[0], output)
                 newest[pair] = max(found[1], newest.get(pair, found[1]))
     return newest

@@ -9,7 +9,7 @@ from typing import Any
 
 from include.declarations.key_rule import REKEY_REMEDY
 from include.errors import FoldlakeError
-from include.quality.verified_tag import StoreMark
+from include.quality.verified_tag import VerifiedMark
 
 # At most this many failing keys are listed; all are counted.
 LISTED_KEYS = 1_000
@@ -142,7 +142,7 @@ class CheckResult:
     report_url: str = ""
     places: tuple[str, ...] = field(default_factory=tuple)
     because: str = ""
-    verified: Mapping[str, StoreMark] = field(default_factory=dict)
+    verified: Mapping[str, VerifiedMark] = field(default_factory=dict)
     records: int = 0
     all_keys: int = 0
     unwritten: tuple[str, ...] = ()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from include.files import write_atomically
 from include.lake.tags import from_fields
-from include.quality.verified_tag import StoreMark
+from include.quality.verified_tag import VerifiedMark
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,7 @@ class VerifiedStores:
 
     read_model: str
     version: int
-    stores: Mapping[str, StoreMark]
+    stores: Mapping[str, VerifiedMark]
 
 
 def verified_directory(home: Path) -> Path:

@@ -10,7 +10,7 @@ from include.position import Offsets
 
 
 @dataclass(frozen=True)
-class StoreMark:
+class VerifiedMark:
     """How far one store is verified.
 
     verified_up_to: source partition -> offset; every record of the store contained every event below it, and was correct.
@@ -36,7 +36,7 @@ class StoreMark:
         return max(0.0, now_s - self.full_at_s)
 
 
-def verified_by_all(marks: Iterable[StoreMark]) -> Offsets:
+def verified_by_all(marks: Iterable[VerifiedMark]) -> Offsets:
     """Return source partition -> offset below which each of these stores is verified."""
     offsets = [mark.verified_up_to for mark in marks]
     partitions = sorted({partition for each in offsets for partition in each})
@@ -44,15 +44,15 @@ def verified_by_all(marks: Iterable[StoreMark]) -> Offsets:
 
 
 @dataclass(frozen=True)
-class Digest:
+class TableDigest:
     """A digest of rows that does not depend on their order: their number, and the sum of a hash of each."""
 
     rows: int = 0
     hashes: int = 0
 
-    def __add__(self, other: "Digest") -> "Digest":
+    def __add__(self, other: "TableDigest") -> "TableDigest":
         """Return the digest of the rows of both."""
-        return Digest(self.rows + other.rows, self.hashes + other.hashes)
+        return TableDigest(self.rows + other.rows, self.hashes + other.hashes)
 
     def __str__(self) -> str:
         """Return the digest as text, for log lines and the chain."""
@@ -75,8 +75,8 @@ class VerifiedTag(Tag):
     fold_revision: int
     fold: str
     topic_id: str
-    stores: Mapping[str, StoreMark]
-    digest: Digest
+    stores: Mapping[str, VerifiedMark]
+    digest: TableDigest
     appends: int
     run_id: str
     previous: str = ""

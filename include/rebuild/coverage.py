@@ -22,7 +22,7 @@ class LivePosition:
     unknown: tuple[str, ...] = ()
 
 
-def within(live: LivePosition, source_ends: Offsets) -> LivePosition:
+def clip_to(live: LivePosition, source_ends: Offsets) -> LivePosition:
     """Return the position without events that the source does not contain: after a power failure, it may have lost some."""
     by_partition = {
         partition: Offsets({p: min(offset, source_ends.of(p)) for p, offset in offsets.items()})
@@ -31,7 +31,7 @@ def within(live: LivePosition, source_ends: Offsets) -> LivePosition:
     return replace(live, by_partition=by_partition)
 
 
-def beyond(live: LivePosition, starts: Offsets) -> LivePosition:
+def skip_before(live: LivePosition, starts: Offsets) -> LivePosition:
     """Return the position without the source partitions of which it reaches only events before these: another version skips them."""
     by_partition = {
         partition: Offsets({p: offset for p, offset in offsets.items() if offset > starts.of(p)})

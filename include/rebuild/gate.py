@@ -10,7 +10,7 @@ from include.kafka.log_reading import end_offsets, log_consumer
 from include.kafka.topics import admin_client
 from include.nodes.node_url import PeerRule
 from include.position import Offsets
-from include.rebuild.coverage import LivePosition, Reports, beyond, lacking_nodes, live_position, within
+from include.rebuild.coverage import LivePosition, Reports, clip_to, lacking_nodes, live_position, skip_before
 from include.rebuild.hydration import hydration, reports
 from include.rebuild.query_status import describe_query, query_status
 from include.rebuild.routed.events import RoutedEvents
@@ -131,14 +131,14 @@ class _Gate:
             if found.unknown:
                 return found.unknown
             # Fixed from now on: the live version continues, and a later position would never be reached under load.
-            self._live_position = within(found, self._end_offsets(self._source_topic))
+            self._live_position = clip_to(found, self._end_offsets(self._source_topic))
             if self._live_position != found:
                 LOG.warning(
                     "%s has lost events that v%d contains: they are not required",
                     self._source_topic,
                     self._live,
                 )
-        needed = beyond(self._live_position, self._starts)
+        needed = skip_before(self._live_position, self._starts)
         return lacking_nodes(nodes, self._read_model, self._number, needed)
 
     def _end_offsets(self, topic: str) -> Offsets:

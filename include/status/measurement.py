@@ -29,7 +29,7 @@ from include.status.flow_status import (
 from include.status.flows import Flow, flows
 from include.stream.folded_offsets import ChangelogTail, written_offsets
 from include.stream.query_reports import QueryReport, newest_reports
-from include.stream.standstill import read_offsets, stands_still
+from include.stream.standstill import is_stalled, read_offsets
 from include.versions.registry import VersionRegistry
 from include.versions.version_record import ReadModelVersions, Stage
 
@@ -158,9 +158,7 @@ class _Measurement:
         if not folded.offsets.covers(unread) and folded.is_quiet():
             folded.add(self._consumer, changelog, partitions, LONG_TAIL_RECORDS)
         waiting_s = folded.waiting_s(self._consumer, source, unread)
-        is_still = measured.stage == Stage.LIVE and stands_still(
-            waiting_s, report, self._real_time_interval_s
-        )
+        is_still = measured.stage == Stage.LIVE and is_stalled(waiting_s, report, self._real_time_interval_s)
         return replace(
             measured,
             events_behind=folded.offsets.events_until(unread),

@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from include.stream import launch_series
+from include.stream import launch_failures
 from include.webhook import post_alert
 
 
@@ -13,10 +13,10 @@ def alert_if_due(home: Path, webhook_url: str) -> str | None:
 
     Raises OSError when it cannot be noted that it was sent; then it is not sent either.
     """
-    series = launch_series.read(home)
+    series = launch_failures.read(home)
     if series is None or not series.is_due_for_alert(datetime.now(UTC)):
         return None
-    launch_series.write(home, replace(series, alerted=True))
+    launch_failures.write(home, replace(series, alerted=True))
     text = (
         f"The stream driver has failed {series.count} since {series.since}. A standby driver takes over, or it is "
         f"launched again at growing intervals; `./foldlake status` shows when; docs/runbook.md, FoldlakeStreamDown, says what to do. "

@@ -20,7 +20,7 @@ STANDSTILL_S = 5.0
 COMMIT_S = 60.0
 
 
-def stands_still(waiting_s: float, query: QueryReport | None, real_time_interval_s: float) -> bool:
+def is_stalled(waiting_s: float, query: QueryReport | None, real_time_interval_s: float) -> bool:
     """Return whether the folds stand still when events have waited, and none was folded, for `waiting_s` seconds.
 
     A query that the driver reports as folding may have read only records that it does not fold: it stands still only when its

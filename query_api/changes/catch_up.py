@@ -4,7 +4,7 @@ import threading
 from collections.abc import Iterator, Sequence
 
 from query_api.changes.change_feed import BATCH_RECORDS, POLL_S, ChangeFeed
-from query_api.changes.key_change import KeyChange
+from query_api.changes.key_change import ChangeEvent
 from query_api.changes.recent_changes import RecentChanges
 from query_api.changes.stream_position import position_text
 
@@ -26,7 +26,7 @@ class CatchUp:
         self._feed = feed
         self._recent = recent
 
-    def batches(self, at_s: int) -> Iterator[list[tuple[bytes, KeyChange]]]:
+    def batches(self, at_s: int) -> Iterator[list[tuple[bytes, ChangeEvent]]]:
         """Yield changes, each with the id of its event, until `recent` contains all that follow; an empty batch now and then.
 
         at_s: Unix time of the position. Raises ChangelogLostError, KafkaUnavailableError.
@@ -40,7 +40,7 @@ class CatchUp:
         finally:
             _free.release()
 
-    def _read(self, at_s: int) -> Iterator[list[tuple[bytes, KeyChange]]]:
+    def _read(self, at_s: int) -> Iterator[list[tuple[bytes, ChangeEvent]]]:
         source = self._feed.source
         reader = self._feed.new_reader()
         decoder = self._feed.new_decoder()

@@ -13,7 +13,7 @@ from include.errors import KafkaUnavailableError
 from include.kafka.compacted.changelog_reader import ChangelogReader, changelog_consumer
 from include.kafka.schema_registry import SchemaRegistry
 from query_api.changes.changelog_decoder import ChangelogDecoder
-from query_api.changes.key_change import KeyChange
+from query_api.changes.key_change import ChangeEvent
 from query_api.changes.recent_changes import RecentChanges
 from query_api.changes.stream_position import position_text
 from query_api.cluster.node_state import NodeState
@@ -147,7 +147,7 @@ class ChangeFeed:
 
     def _append(self, reader: ChangelogReader, decoder: ChangelogDecoder, recent: RecentChanges) -> None:
         """Append what has arrived, in batches of a limited size, and wake the streams once."""
-        changes: list[KeyChange] = []
+        changes: list[ChangeEvent] = []
         ids: list[bytes] = []
         value_bytes = 0
         at_s = int(time.time())

@@ -12,7 +12,7 @@ from include.kafka.record_schema import RecordSchema
 from include.kafka.schema_registry import SchemaRegistry
 from include.kafka.state_record import StateRecord, decode_state_record
 from include.position import Position
-from query_api.changes.key_change import KeyChange
+from query_api.changes.key_change import ChangeEvent
 from query_api.changes.key_history import KeyHistory, KeyState, Point
 
 REGISTRY_RETRY_S = 1.0
@@ -36,7 +36,7 @@ class ChangelogDecoder:
     is_stopping: threading.Event
     history: KeyHistory = field(default_factory=KeyHistory)
 
-    def change(self, message: Message) -> KeyChange | None:
+    def change(self, message: Message) -> ChangeEvent | None:
         """Return the change that a message makes; None for an outdated or undecodable one.
 
         Waits while the schema registry does not answer.
@@ -66,7 +66,7 @@ class ChangelogDecoder:
                 return None
             after = KeyState(event_count, is_removed=False, point=self._point(record))
         self.history.set(key, after)
-        return KeyChange(partition, offset, key, record, event_count, before, after)
+        return ChangeEvent(partition, offset, key, record, event_count, before, after)
 
     def _point(self, record: StateRecord) -> Point | None:
         return None if self.location is None else self.location.of(record.state)

@@ -17,7 +17,7 @@ class ChangeKind(StrEnum):
 
 
 @dataclass(eq=False, slots=True)
-class KeyChange:
+class ChangeEvent:
     """A record of the changelog that changes a key.
 
     record: the new state; None if the key is removed. event_count: of the record or of the removal; None for a removal that does not say.
@@ -42,7 +42,7 @@ class Selection:
     prefix: bytes = b""
     area: Area | None = None
 
-    def kind(self, change: KeyChange) -> ChangeKind | None:
+    def kind(self, change: ChangeEvent) -> ChangeKind | None:
         """Return what the client is told about a change; None for nothing.
 
         An item that is outside an area has left it unless it is known to have been outside before: a client that resumes may have seen

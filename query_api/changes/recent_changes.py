@@ -7,7 +7,7 @@ import threading
 from collections import deque
 from dataclasses import dataclass
 
-from query_api.changes.key_change import KeyChange
+from query_api.changes.key_change import ChangeEvent
 
 MAX_CHANGES = 20_000
 # Of the records' values as they are on the changelog; decoded and rendered, they take some ten times as much.
@@ -25,7 +25,7 @@ class ChangeBatch:
     """
 
     number: int
-    changes: tuple[KeyChange, ...]
+    changes: tuple[ChangeEvent, ...]
     ids: tuple[bytes, ...]
     before: tuple[int, ...]
     after: tuple[int, ...]
@@ -50,7 +50,11 @@ class RecentChanges:
         self.is_closed = False
 
     def append(
-        self, changes: tuple[KeyChange, ...], ids: tuple[bytes, ...], after: tuple[int, ...], value_bytes: int
+        self,
+        changes: tuple[ChangeEvent, ...],
+        ids: tuple[bytes, ...],
+        after: tuple[int, ...],
+        value_bytes: int,
     ) -> None:
         """Append a batch, and remove the oldest ones if there are too many changes; `wake` shows it to the streams that wait."""
         with self._changed:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from include.boot_clock import NEVER, Moment, boot_s
 from include.position import Offsets
 from include.stream.query_reports import QueryReport
-from include.stream.standstill import STANDSTILL_S, stands_still
+from include.stream.standstill import STANDSTILL_S, is_stalled
 
 # How often Kafka is asked why a version's events wait.
 CHECK_INTERVAL_S = 5.0
@@ -63,7 +63,7 @@ class FoldWatch:
         if waiting_s > STANDSTILL_S and now_s - progress.inquired_at >= CHECK_INTERVAL_S:
             progress.inquired_at = now_s
             progress.explained, query = self._inquire(key, source_topic, folded, waiting)
-            progress.is_still = stands_still(waiting_s, query, self._real_time_interval_s)
+            progress.is_still = is_stalled(waiting_s, query, self._real_time_interval_s)
             if progress.explained.covers(waiting):
                 progress.restart(folded)
         return progress.moved if progress.is_still else None

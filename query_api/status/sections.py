@@ -4,7 +4,7 @@ from functools import partial
 from typing import Any
 
 from include.status.measurement import read_stream_status
-from include.stream.launch_series import read as read_failed_launches
+from include.stream.launch_failures import read as read_failed_launches
 from query_api.history import history_file
 from query_api.history.samples import INTERVAL_S
 from query_api.status import (

@@ -22,7 +22,7 @@ from query_api.errors import (
 )
 from query_api.store.base import Binding, StoreBackend, StoreReader, StoreWriter
 from query_api.store.checks import CheckExtent, StoreCheck
-from query_api.store.marker import StoreMarker, read_marker, write_error, write_marker
+from query_api.store.marker import StoreLifecycle, read_marker, write_error, write_marker
 
 LOCK_FILE = "writer.lock"
 DAMAGED_FILE = "damaged"
@@ -185,7 +185,7 @@ class StoreDirectory:
         except StoreWriteError:
             self._uncount(path)
             raise
-        write_marker(path, StoreMarker().closed())
+        write_marker(path, StoreLifecycle().closed())
 
     def discard(self, model: str, version: int) -> None:
         """Remove a version's store. A reader that has it open may return old records until it detects the removal.
@@ -237,7 +237,7 @@ def _reported_damage(path: Path) -> str | None:
     return None
 
 
-def _finding(path: Path, marker: StoreMarker) -> str | None:
+def _finding(path: Path, marker: StoreLifecycle) -> str | None:
     """Return why the store at `path` must not be used, whatever its content; or None."""
     if reported := _reported_damage(path):
         return reported
@@ -248,7 +248,7 @@ def _finding(path: Path, marker: StoreMarker) -> str | None:
     return None
 
 
-def _extent(marker: StoreMarker) -> CheckExtent:
+def _extent(marker: StoreLifecycle) -> CheckExtent:
     """Return what must be checked before a store is opened."""
     is_quick = marker.is_of_this_boot and marker.unchecked < MAX_UNCHECKED
     return CheckExtent.OPENING if is_quick else CheckExtent.EVERYTHING

@@ -15,7 +15,7 @@ RESERVE_BYTES = 128
 
 
 @dataclass(frozen=True)
-class StoreMarker:
+class StoreLifecycle:
     """The content of the file: `<boot id> <open or closed> <attempts> <unchecked>`.
 
     boot_id: of the machine when the store was opened or closed; empty when there is no marker.
@@ -39,42 +39,42 @@ class StoreMarker:
         """Whether the machine has not restarted since the store was opened or closed."""
         return self.boot_id == boot_id()
 
-    def opened(self, *, is_checked: bool) -> "StoreMarker":
+    def opened(self, *, is_checked: bool) -> "StoreLifecycle":
         """Return the marker of the store while it is open; `is_checked`: all of its records were just checked."""
         unchecked = 0 if is_checked else self.unchecked + 1
-        return StoreMarker(boot_id(), attempts=self.attempts + 1, unchecked=unchecked)
+        return StoreLifecycle(boot_id(), attempts=self.attempts + 1, unchecked=unchecked)
 
-    def closed(self) -> "StoreMarker":
+    def closed(self) -> "StoreLifecycle":
         """Return the marker of the store after its writer has closed it."""
-        return StoreMarker(boot_id(), is_closed=True)
+        return StoreLifecycle(boot_id(), is_closed=True)
 
-    def without_attempts(self) -> "StoreMarker":
+    def without_attempts(self) -> "StoreLifecycle":
         """Return the marker of a store that has not harmed its writer."""
         return replace(self, attempts=0)
 
-    def not_killed(self) -> "StoreMarker":
+    def not_killed(self) -> "StoreLifecycle":
         """Return the marker of a store that its writer has given up: neither count says anything about the store."""
         return replace(self, attempts=0, unchecked=0)
 
-    def checked(self) -> "StoreMarker":
+    def checked(self) -> "StoreLifecycle":
         """Return the marker of a store whose records were all checked while it was open."""
         return replace(self, unchecked=0)
 
 
-def read_marker(store: Path) -> StoreMarker:
+def read_marker(store: Path) -> StoreLifecycle:
     """Return the marker of the store at this directory."""
     try:
         words = (store / FILE_NAME).read_text().split()
     except OSError:
-        return StoreMarker()
+        return StoreLifecycle()
     if len(words) < 2:  # noqa: PLR2004 - boot id and ending
-        return StoreMarker()
+        return StoreLifecycle()
     # The counts are not in the marker of an older version.
     attempts, unchecked = (int(word) if word.isdigit() else 0 for word in [*words[2:], "", ""][:2])
-    return StoreMarker(words[0], words[1] == "closed", attempts, unchecked)
+    return StoreLifecycle(words[0], words[1] == "closed", attempts, unchecked)
 
 
-def write_marker(store: Path, marker: StoreMarker) -> None:
+def write_marker(store: Path, marker: StoreLifecycle) -> None:
     """Replace the marker; a full disk has no space only for the first one. Raises StoreFullError or StoreWriteError."""
     ending = "closed" if marker.is_closed else "open"
     content = f"{marker.boot_id} {ending} {marker.attempts} {marker.unchecked}\n".encode()

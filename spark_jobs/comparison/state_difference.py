@@ -21,7 +21,7 @@ from include.rebuild.comparison.comparison import (
     Comparison,
     FieldChange,
     FieldTotals,
-    KeyChange,
+    KeyDifference,
     VersionStates,
 )
 
@@ -46,8 +46,8 @@ class StateDifference:
     gone: int
     fields: dict[str, FieldTotals]
     measure: str
-    largest: tuple[KeyChange, ...]
-    samples: tuple[KeyChange, ...]
+    largest: tuple[KeyDifference, ...]
+    samples: tuple[KeyDifference, ...]
 
     def comparison(self, read_model: str, before: VersionStates | None, after: VersionStates) -> Comparison:
         """Return the comparison of the two versions that the states belong to, without what does not follow from the states."""
@@ -232,12 +232,12 @@ class _Joined:
         # Spark's NaN is above every number.
         return F.abs(change) < lit(math.inf) if name in self._floats else lit(True)  # noqa: FBT003 - a column
 
-    def _largest(self, measure: str) -> tuple[KeyChange, ...]:
+    def _largest(self, measure: str) -> tuple[KeyDifference, ...]:
         size = F.abs(self._change(measure))
         rows = self._both.where(self._differs).orderBy(size.desc(), "key").limit(LARGEST).collect()
         return tuple(map(self._key_change, rows))
 
-    def _samples(self, totals: Row) -> tuple[KeyChange, ...]:
+    def _samples(self, totals: Row) -> tuple[KeyDifference, ...]:
         """Return some keys of each kind; the same ones when the comparison is repeated."""
         kinds = {
             "changed": self._has_changed,
@@ -250,8 +250,8 @@ class _Joined:
                 rows += self._both.where(condition).orderBy(F.xxhash64("key"), "key").limit(SAMPLES).collect()
         return tuple(map(self._key_change, rows))
 
-    def _key_change(self, row: Row) -> KeyChange:
-        return KeyChange(
+    def _key_change(self, row: Row) -> KeyDifference:
+        return KeyDifference(
             row.key,
             _field_change(row, EVENTS),
             {name: _field_change(row, name) for name in self._names},

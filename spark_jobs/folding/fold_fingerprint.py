@@ -30,11 +30,11 @@ def fingerprint(model: ReadModel, revision: int) -> str:
     state = model.folds[revision]()
     types = {field.name: field.avro_type for field in model.state_fields(revision)}
     rule: dict[str, object] = {
-        "key": printed(model.key()),
-        "state": {name: [printed(column), types.get(name)] for name, column in sorted(state.items())},
+        "key": column_text(model.key()),
+        "state": {name: [column_text(column), types.get(name)] for name, column in sorted(state.items())},
     }
     if model.ended is not None:
-        rule["ended"] = [printed(model.ended()), asdict(model.lifetime) if model.lifetime else None]
+        rule["ended"] = [column_text(model.ended()), asdict(model.lifetime) if model.lifetime else None]
     # With a lifetime, the state is grouped by that, and the expiry affects no state.
     if model.expires is not None and model.lifetime is None:
         rule["expires"] = [model.expires.time, model.expires.field]
@@ -49,7 +49,7 @@ def _hidden(model: ReadModel, columns: Iterable[Column]) -> list[str]:
 
     A field that is added to the events, or that another event type lacks, can give a name another meaning: `offset`, for example.
     """
-    words = {word.casefold() for column in columns for word in WORD.findall(printed(column))}
+    words = {word.casefold() for column in columns for word in WORD.findall(column_text(column))}
     has_time = any(schema.lifetime is not None for schema in model.event_schemas)
     return [
         name
@@ -60,12 +60,12 @@ def _hidden(model: ReadModel, columns: Iterable[Column]) -> list[str]:
 
 def merge_fingerprint(model: ReadModel, revision: int) -> str:
     """Return a fingerprint of key, fold and merge: records merged by the same ones can be merged further."""
-    merge = {name: printed(column) for name, column in sorted(model.merges[revision]().items())}
+    merge = {name: column_text(column) for name, column in sorted(model.merges[revision]().items())}
     rule = f"{fingerprint(model, revision)} {json.dumps(merge, sort_keys=True)}"
     return hashlib.sha256(rule.encode()).hexdigest()
 
 
-def printed(column: Column) -> str:
+def column_text(column: Column) -> str:
     """Return a column as Spark prints it, with lambda variables (`x_12`) numbered from 0: Spark's own counter never resets."""
     text = str(column)
     if "->" not in text:

@@ -52,7 +52,7 @@ def expired_by(expires: Expiry, after_s: float, newest: Column) -> Column:
     return F.coalesce(col(expires.field) < newest - F.make_dt_interval(secs=lit(after_s)), lit(False))  # noqa: FBT003 - a column
 
 
-def departures(expires: Expiry | None, stream: StreamSettings, states: DataFrame) -> tuple[Column, Column]:
+def absences(expires: Expiry | None, stream: StreamSettings, states: DataFrame) -> tuple[Column, Column]:
     """Return whether a store may lack the key of a state in `states`, and whether it must.
 
     A key that expires is in neither set for a while: the newest item of the store is not that of `states`. The store has seen every item

@@ -13,7 +13,7 @@ from include.quality.check import CheckRequest, Mode
 from spark_jobs.quality.comparison import KEY_MAY_BE_MISSING, keys_by_replica
 from spark_jobs.quality.log_replay import Replay
 from spark_jobs.quality.stores.base import Sample, Store, StoreReplica, Target
-from spark_jobs.quality.verified.increment import Increment
+from spark_jobs.quality.verified.incremental_replay import IncrementalReplay
 
 POLL_S = 0.5
 
@@ -26,7 +26,7 @@ class Sampling:
         target: Target,
         request: CheckRequest,
         stores: Sequence[Store],
-        increment: Increment | None = None,
+        increment: IncrementalReplay | None = None,
     ) -> None:
         self._target = target
         self._increment = increment

@@ -14,7 +14,7 @@ from include.position import SOURCE_PARTITION, Offsets
 from include.quality.check import UncheckableError
 from include.spark.lake_config import DECODE_ONCE
 from spark_jobs.folding.fold_query import folded
-from spark_jobs.folding.lifetimes import HAS_ENDED, departures
+from spark_jobs.folding.lifetimes import HAS_ENDED, absences
 from spark_jobs.folding.replay import IdsOf, replayed_events, with_needed_schema_ids
 from spark_jobs.folding.written_states import FAILED, has_failed
 from spark_jobs.quality.stores.base import Target, record_of
@@ -81,7 +81,7 @@ def replay_fold(
     with session_settings(target.spark, DECODE_ONCE):
         grouped, events = with_needed_schema_ids(fold)
     failure = [FAILED] if FAILED in grouped.columns else []
-    may_lack, must_lack = departures(target.model.expires, target.settings.stream, grouped)
+    may_lack, must_lack = absences(target.model.expires, target.settings.stream, grouped)
     groups = grouped.select(
         "key",
         *(col(name).alias(name.partition(":")[2]) for name in (POSITION, LAST, COUNT)),

@@ -50,9 +50,9 @@ from spark_jobs.quality.key_sampling import Sampling
 from spark_jobs.quality.log_replay import Replay, replay_fold
 from spark_jobs.quality.stores.base import Sample, Store, StoreReading, Target
 from spark_jobs.quality.unwritten_keys import may_lack, unwritten_keys
-from spark_jobs.quality.verified.basis import Basis, basis_of
+from spark_jobs.quality.verified.check_fingerprint import CheckFingerprint, basis_of
 from spark_jobs.quality.verified.commit import commit_full, commit_increment
-from spark_jobs.quality.verified.increment import Increment
+from spark_jobs.quality.verified.incremental_replay import IncrementalReplay
 from spark_jobs.quality.verified.table import FullCheckNeededError, VerifiedRecords, VerifiedTable
 from spark_jobs.runtime.session import ONE_TASK, SMALL_DATA, session_settings
 
@@ -104,7 +104,9 @@ def _run(spark: SparkSession, settings: Settings, request: CheckRequest) -> Chec
         check.close()
 
 
-def _verified(target: Target, request: CheckRequest, basis: Basis | None) -> VerifiedRecords | None:
+def _verified(
+    target: Target, request: CheckRequest, basis: CheckFingerprint | None
+) -> VerifiedRecords | None:
     """Return the verified records for an incremental check; None for another one. Raises FullCheckNeededError."""
     if request.mode is not Mode.INCREMENTAL:
         return None
@@ -118,13 +120,13 @@ def _check(
     target: Target,
     request: CheckRequest,
     stores: Sequence[Store],
-    basis: Basis | None,
+    basis: CheckFingerprint | None,
     verified: VerifiedRecords | None,
     started_s: float,
     started_at: str,
 ) -> CheckResult:
     lost = lost_events(target)
-    increment = None if verified is None else Increment(target, verified)
+    increment = None if verified is None else IncrementalReplay(target, verified)
     sampling = Sampling(target, request, stores, increment)
     readings = [_read(target, store, sampling.sample, increment) for store in stores]
     compared, replay = _Comparison(target, readings, sampling.sample, increment).run()
@@ -176,7 +178,7 @@ def _check(
     return replace(result, verified=marks, duration_s=time.monotonic() - started_s)
 
 
-def _read(target: Target, store: Store, sample: Sample, increment: Increment | None) -> StoreReading:
+def _read(target: Target, store: Store, sample: Sample, increment: IncrementalReplay | None) -> StoreReading:
     started_s = time.monotonic()
     # Spark reads what the nodes have answered page by page, and counts a page as a record.
     unit = "pages" if store.name is StoreName.NODES else "records"
@@ -196,7 +198,7 @@ class _Comparison:
         target: Target,
         readings: Sequence[StoreReading],
         sample: Sample,
-        increment: Increment | None,
+        increment: IncrementalReplay | None,
     ) -> None:
         self._target = target
         self._increment = increment

@@ -22,7 +22,7 @@ from include.kafka.dead_letters import (
     VALUE_BYTES_HEADER,
     VALUE_SHA256_HEADER,
 )
-from include.kafka.origins import TASK_HEADER, Origin, Pair
+from include.kafka.origins import TASK_HEADER, LanePartition, OutputOrigin
 from include.kafka.topics import dead_letter_topic
 from spark_jobs.folding.decode import FAILURE, EventDecoder, Reason, SchemaIds, good_events
 from spark_jobs.folding.expressions.event_frames import with_name
@@ -69,7 +69,7 @@ class EmissionQuery:
     tasks: int
     schema_id: int
     pseudonym_key: bytes
-    written: Mapping[Pair, Origin]
+    written: Mapping[LanePartition, OutputOrigin]
     topic: str = ""
     is_exact: bool = True
 

@@ -12,21 +12,25 @@ from include.kafka.dead_letters import (
     SOURCE_PARTITION_HEADER,
     SOURCE_TOPIC_HEADER,
 )
-from include.kafka.origins import SOURCE_INDEX_HEADER, Origin, Pair
+from include.kafka.origins import SOURCE_INDEX_HEADER, LanePartition, OutputOrigin
 
-NOT_WRITTEN = Origin(-1, -1)
+NOT_WRITTEN = OutputOrigin(-1, -1)
 
 
-def is_new(written: Mapping[Pair, Origin], lanes: int, output_partitions: int, lane: Column) -> Column:
+def is_new(
+    written: Mapping[LanePartition, OutputOrigin], lanes: int, output_partitions: int, lane: Column
+) -> Column:
     """Return whether an output is not written yet, from the columns source_offset, source_index and output_partition.
 
     written: the newest origin of each pair. lanes: their number. lane: the lane of the output.
     """
-    pairs = [Pair(p, q) for p in range(lanes) for q in range(output_partitions)]
+    pairs = [LanePartition(p, q) for p in range(lanes) for q in range(output_partitions)]
     return is_new_of_pair(written, pairs, lane * lit(output_partitions) + col("output_partition"))
 
 
-def is_new_of_pair(written: Mapping[Pair, Origin], pairs: Iterable[Pair], number: Column) -> Column:
+def is_new_of_pair(
+    written: Mapping[LanePartition, OutputOrigin], pairs: Iterable[LanePartition], number: Column
+) -> Column:
     """Return whether an output is not written yet, from the columns source_offset and source_index.
 
     written: the newest origin of each pair. pairs: all pairs. number: the position of the output's pair among them, from 0.

@@ -9,7 +9,7 @@ from pyspark.sql.functions import coalesce, col, lit, posexplode, when
 
 from include.declarations.event_types.event_columns import KEY, OFFSET, PARTITION, VALUE
 from include.declarations.route import Route
-from include.kafka.origins import Origin, Pair
+from include.kafka.origins import LanePartition, OutputOrigin
 from spark_jobs.folding.decode import SchemaIds, good_events
 from spark_jobs.folding.decoders import event_decoder
 from spark_jobs.folding.expressions.analysed import expressions_of
@@ -53,7 +53,7 @@ class RouteQuery:
     output_partitions: int
     schema_id: int
     pseudonym_key: bytes
-    written: Mapping[Pair, Origin]
+    written: Mapping[LanePartition, OutputOrigin]
 
     def records(self, source: DataFrame, schema_ids: SchemaIds) -> DataFrame:
         """Return the records for the output topic. Raises ReadModelError if the route does not give the fields of its schema."""

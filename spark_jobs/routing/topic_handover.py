@@ -6,18 +6,18 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 
 from include.errors import KafkaUnavailableError
 from include.kafka.log_reading import read_tail
-from include.kafka.origins import Origin, Pair, WrittenRecords
+from include.kafka.origins import LanePartition, OutputOrigin, WrittenRecords
 
 # Whether a record of this pair and origin is to be appended.
-IsDue = Callable[[Pair, Origin], bool]
+IsDue = Callable[[LanePartition, OutputOrigin], bool]
 FLUSH_TIMEOUT_S = 60.0
 DELIVERY_TIMEOUT_MS = 30_000
 
 
-def newer_than(written: Mapping[Pair, Origin]) -> IsDue:
+def newer_than(written: Mapping[LanePartition, OutputOrigin]) -> IsDue:
     """Return a condition for the records whose origins are newer than these of their pairs."""
 
-    def is_due(pair: Pair, origin: Origin) -> bool:
+    def is_due(pair: LanePartition, origin: OutputOrigin) -> bool:
         newest = written.get(pair)
         return newest is None or origin > newest
 
@@ -81,7 +81,7 @@ def _due(
 ) -> Iterator[Message]:
     for message in read_tail(consumer, topic, partition):
         found = records.origin(message)
-        if found is not None and is_due(Pair(found[0], partition), found[1]):
+        if found is not None and is_due(LanePartition(found[0], partition), found[1]):
             yield message
 
 

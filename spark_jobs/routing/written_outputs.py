@@ -15,7 +15,7 @@ from confluent_kafka import Consumer
 from pyspark.sql import SparkSession
 
 from include.kafka.log_reading import end_offsets
-from include.kafka.origins import Origin, Pair, WrittenRecords, merge_origins, read_origins
+from include.kafka.origins import LanePartition, OutputOrigin, WrittenRecords, merge_origins, read_origins
 from include.position import Offsets
 from spark_jobs.runtime.checkpoint import read_text, write_text
 
@@ -29,7 +29,7 @@ class WrittenNote:
 
     ends: Offsets = field(default_factory=Offsets)
     committed: Offsets = field(default_factory=Offsets)
-    newest: Mapping[Pair, Origin] = field(default_factory=dict)
+    newest: Mapping[LanePartition, OutputOrigin] = field(default_factory=dict)
 
     def to_json(self) -> str:
         """Return the note as JSON."""
@@ -40,7 +40,9 @@ class WrittenNote:
     def from_json(cls, text: str) -> "WrittenNote":
         """Read a note."""
         fields = json.loads(text)
-        newest = {Pair(p, q): Origin(offset, index) for p, q, offset, index in fields["newest"]}
+        newest = {
+            LanePartition(p, q): OutputOrigin(offset, index) for p, q, offset, index in fields["newest"]
+        }
         return cls(Offsets.from_json(fields["ends"]), Offsets.from_json(fields["committed"]), newest)
 
 
@@ -68,7 +70,7 @@ class WrittenOutputs:
         self._partitions = partitions
         self._records = records
         self._committed = committed
-        self._at_start: dict[Pair, Origin] = {}
+        self._at_start: dict[LanePartition, OutputOrigin] = {}
         self._ends: Offsets | None = None
         self._committed_before = Offsets()
 
@@ -84,11 +86,11 @@ class WrittenOutputs:
         note = replace(noted, committed=noted.committed.merge(offsets))
         write_text(self._session(), self._path, note.to_json())
 
-    def read(self) -> dict[Pair, Origin]:
+    def read(self) -> dict[LanePartition, OutputOrigin]:
         """Return the newest origin of each pair; the query of the route must not be running."""
         note = self.noted
         below = {
-            Pair(lane, q): Origin(offset - 1, ALL_OUTPUTS)
+            LanePartition(lane, q): OutputOrigin(offset - 1, ALL_OUTPUTS)
             for p, offset in note.committed.items()
             for lane in self._records.lanes(p)
             for q in range(self._partitions)

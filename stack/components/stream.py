@@ -7,7 +7,7 @@ from include.airflow.client import AirflowApi, AirflowUnavailableError, RunState
 from include.airflow.login import airflow_api
 from include.airflow.names import STREAM_DAG
 from include.settings import CHECKOUT, AirflowSettings, Settings
-from include.stream import driver_launch, launch_series
+from include.stream import driver_launch, launch_failures
 from include.waiting import retry, wait_for
 from stack.launchers import stream_driver, stream_keeper
 from stack.supervision.process import Process
@@ -59,7 +59,7 @@ def after_start(settings: Settings) -> None:
 
     Retries for up to a minute: an API server that has just started may be busy with its first task and not answer.
     """
-    launch_series.request_launch(settings.home)
+    launch_failures.request_launch(settings.home)
 
     def unpause() -> None:
         client = airflow_api(settings.home, settings.airflow)
@@ -113,7 +113,7 @@ def _paused(home: Path, airflow: AirflowSettings) -> AirflowApi | None:
 def _end_runs(home: Path, client: AirflowApi, state: RunState) -> None:
     """Wait until the driver's task has ended, then end its run, which Airflow would do only a minute later."""
     runs = client.active_runs(STREAM_DAG)
-    if launch_series.is_waiting(home):
+    if launch_failures.is_waiting(home):
         # There is no driver to stop: the task waits until it may launch one, and ends with its run.
         for run_id in runs:
             client.mark_run(STREAM_DAG, run_id, "failed")

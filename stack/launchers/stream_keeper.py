@@ -22,11 +22,11 @@ from include.errors import FoldlakeError
 from include.files import FileLockedError, file_lock, is_locked
 from include.machine import available_bytes
 from include.settings import Settings, StreamSettings
-from include.stream import driver_launch, launch_series
+from include.stream import driver_launch, launch_failures
 from include.stream.driver_launch import LaunchReport
 from include.stream.launch_alert import alert_if_due
 from include.stream.launch_error import error_line
-from include.stream.launch_series import LaunchSeries
+from include.stream.launch_failures import LaunchFailures
 from stack.launchers import stream_driver
 from stack.launchers.driver_process import DriverProcess
 
@@ -112,7 +112,7 @@ class StreamKeeper:
 
     def _launch(self, launch_id: str) -> None:
         now = datetime.now(UTC)
-        series = launch_series.read(self._home, now)
+        series = launch_failures.read(self._home, now)
         self._write_series(None if series is None else replace(series, launched_at=now.isoformat()))
         relaunches = self._report.relaunches + 1 if self._report.launch_id == launch_id else 0
         self._write(LaunchReport(launch_id, os.getpid(), now.isoformat(), relaunches))
@@ -157,11 +157,11 @@ class StreamKeeper:
         output = driver.output
         error = error_line(f"Error code is: {status}\n{output}")
         longest_s = self._settings.stream.longest_relaunch_delay_s
-        before = launch_series.read(self._home, driver.at)
-        series = launch_series.after_failure(before, driver.at, error, datetime.now(UTC), longest_s)
+        before = launch_failures.read(self._home, driver.at)
+        series = launch_failures.after_failure(before, driver.at, error, datetime.now(UTC), longest_s)
         self._write_series(series)
         LOG.warning("the stream driver has failed: %s", error)
-        is_long = series.failures > launch_series.AT_ONCE_FAILURES
+        is_long = series.failures > launch_failures.AT_ONCE_FAILURES
         if self._standby is not None and not self._standby.has_ended:
             # It costs no launch, which is what the delays of a series limit; the launch of the next standby is delayed instead.
             self._take_over(self._standby.from_now(), series)
@@ -171,10 +171,10 @@ class StreamKeeper:
         elif is_long:
             self._end_standby()
             self._end(error, output)
-            wait_s = launch_series.delay_s(series.failures, longest_s)
+            wait_s = launch_failures.delay_s(series.failures, longest_s)
             self._ask_airflow_at_s = time.monotonic() + wait_s + AIRFLOW_INTERVAL_S
 
-    def _take_over(self, standby: DriverProcess, series: LaunchSeries) -> None:
+    def _take_over(self, standby: DriverProcess, series: LaunchFailures) -> None:
         """Continue the launch with the standby, which has taken the lock by now."""
         LOG.info("the standby driver takes over: process %d", standby.pid)
         self._standby = None
@@ -228,12 +228,12 @@ class StreamKeeper:
         else:
             self._is_written = True
 
-    def _write_series(self, series: LaunchSeries | None) -> None:
+    def _write_series(self, series: LaunchFailures | None) -> None:
         try:
             if series is None:
-                launch_series.clear(self._home)
+                launch_failures.clear(self._home)
             else:
-                launch_series.write(self._home, series)
+                launch_failures.write(self._home, series)
         except OSError as error:
             LOG.warning("the series of failed launches cannot be stored: %s", error)
 

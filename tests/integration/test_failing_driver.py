@@ -15,8 +15,8 @@ import pytest
 from include.airflow.login import airflow_api
 from include.airflow.names import STREAM_DAG
 from include.settings import CHECKOUT, Settings
-from include.stream import launch_series
-from include.stream.launch_series import LaunchSeries
+from include.stream import launch_failures
+from include.stream.launch_failures import LaunchFailures
 from stack.components import stream
 from stack.launchers import stream_driver
 from stack.lifecycle import start
@@ -54,24 +54,24 @@ def stack(keep_home: Callable[[], bool], webhook: Webhook) -> Iterator[Settings]
         yield settings
 
 
-def waiting(settings: Settings) -> LaunchSeries | None:
+def waiting(settings: Settings) -> LaunchFailures | None:
     """Return the series of failures while the next launch is awaited."""
-    series = launch_series.read(settings.home)
+    series = launch_failures.read(settings.home)
     return series if series is not None and not series.launched_at else None
 
 
-def awaited(settings: Settings) -> LaunchSeries:
+def awaited(settings: Settings) -> LaunchFailures:
     wait_until(lambda: waiting(settings) is not None, "the next launch is awaited", TIMEOUT_S)
     series = waiting(settings)
     assert series is not None
     return series
 
 
-def postpone(settings: Settings) -> LaunchSeries:
+def postpone(settings: Settings) -> LaunchFailures:
     """Postpone the next launch, as a long series does, and restart the parts of Airflow that run the task."""
     later = (datetime.now(UTC) + timedelta(seconds=280)).isoformat()
     postponed = replace(awaited(settings), next_launch_at=later)
-    launch_series.write(settings.home, postponed)
+    launch_failures.write(settings.home, postponed)
     states = Supervisor(settings).states()
     for component in ("airflow-scheduler", "airflow-triggerer"):
         pid = states[component].pid
@@ -120,7 +120,7 @@ def test_there_is_one_alert_for_all_failures(stack: Settings, webhook: Webhook) 
     awaited(stack)
 
     (body,) = webhook.received
-    assert body["failures"] == launch_series.ALERT_FAILURES
+    assert body["failures"] == launch_failures.ALERT_FAILURES
     assert "Could not parse Master URL" in body["text"]
 
 

@@ -217,4 +217,4 @@ def _require_valid(
         if not isinstance(one, Part):
             one.require_valid(folders)
         elif model is not None:
-            one.require_of(model)
+            one.validate_against(model)

@@ -36,6 +36,6 @@ class WindowLookup:
                 f"The parameter {self.parameter!r} of {self.path} has another meaning: rename it."
             )
 
-    def require_of(self, model: ReadModel) -> None:
+    def validate_against(self, model: ReadModel) -> None:
         """Raise ReadModelError if it returns a field that the read model does not have."""
         require_fields(self.path, self.fields, model)

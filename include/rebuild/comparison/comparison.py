@@ -48,7 +48,7 @@ class FieldChange:
 
 
 @dataclass(frozen=True)
-class KeyChange:
+class KeyDifference:
     """A key whose state changes. events: the number of its events."""
 
     key: str
@@ -122,8 +122,8 @@ class Comparison:
     gone: int
     fields: dict[str, FieldTotals]
     measure: str
-    largest: tuple[KeyChange, ...]
-    samples: tuple[KeyChange, ...] = ()
+    largest: tuple[KeyDifference, ...]
+    samples: tuple[KeyDifference, ...] = ()
     new_fields: tuple[str, ...] = ()
     dropped_fields: tuple[str, ...] = ()
     folds: tuple[FoldText, ...] = ()

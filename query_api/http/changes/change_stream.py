@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from include.errors import KafkaUnavailableError
 from query_api.changes.catch_up import CatchUp
 from query_api.changes.change_feed import ChangeFeed, ChangelogLostError
-from query_api.changes.key_change import KeyChange, Selection
+from query_api.changes.key_change import ChangeEvent, Selection
 from query_api.changes.recent_changes import ChangeBatch, RecentChanges, StreamTooSlowError
 from query_api.changes.stream_position import StreamPosition, position_text
 from query_api.http.changes.event_frames import NO_ID, RETRY, change_frame, event, heartbeat, with_id
@@ -131,7 +131,7 @@ class ChangeStream:
         return self._selected(unread)
 
     def _selected(
-        self, changes: "Sequence[tuple[bytes, KeyChange]] | zip[tuple[bytes, KeyChange]]"
+        self, changes: "Sequence[tuple[bytes, ChangeEvent]] | zip[tuple[bytes, ChangeEvent]]"
     ) -> list[bytes]:
         kind_of = self._selection.kind
         return [

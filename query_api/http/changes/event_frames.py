@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from query_api.changes.key_change import ChangeKind, KeyChange
+from query_api.changes.key_change import ChangeEvent, ChangeKind
 from query_api.http.json_text import dumps
 from query_api.http.lookups.record_json import record_fields
 
@@ -27,7 +27,7 @@ def heartbeat(event_id: bytes) -> bytes:
     return b": heartbeat\nid: %s\n\n" % event_id
 
 
-def change_frame(change: KeyChange, kind: ChangeKind) -> bytes:
+def change_frame(change: ChangeEvent, kind: ChangeKind) -> bytes:
     """Return the event of a change, without its id. All streams share it."""
     frame = change.frames.get(kind)
     if frame is None:

@@ -9,13 +9,13 @@ from pyspark.sql.functions import col, lit
 
 from include.position import SOURCE_OFFSET, SOURCE_PARTITION
 from include.quality.check import CheckRequest, StoreName
-from include.quality.verified_tag import StoreMark, VerifiedTag, verified_by_all
+from include.quality.verified_tag import VerifiedMark, VerifiedTag, verified_by_all
 from spark_jobs.folding.key_partition import partition_of_key
 from spark_jobs.quality.comparison import distinct_cuts
 from spark_jobs.quality.log_replay import Replay, below
 from spark_jobs.quality.stores.base import StoreReading, Target
-from spark_jobs.quality.verified.basis import Basis
-from spark_jobs.quality.verified.increment import Increment
+from spark_jobs.quality.verified.check_fingerprint import CheckFingerprint
+from spark_jobs.quality.verified.incremental_replay import IncrementalReplay
 from spark_jobs.quality.verified.table import VerifiedRecords, VerifiedTable, as_rows, digest_of
 
 # The stores that follow the log, which are checked again and again.
@@ -31,11 +31,11 @@ IS_BELOW, NTH = "record:is_below", "record:nth"
 def commit_full(
     target: Target,
     request: CheckRequest,
-    basis: Basis,
+    basis: CheckFingerprint,
     readings: Sequence[StoreReading],
     comparison: DataFrame,
     replay: Replay,
-) -> dict[str, StoreMark]:
+) -> dict[str, VerifiedMark]:
     """Replace the verified records by those of a passed full check; returns how far each store is verified."""
     kept = [read for read in readings if read.store.name in KEPT_STORES]
     if not kept:
@@ -64,10 +64,10 @@ def commit_increment(
     target: Target,
     request: CheckRequest,
     verified: VerifiedRecords,
-    increment: Increment,
+    increment: IncrementalReplay,
     readings: Sequence[StoreReading],
     comparison: DataFrame,
-) -> dict[str, StoreMark]:
+) -> dict[str, VerifiedMark]:
     """Add the records of a passed incremental check to the verified ones; returns how far each of its stores is verified."""
     marks = {}
     for name, read in _by_name(readings).items():
@@ -110,11 +110,11 @@ def _by_name(readings: Sequence[StoreReading]) -> dict[str, StoreReading]:
 
 def _mark(
     target: Target, read: StoreReading, keys: Mapping[int, int], full_run_id: str, full_at_s: float
-) -> StoreMark:
+) -> VerifiedMark:
     """Return the mark of a store, whose replicas have the same cut."""
     replicas = read.reading.replicas
     cut_at_s = target.cut_at_s - max(replica.lag_s for replica in replicas)
-    return StoreMark(replicas[0].cut, cut_at_s, keys, full_run_id, full_at_s, read.reading.table_version)
+    return VerifiedMark(replicas[0].cut, cut_at_s, keys, full_run_id, full_at_s, read.reading.table_version)
 
 
 def _keys_of_log(

@@ -21,11 +21,11 @@ from include.errors import FoldlakeError
 from include.lake.tables import verified_path
 from include.position import POSITION_COLUMNS, Offsets
 from include.quality.check import StoreName
-from include.quality.verified_tag import Digest, StoreMark, VerifiedTag, verified_by_all
+from include.quality.verified_tag import TableDigest, VerifiedMark, VerifiedTag, verified_by_all
 from spark_jobs.lake.spark_table import delta_log, newest_tag_of
 from spark_jobs.lake.table_definition import TableDefinition, create_table
 from spark_jobs.quality.stores.base import Target
-from spark_jobs.quality.verified.basis import Basis
+from spark_jobs.quality.verified.check_fingerprint import CheckFingerprint
 
 LOG = logging.getLogger("foldlake.quality")
 # Of two writers that began with the same content, Delta admits one: each commits as the next transaction of this application.
@@ -45,7 +45,7 @@ class VerifiedRecords:
     """
 
     tag: VerifiedTag
-    marks: Mapping[str, StoreMark]
+    marks: Mapping[str, VerifiedMark]
     rows: DataFrame
     transaction: int
 
@@ -65,7 +65,7 @@ class VerifiedTable:
         position = (StructField(name, target.position_type[name]) for name in POSITION_COLUMNS)
         self.columns = StructType([StructField(KEY_COLUMN, StringType()), *target.state_type, *position])
 
-    def read(self, basis: Basis, stores: Sequence[StoreName]) -> VerifiedRecords:
+    def read(self, basis: CheckFingerprint, stores: Sequence[StoreName]) -> VerifiedRecords:
         """Return the newest records, which must have this basis and be of these stores.
 
         Raises FullCheckNeededError when there are none, or when they are not what the check has written that verified them.
@@ -146,12 +146,12 @@ class VerifiedTable:
         return "another program has changed the verified records"
 
 
-def digest_of(rows: DataFrame) -> Digest:
+def digest_of(rows: DataFrame) -> TableDigest:
     """Return the digest of some rows; runs a Spark job."""
     hashed = F.xxhash64(*rows.columns).cast("decimal(38,0)")
     row = rows.agg(F.count("*").alias("rows"), F.coalesce(F.sum(hashed), F.lit(0)).alias("hashes")).first()
     assert row is not None  # noqa: S101 - an aggregate without groups always has one row
-    return Digest(row.rows, int(row.hashes))
+    return TableDigest(row.rows, int(row.hashes))
 
 
 def as_rows(records: DataFrame, columns: StructType) -> DataFrame:

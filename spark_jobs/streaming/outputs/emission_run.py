@@ -21,9 +21,9 @@ from spark_jobs.folding.fold_fingerprint import has_exact_sums, incompatibility,
 from spark_jobs.routing.emission_query import EmissionQuery
 from spark_jobs.routing.written_outputs import WrittenOutputs
 from spark_jobs.runtime.checkpoint import committed_offsets, read_text, write_text
-from spark_jobs.streaming.outputs.consumers_topic import CONSUMERS, ConsumersTopic, Writer
+from spark_jobs.streaming.outputs.published_topic import CONSUMERS, PublishedTopic, TopicOwner
 from spark_jobs.streaming.outputs.sink_delivery import DELIVERED_AFTER_S
-from spark_jobs.streaming.outputs.source_coverage import SourceCoverage
+from spark_jobs.streaming.outputs.takeover_check import TakeoverCheck
 from spark_jobs.streaming.query_spec import QueryEndpoints, StartPostponedError, StartRefusedError
 from spark_jobs.streaming.stream_context import StreamContext
 
@@ -49,7 +49,7 @@ class EmissionRun:
         version: Version,
         endpoints: QueryEndpoints,
         default_tasks: int,
-        coverage: SourceCoverage | None,
+        coverage: TakeoverCheck | None,
     ) -> None:
         self._context = context
         self._emission = emission
@@ -58,7 +58,7 @@ class EmissionRun:
         self._endpoints = endpoints
         self._tasks = default_tasks
         self._coverage = coverage
-        self._consumers = ConsumersTopic(context, emission)
+        self._consumers = PublishedTopic(context, emission)
         self._schema_id = 0
         self._written: WrittenOutputs | None = None
 
@@ -135,7 +135,7 @@ class EmissionRun:
             finally:
                 _stopped_s[topic] = time.monotonic()
 
-    def _take_over(self, coverage: SourceCoverage) -> None:
+    def _take_over(self, coverage: TakeoverCheck) -> None:
         """Append to the consumers' topic what the version emitted to its own, unless that was done when it became live."""
         spark, version, consumers = self._context.spark, self._version, self._consumers
         source_topic = self._model.source_topic
@@ -150,7 +150,7 @@ class EmissionRun:
             return
         LOG.info("v%d of %s emits to consumers from now on", version.number, self._model.name)
         consumers.append_newer(version.number, self._records)
-        consumers.set_writer(Writer(source_topic))
+        consumers.set_writer(TopicOwner(source_topic))
         write_text(spark, done, version.live_since)
 
     @property

@@ -15,7 +15,7 @@ from pyspark.sql.functions import col, lit
 
 from include.declarations.event_types.topic_events import TopicEvents
 from include.kafka.dead_letters import newest_dead_letters
-from include.kafka.origins import Origin, Pair
+from include.kafka.origins import LanePartition, OutputOrigin
 from include.kafka.topics import dead_letter_topic, max_message_bytes
 from include.position import Offsets
 from include.stream.slot_planning import SlotRank
@@ -99,7 +99,7 @@ def dead_letter_spec(
 
 def _new_letters(bad: DataFrame, partitions: int, written: Offsets) -> DataFrame:
     """Return the undecodable records without a dead letter. written: source partition -> the offset after its newest one."""
-    newest = {Pair(p, p): Origin(end - 1, 0) for p, end in written.items()}
-    pairs = [Pair(p, p) for p in range(partitions)]
+    newest = {LanePartition(p, p): OutputOrigin(end - 1, 0) for p, end in written.items()}
+    pairs = [LanePartition(p, p) for p in range(partitions)]
     origins = bad.withColumns({"source_offset": col("offset"), "source_index": lit(0)})
     return origins.where(is_new_of_pair(newest, pairs, col("partition"))).select(*bad.columns)

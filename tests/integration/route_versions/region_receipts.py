@@ -14,7 +14,7 @@ import fastavro
 from confluent_kafka import Message
 
 from include.declarations.load import load_catalog
-from include.kafka.origins import Original
+from include.kafka.origins import SourceEvent
 from include.kafka.record_schema import RecordSchema
 from include.kafka.wire_format import HEADER_BYTES
 from include.position import Offsets
@@ -59,13 +59,13 @@ def only_by(rule: int, numbers: Collection[int]) -> set[int]:
     return {number for number in numbers if routed(number, rule) and not routed(number, 3 - rule)}
 
 
-def receipts(settings: Settings, topic: str = EMISSION.output_topic) -> list[tuple[Original, Receipt]]:
+def receipts(settings: Settings, topic: str = EMISSION.output_topic) -> list[tuple[SourceEvent, Receipt]]:
     """Return the receipts in a topic with their origins, one partition after the other."""
     found = []
     for message in records_of(settings, topic):
         fields = _decoded(message, EMISSION.output_schema)
         fields.pop("occurredOn")
-        origin = Original.of(message)
+        origin = SourceEvent.of(message)
         assert origin is not None
         found.append((origin, Receipt(**{**fields, "id": int(fields["id"])})))
     return found

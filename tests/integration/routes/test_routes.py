@@ -19,7 +19,7 @@ from confluent_kafka import Message
 from include.declarations.load import load_catalog, read_model
 from include.errors import KafkaUnavailableError
 from include.kafka.log_reading import end_offsets, log_consumer
-from include.kafka.origins import Origin, Pair, WrittenRecords
+from include.kafka.origins import LanePartition, OutputOrigin, WrittenRecords
 from include.kafka.topics import dead_letter_topic
 from include.kafka.wire_format import HEADER_BYTES
 from include.read_models.balance.events import FundsAdded
@@ -164,13 +164,13 @@ def require_each_once_in_order(settings: Settings, deposits: Deposits) -> None:
     wait_until(lambda: written(settings) >= len(deposits.expected), "the route has caught up", timeout_s=240)
     found = outputs(settings)
     assert Counter(str(decoded(message)["id"]) for message in found) == Counter(deposits.expected.keys())
-    newest: dict[Pair, Origin] = {}
+    newest: dict[LanePartition, OutputOrigin] = {}
     for message in found:
         source = RECORDS.origin(message)
         assert source is not None
         partition, origin = source
-        pair = Pair(partition, message.partition() or 0)
-        assert origin > newest.get(pair, Origin(-1, -1))
+        pair = LanePartition(partition, message.partition() or 0)
+        assert origin > newest.get(pair, OutputOrigin(-1, -1))
         newest[pair] = origin
         record = decoded(message)
         account, amount = deposits.expected[str(record["id"])]

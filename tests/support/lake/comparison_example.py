@@ -5,7 +5,7 @@ from include.rebuild.comparison.comparison import (
     Comparison,
     FieldChange,
     FieldTotals,
-    KeyChange,
+    KeyDifference,
     VersionStates,
 )
 from include.rebuild.comparison.fold_source import FoldText
@@ -35,19 +35,19 @@ EXAMPLE = Comparison(
     },
     measure="amount",
     largest=(
-        KeyChange(
+        KeyDifference(
             "you & <me>",
             FieldChange("12", "12"),
             {"amount": FieldChange("8000.00", "80.50"), "note": FieldChange("0012", "0012")},
         ),
-        KeyChange(
+        KeyDifference(
             "gone|away",
             FieldChange("1", None),
             {"amount": FieldChange("5.00", None), "note": FieldChange("x", None)},
         ),
     ),
     samples=(
-        KeyChange(
+        KeyDifference(
             "new one",
             FieldChange(None, "3"),
             {"amount": FieldChange(None, "-1.00"), "note": FieldChange(None, "y")},

@@ -9,9 +9,9 @@ from airflow.triggers.base import TaskSuccessEvent, TriggerEvent
 
 from include.airflow import driver_trigger
 from include.airflow.driver_trigger import DriverTrigger
-from include.stream import launch_series
+from include.stream import launch_failures
 from include.stream.driver_launch import LaunchReport, follow, read_request, write_report
-from include.stream.launch_series import LaunchSeries
+from include.stream.launch_failures import LaunchFailures
 
 NOW = datetime.now(UTC)
 
@@ -76,8 +76,10 @@ def test_a_trigger_of_a_restarted_triggerer_follows_the_same_launch(home: Path) 
 
 
 def test_the_driver_is_wanted_when_it_is_due(home: Path) -> None:
-    due = LaunchSeries(5, NOW.isoformat(), "it fails", (datetime.now(UTC) + timedelta(seconds=1)).isoformat())
-    launch_series.write(home, due)
+    due = LaunchFailures(
+        5, NOW.isoformat(), "it fails", (datetime.now(UTC) + timedelta(seconds=1)).isoformat()
+    )
+    launch_failures.write(home, due)
 
     async def follow_it() -> float:
         following = asyncio.create_task(event_of(DriverTrigger("task 1")))
@@ -90,13 +92,13 @@ def test_the_driver_is_wanted_when_it_is_due(home: Path) -> None:
 
 def test_an_operator_who_has_corrected_the_cause_need_not_wait(home: Path) -> None:
     later = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
-    launch_series.write(home, LaunchSeries(9, NOW.isoformat(), "it fails", later))
-    launch_series.request_launch(home)
+    launch_failures.write(home, LaunchFailures(9, NOW.isoformat(), "it fails", later))
+    launch_failures.request_launch(home)
 
     _, event = asyncio.run(event_after_end(home, ""))
 
     assert isinstance(event, TaskSuccessEvent)
-    assert not launch_series.is_launch_requested(home)
+    assert not launch_failures.is_launch_requested(home)
 
 
 def test_a_task_that_an_operator_ends_ends_the_driver(home: Path) -> None:

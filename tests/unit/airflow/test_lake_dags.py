@@ -23,7 +23,7 @@ def test_compaction_has_a_task_for_each_read_model_with_its_own_asset(loaded: di
 def test_a_check_is_offered_after_the_compaction_of_each_read_model(loaded: dict[str, Any]) -> None:
     task = loaded["dags"]["compaction"]["tasks"]["check_due_balance"]
 
-    assert (task["operator"], task["upstream"]) == ("OfferCheck", ["compact_balance"])
+    assert (task["operator"], task["upstream"]) == ("TriggerCheckIfDue", ["compact_balance"])
     assert task["outlets"] == ["check-due/balance"]
 
 

@@ -22,7 +22,7 @@ from include.kafka.ends.open_transactions import OpenTransaction
 from include.settings import CHECKOUT, Placement
 from include.status.flow_status import FlowKind, FlowStatus, SourceStatus, StreamStatus
 from include.stream.folded_offsets import EventTimeAhead
-from include.stream.launch_series import LaunchSeries
+from include.stream.launch_failures import LaunchFailures
 from include.stream.query_reports import QueryReport
 from stack.provisioning.command_names import COMMANDS, overview
 
@@ -196,7 +196,7 @@ def test_status_shows_the_emit_interval() -> None:
 def test_status_says_since_when_and_why_the_driver_fails(
     failures: int, times: str, launched_at: str, then: str
 ) -> None:
-    series = LaunchSeries(
+    series = LaunchFailures(
         failures=failures,
         since="2026-05-01T12:00:27+00:00",
         last_error="Master must start with local " * 9,

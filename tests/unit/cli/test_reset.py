@@ -10,7 +10,7 @@ from include.rebuild.comparison.comparison import (
     Comparison,
     FieldChange,
     FieldTotals,
-    KeyChange,
+    KeyDifference,
     VersionStates,
 )
 from include.versions.start_rule import StartRuleError
@@ -24,7 +24,7 @@ PREVIEW = Comparison(
     gone=10,
     fields={"amount": FieldTotals("900.00", "70.50", "829.50", (0, 2))},
     measure="amount",
-    largest=(KeyChange("you [red]", FieldChange("12", None), {"amount": FieldChange("80.00", None)}),),
+    largest=(KeyDifference("you [red]", FieldChange("12", None), {"amount": FieldChange("80.00", None)}),),
 )
 
 

@@ -36,7 +36,7 @@ def test_a_location_is_declared_in_a_module_of_the_read_model(tmp_path: Path) ->
 def test_a_location_may_be_null() -> None:
     fields = (StateField("lat", ["null", "double"]), StateField("lon", ["null", decimal_type(9, 6)]))
 
-    Location("lat", "lon").require_of(replace(read_model("balance"), state=fields))
+    Location("lat", "lon").validate_against(replace(read_model("balance"), state=fields))
 
 
 @pytest.mark.parametrize("declaration", ["", "LOCATION = None"])

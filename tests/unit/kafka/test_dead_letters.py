@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from cli.dead_letters import preview, to_json, to_lines
-from include.kafka.dead_letters import FOREIGN, DeadLetter, DeadLetters, Digest
+from include.kafka.dead_letters import FOREIGN, DeadLetter, DeadLetters, RecordDigest
 
 TEXT = DeadLetter(
     datetime(2026, 11, 21, 6, 26, 13, 500_000, UTC),
@@ -20,7 +20,7 @@ TEXT = DeadLetter(
 NULL = replace(TEXT, reason="null_value", source_offset=36136, value=None)
 BYTES = replace(TEXT, reason="wrong_magic", source_partition=0, source_offset=7, key=None, value=b"\x00\xff")
 
-REFERENCE = replace(TEXT, source_offset=36137, value=None, value_digest=Digest(1_048_430, "5f" * 32))
+REFERENCE = replace(TEXT, source_offset=36137, value=None, value_digest=RecordDigest(1_048_430, "5f" * 32))
 OF_ANOTHER_PROGRAM = replace(TEXT, reason=FOREIGN, source_topic="", source_partition=-1, source_offset=-1)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from include.lake.tags import AppendTag, CommitTag, Tag, read_lake_tag
 from include.position import Offsets
-from include.quality.verified_tag import Digest, StoreMark, VerifiedTag
+from include.quality.verified_tag import TableDigest, VerifiedMark, VerifiedTag
 
 COMMIT = CommitTag(
     "balance", 3, 2, "compaction", Offsets({0: 17, 1: 0}), Offsets({0: 40, 1: 2}), "5f0c", "i_Pm"
@@ -29,8 +29,8 @@ VERIFIED = VerifiedTag(
     2,
     "f01d",
     "i_Pm",
-    {"lake": StoreMark(Offsets({0: 40}), 12.5, {0: 9}, "daily", 10.0, 8)},
-    Digest(9, 2**70),
+    {"lake": VerifiedMark(Offsets({0: 40}), 12.5, {0: 9}, "daily", 10.0, 8)},
+    TableDigest(9, 2**70),
     1,
     "run",
     "before",

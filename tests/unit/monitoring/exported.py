@@ -13,7 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from include.nodes.partition_report import PartitionReport
 from include.position import Offsets
 from include.quality.verified_file import VerifiedStores
-from include.quality.verified_tag import StoreMark
+from include.quality.verified_tag import VerifiedMark
 from include.settings import NodeSettings
 from include.status.flow_status import FlowKind, FlowStatus, SourceStatus, StreamStatus
 from include.stream.query_reports import BatchProgress, QueryReport
@@ -106,7 +106,7 @@ def check(passed: bool | None = True) -> NewestCheck:
 
 def verified(full_s_ago: float) -> VerifiedStores:
     now_s = time.time()
-    mark = StoreMark(Offsets({0: 10}), now_s - 60.0, {0: 1}, "daily", now_s - full_s_ago)
+    mark = VerifiedMark(Offsets({0: 10}), now_s - 60.0, {0: 1}, "daily", now_s - full_s_ago)
     return VerifiedStores("balance", 1, {"lake": mark, "nodes": mark})
 
 

@@ -1,4 +1,4 @@
-"""The rooms: docs/architecture.md names every folder of code, in the order of the contracts, and the contracts hold."""
+"""The packages: docs/architecture.md names every folder of code, in the order of the contracts, and the contracts hold."""
 
 import ast
 import re
@@ -16,13 +16,13 @@ from include.settings import CHECKOUT
 
 PAGE = CHECKOUT / "docs" / "architecture.md"
 # The first cell of a table's row: a folder, ending in a slash.
-ROOM = re.compile(r"^\| `([\w/]+)/` \|", re.MULTILINE)
+PACKAGE = re.compile(r"^\| `([\w/]+)/` \|", re.MULTILINE)
 MAX_LINES = 300
 MAX_MODULES = 15
 # One file per command.
 UNLIMITED_FOLDERS = {"cli"}
 # One folder per read model, system, backend or data set: the page describes their common structure, and need not list each.
-EXTENSIBLE_ROOMS = {
+EXTENSIBLE_PACKAGES = {
     "include/read_models",
     "include/systems",
     "include/systems/logs",
@@ -47,11 +47,11 @@ def folders() -> set[str]:
 
 
 def section() -> str:
-    return PAGE.read_text(encoding="utf-8").partition("\n## Rooms\n")[2]
+    return PAGE.read_text(encoding="utf-8").partition("\n## Packages\n")[2]
 
 
-def rooms() -> list[str]:
-    return ROOM.findall(section())
+def packages() -> list[str]:
+    return PACKAGE.findall(section())
 
 
 def linter_settings() -> dict[str, Any]:
@@ -82,23 +82,27 @@ def imports_at_module_level(path: Path) -> Iterator[str]:
 
 
 def test_every_folder_of_code_is_a_room_of_the_page_and_every_room_a_folder() -> None:
-    described = Counter(rooms())
-    # A room may contain only further rooms, and no module.
+    described = Counter(packages())
+    # A package may contain only further packages, and no module.
     existing = folders() | {str(parent) for folder in folders() for parent in Path(folder).parents} - {"."}
 
     undescribed = folders() - set(described)
 
-    assert {room for room in undescribed if str(Path(room).parent) not in EXTENSIBLE_ROOMS} == set()
+    assert {
+        package for package in undescribed if str(Path(package).parent) not in EXTENSIBLE_PACKAGES
+    } == set()
     assert set(described) - existing == set()
-    assert [room for room, times in described.items() if times > 1] == []
+    assert [package for package, times in described.items() if times > 1] == []
 
 
 def test_the_page_lists_the_checkout_in_the_order_of_its_layers() -> None:
-    assert [room for room in rooms() if "/" not in room] == layered("checkout")
+    assert [package for package in packages() if "/" not in package] == layered("checkout")
 
 
 def test_the_page_lists_include_in_the_order_of_its_layers() -> None:
-    described = [room.removeprefix("include/") for room in rooms() if re.fullmatch(r"include/\w+", room)]
+    described = [
+        package.removeprefix("include/") for package in packages() if re.fullmatch(r"include/\w+", package)
+    ]
 
     assert described == [name for name in layered("include") if (CHECKOUT / "include" / name).is_dir()]
 

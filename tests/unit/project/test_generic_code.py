@@ -12,7 +12,7 @@ SYSTEMS = CHECKOUT / "include" / "systems"
 
 
 def test_terms_of_the_first_read_model_appear_only_in_its_package() -> None:
-    files = [path for room in ("include", "query_api") for path in (CHECKOUT / room).rglob("*.py")]
+    files = [path for package in ("include", "query_api") for path in (CHECKOUT / package).rglob("*.py")]
     found = [
         f"{path.relative_to(CHECKOUT)}:{number}: {line.strip()}"
         for path in files

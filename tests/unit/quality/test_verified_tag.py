@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from include.position import Offsets
-from include.quality.verified_tag import Digest, StoreMark, VerifiedTag, verified_by_all
+from include.quality.verified_tag import TableDigest, VerifiedMark, VerifiedTag, verified_by_all
 
-LAKE = StoreMark(Offsets({0: 10, 1: 7}), 100.0, {0: 2, 1: 1}, "daily", 50.0, 12)
-NODES = StoreMark(Offsets({0: 8, 1: 9}), 101.5, {0: 2, 1: 2}, "daily", 50.0)
+LAKE = VerifiedMark(Offsets({0: 10, 1: 7}), 100.0, {0: 2, 1: 1}, "daily", 50.0, 12)
+NODES = VerifiedMark(Offsets({0: 8, 1: 9}), 101.5, {0: 2, 1: 2}, "daily", 50.0)
 TAG = VerifiedTag(
     read_model="balance",
     version=1,
@@ -16,7 +16,7 @@ TAG = VerifiedTag(
     fold="f00",
     topic_id="topic",
     stores={"lake": LAKE, "nodes": NODES},
-    digest=Digest(3, -(10**30)),
+    digest=TableDigest(3, -(10**30)),
     appends=2,
     run_id="run",
     previous="before",
@@ -30,8 +30,8 @@ def test_an_unchanged_tag_is_chained() -> None:
 @pytest.mark.parametrize(
     "changed",
     [
-        replace(TAG, digest=Digest(3, 1)),
-        replace(TAG, digest=Digest(4, -(10**30))),
+        replace(TAG, digest=TableDigest(3, 1)),
+        replace(TAG, digest=TableDigest(4, -(10**30))),
         replace(TAG, previous="another"),
         replace(TAG, stores={"lake": LAKE}),
         replace(TAG, stores={"lake": replace(LAKE, verified_up_to=Offsets({0: 11, 1: 7})), "nodes": NODES}),
@@ -47,7 +47,7 @@ def test_all_stores_are_verified_up_to_the_lowest_offsets() -> None:
 
 
 def test_digests_add_up() -> None:
-    assert Digest(1, 5) + Digest(2, -7) == Digest(3, -2)
+    assert TableDigest(1, 5) + TableDigest(2, -7) == TableDigest(3, -2)
 
 
 def test_ages_are_never_negative() -> None:

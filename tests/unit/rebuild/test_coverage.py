@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from include.nodes.partition_report import PartitionReport
 from include.position import Offsets
-from include.rebuild.coverage import LivePosition, beyond, lacking_nodes, live_position, within
+from include.rebuild.coverage import LivePosition, clip_to, lacking_nodes, live_position, skip_before
 
 A, B, C = "http://a", "http://b", "http://c"
 LIVE, CANDIDATE = 1, 2
@@ -79,7 +79,7 @@ def test_a_node_that_neither_owns_nor_stands_by_for_a_partition_does_not_count()
 def test_events_that_the_source_has_lost_are_not_required() -> None:
     live = LivePosition(1, {0: Offsets({0: 10, 1: 20}), 1: Offsets({1: 5})})
 
-    assert within(live, Offsets({0: 7, 1: 30})) == LivePosition(
+    assert clip_to(live, Offsets({0: 7, 1: 30})) == LivePosition(
         1, {0: Offsets({0: 7, 1: 20}), 1: Offsets({1: 5})}
     )
 
@@ -87,5 +87,5 @@ def test_events_that_the_source_has_lost_are_not_required() -> None:
 def test_events_that_a_version_skips_are_not_required_of_it() -> None:
     live = LivePosition(LIVE, {0: Offsets({2: 50, 3: 80})})
 
-    assert beyond(live, Offsets({2: 50, 3: 79})).by_partition == {0: Offsets({3: 80})}
-    assert beyond(live, Offsets()) == live
+    assert skip_before(live, Offsets({2: 50, 3: 79})).by_partition == {0: Offsets({3: 80})}
+    assert skip_before(live, Offsets()) == live

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from include.kafka.origins import Origin, Pair, WrittenRecords
+from include.kafka.origins import LanePartition, OutputOrigin, WrittenRecords
 from include.position import Offsets
 from spark_jobs.routing import written_outputs
 from spark_jobs.routing.origin_columns import NOT_WRITTEN
@@ -40,7 +40,7 @@ class Route:
 
     def __init__(self, records: WrittenRecords, note_after: int, switch: int, *, in_process: bool) -> None:
         self._records = records
-        self.written: list[list[Origin]] = [[] for _ in range(OUTPUTS)]
+        self.written: list[list[OutputOrigin]] = [[] for _ in range(OUTPUTS)]
         self._committed = Offsets({0: 0})
         self._note: str | None = None
         self._note_after, self._switch = note_after, switch
@@ -66,13 +66,13 @@ class Route:
             lambda: NO_CONSUMER, NO_CONSUMER, "note", "t", OUTPUTS, self._records, self._read_committed
         )
 
-    def _batches(self, written: dict[Pair, Origin], batch: int) -> Iterator[None]:
+    def _batches(self, written: dict[LanePartition, OutputOrigin], batch: int) -> Iterator[None]:
         """Append the outputs of each batch, then commit it."""
         for begin in range(self._committed.of(0), EVENTS, batch):
             end = min(begin + batch, EVENTS)
             for offset, output in product(range(begin, end), range(OUTPUTS)):
-                origin = Origin(offset, output)
-                if origin > written.get(Pair(self._lane(offset), output), NOT_WRITTEN):
+                origin = OutputOrigin(offset, output)
+                if origin > written.get(LanePartition(self._lane(offset), output), NOT_WRITTEN):
                     self._step()
                     self.written[output].append(origin)
                     yield
@@ -112,14 +112,15 @@ class Route:
 
     def read_origins(
         self, _consumer: object, _topic: str, _partitions: int, since: Offsets, _records: object
-    ) -> dict[Pair, Origin]:
+    ) -> dict[LanePartition, OutputOrigin]:
         """Return the newest origin of each pair from these offsets on."""
         self._step()
-        found: dict[Pair, Origin] = {}
+        found: dict[LanePartition, OutputOrigin] = {}
         for output, origins in enumerate(self.written):
             # In the order in which they were written: the newest record of a pair counts.
             found |= {
-                Pair(self._lane(origin.offset), output): origin for origin in origins[since.of(output) :]
+                LanePartition(self._lane(origin.offset), output): origin
+                for origin in origins[since.of(output) :]
             }
         return found
 
@@ -150,7 +151,7 @@ def test_each_output_is_written_once_in_order_after_two_crashes(
 
     for name in ("end_offsets", "read_origins", "read_text", "write_text"):
         patch(name)
-    expected = [[Origin(offset, output) for offset in range(EVENTS)] for output in range(OUTPUTS)]
+    expected = [[OutputOrigin(offset, output) for offset in range(EVENTS)] for output in range(OUTPUTS)]
 
     every, some = range(1, STEPS), range(4, STEPS, 12)
     crashes = [*product(every, some), *product(some, every)]

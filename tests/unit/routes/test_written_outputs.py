@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from include.kafka.origins import Origin, Pair, WrittenRecords
+from include.kafka.origins import LanePartition, OutputOrigin, WrittenRecords
 from include.position import Offsets
 from spark_jobs.routing import written_outputs
 from spark_jobs.routing.written_outputs import ALL_OUTPUTS, WrittenNote, WrittenOutputs
@@ -17,13 +17,13 @@ class Topic:
     """An output topic of two partitions, with one source partition: the origins of each output partition, in order."""
 
     def __init__(self) -> None:
-        self.written: list[list[Origin]] = [[], []]
+        self.written: list[list[OutputOrigin]] = [[], []]
         self.committed = Offsets()
         self.reads: list[Offsets] = []
 
     def write(self, output: int, *offsets: int) -> None:
         """Append outputs of these source offsets."""
-        self.written[output] += [Origin(offset, 0) for offset in offsets]
+        self.written[output] += [OutputOrigin(offset, 0) for offset in offsets]
 
     def commit(self, offset: int) -> None:
         """Commit the query up to a source offset."""
@@ -35,10 +35,10 @@ class Topic:
 
     def read_origins(
         self, _consumer: object, _topic: str, _partitions: int, since: Offsets, _records: object
-    ) -> dict[Pair, Origin]:
+    ) -> dict[LanePartition, OutputOrigin]:
         """Return the newest origin of each pair from these offsets on."""
         self.reads.append(since)
-        found = {Pair(0, q): origins[since.of(q) :] for q, origins in enumerate(self.written)}
+        found = {LanePartition(0, q): origins[since.of(q) :] for q, origins in enumerate(self.written)}
         return {pair: max(origins) for pair, origins in found.items() if origins}
 
 
@@ -59,14 +59,17 @@ def outputs(topic: Topic) -> WrittenOutputs:
 
 
 def test_a_note_survives_its_file() -> None:
-    note = WrittenNote(Offsets({0: 5, 1: 7}), Offsets({0: 9}), {Pair(0, 1): Origin(12, 3)})
+    note = WrittenNote(Offsets({0: 5, 1: 7}), Offsets({0: 9}), {LanePartition(0, 1): OutputOrigin(12, 3)})
     assert WrittenNote.from_json(note.to_json()) == note
 
 
 def test_without_a_note_the_whole_topic_is_read(topic: Topic) -> None:
     topic.write(0, 1, 3)
     topic.write(1, 2)
-    assert outputs(topic).read() == {Pair(0, 0): Origin(3, 0), Pair(0, 1): Origin(2, 0)}
+    assert outputs(topic).read() == {
+        LanePartition(0, 0): OutputOrigin(3, 0),
+        LanePartition(0, 1): OutputOrigin(2, 0),
+    }
     assert topic.reads == [Offsets()]
 
 
@@ -76,14 +79,17 @@ def test_a_note_is_written_once_the_running_batch_is_committed(topic: Topic) -> 
     topic.write(0, 1, 3)
     run.note()
     run.note()
-    assert outputs(topic).read() == {Pair(0, 0): Origin(3, 0)}
+    assert outputs(topic).read() == {LanePartition(0, 0): OutputOrigin(3, 0)}
     assert topic.reads == [Offsets(), Offsets()], "nothing was committed, so nothing could be noted"
 
     topic.write(1, 4)
     topic.commit(5)
     run.note()
     topic.write(1, 6)
-    assert outputs(topic).read() == {Pair(0, 0): Origin(4, ALL_OUTPUTS), Pair(0, 1): Origin(6, 0)}
+    assert outputs(topic).read() == {
+        LanePartition(0, 0): OutputOrigin(4, ALL_OUTPUTS),
+        LanePartition(0, 1): OutputOrigin(6, 0),
+    }
     assert topic.reads[-1] == Offsets({0: 2, 1: 0})
 
 
@@ -92,18 +98,18 @@ def test_what_a_killed_run_wrote_beyond_the_commit_is_remembered(topic: Topic) -
     first.read()
     topic.write(0, *range(100))  # and killed before any commit
     second = outputs(topic)
-    assert second.read() == {Pair(0, 0): Origin(99, 0)}
+    assert second.read() == {LanePartition(0, 0): OutputOrigin(99, 0)}
     second.note()
     topic.commit(50)
     second.note()
     # The records below the noted ends are not read again: the note itself must say that 50 to 99 are written.
     third = outputs(topic)
-    assert third.read()[Pair(0, 0)] == Origin(99, 0)
+    assert third.read()[LanePartition(0, 0)] == OutputOrigin(99, 0)
     third.note()
     topic.write(0, 100)
     topic.commit(101)
     third.note()
-    assert outputs(topic).read()[Pair(0, 0)] == Origin(100, ALL_OUTPUTS)
+    assert outputs(topic).read()[LanePartition(0, 0)] == OutputOrigin(100, ALL_OUTPUTS)
 
 
 def test_a_restart_in_the_same_process_forgets_the_ends_of_the_run_before(topic: Topic) -> None:
@@ -114,7 +120,7 @@ def test_a_restart_in_the_same_process_forgets_the_ends_of_the_run_before(topic:
     run.read()
     topic.commit(2)
     run.note()
-    assert outputs(topic).read()[Pair(0, 0)] == Origin(2, 0)
+    assert outputs(topic).read()[LanePartition(0, 0)] == OutputOrigin(2, 0)
     assert topic.reads[-1] == Offsets(), (
         "the ends of the run before must not be paired with a commit of this one"
     )
@@ -125,6 +131,9 @@ def test_what_lies_below_a_handover_is_never_written(topic: Topic) -> None:
     run = outputs(topic)
     run.complete_below(Offsets({0: 5}))
     assert run.noted.committed == Offsets({0: 5})
-    assert run.read() == {Pair(0, 0): Origin(9, 0), Pair(0, 1): Origin(4, ALL_OUTPUTS)}
+    assert run.read() == {
+        LanePartition(0, 0): OutputOrigin(9, 0),
+        LanePartition(0, 1): OutputOrigin(4, ALL_OUTPUTS),
+    }
     run.complete_below(Offsets({0: 3}))
     assert run.noted.committed == Offsets({0: 5}), "a repeated handover takes nothing back"

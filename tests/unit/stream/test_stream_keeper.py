@@ -10,9 +10,9 @@ import psutil
 import pytest
 
 from include.settings import Settings
-from include.stream import driver_launch, launch_series
+from include.stream import driver_launch, launch_failures
 from include.stream.driver_launch import LaunchReport, ended_report, follow, read_report, withdraw
-from include.stream.launch_series import AT_ONCE_FAILURES
+from include.stream.launch_failures import AT_ONCE_FAILURES
 from stack.launchers import stream_keeper
 from stack.launchers.stream_keeper import StreamKeeper
 
@@ -91,7 +91,7 @@ def test_a_driver_that_is_killed_is_brought_back_without_the_task(home: Path) ->
         step_until(kept, partial(has_relaunched, home, number))
 
     assert ended_report(home, launch_id) is None
-    series = launch_series.read(home)
+    series = launch_failures.read(home)
     assert series is not None
     assert (series.failures, series.last_error) == (AT_ONCE_FAILURES, "killed by SIGKILL")
     withdraw(home)
@@ -107,7 +107,7 @@ def test_a_driver_that_fails_again_and_again_is_left_to_the_task(home: Path) -> 
     assert report(home).relaunches == AT_ONCE_FAILURES
     assert report(home).error == "ValueError: a wrong setting"
     assert report(home).output == "before\nValueError: a wrong setting\n"
-    series = launch_series.read(home)
+    series = launch_failures.read(home)
     assert series is not None
     assert series.failures == AT_ONCE_FAILURES + 1
 
@@ -122,7 +122,7 @@ def test_the_keeper_launches_the_next_driver_only_while_airflow_is_away(
     home: Path, monkeypatch: pytest.MonkeyPatch, airflow_away: bool
 ) -> None:
     monkeypatch.setattr(stream_keeper, "AIRFLOW_INTERVAL_S", 0.0)
-    monkeypatch.setattr(launch_series, "FIRST_DELAY_S", 0.2)
+    monkeypatch.setattr(launch_failures, "FIRST_DELAY_S", 0.2)
     kept = keeper(home, FAILS, airflow_away=airflow_away)
     launch_id = follow(home, "task 1")
     step_until(kept, lambda: ended_report(home, launch_id) is not None)
@@ -143,7 +143,7 @@ def test_a_driver_that_was_stopped_by_a_signal_is_not_brought_back(home: Path) -
     step_until(kept, lambda: ended_report(home, launch_id) is not None)
 
     assert report(home).error == ""
-    assert launch_series.read(home) is None
+    assert launch_failures.read(home) is None
     kept.step()
     assert report(home).relaunches == 0
 
@@ -235,7 +235,7 @@ def test_a_standby_takes_over_each_time_a_driver_is_killed(
         driver, (standby,) = standby, set(children()) - before - {standby}
 
     assert ended_report(home, launch_id) is None
-    series = launch_series.read(home)
+    series = launch_failures.read(home)
     assert series is not None
     assert (series.failures, series.alerted, bool(series.launched_at)) == (AT_ONCE_FAILURES + 1, True, True)
     withdraw(home)

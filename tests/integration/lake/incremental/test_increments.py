@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 
 from include.quality import verified_file
 from include.quality.check import Mode, StoreName
-from include.quality.verified_tag import StoreMark
+from include.quality.verified_tag import VerifiedMark
 from include.settings import Settings
 from spark_jobs.folding.replay import source_ends
 from spark_jobs.quality.expectations.complete_to_cut import COMPLETE
@@ -36,7 +36,7 @@ def verified(settings: Settings, lake_spark: SparkSession) -> IncrementalLedger:
     return IncrementalLedger.verified(settings, "increments", lake_spark)
 
 
-def verified_mark(ledger: CheckedLedger) -> StoreMark:
+def verified_mark(ledger: CheckedLedger) -> VerifiedMark:
     found = verified_file.read(ledger.settings.home, ledger.name)
     assert found is not None
     return found.stores["lake"]

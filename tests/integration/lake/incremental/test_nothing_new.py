@@ -10,7 +10,7 @@ from include.lake.tables import table_path
 from include.quality import verified_file
 from include.quality.confirmation import confirm_if_nothing_is_new
 from include.quality.verified_file import VerifiedStores
-from include.quality.verified_tag import StoreMark
+from include.quality.verified_tag import VerifiedMark
 from include.settings import Settings
 from spark_jobs.folding.replay import source_ends
 from tests.support.faults.transactions import TransactionalWriter
@@ -21,7 +21,7 @@ def verify(ledger: IncrementalLedger, *stores: str) -> None:
     """Publish that these stores are verified as they are now."""
     ends = source_ends(ledger.settings.kafka.bootstrap_servers, ledger.name)
     table = DeltaTable(table_path(ledger.settings.lake_root, ledger.name))
-    mark = StoreMark(ends, 1.0, {}, "full", 1.0)
+    mark = VerifiedMark(ends, 1.0, {}, "full", 1.0)
     marks = {
         store: replace(mark, table_version=table.version() if store == "lake" else None) for store in stores
     }

@@ -15,7 +15,7 @@ from include.declarations.load import load_catalog
 from include.declarations.route import Route
 from include.errors import ReadModelError
 from include.kafka.events import EventSerializer
-from include.kafka.origins import Origin, Pair
+from include.kafka.origins import LanePartition, OutputOrigin
 from include.read_models.balance.events import FundsAdded
 from spark_jobs.folding.decode import SchemaIds
 from spark_jobs.folding.key_partition import partition_of_key
@@ -52,7 +52,9 @@ def deposit(number: int, amount: str) -> FundsAdded:
     return FundsAdded("c", Decimal(amount), str(number), datetime(2026, 1, 1, tzinfo=UTC))
 
 
-def routed(route: Route, source: DataFrame, written: Mapping[Pair, Origin] | None = None) -> list[Row]:
+def routed(
+    route: Route, source: DataFrame, written: Mapping[LanePartition, OutputOrigin] | None = None
+) -> list[Row]:
     query = RouteQuery(route, 1, 2, 7, KEY, written or {})
     return query.records(source, SCHEMA_IDS).collect()
 
@@ -84,13 +86,13 @@ def test_what_is_written_is_dropped_pair_by_pair(source: DataFrame) -> None:
     bank = next(partition for partition, key in by_partition.items() if key == b"bank")
     day = next(row.partition for row in rows if bytes(row.key) != b"bank")
 
-    left = routed(ROUTE, source, {Pair(0, bank): Origin(2, 1)})
+    left = routed(ROUTE, source, {LanePartition(0, bank): OutputOrigin(2, 1)})
 
     if bank == day:
         assert origins(left) == [(3, 0), (3, 1)]
     else:
         assert origins(left) == [(0, 0), (2, 0), (3, 0), (3, 1)]
-    middle = routed(ROUTE, source, {Pair(0, partition): Origin(2, 0) for partition in (0, 1)})
+    middle = routed(ROUTE, source, {LanePartition(0, partition): OutputOrigin(2, 0) for partition in (0, 1)})
     assert origins(middle) == [(2, 1), (3, 0), (3, 1)]
 
 

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from query_api.changes.key_change import KeyChange
+from query_api.changes.key_change import ChangeEvent
 from query_api.changes.key_history import KeyState
 from query_api.changes.recent_changes import (
     MAX_BYTES,
@@ -22,7 +22,7 @@ def append(recent: RecentChanges, partition: int, count: int = 1, value_bytes: i
     changes = []
     for _ in range(count):
         changes.append(
-            KeyChange(
+            ChangeEvent(
                 partition, after[partition], b"k", None, 1, None, KeyState(1, is_removed=True, point=None)
             )
         )

@@ -7,7 +7,7 @@ import pytest
 from include.declarations.location import Location
 from include.kafka.state_record import StateRecord
 from include.position import Position
-from query_api.changes.key_change import ChangeKind, KeyChange, Selection
+from query_api.changes.key_change import ChangeEvent, ChangeKind, Selection
 from query_api.changes.key_history import KeyState, Point
 from query_api.lookup.bounding_box import Area, BoundingBox
 
@@ -17,11 +17,11 @@ CHANGED, LEFT, REMOVED = ChangeKind.CHANGED, ChangeKind.LEFT, ChangeKind.REMOVED
 UNKNOWN = "unknown"
 
 
-def change(key: bytes, to: Point | None, before: Point | str | None = UNKNOWN) -> KeyChange:
+def change(key: bytes, to: Point | None, before: Point | str | None = UNKNOWN) -> ChangeEvent:
     """Return a change of a key; `to` None: a removal. before: its location, None if it was removed."""
     record = None if to is None else StateRecord({}, Position(0, 2, 2), datetime.now(UTC))
     known = None if isinstance(before, str) else KeyState(1, before is None, before)
-    return KeyChange(0, 7, key, record, 2, known, KeyState(2, to is None, to))
+    return ChangeEvent(0, 7, key, record, 2, known, KeyState(2, to is None, to))
 
 
 @pytest.mark.parametrize(

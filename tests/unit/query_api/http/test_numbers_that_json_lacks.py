@@ -10,7 +10,7 @@ import pytest
 from include.kafka.state_record import StateRecord
 from include.position import Position
 from include.settings import Settings
-from query_api.changes.key_change import ChangeKind, KeyChange
+from query_api.changes.key_change import ChangeEvent, ChangeKind
 from query_api.changes.key_history import KeyState
 from query_api.http.changes.event_frames import change_frame, event
 from tests.unit.query_api.http.stops import Answer, StopsNode, other_node, stops_settings, window_keys
@@ -97,7 +97,7 @@ def test_streams_of_changes_have_strings() -> None:
     record = StateRecord(dict(STATES["nan"]), Position(0, 1, 1), datetime(2026, 1, 2, tzinfo=UTC))
     after = KeyState(1, is_removed=False, point=None)
 
-    frame = change_frame(KeyChange(0, 0, b"nan", record, 1, None, after), ChangeKind.CHANGED).decode()
+    frame = change_frame(ChangeEvent(0, 0, b"nan", record, 1, None, after), ChangeKind.CHANGED).decode()
 
     assert parsed(frame.partition("data: ")[2])["state"] == SHOWN["nan"]
     assert event("present", {"lat": math.nan}) == b'event: present\ndata: {"lat":"NaN"}\n\n'

@@ -11,7 +11,7 @@ from query_api.errors import StoreDamagedError, StoreFullError, StoreUnusableErr
 from query_api.store.base import Binding, Change, ChangelogPosition, StoreWriter
 from query_api.store.directory import MAX_ATTEMPTS, StoreDirectory
 from query_api.store.lmdb.backend import LmdbBackend
-from query_api.store.marker import StoreMarker, read_marker, write_marker
+from query_api.store.marker import StoreLifecycle, read_marker, write_marker
 from tests.support.faults.small_disk import SmallDisk, small_disk
 
 BINDING = Binding("cluster", "balance.v1.changelog", "topic id")
@@ -65,7 +65,7 @@ def test_store_on_a_full_disk_is_opened_again_and_again_and_keeps_its_records(
             grow(store)
         assert store.record_count() == 1
         directory.close_writer(store, "balance", 1)
-        assert read_marker(directory.path("balance", 1)) == StoreMarker().closed()
+        assert read_marker(directory.path("balance", 1)) == StoreLifecycle().closed()
 
     disk.free()
     store = open_store(directory)
@@ -160,7 +160,7 @@ def test_check_that_could_not_run_finds_no_damage(
 def test_marker_of_an_older_version_is_read(tmp_path: Path) -> None:
     (tmp_path / "incarnation").write_text("a-boot-id closed")
 
-    assert read_marker(tmp_path) == StoreMarker("a-boot-id", is_closed=True)
+    assert read_marker(tmp_path) == StoreLifecycle("a-boot-id", is_closed=True)
 
 
 @pytest.mark.parametrize("content", ["", " ", "one-word"])
@@ -171,9 +171,9 @@ def test_store_without_a_readable_marker_has_not_survived(tmp_path: Path, conten
 
 
 def test_marker_is_replaced_on_a_full_disk(disk: SmallDisk) -> None:
-    write_marker(disk.path, StoreMarker().closed())
+    write_marker(disk.path, StoreLifecycle().closed())
     disk.fill()
 
-    write_marker(disk.path, StoreMarker().opened(is_checked=True))
+    write_marker(disk.path, StoreLifecycle().opened(is_checked=True))
 
-    assert read_marker(disk.path) == StoreMarker().opened(is_checked=True)
+    assert read_marker(disk.path) == StoreLifecycle().opened(is_checked=True)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from include.stream import launch_series
-from include.stream.launch_series import STEADY_S, LaunchSeries, after_failure, delay_s
+from include.stream import launch_failures
+from include.stream.launch_failures import STEADY_S, LaunchFailures, after_failure, delay_s
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 LONGEST_S = 300.0
@@ -17,9 +17,9 @@ def seconds_later(seconds: float) -> datetime:
     return NOW + timedelta(seconds=seconds)
 
 
-def failing(failures: int, *, ran_s: float = 10.0) -> LaunchSeries:
+def failing(failures: int, *, ran_s: float = 10.0) -> LaunchFailures:
     """Return a series in which each driver ran for `ran_s` seconds and was launched when it was due."""
-    series: LaunchSeries | None = None
+    series: LaunchFailures | None = None
     at = NOW
     for _ in range(failures):
         series = after_failure(series, at, "it fails", at + timedelta(seconds=ran_s), LONGEST_S)
@@ -65,27 +65,27 @@ def test_a_failure_after_a_steady_run_begins_a_new_series() -> None:
 
 def test_the_series_is_over_while_the_driver_runs_steadily(tmp_path: Path) -> None:
     series = replace(failing(7), launched_at=NOW.isoformat())
-    launch_series.write(tmp_path, series)
+    launch_failures.write(tmp_path, series)
 
-    assert launch_series.read(tmp_path, seconds_later(STEADY_S - 1)) == series
-    assert launch_series.read(tmp_path, seconds_later(STEADY_S)) is None
+    assert launch_failures.read(tmp_path, seconds_later(STEADY_S - 1)) == series
+    assert launch_failures.read(tmp_path, seconds_later(STEADY_S)) is None
 
 
 def test_the_series_survives_the_process_that_recorded_it(tmp_path: Path) -> None:
-    assert launch_series.read(tmp_path) is None
+    assert launch_failures.read(tmp_path) is None
 
-    launch_series.write(tmp_path, failing(7))
+    launch_failures.write(tmp_path, failing(7))
 
-    assert launch_series.read(tmp_path) == failing(7)
-    assert launch_series.is_waiting(tmp_path)
+    assert launch_failures.read(tmp_path) == failing(7)
+    assert launch_failures.is_waiting(tmp_path)
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"failures": 3, "since": "yesterday"'])
 def test_a_damaged_file_delays_nothing(tmp_path: Path, content: str) -> None:
-    launch_series.write(tmp_path, failing(7))
+    launch_failures.write(tmp_path, failing(7))
     (tmp_path / "stream" / "failed-launches.json").write_text(content)
 
-    assert launch_series.read(tmp_path) is None
+    assert launch_failures.read(tmp_path) is None
 
 
 def test_a_clock_that_was_set_back_does_not_delay_a_launch_further() -> None:
@@ -102,19 +102,19 @@ def test_a_driver_whose_end_was_not_recorded_is_launched_at_once() -> None:
 
 
 def test_an_operator_can_request_a_launch_at_once(tmp_path: Path) -> None:
-    launch_series.write(tmp_path, failing(7))
+    launch_failures.write(tmp_path, failing(7))
 
-    launch_series.request_launch(tmp_path)
-    assert launch_series.is_launch_requested(tmp_path)
+    launch_failures.request_launch(tmp_path)
+    assert launch_failures.is_launch_requested(tmp_path)
 
-    launch_series.clear_request(tmp_path)
-    assert not launch_series.is_launch_requested(tmp_path)
+    launch_failures.clear_request(tmp_path)
+    assert not launch_failures.is_launch_requested(tmp_path)
 
 
 def test_a_driver_that_does_not_fail_needs_no_request(tmp_path: Path) -> None:
-    launch_series.request_launch(tmp_path)
+    launch_failures.request_launch(tmp_path)
 
-    assert not launch_series.is_launch_requested(tmp_path)
+    assert not launch_failures.is_launch_requested(tmp_path)
 
 
 def test_a_series_is_alerted_on_once_when_it_becomes_long() -> None:

@@ -12,14 +12,14 @@ LOG = logging.getLogger("foldlake.quality")
 
 
 @dataclass(frozen=True)
-class Basis:
+class CheckFingerprint:
     """The fingerprint of key, fold and merge, and Kafka's id of the source topic; records of another basis are not used."""
 
     fold: str
     topic_id: str
 
 
-def basis_of(target: Target) -> Basis | None:
+def basis_of(target: Target) -> CheckFingerprint | None:
     """Return the basis of a version's verified records; None if its fold revision has no merge, or one that cannot be built."""
     model, revision = target.model, target.version.fold_revision
     if revision not in model.merges:
@@ -33,4 +33,4 @@ def basis_of(target: Target) -> Basis | None:
         )
         return None
     topic = topic_state(target.settings.kafka.bootstrap_servers, model.source_topic)
-    return None if topic is None else Basis(fold, topic.topic_id)
+    return None if topic is None else CheckFingerprint(fold, topic.topic_id)

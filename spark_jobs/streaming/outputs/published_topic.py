@@ -6,18 +6,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from include.declarations.emission import Emission
-from include.kafka.origins import Origin, Pair, WrittenRecords, written_tasks
+from include.kafka.origins import LanePartition, OutputOrigin, WrittenRecords, written_tasks
 from include.kafka.topics import partition_count
 from include.position import Offsets
 from include.stream.checkpoints import emission_query_name, writer_path, written_note_path
-from spark_jobs.routing.source_change import (
+from spark_jobs.routing.topic_handover import IsDue, append_due, newer_than
+from spark_jobs.routing.topic_switch import (
     NotRoutedError,
-    SourceChange,
+    TopicSwitch,
     consumed_events,
     emitted_offsets,
     lacking_offsets,
 )
-from spark_jobs.routing.topic_handover import IsDue, append_due, newer_than
 from spark_jobs.routing.written_outputs import WrittenOutputs
 from spark_jobs.runtime.checkpoint import read_text, write_text
 from spark_jobs.streaming.query_spec import StartRefusedError
@@ -30,11 +30,11 @@ CONSUMERS = 0
 
 
 @dataclass(frozen=True)
-class Writer:
+class TopicOwner:
     """Who writes to the consumers' topic: a version that folds this source topic. change: a handover that has begun and is not complete."""
 
     source_topic: str
-    change: SourceChange | None = None
+    change: TopicSwitch | None = None
 
     @property
     def next_source_topic(self) -> str:
@@ -47,14 +47,14 @@ class Writer:
         return json.dumps({"source_topic": self.source_topic, "change": change})
 
     @classmethod
-    def from_json(cls, text: str) -> "Writer":
+    def from_json(cls, text: str) -> "TopicOwner":
         """Read a writer."""
         fields = json.loads(text)
         change = fields["change"]
-        return cls(fields["source_topic"], None if change is None else SourceChange.from_json(change))
+        return cls(fields["source_topic"], None if change is None else TopicSwitch.from_json(change))
 
 
-class ConsumersTopic:
+class PublishedTopic:
     """The consumers' topic of an emission. What changes it requires its lock."""
 
     def __init__(self, context: StreamContext, emission: Emission) -> None:
@@ -62,20 +62,20 @@ class ConsumersTopic:
         self._emission = emission
         self._partitions = emission.output_partitions(context.settings.topics)
         self._checkpoint = f"{context.settings.checkpoints}/{emission_query_name(emission.name, CONSUMERS)}"
-        self._refused: tuple[SourceChange, str] | None = None
+        self._refused: tuple[TopicSwitch, str] | None = None
 
-    def writer(self, source_topic: str) -> Writer:
+    def writer(self, source_topic: str) -> TopicOwner:
         """Return who writes to the topic; if nothing is written, a version that folds `source_topic`. Raises KafkaUnavailableError."""
         text = read_text(self._context.spark, writer_path(self._checkpoint))
         if text is not None:
-            return Writer.from_json(text)
+            return TopicOwner.from_json(text)
         # Nothing was handed over to a version that folds another topic than the declared one, or by an earlier release.
         declared = self._declared_topic
         if source_topic == declared or self.written_tasks(self._emission.output_topic, declared) is None:
-            return Writer(source_topic)
-        return Writer(declared)
+            return TopicOwner(source_topic)
+        return TopicOwner(declared)
 
-    def set_writer(self, writer: Writer) -> None:
+    def set_writer(self, writer: TopicOwner) -> None:
         """Record who writes to the topic."""
         write_text(self._context.spark, writer_path(self._checkpoint), writer.to_json())
 
@@ -105,7 +105,7 @@ class ConsumersTopic:
         written = self.outputs(records, Offsets).read()
         self._append(version, records, newer_than(written))
 
-    def complete(self, change: SourceChange) -> None:
+    def complete(self, change: TopicSwitch) -> None:
         """Append what consumers lack of what the version has emitted to its own topic up to `change.ends`; may be killed and repeated.
 
         Raises StartRefusedError if the source topics are not routed, KafkaUnavailableError.
@@ -117,9 +117,9 @@ class ConsumersTopic:
             records = WrittenRecords(self._emission.name, change.after, tasks)
             outputs = self.outputs(records, Offsets)
             is_newer = newer_than(outputs.read())
-            self.set_writer(Writer(change.before, change))
+            self.set_writer(TopicOwner(change.before, change))
 
-            def is_due(pair: Pair, origin: Origin) -> bool:
+            def is_due(pair: LanePartition, origin: OutputOrigin) -> bool:
                 return (records.partition(pair.source), origin.offset) in lacking and is_newer(pair, origin)
 
             self._append(change.version, records, is_due)
@@ -127,7 +127,7 @@ class ConsumersTopic:
             LOG.warning("v%d of %s has emitted nothing to %s", change.version, self._emission.read_model, own)
             outputs = self.outputs(WrittenRecords(self._emission.name, change.after), Offsets)
         outputs.complete_below(change.ends)
-        self.set_writer(Writer(change.after))
+        self.set_writer(TopicOwner(change.after))
         LOG.info(
             "%s has records of %s instead of %s from now on",
             self._emission.output_topic,
@@ -135,7 +135,7 @@ class ConsumersTopic:
             change.before,
         )
 
-    def _lacking(self, change: SourceChange) -> set[tuple[int, int]]:
+    def _lacking(self, change: TopicSwitch) -> set[tuple[int, int]]:
         """Return partition and offset of the events below `change.ends` of which consumers lack a record."""
         context, emission = self._context, self._emission
         if self._refused is not None and self._refused[0] == change:

@@ -11,7 +11,7 @@ from confluent_kafka import Consumer
 
 from include.errors import FoldlakeError
 from include.kafka.log_reading import read_tail
-from include.kafka.origins import Original, WrittenRecords
+from include.kafka.origins import SourceEvent, WrittenRecords
 from include.position import Offsets
 
 
@@ -20,7 +20,7 @@ class NotRoutedError(FoldlakeError):
 
 
 @dataclass(frozen=True)
-class SourceChange:
+class TopicSwitch:
     """A version takes over the consumers' topic from one that folds another source topic.
 
     version, live_since: of the version that takes over.
@@ -43,7 +43,7 @@ class SourceChange:
         return asdict(self)
 
     @classmethod
-    def from_json(cls, fields: Mapping[str, Any]) -> "SourceChange":
+    def from_json(cls, fields: Mapping[str, Any]) -> "TopicSwitch":
         """Read a change."""
         return cls(
             version=fields["version"],
@@ -58,16 +58,16 @@ class SourceChange:
 class ConsumedEvents:
     """The events of which consumers need no record: the version before emitted them, or its routes left them out.
 
-    routed: as in SourceChange. A source that is not among them is no longer routed to the topic: it was, up to its newest original there.
+    routed: as in TopicSwitch. A source that is not among them is no longer routed to the topic: it was, up to its newest original there.
     """
 
     def __init__(self, routed: Mapping[str, Offsets]) -> None:
         self._routed = routed
         self._newest: dict[tuple[str, int], int] = {}
-        self._emitted: set[Original] = set()
-        self._unemitted: set[Original] = set()
+        self._emitted: set[SourceEvent] = set()
+        self._unemitted: set[SourceEvent] = set()
 
-    def add(self, original: Original, *, is_emitted: bool) -> None:
+    def add(self, original: SourceEvent, *, is_emitted: bool) -> None:
         """Add an event of the topic that the version before has folded; is_emitted: whether consumers have what it emitted for it."""
         if not is_emitted:
             self._unemitted.add(original)
@@ -77,13 +77,13 @@ class ConsumedEvents:
         elif is_emitted and not self._is_routed(original):
             self._emitted.add(original)
 
-    def lacks(self, original: Original) -> bool:
+    def lacks(self, original: SourceEvent) -> bool:
         """Return whether an event's record is to be sent to consumers."""
         if original in self._unemitted:
             return True
         return not self._is_routed(original) and original not in self._emitted
 
-    def _is_routed(self, original: Original) -> bool:
+    def _is_routed(self, original: SourceEvent) -> bool:
         if original.topic in self._routed:
             return original.offset < self._routed[original.topic].of(original.partition)
         return original.offset <= self._newest.get((original.topic, original.partition), -1)
@@ -107,7 +107,7 @@ def emitted_offsets(
 
 def consumed_events(
     consumer: Consumer,
-    change: SourceChange,
+    change: TopicSwitch,
     partitions: int,
     completed: Offsets,
     emitted: set[tuple[int, int]],
@@ -127,7 +127,7 @@ def consumed_events(
     return events
 
 
-def lacking_offsets(consumer: Consumer, change: SourceChange, events: ConsumedEvents) -> set[tuple[int, int]]:
+def lacking_offsets(consumer: Consumer, change: TopicSwitch, events: ConsumedEvents) -> set[tuple[int, int]]:
     """Return partition and offset of the records below `change.ends` that are to be sent to consumers.
 
     Raises KafkaUnavailableError, NotRoutedError.
@@ -142,9 +142,9 @@ def lacking_offsets(consumer: Consumer, change: SourceChange, events: ConsumedEv
     return found
 
 
-def _originals(consumer: Consumer, topic: str, partition: int) -> Iterator[tuple[int, Original]]:
+def _originals(consumer: Consumer, topic: str, partition: int) -> Iterator[tuple[int, SourceEvent]]:
     for message in read_tail(consumer, topic, partition):
-        original = Original.of(message)
+        original = SourceEvent.of(message)
         offset = message.offset() or 0
         if original is None:
             raise NotRoutedError(

@@ -23,7 +23,7 @@ ALERT_AFTER_S = 300.0
 
 
 @dataclass(frozen=True)
-class LaunchSeries:
+class LaunchFailures:
     """Failed launches in a row. All times are ISO, in UTC.
 
     since: when the first of them failed. next_launch_at: the next launch is not made before.
@@ -70,11 +70,11 @@ def delay_s(failures: int, longest_delay_s: float) -> float:
 
 
 def after_failure(
-    before: LaunchSeries | None, launched_at: datetime, error: str, now: datetime, longest_delay_s: float
-) -> LaunchSeries:
+    before: LaunchFailures | None, launched_at: datetime, error: str, now: datetime, longest_delay_s: float
+) -> LaunchFailures:
     """Return the series after another failure, of a driver that was launched at `launched_at` and ended `now`."""
     if before is None or (now - launched_at).total_seconds() >= STEADY_S:
-        before = LaunchSeries(failures=0, since=now.isoformat(), last_error="", next_launch_at="")
+        before = LaunchFailures(failures=0, since=now.isoformat(), last_error="", next_launch_at="")
     failures = before.failures + 1
     due = now + timedelta(seconds=delay_s(failures, longest_delay_s))
     return replace(
@@ -82,16 +82,16 @@ def after_failure(
     )
 
 
-def read(home: Path, now: datetime | None = None) -> LaunchSeries | None:
+def read(home: Path, now: datetime | None = None) -> LaunchFailures | None:
     """Return the series of failures that lasts until now; None while the driver runs steadily, or was never launched."""
     try:
-        series = LaunchSeries(**known_fields(LaunchSeries, json.loads(_path(home).read_text())))
+        series = LaunchFailures(**known_fields(LaunchFailures, json.loads(_path(home).read_text())))
         return None if series.is_over(now or datetime.now(UTC)) else series
     except (FileNotFoundError, ValueError, TypeError):
         return None
 
 
-def write(home: Path, series: LaunchSeries) -> None:
+def write(home: Path, series: LaunchFailures) -> None:
     """Store the series."""
     write_atomically(_path(home), json.dumps(asdict(series), indent=1))
 

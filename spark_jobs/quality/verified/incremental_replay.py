@@ -40,7 +40,7 @@ class _KeyCounts:
         return {row["key_partition"]: row[column] for row in self.rows}
 
 
-class Increment:
+class IncrementalReplay:
     """The events since the stores were verified, and the verified records of their keys.
 
     Raises FullCheckNeededError when the log does not continue what was verified.

@@ -14,9 +14,9 @@ from include.position import Offsets
 from include.stream.checkpoints import emission_query_name
 from include.versions.version_lock import VersionLockedError, emission_lock
 from include.versions.version_record import Version
-from spark_jobs.routing.source_change import SourceChange
+from spark_jobs.routing.topic_switch import TopicSwitch
 from spark_jobs.runtime.checkpoint import committed_offsets
-from spark_jobs.streaming.outputs.consumers_topic import CONSUMERS, ConsumersTopic
+from spark_jobs.streaming.outputs.published_topic import CONSUMERS, PublishedTopic
 from spark_jobs.streaming.query_spec import StartPostponedError
 from spark_jobs.streaming.stream_context import StreamContext
 
@@ -24,10 +24,10 @@ LOG = logging.getLogger(__name__)
 
 RETRY_S = 1.0
 # Checkpoint of an emission's version -> what is known of its take-over, in this process.
-_coverages: dict[str, "SourceCoverage"] = {}
+_coverages: dict[str, "TakeoverCheck"] = {}
 
 
-class SourceCoverage:
+class TakeoverCheck:
     """Whether a live version has emitted everything that consumers have. Each step is fixed once the one before is done, so that it ends under load.
 
     source_topic: the topic that the version folds.
@@ -40,13 +40,13 @@ class SourceCoverage:
         self._emission = emission
         self._version = version
         self._source_topic = source_topic
-        self._consumers = ConsumersTopic(context, emission)
+        self._consumers = PublishedTopic(context, emission)
         self._is_complete = False
         self._before = ""
         self._routed: dict[str, Offsets] = {}
         self._source_ends: dict[str, Offsets] | None = None
         self._ends: Offsets | None = None
-        self._change: SourceChange | None = None
+        self._change: TopicSwitch | None = None
 
     @property
     def live_since(self) -> str:
@@ -64,7 +64,7 @@ class SourceCoverage:
                 LOG.warning("%s is not handed over yet: %s", self._emission.output_topic, error)
         return self._is_complete
 
-    def change_from(self, before: str) -> SourceChange:
+    def change_from(self, before: str) -> TopicSwitch:
         """Return the handover from a version that folds this topic; raises StartPostponedError if it has to be prepared first."""
         if self._change is None or self._change.before != before:
             self._forget()
@@ -101,7 +101,7 @@ class SourceCoverage:
         checkpoint = f"{self._context.settings.checkpoints}/{name}"
         if not committed_offsets(self._context.spark, checkpoint, self._source_topic).covers(self._ends):
             return False
-        self._change = SourceChange(
+        self._change = TopicSwitch(
             self._version.number,
             self._version.live_since,
             self._before,
@@ -132,13 +132,13 @@ class SourceCoverage:
         return routed
 
 
-def source_coverage(
+def takeover_check(
     context: StreamContext, emission: Emission, version: Version, source_topic: str
-) -> SourceCoverage:
+) -> TakeoverCheck:
     """Return what this process knows of a live version's take-over of the consumers' topic."""
     name = emission_query_name(emission.name, version.number)
     checkpoint = f"{context.settings.checkpoints}/{name}"
     known = _coverages.get(checkpoint)
     if known is None or known.live_since != version.live_since:
-        known = _coverages[checkpoint] = SourceCoverage(context, emission, version, source_topic)
+        known = _coverages[checkpoint] = TakeoverCheck(context, emission, version, source_topic)
     return known

@@ -17,7 +17,7 @@ from include.quality.confirmation import SERVED, confirm_if_nothing_is_new
 from include.settings import Settings
 
 
-class OfferCheck(BaseOperator):
+class TriggerCheckIfDue(BaseOperator):
     """Emits an event of the asset that starts a check. Skipped if nothing is to be verified, or the last check took long."""
 
     def __init__(self, *, read_model: str, **operator: Any) -> None:  # noqa: ANN401 - Airflow's
@@ -28,7 +28,7 @@ class OfferCheck(BaseOperator):
         """Return if a check is due; else raise AirflowSkipException with the reason, and with the time of the last check."""
         settings = Settings()
         model = read_model(self.read_model, settings.declaration_folders)
-        reason = why_no_check(settings, model, time.time())
+        reason = skip_reason(settings, model, time.time())
         if reason is not None:
             raise AirflowSkipException(
                 f"No check follows: {reason} {last_check_text(settings.home, model.name)}"
@@ -36,7 +36,7 @@ class OfferCheck(BaseOperator):
         self.log.info("%s: a check of %s follows", model.name, ", ".join(SERVED))
 
 
-def why_no_check(settings: Settings, model: ReadModel, now_s: float) -> str | None:
+def skip_reason(settings: Settings, model: ReadModel, now_s: float) -> str | None:
     """Return why no check of a read model is due after a compaction; None if one is.
 
     If nothing is new since the last one, it is published that lake and nodes are still verified up to the end of the log.

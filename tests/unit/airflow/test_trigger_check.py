@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from airflow.sdk.exceptions import AirflowSkipException
 
-from include.airflow.checks import offer_check
-from include.airflow.checks.offer_check import OfferCheck, why_no_check
+from include.airflow.checks import trigger_check
+from include.airflow.checks.trigger_check import TriggerCheckIfDue, skip_reason
 from include.airflow.quality_operators import check_lock
 from include.declarations.load import read_model
 from include.files import file_lock
@@ -35,16 +35,16 @@ def checked(settings: Settings, duration_s: float) -> None:
 
 
 def offer() -> None:
-    OfferCheck(task_id="check_due_balance", read_model="balance").execute({})
+    TriggerCheckIfDue(task_id="check_due_balance", read_model="balance").execute({})
 
 
 def test_a_check_is_due_after_a_change(settings: Settings) -> None:
-    assert why_no_check(settings, MODEL, time.time()) is None
+    assert skip_reason(settings, MODEL, time.time()) is None
     checked(settings, duration_s=0.0)
 
     offer()
 
-    (asset,) = OfferCheck(task_id="check_due_balance", read_model="balance").outlets
+    (asset,) = TriggerCheckIfDue(task_id="check_due_balance", read_model="balance").outlets
     assert asset.name == "check-due/balance"
 
 
@@ -70,11 +70,11 @@ def test_while_a_check_runs_none_is_due(settings: Settings) -> None:
 
 
 def test_with_nothing_new_none_is_due(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(offer_check, "confirm_if_nothing_is_new", lambda *_: True)
+    monkeypatch.setattr(trigger_check, "confirm_if_nothing_is_new", lambda *_: True)
 
     with pytest.raises(
         AirflowSkipException,
         match=r"balance has no event since its last check, and its table is unchanged\. It has not been checked yet\.",
     ):
         offer()
-    assert why_no_check(settings, MODEL, time.time()) is not None
+    assert skip_reason(settings, MODEL, time.time()) is not None

@@ -5,21 +5,21 @@ from typing import Any
 
 import pytest
 
-from include.kafka.origins import Original, WrittenRecords
+from include.kafka.origins import SourceEvent, WrittenRecords
 from include.position import Offsets
-from spark_jobs.routing import source_change
-from spark_jobs.routing.source_change import (
+from spark_jobs.routing import topic_switch
+from spark_jobs.routing.topic_switch import (
     ConsumedEvents,
     NotRoutedError,
-    SourceChange,
+    TopicSwitch,
     consumed_events,
     emitted_offsets,
     lacking_offsets,
 )
-from spark_jobs.streaming.outputs.consumers_topic import Writer
+from spark_jobs.streaming.outputs.published_topic import TopicOwner
 
 NO_CONSUMER: Any = None
-CHANGE = SourceChange(
+CHANGE = TopicSwitch(
     version=2,
     live_since="2026-01-01T00:00:00+00:00",
     before="postings",
@@ -63,12 +63,12 @@ def topics(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[list[Record]]]:
     def read_tail(_consumer: object, topic: str, partition: int) -> Iterator[Record]:
         yield from found[topic][partition]
 
-    monkeypatch.setattr(source_change, "read_tail", read_tail)
+    monkeypatch.setattr(topic_switch, "read_tail", read_tail)
     return found
 
 
-def original(offset: int, partition: int = 0, topic: str = "balance") -> Original:
-    return Original(topic, partition, offset, 0)
+def original(offset: int, partition: int = 0, topic: str = "balance") -> SourceEvent:
+    return SourceEvent(topic, partition, offset, 0)
 
 
 def routed(*offsets: int) -> list[Record]:
@@ -139,6 +139,6 @@ def test_a_topic_that_is_not_routed_is_refused(topics: dict[str, list[list[Recor
 
 
 def test_a_writer_survives_its_file() -> None:
-    for writer in (Writer("postings"), Writer("postings", CHANGE)):
-        assert Writer.from_json(writer.to_json()) == writer
-    assert Writer("postings", CHANGE).next_source_topic == "postings.v2"
+    for writer in (TopicOwner("postings"), TopicOwner("postings", CHANGE)):
+        assert TopicOwner.from_json(writer.to_json()) == writer
+    assert TopicOwner("postings", CHANGE).next_source_topic == "postings.v2"
