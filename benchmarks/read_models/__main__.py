@@ -28,7 +28,7 @@ from dataclasses import replace
 
 from include.read_models.balance.model import READ_MODEL as BALANCE
 
-READ_MODEL = replace(BALANCE, name="{name}")
+DECLARATIONS = [replace(BALANCE, name="{name}")]
 """
 
 

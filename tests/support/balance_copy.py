@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from include.read_models.balance.model import READ_MODEL as BALANCE
 
-READ_MODEL = replace(BALANCE, name={name!r}, source_topic={name!r})
+DECLARATIONS = [replace(BALANCE, name={name!r}, source_topic={name!r})]
 """
 
 

@@ -24,7 +24,7 @@ TOPIC = "tricky"
 MODULES = {
     "tricky": """
 from tests.support.faults.tricky_names import read_model
-READ_MODEL = read_model("tricky", "tricky", ("Rating", "Review"))
+DECLARATIONS = [read_model("tricky", "tricky", ("Rating", "Review"))]
 """,
     "parcels": """
 from datetime import timedelta
@@ -44,14 +44,14 @@ def is_final():
     from pyspark.sql.functions import col
     return col("has_ended") == 1
 
-READ_MODEL = ReadModel(
+DECLARATIONS = [ReadModel(
     name="parcels", source_topic="parcels", event_types=("Parcel",), key=parcel, folds={1: fold}, ended=is_final,
     expires=Expiry(time="created", field="created", after=timedelta(hours=6)),
     state=(
         StateField("window", "string"), StateField("has_ended", "long"), StateField("created", TIMESTAMP_MILLIS),
         StateField("timestamp", TIMESTAMP_MILLIS),
     ),
-)
+)]
 """,
     "by_reason": """
 from include.declarations.read_model import ReadModel, StateField
@@ -64,10 +64,10 @@ def fold():
     from pyspark.sql import functions as F
     return {"count": F.count(F.lit(1)), "offset": F.max("offset"), "value": F.max("value")}
 
-READ_MODEL = ReadModel(
+DECLARATIONS = [ReadModel(
     name="by-reason", source_topic="tricky", event_types=("Rating",), key=reason, folds={1: fold}, rekey=True,
     state=(StateField("count", "long"), StateField("offset", "long"), StateField("value", "long")),
-)
+)]
 """,
     "copies": """
 from include.declarations.emission import Emission
@@ -78,9 +78,9 @@ def fields(revision):
     names = {name: col(name) for name in ("subject", "occurredOn", *EVENT_NAMES)}
     return names | {"state": col("state.count"), "key": col("state.event_count")}
 
-EMISSION = Emission(
+DECLARATIONS = [Emission(
     name="copies", read_model="tricky", output_topic="tricky-copies", output_type="Copy", fields=fields,
-)
+)]
 """,
 }
 PARCEL = """{"type": "record", "name": "Parcel", "namespace": "test", "foldlake.key": "window",

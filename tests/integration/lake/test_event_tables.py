@@ -32,7 +32,7 @@ from tests.support.waiting import wait_until
 
 MODULE = """
 from include.declarations.event_table import EventTable
-EVENT_TABLE = EventTable({name!r}, {name!r}, "Sale")
+DECLARATIONS = [EventTable({name!r}, {name!r}, "Sale")]
 """
 
 

@@ -37,10 +37,10 @@ def with_bonus():
     gifts = F.aggregate(F.array(amount), F.lit(0).cast("long"), lambda count, _: count + 1)
     return {"amount": F.sum(F.round(amount * F.lit("1.01").cast("decimal(3,2)"), 2)), "gifts": F.sum(gifts)}
 
-READ_MODEL = ReadModel(
+DECLARATIONS = [ReadModel(
     name="allowances", source_topic="allowances", event_types=("FundsAdded",), key=customer,
     state=STATE, folds=FOLDS,
-)
+)]
 """
 AMOUNT = 'StateField("amount", decimal_type(4, 2), "What was saved, up to 99.99.")'
 GIFTS = 'StateField("gifts", "long", "Number of gifts.", since=2)'

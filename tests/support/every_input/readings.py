@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from include.declarations.read_model import ReadModel, StateField, decimal_type
 
 NAME = "readings"
-MODULE = "from tests.support.every_input.readings import READ_MODEL\n"
+MODULE = "from tests.support.every_input.readings import DECLARATIONS\n"
 SCHEMA: dict[str, Any] = {
     "type": "record",
     "name": "Reading",

@@ -33,7 +33,7 @@ MODULE = """
 from dataclasses import replace
 from include.read_models.balance import model
 from pyspark.sql.functions import lit
-READ_MODEL = replace(model.READ_MODEL, name={name!r}, source_topic={name!r}, key={key})
+DECLARATIONS = [replace(model.READ_MODEL, name={name!r}, source_topic={name!r}, key={key})]
 """
 # Key expressions for a read model's module.
 CUSTOMER, ONE_FOR_ALL = "model.customer", 'lambda: lit("all")'

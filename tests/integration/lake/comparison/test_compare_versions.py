@@ -53,13 +53,13 @@ def funds_with_bonus_on_deposits():
     }}
 
 
-READ_MODEL = replace(
+DECLARATIONS = [replace(
     model.READ_MODEL,
     name={name!r},
     source_topic={name!r},
     state=(*model.READ_MODEL.state, StateField("deposits", "long", "Number of deposits.", since=3)),
     folds={{1: model.funds, 2: funds_with_bonus, 3: funds_with_bonus_on_deposits}},
-)
+)]
 """
 CUSTOMERS = 30
 

@@ -35,7 +35,7 @@ from tests.support.stream_process import EventSource
 NAME = "tricky-names"
 MODULE = f"""
 from tests.support.faults.tricky_names import read_model
-READ_MODEL = read_model({NAME!r}, {NAME!r}, ("Rating", "Review"))
+DECLARATIONS = [read_model({NAME!r}, {NAME!r}, ("Rating", "Review"))]
 """
 SUBJECTS = 10
 START = datetime(2026, 1, 1, tzinfo=UTC)

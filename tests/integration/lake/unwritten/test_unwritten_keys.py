@@ -37,10 +37,10 @@ def merged():
     from pyspark.sql import functions as F
     return {"total": F.sum("total")}
 
-READ_MODEL = ReadModel(
+DECLARATIONS = [ReadModel(
     name="pockets", source_topic="pockets", event_types=("FundsAdded",), key=customer,
     state=(StateField("total", decimal_type(3, 1), "At most 99.9."),), folds={1: total}, merges={1: merged},
-)
+)]
 """
 
 
