@@ -70,6 +70,8 @@ class Section:
         document = self._stored()
         while self._age_s(document) > self._source.max_age_s + GRACE_S and time.monotonic() < deadline_s:
             time.sleep(POLL_S)
+            # The reading before, which has stored its result, may not have ended yet when this one was requested.
+            self.refresh()
             document = self._stored()
         if document is None:
             return {"as_of": None, "age_s": None, "error": None, "data": None}
