@@ -118,6 +118,7 @@ def _flow(flow: "FlowStatus") -> "Text":
 def _progress(flow: "FlowStatus") -> "Iterator[str]":
     from include.declarations.latency import Latency
     from include.status.flow_status import FlowKind
+    from include.stream.phase import Phase
 
     if flow.kind is FlowKind.PERIODIC:
         age_s = flow.newest_output_age_s
@@ -134,7 +135,7 @@ def _progress(flow: "FlowStatus") -> "Iterator[str]":
         yield f"{flow.events_behind} behind"
     if flow.emit_every_s is not None:
         yield f"a record per key every {flow.emit_every_s:g} s"
-    elif flow.latency is Latency.SECOND:
+    elif flow.latency is Latency.SECOND and (flow.report is None or flow.report.phase != Phase.BATCHES):
         yield "in batches"
 
 

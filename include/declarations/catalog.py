@@ -1,4 +1,4 @@
-"""Everything that is declared, linked: each declaration with what it follows from the others, and the topics that they read."""
+"""The catalog: all declarations, linked with each other, and the topics that they read."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

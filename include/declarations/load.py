@@ -1,4 +1,4 @@
-"""Loads everything that is declared: each module once, then linked into the catalog."""
+"""Loads each module of declarations once, and links the declarations into the catalog."""
 
 from pathlib import Path
 
@@ -10,11 +10,10 @@ from include.errors import UnknownReadModelError
 
 
 def load_catalog(folders: tuple[Path, ...] = (), *, reload: bool = False) -> Catalog:
-    """Return what the modules and packages in `include/read_models/` and in the folders of additional ones declare.
+    """Return the catalog of the declarations in `include/read_models/` and in additional folders.
 
-    folders: those of additional declarations (`Settings.declaration_folders`). With `reload`, modules that this process has imported are
-    imported again from disk; objects created from the previous import do not change. A module that cannot be imported, or declares what
-    cannot work by itself, is left out (`Catalog.failures`).
+    folders: the additional ones (`Settings.declaration_folders`). With `reload`, modules that this process has imported are imported again from
+    disk; objects created from the previous import do not change. Modules that are not valid by themselves are left out (`Catalog.failures`).
 
     Raises ReadModelError when two declarations exclude each other.
     """

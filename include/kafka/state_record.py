@@ -1,7 +1,7 @@
 """Decodes the state records in a changelog: Avro in Confluent's wire format, with the schema of the given id.
 
-Most of the cost is in decimals and timestamps. `RawDecoder` leaves them as Avro has them, for readers that need a record's position, or
-fields of which they know the type.
+Most of the cost is in decimals and timestamps. `RawDecoder` leaves them as Avro stores them, for readers that need only a record's position
+or convert fields themselves.
 """
 
 import io

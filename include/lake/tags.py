@@ -98,18 +98,18 @@ class CommitTag(Tag):
 
 @dataclass(frozen=True)
 class AppendTag(Tag):
-    """The tag of a commit of `lake/<event table>`: the only record of which events the table contains.
+    """The tag of a commit of `lake/<event table>`: only it records which events the table contains.
 
     topic_id: Kafka's id of the topic: a recreated topic of the same name has another one.
     start: partition of the topic -> offset of the first record that the topic had when its first events were appended.
     offsets: partition -> offset of the first record that is not in the table yet.
     operation: append, restart, optimize or vacuum.
 
-    event_types: those of which each event is a row; empty in tags of releases that did not write them.
-    generation: how often the table was emptied to append all events again, of which more event types are rows since then.
+    event_types: their events are rows; empty in tags of releases that did not write them.
+    generation: how often the table was emptied and filled again because an event type was added.
 
-    The records from `start` to `offsets` are counted. rows: those of the table's event types, each of which is a row. unreadable: those
-    that cannot be decoded. other_types: those of other event types. lost: those that the topic deleted before they were read.
+    The records from `start` to `offsets` are counted. rows: those of the table's event types; each is a row. unreadable: those that
+    cannot be decoded. other_types: those of other event types. lost: those that the topic deleted before they were read.
     """
 
     table: str

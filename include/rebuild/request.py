@@ -21,7 +21,7 @@ TOPIC_FIELDS = ("reason", *PROMOTION_FIELDS)
 
 @dataclass(frozen=True)
 class RebuiltTopic:
-    """A topic of which routes write later versions. newest: the last of them. read_models: the names of those that fold it."""
+    """A topic with later versions, which routes write. newest: the last version. read_models: the names of the read models that fold it."""
 
     name: str
     newest: str
@@ -68,7 +68,7 @@ class RollbackRequest:
 
 
 def rebuilt_topics(catalog: Catalog) -> dict[str, RebuiltTopic]:
-    """Return the topics of which routes write later versions and that read models fold, by name."""
+    """Return the topics with later versions that read models fold, by name."""
     found: dict[str, tuple[str, ...]] = {}
     for model in catalog.models.values():
         if catalog.newest_topic(model.source_topic) != model.source_topic:
@@ -77,7 +77,7 @@ def rebuilt_topics(catalog: Catalog) -> dict[str, RebuiltTopic]:
 
 
 def rebuilt_topic(catalog: Catalog, name: str) -> RebuiltTopic:
-    """Return a topic of which routes write later versions; raises RequestError, which names those that there are."""
+    """Return a topic with later versions; raises RequestError, which names the existing ones."""
     known = rebuilt_topics(catalog)
     if name not in known:
         raise RequestError(

@@ -70,7 +70,7 @@ class Section:
         document = self._stored()
         while self._age_s(document) > self._source.max_age_s + GRACE_S and time.monotonic() < deadline_s:
             time.sleep(POLL_S)
-            # The reading before, which has stored its result, may not have ended yet when this one was requested.
+            # The previous reading may have stored its result without having ended: it then prevented this one.
             self.refresh()
             document = self._stored()
         if document is None:

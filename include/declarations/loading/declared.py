@@ -1,7 +1,7 @@
-"""What the modules of declarations declare, each by itself: a list DECLARATIONS of read models, lookups, commands, routes and so on.
+"""Reads the declarations of each module from its list DECLARATIONS, and validates each of them by itself.
 
-A module that cannot be imported, declares nothing, or declares what cannot work by itself, such as events whose schema is broken, is left
-out with what it declares: the others are not affected.
+A module is left out if it cannot be imported, declares nothing, or has an invalid declaration, such as an event type with a broken schema. The
+other modules are not affected.
 """
 
 import logging
@@ -63,7 +63,7 @@ _warned: set[str] = set()
 
 @dataclass(frozen=True)
 class DeclaredPackage:
-    """What a package of declarations, or a single module, declares, each declaration once."""
+    """The declarations of a package or of a single module, each once."""
 
     declarations: tuple[Declaration, ...]
 
@@ -74,7 +74,7 @@ class DeclaredPackage:
 
 @dataclass(frozen=True)
 class Declared:
-    """What is declared, and the modules that are left out."""
+    """The declarations of all modules, and the modules that are left out."""
 
     packages: tuple[DeclaredPackage, ...]
     failures: tuple[ModuleFailure, ...]

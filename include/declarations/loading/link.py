@@ -1,4 +1,4 @@
-"""Links all declarations into the catalog: a topic's options, derived routes, versions of routes, and what excludes what."""
+"""Links all declarations into the catalog: options of topics, derived routes, versions of routes, and conflicts between declarations."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Finds and imports the modules of declarations, some of which may be in a folder outside the checkout.
+"""Finds and imports the modules of declarations, in the checkout and in additional folders.
 
 A module that cannot be imported is a failure; the others are not affected.
 """

@@ -1,4 +1,4 @@
-"""Topics with one partition of which only the newest record of each key counts, and reports that are published on such a topic."""
+"""Compacted topics with one partition: the newest record of each key, and reports that are published on such a topic."""
 
 import json
 from collections.abc import Mapping
