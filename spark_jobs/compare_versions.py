@@ -3,6 +3,7 @@
 import argparse
 import logging
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -24,7 +25,7 @@ from include.versions.transitions import require_not_ended
 from include.versions.version_record import Stage, Version
 from spark_jobs.comparison.live_fold import no_replay_because, replayed_states, stored_states
 from spark_jobs.comparison.state_difference import StateDifference, compare_states
-from spark_jobs.folding.fold_fingerprint import column_text
+from spark_jobs.folding.expressions.rules import field_texts
 from spark_jobs.folding.replay import IdsOf, source_ends, with_needed_schema_ids
 from spark_jobs.lake.lake_table import LakeTable
 from spark_jobs.runtime.lake_job import run_lake_job
@@ -182,7 +183,8 @@ def _fold_text(model: ReadModel, revision: int) -> FoldText:
     if fold is None:
         return FoldText(revision, "")
     try:
-        columns = tuple(f"{name} = {_expression(column_text(column))}" for name, column in fold().items())
+        texts = fold if isinstance(fold, Mapping) else field_texts(fold)
+        columns = tuple(f"{name} = {_expression(text)}" for name, text in texts.items())
     except Exception as error:  # noqa: BLE001 - a fold that cannot be built any more is shown by its source
         columns = (f"cannot be built: {error}",)
     return FoldText(revision, fold_code(fold), columns)

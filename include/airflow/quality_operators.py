@@ -200,7 +200,7 @@ def due_check(
 
 def mode_after_change(model: ReadModel) -> Mode:
     """Return the mode of the checks that follow changes of a read model's table."""
-    return Mode.INCREMENTAL if model.newest_fold_revision in model.merges else Mode.SAMPLE
+    return Mode.INCREMENTAL if model.merge(model.newest_fold_revision) is not None else Mode.SAMPLE
 
 
 def check_lock(settings: Settings, read_model: str) -> Path:

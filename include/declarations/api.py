@@ -35,7 +35,7 @@ class LookupJoin:
 
 
 @dataclass(frozen=True)
-class NamedLookup:
+class Lookup:
     """A lookup by key with its own path: `GET <path>?<parameter>=<key>` returns a JSON object with some of the state's fields.
 
     parameter: the query parameter that gives the read model's key. fields: names of fields of the state record, in the response's
@@ -118,7 +118,7 @@ class ReadModelApi:
     """
 
     model: ReadModel
-    lookups: tuple[NamedLookup, ...]
+    lookups: tuple[Lookup, ...]
     commands: tuple[Command, ...]
     schemas: Mapping[str, RecordSchema] = field(hash=False)
     joined: Mapping[str, ReadModel] = field(default_factory=dict, hash=False)

@@ -1,8 +1,6 @@
 """The catalog: all declarations, linked with each other, and the topics that they read."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from include.declarations.api import ReadModelApi
 from include.declarations.emission import Emission
@@ -13,12 +11,10 @@ from include.declarations.periodic.periodic_emission import PeriodicEmission
 from include.declarations.read_model import ReadModel
 from include.declarations.rekeying import record_key
 from include.declarations.route import Route
+from include.declarations.rules.expression import Expression
 from include.declarations.windows.window_lookup import WindowLookup
 from include.kafka.record_schema import RecordSchema
 from include.settings import TopicSettings
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column
 
 
 @dataclass(frozen=True)
@@ -116,7 +112,7 @@ class Catalog:
             self.event_format(source_topic),
         )
 
-    def record_key(self, source_topic: str) -> "Callable[[], Column] | None":
+    def record_key(self, source_topic: str) -> Expression | None:
         """Return what the Kafka key of every record on a source topic must be; None: the entity of the event."""
         readers = (one for one in self.readers_of(source_topic) if isinstance(one, ReadModel))
         return next((key for model in readers if (key := record_key(model)) is not None), None)

@@ -3,11 +3,14 @@
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
+from include.declarations.event_types.known_columns import KnownColumns
+from include.declarations.read_model import POSITION_FIELDS, ReadModel
 from include.declarations.route import output_schema
+from include.declarations.rules.expression import Expression, Fields
 from include.declarations.topic_options import TopicOptions
 from include.errors import ReadModelError
 from include.kafka.record_schema import RecordSchema
@@ -17,6 +20,8 @@ from include.settings import TopicSettings
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
+# Fold revision -> the fields of the outputs of versions that are built with it.
+FieldsOfRevision: TypeAlias = Callable[[int], Mapping[str, "str | Column"]]
 NAME_PATTERN = re.compile(r"[a-z][a-z0-9-]*")
 
 
@@ -29,9 +34,9 @@ class Emission:
     output_topic: the topic that its consumers read, which only this emission writes. The live version of the read model emits to it;
         any other version emits to `<output_topic>.v<number>`.
     output_type: name of the event type that it writes; `foldlake.key` of its schema names the field that is the key.
-    fields: builds the column of each field of the output, given the fold revision of the version that emits. It uses the event's
-        columns, as the read model's fold does, and `state.<field>`: the state after the event.
-    where: builds the condition that an event and the state after it must satisfy; None: every event.
+    fields: each field of the output, as strings of SQL, or a function that returns strings or columns, given the fold revision of the version
+        that emits. They use the event's columns, as the read model's fold does, and `state.<field>`: the state after the event.
+    where: the condition, in SQL or a function that returns a column, that an event and the state after it must satisfy; None: every event.
     topic: how the output topic is created, where it differs from the settings.
     schema_folders: the folders of additional declarations, which are also searched for event schemas; set on loading.
     """
@@ -40,8 +45,8 @@ class Emission:
     read_model: str
     output_topic: str
     output_type: str
-    fields: "Callable[[int], Mapping[str, Column]]"
-    where: "Callable[[], Column] | None" = None
+    fields: Mapping[str, str] | FieldsOfRevision
+    where: Expression | None = None
     topic: TopicOptions = field(default_factory=TopicOptions)
     schema_folders: tuple[Path, ...] = field(default=(), repr=False, compare=False)
 
@@ -50,6 +55,10 @@ class Emission:
             raise ReadModelError(
                 f"Emission name {self.name!r} is not valid: use lower-case letters, digits and dashes."
             )
+
+    def fields_of(self, revision: int) -> Fields:
+        """Return the fields of the outputs of a version that is built with a fold revision."""
+        return self.fields if isinstance(self.fields, Mapping) else partial(self.fields, revision)
 
     def output_partitions(self, settings: TopicSettings) -> int:
         """Return the number of partitions of the output topic."""
@@ -74,3 +83,12 @@ class Emission:
     def require_valid(self, folders: tuple[Path, ...]) -> None:
         """Raise SchemaError if what it writes has no valid schema, ReadModelError if that has no key."""
         _ = replace(self, schema_folders=folders).output_schema
+
+    def validate_against(self, model: ReadModel) -> None:
+        """Raise ReadModelError if an expression in SQL is not valid, or uses a column that neither the read model's events nor its state have."""
+        state = [field.name for field in (*model.state, *POSITION_FIELDS)]
+        known = KnownColumns.of_events(model.event_schemas).and_struct("state", state)
+        if self.where is not None:
+            known.require(f"`where` of emission {self.name}", self.where)
+        if isinstance(self.fields, Mapping):
+            known.require_fields(f"Emission {self.name}", self.fields, self.output_schema.fields)

@@ -2,16 +2,19 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from include.declarations.event_types.event_schemas import event_schema, require_distinct_types
+from include.declarations.event_types.known_columns import KnownColumns
 from include.declarations.latency import Latency, require_emit_interval, require_latency
 from include.declarations.lifetimes.expiry import Expiry, require_forgettable, shared_lifetime
+from include.declarations.rules.derived_merge import derived_merge
+from include.declarations.rules.expression import Expression, Fields
 from include.declarations.state_names import require_own_names
 from include.declarations.topic_options import EventsTopic, TopicOptions
 from include.errors import ReadModelError
@@ -19,9 +22,6 @@ from include.kafka.record_schema import ItemLifetime, RecordSchema, require_dist
 from include.kafka.topics import Topic, changelog, source_topics
 from include.position import POSITION_RECORD_FIELDS, Offsets
 from include.settings import Placement, TopicSettings
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column
 
 NAME_PATTERN = re.compile(r"[a-z][a-z0-9-]*")
 
@@ -56,15 +56,16 @@ class ReadModel:
     source_topic: the topic of its events.
     event_types: names of the event schemas that it folds, in `schemas/` of any read model; other record types on the topic
         are ignored.
-    key: builds the column of the read model's key (a string) from an event's columns.
+    key: the read model's key (a string), from an event's columns.
     state: the fields that the fold produces.
-    folds: revision -> fold. A fold builds one aggregate column for each state field that its revision has. Keep an
-        old revision until every version built with it is retired. A new version uses the highest revision.
+    folds: revision -> fold: one aggregate for each state field that its revision has. Keep an old revision until every version built with it
+        is retired. A new version uses the highest revision.
     key_doc: what the key is, for readers of the tables.
-    merges: revision -> merge, for incremental checks (docs/quality.md). A merge builds one aggregate column for each state field from
-        several records of one key, each the fold of a part of its events: the result is the fold of all of them. Its columns are
-        those of a state record; a fold of no value may have left a field null. A revision without a merge is checked as a whole.
-    ended: builds the condition, on an event's columns, under which an event ends its item: the item then leaves the changelog, the nodes'
+    merges: revision -> merge, for incremental checks (docs/quality.md), where it cannot be derived from a fold in SQL. A merge is one aggregate
+        for each state field over several records of one key, each the fold of a part of its events: the result is the fold of all of them.
+        Its columns are those of a state record; a fold of no value may have left a field null. Without a merge, a revision is checked as a
+        whole.
+    ended: the condition, on an event's columns, under which an event ends its item: the item then leaves the changelog, the nodes'
         stores and the lake, for good. Its event types must declare the same `foldlake.lifetime`, after which Spark forgets its state,
         and producers must write the source topic. None: keys stay.
     expires: when its items leave the stores by themselves; None: they stay. Its source topic must have no events that are much later than
@@ -79,19 +80,20 @@ class ReadModel:
     starts: the offsets of the first events that a version of it folds; empty for the whole log; set by `reading`.
     first_topic: the declared source topic, of which `source_topic` is then a later version; empty otherwise; set by `reading`.
 
-    An event's columns, for key and fold: `event_type` (the record's name), every field that all event types share,
+    An expression is a string of Spark SQL, or a function that returns a column (rules/expression.py); a fold or merge is a mapping of strings,
+    or a function that returns a mapping of either. An event's columns, for key and fold: `event_type` (the record's name), every field that all event types share,
     and `<EventType>.<field>` for each type's own (null where the event is of another type).
     """
 
     name: str
     source_topic: str
     event_types: tuple[str, ...]
-    key: "Callable[[], Column]"
+    key: Expression
     state: tuple[StateField, ...]
-    folds: "Mapping[int, Callable[[], Mapping[str, Column]]]"
+    folds: Mapping[int, Fields]
     key_doc: str = "Key of the read model."
-    merges: "Mapping[int, Callable[[], Mapping[str, Column]]]" = field(default_factory=dict)
-    ended: "Callable[[], Column] | None" = None
+    merges: Mapping[int, Fields] = field(default_factory=dict)
+    ended: Expression | None = None
     expires: Expiry | None = None
     topic: TopicOptions = field(default_factory=TopicOptions)
     rekey: bool = False
@@ -201,11 +203,30 @@ class ReadModel:
         return None if self.ended is None else shared_lifetime(self.name, self.event_schemas)
 
     def require_valid(self, folders: tuple[Path, ...]) -> None:
-        """Raise SchemaError if an event type has no valid schema, ReadModelError if they lack the lifetime that its items need."""
+        """Raise SchemaError if an event type has no valid schema, ReadModelError if they lack the lifetime of its items, or an expression is not valid."""
         loaded = replace(self, schema_folders=folders)
-        _ = loaded.event_schemas, loaded.lifetime
-        for revision in self.folds:
+        _ = loaded.lifetime
+        known = KnownColumns.of_events(loaded.event_schemas)
+        known.require(f"Key of read model {self.name}", self.key)
+        if self.ended is not None:
+            known.require(f"`ended` of read model {self.name}", self.ended)
+        for revision, fold in self.folds.items():
+            names = [field.name for field in self.state_fields(revision)]
+            known.require_fields(f"Fold {revision} of read model {self.name}", fold, names)
+            if revision in self.merges:
+                of_records = KnownColumns.of_fields([*names, *(field.name for field in POSITION_FIELDS)])
+                of_records.require_fields(
+                    f"Merge {revision} of read model {self.name}", self.merges[revision], names
+                )
             require_distinct_names(loaded.state_schema_of(revision), f"The state of read model {self.name}")
+
+    def merge(self, revision: int) -> Fields | None:
+        """Return the merge of a fold revision, declared or derived; None if it has none."""
+        if revision in self.merges or self.items_leave:
+            return self.merges.get(revision)
+        fold = self.folds[revision]
+        types = {field.name: field.avro_type for field in self.state_fields(revision)}
+        return derived_merge(fold, types) if isinstance(fold, Mapping) else None
 
     @property
     def items_leave(self) -> bool:

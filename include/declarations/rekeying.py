@@ -1,18 +1,15 @@
 """The route that gives a read model's events its key: derived from a read model that declares `rekey`."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from include.declarations.event_table import EventTable
 from include.declarations.read_model import ReadModel
 from include.declarations.route import Route
+from include.declarations.rules.expression import Expression
 from include.declarations.topic_options import EventsTopic
 from include.errors import ReadModelError
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column
 
 
 def route_name(read_model: str) -> str:
@@ -82,6 +79,6 @@ def require_own_topics(
             )
 
 
-def record_key(model: ReadModel) -> "Callable[[], Column] | None":
+def record_key(model: ReadModel) -> Expression | None:
     """Return what the Kafka key of every record on a read model's source must be; None: the entity of the event."""
     return None if model.rekeyed_from is None else model.key

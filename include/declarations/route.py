@@ -1,25 +1,22 @@
 """The declaration of a route: a stateless query from topic to topic, as data."""
 
 import re
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from include.declarations.event_types.event_format import EventFormat
 from include.declarations.event_types.event_schemas import event_schema, require_distinct_types
+from include.declarations.event_types.known_columns import KnownColumns
 from include.declarations.event_types.topic_events import TopicEvents
 from include.declarations.latency import Latency, require_latency
+from include.declarations.rules.expression import Expression, Fields
 from include.declarations.topic_options import TopicOptions
 from include.errors import ReadModelError
 from include.kafka.json_mapping import JsonMapping
 from include.kafka.record_schema import RecordSchema
 from include.kafka.topics import Topic, source_topics
 from include.settings import TopicSettings
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column
 
 NAME_PATTERN = re.compile(r"[a-z][a-z0-9-]*")
 
@@ -35,10 +32,11 @@ class Route:
     output_topic: the topic that it writes. Several routes may write to one topic, which then has the events of all of them.
     output_type: name of the event type that it writes; `foldlake.key` of its schema names the field that is the new key. None: the
         route writes each event as it is, under its own schema.
-    fields: builds the column of each field of the output, from an event's columns, as those of a read model's fold; with `output_type`.
-    key: builds the key (a string) under which an event is written as it is; None: its own key. Only without `output_type`.
-    where: builds the condition that an event must satisfy; None: every event.
-    each: builds an array column; each element gives one output, in order, and is the column `item` in `fields`. None: one output
+    fields: each field of the output, from an event's columns, as those of a read model's fold; with `output_type`. The expressions are those of
+        ReadModel.
+    key: the key (a string) under which an event is written as it is; None: its own key. Only without `output_type`.
+    where: the condition that an event must satisfy; None: every event.
+    each: an array; each element gives one output, in order, and is the column `item` in `fields`. None: one output
         for each event.
     topic: how the output topic is created, where it differs from the settings.
     latency: in real time, or in batches of about a second, which need no task slots of their own.
@@ -55,10 +53,10 @@ class Route:
     event_types: tuple[str, ...]
     output_topic: str
     output_type: str | None = None
-    fields: "Callable[[], Mapping[str, Column]] | None" = None
-    key: "Callable[[], Column] | None" = None
-    where: "Callable[[], Column] | None" = None
-    each: "Callable[[], Column] | None" = None
+    fields: Fields | None = None
+    key: Expression | None = None
+    where: Expression | None = None
+    each: Expression | None = None
     topic: TopicOptions = field(default_factory=TopicOptions)
     latency: Latency = Latency.MILLISECONDS
     source_format: EventFormat = EventFormat.AVRO
@@ -146,12 +144,22 @@ class Route:
         return output_schema(f"route {self.name}", str(self.output_type), self.schema_folders)
 
     def require_valid(self, folders: tuple[Path, ...]) -> None:
-        """Raise SchemaError if an event type has no valid schema or no form in JSON, ReadModelError if what it writes has no key."""
+        """Raise SchemaError if an event type has no valid schema or no form in JSON, ReadModelError if what it writes has no key, or an expression is not valid."""
         loaded = replace(self, schema_folders=folders)
-        _ = loaded.event_schemas, loaded.written_schemas
+        _ = loaded.written_schemas
+        loaded._require_expressions()  # noqa: SLF001 - of the same class
         if self.source_format is EventFormat.JSON:
             for schema in loaded.event_schemas:
                 JsonMapping.of(schema)
+
+    def _require_expressions(self) -> None:
+        known, name = KnownColumns.of_events(self.event_schemas), f"route {self.name}"
+        for what, expression in (("`where`", self.where), ("`each`", self.each), ("Key", self.key)):
+            if expression is not None:
+                known.require(f"{what} of {name}", expression)
+        if self.fields is not None:
+            of_fields = known if self.each is None else known.and_struct("item", None)
+            of_fields.require_fields(f"Route {self.name}", self.fields, self.output_schema.fields)
 
     @property
     def written_schemas(self) -> tuple[RecordSchema, ...]:

@@ -1,7 +1,7 @@
 """Decodes the records of a source topic into event columns, natively, with a reason for records that cannot be folded."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -18,6 +18,7 @@ from include.declarations.event_types.event_columns import (
     shared_fields,
     type_column,
 )
+from include.declarations.rules.expression import Expression
 from include.errors import ReadModelError
 from include.kafka.logical_types import Comparison
 from include.kafka.record_schema import RecordSchema
@@ -33,6 +34,7 @@ from spark_jobs.folding.event_rules import (
     time_is_out_of_range,
 )
 from spark_jobs.folding.expressions.event_frames import with_short_names
+from spark_jobs.folding.expressions.rules import column_of
 from spark_jobs.folding.logical_conversion import comparison_of, event_column
 
 LOG = logging.getLogger(__name__)
@@ -91,7 +93,7 @@ class SchemaIds:
 class EventDecoder:
     """Decodes records as the event types in `readers`; `partitions` is the number of partitions of their topic.
 
-    record_key: builds the key that every event's record must have; None: the entity that the event type's schema names.
+    record_key: the key that every event's record must have; None: the entity that the event type's schema names.
 
     The columns: those of the record, REASON (null unless the record cannot be folded), EVENT_TYPE, one struct per event type, every
     field that all event types share, and the short names of the others (event_columns.py).
@@ -100,7 +102,7 @@ class EventDecoder:
     readers: tuple[RecordSchema, ...]
     schema_ids: SchemaIds
     partitions: int
-    record_key: Callable[[], Column] | None = None
+    record_key: Expression | None = None
 
     def __post_init__(self) -> None:  # noqa: D105 - checks its argument
         for reader in self.readers:
@@ -221,7 +223,7 @@ class EventDecoder:
         # Without an active reader, no column that the key may use has its type.
         if self.record_key is None or not self._active:
             return invalid
-        return invalid | is_not_record_key(self.record_key())
+        return invalid | is_not_record_key(column_of(self.record_key))
 
 
 def is_rejected(header_of: Column, rejections: Mapping[int, Rejection]) -> Column:

@@ -6,20 +6,19 @@ import re
 from collections.abc import Iterable
 from dataclasses import asdict
 
-from pyspark.sql import Column, SparkSession
+from pyspark.sql import SparkSession
 
 from include.declarations.event_types.event_columns import TIMESTAMP, hidden_columns
 from include.declarations.read_model import ReadModel
 from include.errors import ReadModelError
 from include.stream.checkpoints import fold_rule_path, fold_sums_path
+from spark_jobs.folding.expressions.rules import expression_text, field_texts
 from spark_jobs.folding.key_columns import require_entity_key
 from spark_jobs.runtime.checkpoint import offsets_json, read_text, write_text
 
 EXACT = "exact"
 # Neither a part of a name that nothing hides, nor a field of a record.
 WORD = re.compile(r"(?<![\w:.])\w+")
-# Spark's names for the variables of a function passed to `transform`, `aggregate` or `filter`.
-LAMBDA_VARIABLE = re.compile(r"\b([xyz])_\d+\b")
 
 
 def fingerprint(model: ReadModel, revision: int) -> str:
@@ -27,29 +26,30 @@ def fingerprint(model: ReadModel, revision: int) -> str:
 
     Raises whatever the read model's own functions raise.
     """
-    state = model.folds[revision]()
+    state = field_texts(model.folds[revision])
     types = {field.name: field.avro_type for field in model.state_fields(revision)}
     rule: dict[str, object] = {
-        "key": column_text(model.key()),
-        "state": {name: [column_text(column), types.get(name)] for name, column in sorted(state.items())},
+        "key": expression_text(model.key),
+        "state": {name: [text, types.get(name)] for name, text in state.items()},
     }
     if model.ended is not None:
-        rule["ended"] = [column_text(model.ended()), asdict(model.lifetime) if model.lifetime else None]
+        rule["ended"] = [expression_text(model.ended), asdict(model.lifetime) if model.lifetime else None]
     # With a lifetime, the state is grouped by that, and the expiry affects no state.
     if model.expires is not None and model.lifetime is None:
         rule["expires"] = [model.expires.time, model.expires.field]
-    hidden = _hidden(model, [model.key(), *state.values(), *([model.ended()] if model.ended else [])])
+    ended = [] if model.ended is None else [expression_text(model.ended)]
+    hidden = _hidden(model, [expression_text(model.key), *state.values(), *ended])
     if hidden:
         rule["hidden"] = hidden
     return json.dumps(rule, sort_keys=True)
 
 
-def _hidden(model: ReadModel, columns: Iterable[Column]) -> list[str]:
-    """Return the internal columns whose short name is in these columns, but means something else.
+def _hidden(model: ReadModel, texts: Iterable[str]) -> list[str]:
+    """Return the internal columns whose short name is in these texts, but means something else.
 
     A field that is added to the events, or that another event type lacks, can give a name another meaning: `offset`, for example.
     """
-    words = {word.casefold() for column in columns for word in WORD.findall(column_text(column))}
+    words = {word.casefold() for text in texts for word in WORD.findall(text)}
     has_time = any(schema.lifetime is not None for schema in model.event_schemas)
     return [
         name
@@ -60,18 +60,10 @@ def _hidden(model: ReadModel, columns: Iterable[Column]) -> list[str]:
 
 def merge_fingerprint(model: ReadModel, revision: int) -> str:
     """Return a fingerprint of key, fold and merge: records merged by the same ones can be merged further."""
-    merge = {name: column_text(column) for name, column in sorted(model.merges[revision]().items())}
-    rule = f"{fingerprint(model, revision)} {json.dumps(merge, sort_keys=True)}"
+    merge = model.merge(revision)
+    assert merge is not None  # noqa: S101 - the caller has checked it
+    rule = f"{fingerprint(model, revision)} {json.dumps(field_texts(merge), sort_keys=True)}"
     return hashlib.sha256(rule.encode()).hexdigest()
-
-
-def column_text(column: Column) -> str:
-    """Return a column as Spark prints it, with lambda variables (`x_12`) numbered from 0: Spark's own counter never resets."""
-    text = str(column)
-    if "->" not in text:
-        return text
-    numbers: dict[str, int] = {}
-    return LAMBDA_VARIABLE.sub(lambda found: f"{found[1]}_{numbers.setdefault(found[0], len(numbers))}", text)
 
 
 def incompatibility(spark: SparkSession, checkpoint: str, model: ReadModel, revision: int) -> str | None:

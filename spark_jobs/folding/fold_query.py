@@ -1,6 +1,6 @@
 """The query of one version of a read model: events -> state by key -> state records on the changelog."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame, GroupedData, SparkSession
@@ -10,6 +10,7 @@ from pyspark.sql.functions import array, coalesce, col, concat, count, lit, stru
 from include.declarations.event_types.event_columns import NAMED, column_name
 from include.declarations.read_model import ReadModel
 from include.declarations.rekeying import record_key
+from include.declarations.rules.expression import Fields
 from include.errors import ReadModelError
 from include.kafka.dead_letters import FAILURE_HEADER
 from include.kafka.wire_format import header
@@ -28,6 +29,7 @@ from spark_jobs.folding.expressions.failed_expressions import (
     raises,
     required_columns,
 )
+from spark_jobs.folding.expressions.rules import column_of, field_columns
 from spark_jobs.folding.lifetimes import HAS_ENDED, has_ended, item_groups, removal_headers
 from spark_jobs.folding.written_states import FAILED, RecordCheck, aggregated_states, has_failed
 
@@ -62,7 +64,7 @@ def fold(model: ReadModel, revision: int, events: DataFrame) -> DataFrame:
 
     Raises ReadModelError when the module no longer has this revision: no other revision may continue its state.
     """
-    states = folded(model, revision, events.groupBy(model.key().cast("string").alias("key")))
+    states = folded(model, revision, events.groupBy(column_of(model.key).cast("string").alias("key")))
     return states.where(~col(HAS_ENDED) & ~has_failed(states)).drop(HAS_ENDED, FAILED)
 
 
@@ -96,8 +98,8 @@ def state_columns(model: ReadModel, revision: int) -> list[Column]:
 
     Raises ReadModelError when the module lacks this revision, or the fold returns other fields than the module declares.
     """
-    build = model.folds.get(revision)
-    if build is None:
+    rule = model.folds.get(revision)
+    if rule is None:
         message = (
             f"Read model {model.name} has no fold revision {revision} (only {sorted(model.folds)}), but a version built "
             "with it is active: put the old revision back."
@@ -111,7 +113,7 @@ def state_columns(model: ReadModel, revision: int) -> list[Column]:
         internal = NAMED.get(field.maximum_of, field.maximum_of)
         return F.max(column_name(internal, model.event_schemas))
 
-    return _record_columns(model, revision, "Fold", build, position)
+    return _record_columns(model, revision, "Fold", rule, position)
 
 
 def fold_failure(model: ReadModel, revision: int, events: DataFrame) -> Column | None:
@@ -120,7 +122,7 @@ def fold_failure(model: ReadModel, revision: int, events: DataFrame) -> Column |
     The key fails if it raises an error or is null, a field if the value of the event that it aggregates raises an error. Wherever events
     are folded, this decides which of them are. Raises ReadModelError when the module lacks this revision.
     """
-    key = model.key().cast("string").alias("key")
+    key = column_of(model.key).cast("string").alias("key")
     columns = aggregated(events.groupBy(key).agg(*state_columns(model, revision), has_ended(model)))
     required = required_columns(model.event_schemas)
     failures: list[Column] = []
@@ -145,17 +147,19 @@ def merge_columns(model: ReadModel, revision: int) -> list[Column]:
 
     Raises ReadModelError when the merge returns other fields than the module declares.
     """
-    return _record_columns(model, revision, "Merge", model.merges[revision], _merged_position_column)
+    merge = model.merge(revision)
+    assert merge is not None  # noqa: S101 - the caller has checked it
+    return _record_columns(model, revision, "Merge", merge, _merged_position_column)
 
 
 def _record_columns(
     model: ReadModel,
     revision: int,
     what: str,
-    build: Callable[[], Mapping[str, Column]],
+    rule: Fields,
     position: Callable[[PositionField], Column],
 ) -> list[Column]:
-    state = build()
+    state = field_columns(rule)
     declared = [field.name for field in model.state_fields(revision)]
     if sorted(state) != sorted(declared):
         message = f"{what} {revision} of {model.name} returns {sorted(state)}, but the state declares {sorted(declared)}."
@@ -205,7 +209,7 @@ def changelog_stream(
     """
     events = EventDecoder(model.event_schemas, schema_ids, partitions, record_key(model)).decode(source)
     folded = good_events(events, failure=fold_failure(model, revision, events))
-    groups = item_groups(model, folded, model.key().cast("string").alias("key"))
+    groups = item_groups(model, folded, column_of(model.key).cast("string").alias("key"))
     states = aggregated_states(
         groups,
         state_columns(model, revision),

@@ -10,6 +10,7 @@ from include.declarations.event_types.event_columns import resolved
 from include.declarations.key_rule import require_entity, require_event_fields
 from include.declarations.read_model import ReadModel
 from spark_jobs.folding.decode import EventDecoder, SchemaIds
+from spark_jobs.folding.expressions.rules import column_of, expression_text
 
 KAFKA_COLUMNS = {
     "key": "binary",
@@ -29,7 +30,7 @@ def require_entity_key(spark: SparkSession, model: ReadModel) -> None:
     if not keyed and model.rekeyed_from is None:
         return
     columns = key_columns(spark, model)
-    key = str(model.key()).removeprefix("Column<'").removesuffix("'>")
+    key = expression_text(model.key).removeprefix("Column<'").removesuffix("'>")
     if model.rekeyed_from is not None:
         require_event_fields(model.name, key, columns)
     for schema in keyed:
@@ -38,7 +39,7 @@ def require_entity_key(spark: SparkSession, model: ReadModel) -> None:
 
 def key_columns(spark: SparkSession, model: ReadModel) -> list[str]:
     """Return the event columns that a read model's key refers to: `<field>`, `event:<EventType>.<field>` or `record:<name>`, sorted."""
-    key = _no_events(spark, model).select(model.key())
+    key = _no_events(spark, model).select(column_of(model.key))
     plan: Any = key._jdf.queryExecution().analyzed()  # noqa: SLF001 - PySpark does not expose the resolved expression
     columns = referenced_columns(plan.expressions().head())
     return sorted({resolved(column, model.event_schemas) for column in columns})
@@ -48,7 +49,7 @@ def is_record_key(spark: SparkSession, model: ReadModel) -> bool:
     """Return whether a read model's key is the Kafka key of its events' records, so that it determines their partition."""
     if model.rekeyed_from is not None:
         return True
-    key = _no_events(spark, model).select(model.key())
+    key = _no_events(spark, model).select(column_of(model.key))
     plan: Any = key._jdf.queryExecution().analyzed()  # noqa: SLF001 - as above
     expression = plan.expressions().head()
     if (

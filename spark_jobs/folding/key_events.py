@@ -15,6 +15,7 @@ from include.position import EVENT_COUNT, Offsets
 from include.versions.explanation import ExplainedEvent
 from spark_jobs.folding.expressions.avro_columns import typed_columns
 from spark_jobs.folding.expressions.failed_expressions import attempt, is_event
+from spark_jobs.folding.expressions.rules import column_of
 from spark_jobs.folding.fold_query import foldable, folded
 from spark_jobs.folding.lifetimes import HAS_ENDED
 from spark_jobs.folding.replay import WRITTEN_AT
@@ -36,7 +37,7 @@ class FoldedState:
 def of_key(model: ReadModel, events: DataFrame, key: str) -> DataFrame:
     """Return the events with this key of the read model."""
     # The key of an event for which the fold fails may raise an error.
-    return events.where(attempt(when(is_event(), model.key().cast("string"))) == lit(key))
+    return events.where(attempt(when(is_event(), column_of(model.key).cast("string"))) == lit(key))
 
 
 def counted_from(events: DataFrame, starts: Offsets) -> DataFrame:

@@ -14,6 +14,7 @@ from include.declarations.read_model import ReadModel
 from include.position import REMOVAL_HEADERS
 from include.settings import StreamSettings
 from spark_jobs.folding.event_rules import CREATION_TOLERANCE_HOURS
+from spark_jobs.folding.expressions.rules import column_of
 
 # Whether the item of a state has ended: a column beside those of its state record.
 HAS_ENDED = "record:has_ended"
@@ -43,7 +44,7 @@ def item_groups(model: ReadModel, events: DataFrame, key: Column) -> GroupedData
 
 def has_ended(model: ReadModel) -> Column:
     """Return the aggregate of a group of events that is true if one of them ends the item."""
-    ended = F.bool_or(F.coalesce(model.ended(), lit(False))) if model.ended else lit(False)  # noqa: FBT003 - a column
+    ended = F.bool_or(F.coalesce(column_of(model.ended), lit(False))) if model.ended else lit(False)  # noqa: FBT003 - a column
     return ended.alias(HAS_ENDED)
 
 

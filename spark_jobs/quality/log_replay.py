@@ -13,6 +13,7 @@ from include.declarations.event_types.event_columns import KEY, OFFSET, PARTITIO
 from include.position import SOURCE_PARTITION, Offsets
 from include.quality.check import UncheckableError
 from include.spark.lake_config import DECODE_ONCE
+from spark_jobs.folding.expressions.rules import column_of
 from spark_jobs.folding.fold_query import folded
 from spark_jobs.folding.lifetimes import HAS_ENDED, absences
 from spark_jobs.folding.replay import IdsOf, replayed_events, with_needed_schema_ids
@@ -124,7 +125,7 @@ def _grouped(
         revision=target.version.fold_revision,
         ids_of=ids_of,
     )
-    events = events.withColumn(MODEL_KEY, model.key().cast("string"))
+    events = events.withColumn(MODEL_KEY, column_of(model.key).cast("string"))
     if only is not None:
         keys = F.broadcast(only.select(col("key").alias(MODEL_KEY)).distinct())
         events = events.join(keys, MODEL_KEY, "left_semi")

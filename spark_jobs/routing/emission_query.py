@@ -27,6 +27,7 @@ from include.kafka.topics import dead_letter_topic
 from spark_jobs.folding.decode import FAILURE, EventDecoder, Reason, SchemaIds, good_events
 from spark_jobs.folding.expressions.event_frames import with_name
 from spark_jobs.folding.expressions.failed_expressions import required_columns
+from spark_jobs.folding.expressions.rules import column_of, field_columns
 from spark_jobs.folding.fold_query import fold_failure, state_columns
 from spark_jobs.folding.key_partition import partition_of_key
 from spark_jobs.folding.written_states import FAILED, aggregated_states
@@ -132,7 +133,7 @@ class EmissionQuery:
         aggregates = state_columns(self.model, self.revision)
         event = struct(*(col(column).alias(name) for column, name in record.items()))
         newest = max_by(event, col(OFFSET)).alias(EVENT)
-        groups = events.groupBy(self.model.key().cast("string").alias(GROUP))
+        groups = events.groupBy(column_of(self.model.key).cast("string").alias(GROUP))
         states = aggregated_states(groups, aggregates, [newest], check=None, is_exact=self.is_exact)
         fields = [name for name in states.columns if name not in {GROUP, EVENT, FAILED}]
         return states.select(
@@ -147,7 +148,7 @@ class EmissionQuery:
         """Return the outputs: their key and value, their origin, and, if an expression can fail, FAILURE and the record of the event."""
         emission, schema = self.emission, self.emission.output_schema
         name = f"Emission {emission.name}"
-        fields: Mapping[str, Column] = emission.fields(self.revision)
+        fields: Mapping[str, Column] = field_columns(emission.fields_of(self.revision))
         require_fields(name, schema, fields)
         fields = with_privacy(
             name,
@@ -172,7 +173,7 @@ class EmissionQuery:
         value = output_value(name, schema, self.schema_id, fields, events)
         condition: Column = lit(True)  # noqa: FBT003 - a column
         if emission.where is not None:
-            condition = coalesce(harmless(emission.where(), events), lit(False))  # noqa: FBT003 - a column
+            condition = coalesce(harmless(column_of(emission.where), events), lit(False))  # noqa: FBT003 - a column
         columns = [
             col(PARTITION).alias("source_partition"),
             col(OFFSET).alias("source_offset"),

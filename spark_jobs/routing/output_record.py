@@ -6,6 +6,7 @@ from collections.abc import Set as AbstractSet
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.functions import coalesce, concat, lit, when
 
+from include.declarations.rules.expression import Expression
 from include.errors import ReadModelError
 from include.kafka.record_schema import RecordSchema
 from include.kafka.wire_format import header
@@ -20,6 +21,7 @@ from spark_jobs.folding.expressions.failed_expressions import (
     raises,
 )
 from spark_jobs.folding.expressions.failed_fields import field_failures
+from spark_jobs.folding.expressions.rules import column_of
 
 
 def require_fields(writer: str, schema: RecordSchema, fields: Mapping[str, Column]) -> None:
@@ -37,7 +39,7 @@ def harmless(column: Column, events: DataFrame) -> Column:
 
 
 def output_failure(
-    where: Callable[[], Column] | None,
+    where: Expression | None,
     events: DataFrame,
     of_outputs: Callable[[Column], Sequence[Column]],
 ) -> Column | None:
@@ -48,7 +50,7 @@ def output_failure(
     failures: list[Column] = []
     applies = is_event()
     if where is not None:
-        condition = where()
+        condition = column_of(where)
         (expression,) = expressions_of(events.select(condition.alias("checked")))
         if can_raise(expression):
             failures.append(named("where", raises(applies, condition)))

@@ -22,6 +22,7 @@ from spark_jobs.folding.expressions.failed_expressions import (
     required_columns,
 )
 from spark_jobs.folding.expressions.failed_fields import field_failures
+from spark_jobs.folding.expressions.rules import column_of, field_columns
 from spark_jobs.folding.key_partition import partition_of_key
 from spark_jobs.routing.origin_columns import is_new, origin_headers
 from spark_jobs.routing.output_record import (
@@ -59,7 +60,7 @@ class RouteQuery:
         """Return the records for the output topic. Raises ReadModelError if the route does not give the fields of its schema."""
         route = self.route
         events = event_decoder(route.events, schema_ids, self.partitions).decode(source)
-        condition = None if route.where is None else route.where()
+        condition = None if route.where is None else column_of(route.where)
         routed = good_events(events, condition, self.failure(events))
         outputs = self._unchanged(routed) if route.fields is None else self._outputs(routed)
         outputs = outputs.withColumn(
@@ -83,20 +84,22 @@ class RouteQuery:
     def _failures(self, events: DataFrame, applies: Column) -> Sequence[Column]:
         route, required = self.route, required_columns(self.route.event_schemas)
         if route.fields is None:
-            key = {} if route.key is None else {"key": route.key().cast("string").alias("key")}
+            key = {} if route.key is None else {"key": column_of(route.key).cast("string").alias("key")}
             return field_failures(applies, key, {"key": "string"}, events, required)
         rows, fields = self._fields(events)
         if route.each is None:
             return record_failures(self._writer, route.output_schema, fields, applies, rows, required)
         failures = []
-        (array,) = expressions_of(events.select(route.each().alias("each")))
+        (array,) = expressions_of(events.select(column_of(route.each).alias("each")))
         if can_raise(array):
-            failures.append(named("each", raises(applies, route.each())))
+            failures.append(named("each", raises(applies, column_of(route.each))))
         # The element is no field of the event.
         required = frozenset(name for name in required if name.casefold() != ITEM)
         of_item = record_failures(self._writer, route.output_schema, fields, is_event(), rows, required)
         if of_item:
-            found = of_any_item(harmless(route.each(), events), rows, ITEM, coalesce(*of_item), events)
+            found = of_any_item(
+                harmless(column_of(route.each), events), rows, ITEM, coalesce(*of_item), events
+            )
             failures.append(when(applies, found))
         return failures
 
@@ -108,14 +111,16 @@ class RouteQuery:
         """Return one row for each output, and the columns of its fields."""
         route, schema = self.route, self.route.output_schema
         assert route.fields is not None  # noqa: S101 - the caller has checked it
-        fields = route.fields()
+        fields = field_columns(route.fields)
         require_fields(self._writer, schema, fields)
         own: dict[str, set[str]] = {}
         if route.each is not None:
-            own = columns_of(events, {ITEM: route.each()})
+            own = columns_of(events, {ITEM: column_of(route.each)})
             # The element hides an event's field of this name, as the state does in an emission.
             others = (name for name in events.columns if name.casefold() != ITEM)
-            events = events.select(*others, posexplode(harmless(route.each(), events)).alias(INDEX, ITEM))
+            events = events.select(
+                *others, posexplode(harmless(column_of(route.each), events)).alias(INDEX, ITEM)
+            )
         return events, with_privacy(
             self._writer, schema, route.event_schemas, events, fields, self.pseudonym_key, own
         )
@@ -123,7 +128,7 @@ class RouteQuery:
     def _unchanged(self, events: DataFrame) -> DataFrame:
         """Return the columns source_partition, source_offset, source_index, output_key and output_value: each event as it is."""
         route = self.route
-        key = col(KEY) if route.key is None else output_key(harmless(route.key(), events))
+        key = col(KEY) if route.key is None else output_key(harmless(column_of(route.key), events))
         return events.select(
             col(PARTITION).alias("source_partition"),
             col(OFFSET).alias("source_offset"),

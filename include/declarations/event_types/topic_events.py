@@ -1,14 +1,10 @@
 """What the records of a topic are read as."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from include.declarations.event_types.event_format import EventFormat
+from include.declarations.rules.expression import Expression
 from include.kafka.record_schema import RecordSchema
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column
 
 
 @dataclass(frozen=True)
@@ -20,5 +16,5 @@ class TopicEvents:
 
     topic: str
     readers: tuple[RecordSchema, ...]
-    record_key: "Callable[[], Column] | None" = None
+    record_key: Expression | None = None
     event_format: EventFormat = EventFormat.AVRO

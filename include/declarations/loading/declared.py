@@ -13,7 +13,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TypeVar
 
-from include.declarations.api import Command, NamedLookup
+from include.declarations.api import Command, Lookup
 from include.declarations.catalog import ModuleFailure
 from include.declarations.emission import Emission
 from include.declarations.event_table import EventTable
@@ -35,10 +35,10 @@ from include.errors import ReadModelError
 LISTED = "DECLARATIONS"
 # A declaration by itself, and one that belongs to the read model of its package.
 Whole = ReadModel | Route | Emission | PeriodicEmission | EventTable | Command
-Part = NamedLookup | WindowLookup | Location
+Part = Lookup | WindowLookup | Location
 Declaration = Whole | Part
 KINDS: tuple[type[Declaration], ...] = (
-    *(ReadModel, NamedLookup, WindowLookup, Command, Location),
+    *(ReadModel, Lookup, WindowLookup, Command, Location),
     *(Route, Emission, PeriodicEmission, EventTable),
 )
 # The names to which releases before DECLARATIONS assigned one declaration, or a tuple.
@@ -52,7 +52,7 @@ ONE: Mapping[str, type[Declaration]] = {
 }
 SEVERAL: Mapping[str, type[Declaration]] = {
     "COMMANDS": Command,
-    "LOOKUPS": NamedLookup,
+    "LOOKUPS": Lookup,
     "WINDOW_LOOKUPS": WindowLookup,
 }
 
@@ -216,5 +216,8 @@ def _require_valid(
     for one in declarations:
         if not isinstance(one, Part):
             one.require_valid(folders)
+            if isinstance(one, Emission) and model is not None and one.read_model == model.name:
+                loaded = replace(one, schema_folders=folders)
+                loaded.validate_against(replace(model, schema_folders=folders))
         elif model is not None:
             one.validate_against(model)

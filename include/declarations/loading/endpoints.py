@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from include.declarations.api import Command, LookupJoin, NamedLookup, ReadModelApi, require_fields
+from include.declarations.api import Command, Lookup, LookupJoin, ReadModelApi, require_fields
 from include.declarations.event_types.event_schemas import event_schema
 from include.declarations.loading.declared import Declared, DeclaredPackage
 from include.declarations.location import Location
@@ -52,7 +52,7 @@ def _api_of(
     # The read model with which a lookup is joined may be left out: so is the lookup, then.
     lookups = tuple(
         one
-        for one in package.of(NamedLookup)
+        for one in package.of(Lookup)
         if one.join is None or one.join.read_model in models or not declared.failures
     )
     joined = {
@@ -74,7 +74,7 @@ def _require_distinct(paths: Iterable[str]) -> None:
         seen.add(path)
 
 
-def _joined_model(lookup: NamedLookup, join: LookupJoin, models: Mapping[str, ReadModel]) -> ReadModel:
+def _joined_model(lookup: Lookup, join: LookupJoin, models: Mapping[str, ReadModel]) -> ReadModel:
     """Return the read model with which a lookup is joined; raises ReadModelError if the join is not valid."""
     model = models.get(join.read_model)
     if model is None:

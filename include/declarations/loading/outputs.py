@@ -47,6 +47,7 @@ def _require_valid(
             f"{', '.join(sorted(models))}."
         )
     read_model = models[emission.read_model]
+    emission.validate_against(read_model)
     if read_model.items_leave:
         raise ReadModelError(
             f"Emission {emission.name} reads {emission.read_model}, whose items end: its state is forgotten, and events could be "

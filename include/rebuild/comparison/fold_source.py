@@ -4,9 +4,11 @@ import difflib
 import functools
 import inspect
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+
+from include.declarations.rules.expression import Fields
 
 
 @dataclass(frozen=True)
@@ -41,8 +43,10 @@ class DiffLine:
         return f"{self.kind.value}{self.text}"
 
 
-def fold_code(fold: Callable[..., object]) -> str:
-    """Return the source of a fold; empty if it has none, such as one that was built at run time."""
+def fold_code(fold: Fields) -> str:
+    """Return the source of a fold: of SQL, a line for each field. Empty if it has none, such as a function that was built at run time."""
+    if isinstance(fold, Mapping):
+        return "\n".join(f"{name} = {text}" for name, text in fold.items())
     while isinstance(fold, functools.partial):
         fold = fold.func
     try:

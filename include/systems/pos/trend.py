@@ -1,42 +1,9 @@
-"""The route `trend`: each line item of each invoice as a record of its own, without personal data, for analysts."""
+"""The route `trend`: each line item of each invoice as a record of its own, without personal data, for analysts, and its event table."""
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from foldlake import EventTable, Latency, Route
 
-from include.declarations.latency import Latency
-from include.declarations.route import Route
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column
-
-
-def numbered_items() -> "Column":
-    """The line items of an invoice, each with its index, from 0: structs of `item` and `index`."""
-    from pyspark.sql.functions import col, struct, transform
-
-    return transform(
-        col("invoiceLineItems"), lambda item, index: struct(item.alias("item"), index.alias("index"))
-    )
-
-
-def trend_record() -> "Mapping[str, Column]":
-    """The fields of a record; `item` is a line item with its index. The schema makes pseudonyms of card and contact."""
-    from pyspark.sql.functions import col, concat_ws
-
-    number = col("item.index") + 1
-    invoice = ("occurredOn", "invoiceNumber", "storeId", "posId", "customerType", "deliveryType")
-    item = ("itemCode", "itemDescription", "itemPrice", "itemQty", "totalValue")
-    return {
-        "id": concat_ws("/", col("id"), number),
-        **{name: col(name) for name in invoice},
-        "customer": col("customerCardNo"),
-        "contact": col("contactNumber"),
-        "city": col("deliveryAddress.city"),
-        "state": col("deliveryAddress.state"),
-        "lineNumber": number,
-        **{name: col(f"item.item.{name}") for name in item},
-    }
-
+OF_INVOICE = ("occurredOn", "invoiceNumber", "storeId", "posId", "customerType", "deliveryType")
+OF_ITEM = ("itemCode", "itemDescription", "itemPrice", "itemQty", "totalValue")
 
 # The key is the store, as that of the invoice: line items stay in the order of their invoices, and every output partition has one
 # source partition. The code of an item would spread over all partitions what analysts read as a table anyway.
@@ -45,10 +12,26 @@ DECLARATIONS = [
         name="trend",
         source_topic="pos-invoices",
         event_types=("PosInvoice",),
-        each=numbered_items,
+        each="transform(invoiceLineItems, (item, index) -> struct(item AS item, index AS index))",
         output_topic="trend-records",
         output_type="TrendRecord",
-        fields=trend_record,
+        # The schema makes pseudonyms of card and contact.
+        fields={
+            "id": "concat_ws('/', id, item.index + 1)",
+            **{name: name for name in OF_INVOICE},
+            "customer": "customerCardNo",
+            "contact": "contactNumber",
+            "city": "deliveryAddress.city",
+            "state": "deliveryAddress.state",
+            "lineNumber": "item.index + 1",
+            **{name: f"item.item.{name}" for name in OF_ITEM},
+        },
         latency=Latency.SECOND,
+    ),
+    EventTable(
+        name="trend",
+        source_topic="trend-records",
+        event_type="TrendRecord",
+        doc="A line item of an invoice, without personal data.",
     ),
 ]

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable
 
-from include.declarations.api import LookupJoin, NamedLookup, ReadModelApi
+from include.declarations.api import Lookup, LookupJoin, ReadModelApi
 from include.declarations.read_model import ReadModel
 from query_api.http.lookups.named_lookups import CompiledLookup, Rendered
 from query_api.http.lookups.record_texts import RecordTexts
@@ -18,7 +18,7 @@ class JoinedLookup(CompiledLookup):
     """
 
     def __init__(
-        self, model: ReadModel, lookup: NamedLookup, join: LookupJoin, joined: ReadModel, lookups: Lookups
+        self, model: ReadModel, lookup: Lookup, join: LookupJoin, joined: ReadModel, lookups: Lookups
     ) -> None:
         super().__init__(model, lookup)
         self._joined_fields = join.fields
@@ -38,7 +38,7 @@ def compile_lookups(apis: Iterable[ReadModelApi], lookups: Lookups) -> dict[str,
     return {lookup.path: _compiled(api, lookup, lookups) for api in apis for lookup in api.lookups}
 
 
-def _compiled(api: ReadModelApi, lookup: NamedLookup, lookups: Lookups) -> CompiledLookup:
+def _compiled(api: ReadModelApi, lookup: Lookup, lookups: Lookups) -> CompiledLookup:
     if lookup.join is None:
         return CompiledLookup(api.model, lookup)
     return JoinedLookup(api.model, lookup, lookup.join, api.joined[lookup.join.read_model], lookups)

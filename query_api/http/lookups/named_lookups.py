@@ -4,7 +4,7 @@ import json
 import re
 from urllib.parse import quote, unquote_to_bytes
 
-from include.declarations.api import BOUND_PARAMETER, NamedLookup
+from include.declarations.api import BOUND_PARAMETER, Lookup
 from include.declarations.read_model import POSITION_FIELDS, ReadModel
 from include.kafka.record_key import key_fault
 from query_api.http.json_text import raw_json
@@ -19,7 +19,7 @@ Rendered = tuple[bytes, AnswerAge | None]
 class CompiledLookup:
     """A named lookup of a read model, compiled for fast answers."""
 
-    def __init__(self, model: ReadModel, lookup: NamedLookup) -> None:
+    def __init__(self, model: ReadModel, lookup: Lookup) -> None:
         self.path = lookup.path
         self.model_name = model.name
         self.parameters = frozenset({lookup.parameter, BOUND_PARAMETER})

@@ -40,6 +40,7 @@ from spark_jobs.folding.event_rules import (
     is_not_record_key,
 )
 from spark_jobs.folding.expressions.event_frames import with_short_names
+from spark_jobs.folding.expressions.rules import column_of
 from spark_jobs.folding.independent.avro_reading import reading
 
 MICROS_PER_HOUR = 3600 * 1_000_000
@@ -84,7 +85,11 @@ def independently_decoded(records: DataFrame, decoder: EventDecoder) -> DataFram
     )
     events = with_short_names(decoded.select("*", *shared), decoder.readers)
     # The read model's own expression, as in its fold.
-    return events if decoder.record_key is None else events.where(~is_not_record_key(decoder.record_key()))
+    return (
+        events
+        if decoder.record_key is None
+        else events.where(~is_not_record_key(column_of(decoder.record_key)))
+    )
 
 
 @dataclass(frozen=True)

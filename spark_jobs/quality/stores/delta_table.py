@@ -16,6 +16,7 @@ from include.position import Offsets
 from include.quality.check import QualityError, StoreName
 from include.quality.log_bounds import age_beyond_s, lost_partitions
 from include.spark.lake_config import DECODE_ONCE
+from spark_jobs.folding.expressions.rules import column_of
 from spark_jobs.folding.replay import IdsOf, replayed_events, with_needed_schema_ids
 from spark_jobs.lake.spark_table import newest_tag_of, table_history
 from spark_jobs.quality.stores.base import Reading, Sample, StoreReplica, Target, state_records
@@ -144,7 +145,7 @@ def first_missing(target: Target, consumer: Consumer, rows: DataFrame, since: Of
         )
         return (
             events.select(
-                model.key().cast("string").alias("model_key"),
+                column_of(model.key).cast("string").alias("model_key"),
                 col(PARTITION).alias("partition"),
                 col(OFFSET).alias("offset"),
             )

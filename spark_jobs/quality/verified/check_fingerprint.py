@@ -22,7 +22,7 @@ class CheckFingerprint:
 def basis_of(target: Target) -> CheckFingerprint | None:
     """Return the basis of a version's verified records; None if its fold revision has no merge, or one that cannot be built."""
     model, revision = target.model, target.version.fold_revision
-    if revision not in model.merges:
+    if model.merge(revision) is None:
         return None
     try:
         merge_columns(model, revision)

@@ -14,6 +14,7 @@ from include.position import SOURCE_OFFSET, Offsets
 from include.quality.check import StoreName
 from include.spark.lake_config import DECODE_ONCE
 from spark_jobs.folding.expressions.event_frames import without_short_names
+from spark_jobs.folding.expressions.rules import column_of
 from spark_jobs.folding.key_partition import partition_of_key
 from spark_jobs.folding.lifetimes import HAS_ENDED
 from spark_jobs.folding.replay import IdsOf, replayed_events, with_needed_schema_ids
@@ -166,7 +167,7 @@ class IncrementalReplay:
                 revision=target.version.fold_revision,
                 ids_of=ids_of,
             )
-            keyed = events.withColumn(MODEL_KEY, target.model.key().cast("string"))
+            keyed = events.withColumn(MODEL_KEY, column_of(target.model.key).cast("string"))
             kept = target.frames.keep(without_short_names(keyed, target.model.event_schemas))
             return kept, kept.count()
 

@@ -15,7 +15,7 @@ from include.stream.checkpoints import key_rule_path, written_note_path
 from include.stream.pseudonym_key import pseudonym_key
 from include.stream.slot_planning import SlotRank
 from spark_jobs.folding.decode import SchemaIds
-from spark_jobs.folding.fold_fingerprint import column_text
+from spark_jobs.folding.expressions.rules import expression_text
 from spark_jobs.folding.key_columns import require_entity_key
 from spark_jobs.routing.route_query import RouteQuery
 from spark_jobs.routing.written_outputs import WrittenOutputs
@@ -95,7 +95,7 @@ class RouteRun:
             return
         location = key_rule_path(self._endpoints.checkpoint)
         stored = read_text(self._context.spark, location)
-        current = json.dumps({"key": column_text(route.key()), "event_types": sorted(route.event_types)})
+        current = json.dumps({"key": expression_text(route.key), "event_types": sorted(route.event_types)})
         if stored is None:
             try:
                 require_entity_key(self._context.spark, self._context.models[route.of_read_model])

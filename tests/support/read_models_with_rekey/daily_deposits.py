@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from include.declarations.api import Command, NamedLookup
+from include.declarations.api import Command, Lookup
 from include.declarations.command_fields import DecimalField, TextField
 from include.declarations.latency import Latency
 from include.declarations.read_model import ReadModel, StateField, decimal_type
@@ -42,7 +42,7 @@ READ_MODEL = ReadModel(
 )
 DECLARATIONS = [
     READ_MODEL,
-    NamedLookup("/api/daily-deposits.get", "day", ("deposits", "total"), example="2026-01-31"),
+    Lookup("/api/daily-deposits.get", "day", ("deposits", "total"), example="2026-01-31"),
     Command(
         "/api/daily-deposits.add",
         "FundsAdded",

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from include.declarations.api import Command, NamedLookup, ReadModelApi
+from include.declarations.api import Command, Lookup, ReadModelApi
 from include.declarations.command_fields import IntegerField, TextField
 from include.declarations.load import load_catalog
 from include.errors import ReadModelError
@@ -16,10 +16,10 @@ from include.declarations.read_model import ReadModel, StateField
 READ_MODEL = ReadModel("parcels", "parcels", ("Scanned",), lambda: None, (StateField("scans", "long"),), {1: dict})
 """
 API = """
-from include.declarations.api import Command, NamedLookup
+from include.declarations.api import Command, Lookup
 from include.declarations.command_fields import IntegerField, TextField
 """
-LOOKUPS = 'LOOKUPS = (NamedLookup("/api/parcels.getScans", "parcelId", ("scans", "event_count")),)\n'
+LOOKUPS = 'LOOKUPS = (Lookup("/api/parcels.getScans", "parcelId", ("scans", "event_count")),)\n'
 COMMANDS = 'COMMANDS = (Command("/api/parcels.weigh", "Weighed", (TextField("parcelId"), IntegerField("grams", 1))),)\n'
 
 
@@ -99,9 +99,7 @@ def test_lookups_of_another_type_are_rejected(package: Path) -> None:
     (package / "api.py").write_text("LOOKUPS = ['/api/parcels.getScans']")
 
     assert api_of(package).lookups == ()
-    assert "LOOKUPS of include.read_models.parcels.api must be a tuple of NamedLookup" in refusal(
-        package.parent
-    )
+    assert "LOOKUPS of include.read_models.parcels.api must be a tuple of Lookup" in refusal(package.parent)
 
 
 def test_command_without_a_schema_is_rejected(package: Path) -> None:
@@ -132,7 +130,7 @@ def test_command_that_does_not_match_its_event_is_rejected(package: Path, text: 
 )
 def test_path_without_name_and_verb_is_rejected(path: str) -> None:
     with pytest.raises(ReadModelError, match="is not valid"):
-        NamedLookup(path, "parcelId", ("scans",))
+        Lookup(path, "parcelId", ("scans",))
     with pytest.raises(ReadModelError, match="is not valid"):
         Command(path, "Weighed", ())
 
@@ -148,8 +146,8 @@ def test_optional_text_may_be_left_out() -> None:
 
 
 JOINED = """
-from include.declarations.api import LookupJoin, NamedLookup
-LOOKUPS = (NamedLookup("/api/parcels.getScans", "parcelId", ("scans",), join=LookupJoin({model!r}, ({field!r},))),)
+from include.declarations.api import LookupJoin, Lookup
+LOOKUPS = (Lookup("/api/parcels.getScans", "parcelId", ("scans",), join=LookupJoin({model!r}, ({field!r},))),)
 """
 
 

@@ -10,7 +10,8 @@ from include.quality.check import Mode, StoreName
 FORM = {"read_model": "balance", "mode": "full", "stores": ["lake", "changelog"]}
 BOTH = (StoreName.LAKE, StoreName.NODES)
 BALANCE = read_model("balance")
-VISITS = replace(BALANCE, name="visits", merges={})
+# A fold in Python has no derived merge.
+VISITS = replace(BALANCE, name="visits", folds={1: dict})
 
 
 def test_a_manual_check_follows_its_form() -> None:
@@ -31,7 +32,7 @@ def test_a_check_after_a_compaction_is_incremental() -> None:
 
 
 def test_without_a_merge_a_check_after_a_compaction_covers_a_sample() -> None:
-    earlier = replace(BALANCE, folds={**BALANCE.folds, 2: BALANCE.folds[1]})
+    earlier = replace(BALANCE, folds={**BALANCE.folds, 2: dict})
 
     assert due_check(VISITS, "asset_triggered", FORM, ["check-due/visits"]) == (Mode.SAMPLE, BOTH)
     assert due_check(earlier, "asset_triggered", FORM, ["check-due/balance"]) == (Mode.SAMPLE, BOTH)

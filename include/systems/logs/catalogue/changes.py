@@ -1,8 +1,6 @@
 """The route `catalogue`: every change of the compacted topic `products`, kept for ever."""
 
-from include.declarations.latency import Latency
-from include.declarations.route import Route
-from include.declarations.topic_options import TopicOptions
+from foldlake import Latency, Route, TopicOptions
 
 # Kafka removes all but the newest record of each product from `products`. Read models fold a log that is kept: what stands on
 # `catalogue` stays there in this order (docs/decisions/0054).

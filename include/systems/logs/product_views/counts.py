@@ -1,6 +1,6 @@
 """The periodic emission `product-view-counts`: the views of all products every 10 s, whether they have changed or not."""
 
-from include.declarations.periodic.periodic_emission import KEY, TICK, PeriodicEmission
+from foldlake import KEY, TICK, PeriodicEmission
 
 DECLARATIONS = [
     PeriodicEmission(

@@ -1,7 +1,6 @@
 """The route `product-names`: changes of the catalogue, in the same order as the views of each product."""
 
-from include.declarations.latency import Latency
-from include.declarations.route import Route
+from foldlake import Latency, Route
 
 # The fold then has the product's name when its count reaches the threshold: a join by key is a fold of two event types.
 DECLARATIONS = [

@@ -1,54 +1,27 @@
 """The read model `loyalty`: the points of each PRIME customer's card, over all stores."""
 
-from collections.abc import Mapping
-from decimal import Decimal
-from functools import partial
-from typing import TYPE_CHECKING
-
-from include.declarations.read_model import ReadModel, StateField, decimal_type
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column
+from foldlake import Lookup, ReadModel, StateField, decimal_type
 
 # Fold revision -> points for each unit of the invoice's total. Another rate is a further revision; never edit one.
-RATES = {1: Decimal("0.02")}
+RATES = {1: "0.02"}
 
 
-def earned_points(revision: int) -> "Column":
+def earned_points(revision: int) -> str:
     """The points of one event: its amount times the rate, rounded to 2 decimals, half away from zero.
 
     A cancellation, whose amount is below zero, takes exactly the points that its invoice gave.
     """
-    from pyspark.sql.functions import col, lit
-    from pyspark.sql.functions import round as rounded
-
-    return rounded(col("amount") * lit(RATES[revision]), 2)
+    return f"round(amount * {RATES[revision]}, 2)"
 
 
-def card() -> "Column":
-    """Key: the number of the customer's card."""
-    from pyspark.sql.functions import col
-
-    return col("cardNumber")
-
-
-def points(revision: int) -> "Mapping[str, Column]":
-    """Fold: the sums of points and amounts, and the numbers of purchases and cancellations."""
-    from pyspark.sql import functions as F
-
+def fold(revision: int) -> dict[str, str]:
+    """The sums of points and amounts, and the numbers of purchases and cancellations."""
     return {
-        "points": F.sum(earned_points(revision)),
-        "spent": F.sum("amount"),
-        "invoices": F.count(F.when(F.col("kind") == "PURCHASE", 1)),
-        "cancellations": F.count(F.when(F.col("kind") == "CANCELLATION", 1)),
+        "points": f"sum({earned_points(revision)})",
+        "spent": "sum(amount)",
+        "invoices": "count(CASE WHEN kind = 'PURCHASE' THEN 1 END)",
+        "cancellations": "count(CASE WHEN kind = 'CANCELLATION' THEN 1 END)",
     }
-
-
-def all_points() -> "Mapping[str, Column]":
-    """Merge: the sums of all fields."""
-    from pyspark.sql import functions as F
-
-    return {name: F.sum(name) for name in ("points", "spent", "invoices", "cancellations")}
 
 
 DECLARATIONS = [
@@ -56,7 +29,7 @@ DECLARATIONS = [
         name="loyalty",
         source_topic="loyalty-invoices",
         event_types=("LoyaltyInvoice",),
-        key=card,
+        key="cardNumber",
         state=(
             StateField(
                 "points", decimal_type(28, 2), "Points of all invoices, less those of cancelled ones."
@@ -65,8 +38,14 @@ DECLARATIONS = [
             StateField("invoices", "long", "Number of invoices, cancelled ones included."),
             StateField("cancellations", "long", "Number of cancelled invoices."),
         ),
-        folds={revision: partial(points, revision) for revision in RATES},
-        merges=dict.fromkeys(RATES, all_points),
+        folds={revision: fold(revision) for revision in RATES},
         key_doc="The number of the customer's card.",
+    ),
+    Lookup(
+        "/api/loyalty.getPoints",
+        parameter="cardNumber",
+        fields=("points", "spent", "invoices", "cancellations"),
+        max_key_bytes=64,
+        example="1791412060619272",
     ),
 ]

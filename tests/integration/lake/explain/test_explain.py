@@ -15,7 +15,7 @@ from include.declarations.read_model import ReadModel, StateField
 from include.kafka.topic_state import topic_state
 from include.position import Offsets
 from include.read_models.balance.events import FundsAdded, FundsWithdrawn
-from include.read_models.balance.model import READ_MODEL, funds
+from include.read_models.balance.model import READ_MODEL
 from include.settings import Settings
 from include.settings.systems import system_folder
 from include.versions.changes import change
@@ -43,7 +43,7 @@ MODEL = replace(
     name="explained",
     source_topic="explained",
     state=(*READ_MODEL.state, StateField("largest", READ_MODEL.state[0].avro_type, since=2)),
-    folds={1: funds, 2: with_bonus},
+    folds={1: READ_MODEL.folds[1], 2: with_bonus},
     merges={},
 )
 

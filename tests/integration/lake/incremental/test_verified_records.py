@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from include.lake.tables import verified_path
 from include.quality.check import Mode
 from include.rebuild.version_cleanup import find_leftovers
 from include.settings import Settings
+from spark_jobs.folding.expressions.rules import field_columns
 from spark_jobs.quality import check_target, run
 from spark_jobs.quality.expectations.field_is_replayed import folds_to
 from spark_jobs.quality.verified import commit
@@ -36,7 +38,9 @@ def with_merge(
     ledger: IncrementalLedger, merge: Callable[[], Mapping[str, Column]] | None
 ) -> Callable[..., ReadModel]:
     """Return a function that declares the ledger's read model with another merge, or without any."""
-    model = replace(ledger.model, merges={} if merge is None else {1: merge})
+    # A fold in Python has no derived merge.
+    folds = {1: partial(field_columns, ledger.model.folds[1])}
+    model = replace(ledger.model, folds=folds, merges={} if merge is None else {1: merge})
     return lambda *_: model
 
 

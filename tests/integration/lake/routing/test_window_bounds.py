@@ -4,7 +4,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from include.settings import Settings
-from include.systems.logs.browser_windows.hopping import accepted, missed
+from include.systems.logs.browser_windows.hopping import ACCEPTED, MISSED
 
 LATENESS_MS = Settings().stream.allowed_lateness_s * 1000
 # Time of the line, when it was written (both in ms since 1970), the starts in which it counts, and those that it misses (in s).
@@ -45,7 +45,7 @@ def test_each_window_of_a_line_is_counted_or_missed(lake_spark: SparkSession) ->
     )
     seconds = {
         name: F.transform(starts, lambda start: F.unix_seconds(start)).alias(name)  # noqa: PLW0108 - Spark reads the parameter's name
-        for name, starts in {"counted": accepted(), "missed": missed()}.items()
+        for name, starts in {"counted": F.expr(ACCEPTED), "missed": F.expr(MISSED)}.items()
     }
 
     found = lines.select("number", *seconds.values()).orderBy("number").collect()

@@ -17,6 +17,7 @@ from include.kafka.state_record import decode_state_record
 from include.position import Position
 from include.read_models.balance.model import READ_MODEL
 from spark_jobs.folding.decode import EventDecoder
+from spark_jobs.folding.expressions.rules import field_columns
 from spark_jobs.folding.fold_query import changelog_stream, fold
 from spark_jobs.folding.key_events import folded_state
 from spark_jobs.folding.written_states import FAILED, aggregated_states
@@ -241,7 +242,7 @@ def test_the_state_of_a_checkpoint_of_an_earlier_release_goes_on(
 
     def earlier(source: DataFrame) -> DataFrame:
         events = decoded_events(source)
-        columns = [column.alias(name) for name, column in declared.folds[1]().items()]
+        columns = [column.alias(name) for name, column in field_columns(declared.folds[1]).items()]
         position = [F.count(lit(1)), F.max("partition"), F.max("offset"), F.max("occurredOn")]
         return events.groupBy(col("customerId").alias("key")).agg(*columns, *position)
 

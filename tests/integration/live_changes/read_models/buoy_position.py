@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from include.declarations.api import NamedLookup
+from include.declarations.api import Lookup
 from include.declarations.location import Location
 from include.declarations.read_model import ReadModel, StateField
 
@@ -35,6 +35,6 @@ READ_MODEL = ReadModel(
 )
 DECLARATIONS = [
     READ_MODEL,
-    NamedLookup("/api/buoys.getPosition", "buoy", ("lat", "lon", "label"), example="b-1"),
+    Lookup("/api/buoys.getPosition", "buoy", ("lat", "lon", "label"), example="b-1"),
     Location("lat", "lon"),
 ]

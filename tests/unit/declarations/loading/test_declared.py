@@ -11,13 +11,13 @@ from tests.support.declarations.refusal import refusal
 IMPORTS = """
 from dataclasses import replace
 
-from include.declarations.api import NamedLookup
+from include.declarations.api import Lookup
 from include.declarations.event_table import EventTable
 from include.declarations.route import Route
 from include.read_models.balance.model import READ_MODEL as BALANCE
 
 PURSE = replace(BALANCE, name="purse")
-LOOKUP = NamedLookup("/api/purses.get", "purse", ("amount",))
+LOOKUP = Lookup("/api/purses.get", "purse", ("amount",))
 ROUTE = Route("copies", "balance", ("FundsAdded",), "copies")
 TABLE = EventTable("copies", "copies", "FundsAdded")
 """
@@ -77,10 +77,10 @@ def test_the_names_of_earlier_releases_are_read_with_a_warning(
         ("DECLARATIONS = PURSE", "DECLARATIONS of include.read_models.purse must be a list"),
         (
             "DECLARATIONS = [PURSE, 'purse']",
-            "has 'purse', which is no declaration: use ReadModel, NamedLookup,",
+            "has 'purse', which is no declaration: use ReadModel, Lookup,",
         ),
         ("DECLARATIONS = [PURSE, BALANCE]", "declares the read models purse and balance: give each"),
-        ("DECLARATIONS = [LOOKUP]", "declares a NamedLookup, but no read model"),
+        ("DECLARATIONS = [LOOKUP]", "declares a Lookup, but no read model"),
         ("DECLARATIONS = []", "Module purse declares nothing"),
     ],
     ids=["no list", "other type", "two models", "no model", "empty"],

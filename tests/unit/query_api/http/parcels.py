@@ -44,9 +44,9 @@ READ_MODEL = ReadModel(
 )
 """
 API = """
-from include.declarations.api import Command, NamedLookup
+from include.declarations.api import Command, Lookup
 from include.declarations.command_fields import IntegerField, TextField
-LOOKUPS = (NamedLookup("/api/parcels.getPlace", "parcelId", ("place", "fee", "seen", "event_count", "later"), 20, "A 1/2"),)
+LOOKUPS = (Lookup("/api/parcels.getPlace", "parcelId", ("place", "fee", "seen", "event_count", "later"), 20, "A 1/2"),)
 COMMANDS = (
     Command("/api/parcels.weigh", "Weighed", (TextField("parcelId"), IntegerField("grams", 1, 100)), {"parcelId": "A", "grams": 5}),
 )

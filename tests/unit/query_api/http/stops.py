@@ -36,7 +36,7 @@ from query_api.store.lmdb.backend import LmdbBackend
 PARTITIONS = 2
 STOPS = """
 from datetime import timedelta
-from include.declarations.api import LookupJoin, NamedLookup
+from include.declarations.api import LookupJoin, Lookup
 from include.declarations.location import Location
 from include.declarations.read_model import ReadModel, StateField
 from include.declarations.windows.hopping_window import HoppingWindow
@@ -45,8 +45,8 @@ READ_MODEL = ReadModel("stops", "stops", ("FundsAdded",), lambda: None, (
     StateField("n", "long"), StateField("lat", "double"), StateField("lon", "double"),
 ), {1: dict})
 LOOKUPS = (
-    NamedLookup("/api/stops.get", "stopId", ("n", "lat")),
-    NamedLookup("/api/stops.getWithFee", "stopId", ("n",), join=LookupJoin("fees", ("fee",))),
+    Lookup("/api/stops.get", "stopId", ("n", "lat")),
+    Lookup("/api/stops.getWithFee", "stopId", ("n",), join=LookupJoin("fees", ("fee",))),
 )
 WINDOW = HoppingWindow(timedelta(seconds=2), timedelta(seconds=2))
 WINDOW_LOOKUPS = (WindowLookup("/api/stops.getWindows", "stopId", WINDOW, ("n",)),)

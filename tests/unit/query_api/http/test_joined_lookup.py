@@ -35,12 +35,12 @@ from query_api.store.directory import StoreDirectory
 from query_api.store.lmdb.backend import LmdbBackend
 
 MODULE = """
-from include.declarations.api import LookupJoin, NamedLookup
+from include.declarations.api import LookupJoin, Lookup
 from include.declarations.read_model import ReadModel, StateField, decimal_type
 READ_MODEL = ReadModel({name!r}, {name!r}, ("FundsAdded",), lambda: None, ({state}), {{1: dict}})
 LOOKUPS = ({lookup})
 """
-SCANS = 'NamedLookup("/api/scans.get", "parcelId", ("scans",), join=LookupJoin("parcels", ("place", "fee"))),'
+SCANS = 'Lookup("/api/scans.get", "parcelId", ("scans",), join=LookupJoin("parcels", ("place", "fee"))),'
 PATH = "/api/scans.get?parcelId="
 POSITION = {"event_count": 1, "source_partition": 0, "source_offset": 0, "occurred_on": 0}
 

@@ -1,8 +1,12 @@
 """The difference between two folds is shown with all their lines, and a fold without a source does no harm."""
 
 import functools
+from collections.abc import Mapping
 
-from include.read_models.balance.model import funds
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from include.read_models.balance.model import READ_MODEL
 from include.rebuild.comparison.fold_source import (
     FoldText,
     LineKind,
@@ -12,6 +16,17 @@ from include.rebuild.comparison.fold_source import (
     fold_code,
 )
 from tests.support.lake.comparison_example import EXAMPLE
+
+
+def funds() -> Mapping[str, Column]:
+    amount = F.when(F.col("event_type") == "FundsWithdrawn", -F.col("amount")).otherwise(F.col("amount"))
+    return {"amount": F.sum(amount)}
+
+
+def test_the_code_of_a_fold_in_sql_is_a_line_for_each_field() -> None:
+    assert fold_code(READ_MODEL.folds[1]) == (
+        "amount = sum(CASE WHEN event_type = 'FundsWithdrawn' THEN -amount ELSE amount END)"
+    )
 
 
 def test_the_code_of_a_fold_is_its_function() -> None:
