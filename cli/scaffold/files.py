@@ -52,7 +52,7 @@ class Scaffold:
             event_type,
             _filled("read_model.avsc", fields),
             {"__init__.py": f'"""The read model `{name}`: its state, its API, and its events."""\n'},
-            {"model.py": "read_model.py", "api.py": "read_model_api.py"},
+            {"model.py": "read_model.py"},
             ("read_model_test.py", "read_model_page.md"),
             fields,
         )

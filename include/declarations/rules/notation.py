@@ -1,15 +1,16 @@
 """An expression in SQL as Spark prints the column that functions of PySpark build for it: `sum(CASE WHEN =(a, 'x') THEN 1 END)`.
 
 The fingerprint of a rule has this form, so that a state goes on when its rule is written as SQL instead of functions, or formatted in another
-way. Only what is certain to mean the same is printed so; any other expression stands for itself.
+way. Only what is certain to mean the same is printed so; any other expression stands for itself, without its formatting.
 """
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 
 from sqlglot import exp
+from sqlglot.dialects.dialect import Dialect
 
-from include.declarations.rules.expression import parsed
+from include.declarations.rules.expression import DIALECT, parsed
 
 
 class _NoNotation(Exception):  # noqa: N818 - never leaves this module
@@ -18,11 +19,12 @@ class _NoNotation(Exception):  # noqa: N818 - never leaves this module
 
 @lru_cache(maxsize=4096)
 def notation(text: str) -> str:
-    """Return an expression in this form, or, if it has none, its text with single spaces. Raises ReadModelError if its syntax is not valid."""
+    """Return an expression in this form, or, if it has none, its tokens with single spaces. Raises ReadModelError if its syntax is not valid."""
     try:
         return _printed(parsed(text))
     except _NoNotation:
-        return f"sql: {' '.join(text.split())}"
+        tokens = Dialect.get_or_raise(DIALECT).tokenize(text)
+        return f"sql: {' '.join(text[token.start : token.end + 1] for token in tokens)}"
 
 
 def _printed(node: exp.Expr) -> str:

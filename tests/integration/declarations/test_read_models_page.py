@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -14,6 +13,7 @@ from include.declarations.load import load_catalog
 from include.declarations.read_model import ReadModel
 from include.read_models.balance import model as balance
 from include.settings import CHECKOUT
+from spark_jobs.folding.expressions.rules import field_columns
 from stack.declaration_testing.results import folded
 from stack.declaration_testing.session import declaration_session
 from tests.integration.declarations.run_module import run_module
@@ -65,16 +65,17 @@ def test_the_page_s_own_test_folds_the_written_read_model(written: ReadModel) ->
 
 
 @pytest.mark.timeout(300)
-def test_the_page_s_merge_equals_the_fold_of_all_events(spark: SparkSession, written: ReadModel) -> None:
-    module = ModuleType("page")
-    definition = block_with("read-models.md", "def all_deposits").partition("\n\nDECLARATIONS")[0]
-    exec("from __future__ import annotations\n" + definition, module.__dict__)  # noqa: S102 - the page's own code
+def test_the_derived_merge_of_the_page_s_fold_equals_the_fold_of_all_events(
+    spark: SparkSession, written: ReadModel
+) -> None:
     events = [{"customerId": "1", "amount": Decimal(amount)} for amount in ("5.00", "7.00", "2.00")]
+    merge = written.merge(1)
+    assert merge is not None
 
     parts = [folded(spark, written, part) for part in (events[:2], events[2:])]
     rows = [state for part in parts for state in part.values()]
     frame = spark.createDataFrame(rows, "deposits long, largest decimal(18,2)")
-    merged = frame.agg(*(column.alias(name) for name, column in module.all_deposits().items())).first()
+    merged = frame.agg(*(column.alias(name) for name, column in field_columns(merge).items())).first()
 
     (whole,) = folded(spark, written, events).values()
     assert merged is not None
@@ -83,17 +84,18 @@ def test_the_page_s_merge_equals_the_fold_of_all_events(spark: SparkSession, wri
 
 @pytest.mark.timeout(300)
 def test_the_tutorial_s_second_fold_adds_the_bonus(spark: SparkSession) -> None:
-    module = ModuleType("page")
-    definition = block_with("tutorial.md", "def funds_with_bonus")
-    exec("from __future__ import annotations\n" + definition, module.__dict__)  # noqa: S102 - the page's own code
+    names: dict[str, Any] = {}
+    argument = block_with("tutorial.md", "round(amount * 1.01, 2)").strip().removesuffix(",")
+    exec(argument, names)  # noqa: S102 - the page's own code
     original = balance.READ_MODEL
+    assert names["folds"][1] == original.folds[1]
     changed = ReadModel(
         name="balance",
         source_topic=original.source_topic,
         event_types=original.event_types,
         key=original.key,
         state=original.state,
-        folds={1: original.folds[1], 2: module.funds_with_bonus},
+        folds=names["folds"],
     )
     events = [
         {"event_type": "FundsAdded", "customerId": "1", "amount": Decimal("10.00")},

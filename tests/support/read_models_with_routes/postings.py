@@ -1,50 +1,25 @@
 """A route, as a newcomer would add one: each deposit becomes two postings, one to its day's account and one to the bank's."""
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
-
-from include.declarations.route import Route
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column
-
-
-def accounts() -> "Column":
-    """The accounts of a deposit: its day, and the bank."""
-    from pyspark.sql.functions import array, col, date_format, lit
-
-    return array(date_format(col("occurredOn"), "yyyy-MM-dd"), lit("bank"))
-
-
-def posting() -> "Mapping[str, Column]":
-    """The fields of a posting; `item` is the account."""
-    from pyspark.sql.functions import col, concat_ws
-
-    return {
-        "id": concat_ws("/", col("id"), col("item")),
-        "occurredOn": col("occurredOn"),
-        "account": col("item"),
-        "amount": col("amount"),
-        "customer": col("customerId"),
-    }
-
-
-def is_deposit() -> "Column":
-    """Only deposits of at least one whole unit."""
-    from pyspark.sql.functions import col
-
-    return col("amount") >= 1
-
+from foldlake import Route
 
 DECLARATIONS = [
     Route(
         name="postings",
         source_topic="balance",
         event_types=("FundsAdded",),
-        where=is_deposit,
-        each=accounts,
+        # Only deposits of at least one whole unit.
+        where="amount >= 1",
+        # The accounts of a deposit: its day, and the bank.
+        each="array(date_format(occurredOn, 'yyyy-MM-dd'), 'bank')",
         output_topic="postings",
         output_type="Posting",
-        fields=posting,
+        # `item` is the account.
+        fields={
+            "id": "concat_ws('/', id, item)",
+            "occurredOn": "occurredOn",
+            "account": "item",
+            "amount": "amount",
+            "customer": "customerId",
+        },
     ),
 ]

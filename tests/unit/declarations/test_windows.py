@@ -108,7 +108,10 @@ def test_the_windows_of_browsers_expire_after_the_time_of_the_settings() -> None
             "merges={}, expires=Expiry('occurredOn', 'seen')",
             r"expires by seen, which its state does not have",
         ),
-        ("expires=Expiry('occurredOn', 'amount')", r"neither merges nor another key: remove merges"),
+        (
+            "merges={1: dict}, expires=Expiry('occurredOn', 'amount')",
+            r"neither merges nor another key: remove merges",
+        ),
     ],
 )
 def test_what_cannot_expire_is_refused(tmp_path: Path, declared: str, message: str) -> None:

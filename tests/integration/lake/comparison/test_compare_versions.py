@@ -58,7 +58,7 @@ DECLARATIONS = [replace(
     name={name!r},
     source_topic={name!r},
     state=(*model.READ_MODEL.state, StateField("deposits", "long", "Number of deposits.", since=3)),
-    folds={{1: model.funds, 2: funds_with_bonus, 3: funds_with_bonus_on_deposits}},
+    folds={{1: model.READ_MODEL.folds[1], 2: funds_with_bonus, 3: funds_with_bonus_on_deposits}},
 )]
 """
 CUSTOMERS = 30

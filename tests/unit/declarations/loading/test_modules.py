@@ -48,7 +48,7 @@ def test_package_is_reloaded_from_disk(tmp_path: Path) -> None:
     package_of(tmp_path, PURSE)
     before = read_model("purse", (tmp_path,))
 
-    package_of(tmp_path, PURSE.replace("folds={1: funds}", "folds={1: funds, 2: funds}"))
+    package_of(tmp_path, PURSE.replace("folds={1: ", "folds={2: {'amount': 'sum(amount)'}, 1: "))
 
     assert read_model("purse", (tmp_path,)).newest_fold_revision == 1
     assert read_model("purse", (tmp_path,), reload=True).newest_fold_revision == 2
