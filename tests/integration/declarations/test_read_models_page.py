@@ -59,9 +59,12 @@ def test_the_page_s_own_test_folds_the_written_read_model(written: ReadModel) ->
     names: dict[str, Any] = {"DEPOSITS": written, "Decimal": Decimal}
     exec(block_with("read-models.md", "declaration_session"), names)  # noqa: S102 - the page's own code
 
-    (state,) = names["states"].values()
+    in_spark = names["states"]
+    exec(block_with("read-models.md", "foldlake.testing"), names)  # noqa: S102 - as above
 
+    (state,) = in_spark.values()
     assert state == {"deposits": 1, "largest": Decimal("5.00")}
+    assert names["states"] == in_spark
 
 
 @pytest.mark.timeout(300)

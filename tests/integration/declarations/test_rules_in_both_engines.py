@@ -43,7 +43,7 @@ def texts(rule: object) -> list[str]:
     return [literal.name for literal in parsed(rule).find_all(exp.Literal) if literal.is_string]
 
 
-def value(avro_type: Any, chosen: random.Random, pool: list[str]) -> Any:  # noqa: ANN401 - JSON of any shape
+def value(avro_type: Any, chosen: random.Random, pool: list[str]) -> Any:  # noqa: ANN401, PLR0911 - JSON of any shape
     match avro_type:
         case [*types]:
             return value(chosen.choice(types), chosen, pool)
