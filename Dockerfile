@@ -34,6 +34,7 @@ COPY --chown=foldlake:root pyproject.toml ./
 COPY --chown=foldlake:root include ./include
 COPY --chown=foldlake:root stack ./stack
 COPY --chown=foldlake:root query_api ./query_api
+COPY --chown=foldlake:root demo/systems ./demo/systems
 # Compiled once: no container can keep what it compiles.
 RUN /opt/foldlake-tools/main/bin/python -m compileall -q .
 USER foldlake
@@ -64,6 +65,7 @@ COPY --chown=foldlake:root stack ./stack
 COPY --chown=foldlake:root cli ./cli
 COPY --chown=foldlake:root query_api ./query_api
 COPY --chown=foldlake:root spark_jobs ./spark_jobs
+COPY --chown=foldlake:root demo/systems ./demo/systems
 RUN ./foldlake prepare \
     && test -f /opt/foldlake-tools/driver.aot \
     && cd /opt/foldlake-tools && rm -rf bootstrap registry jars/kafka */lib/python3*/site-packages/pyspark/examples \

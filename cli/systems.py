@@ -15,7 +15,7 @@ def run(
 ) -> None:
     """List the systems that Foldlake comes with; enable or disable some in FOLDLAKE_HOME.
 
-    A system is a folder of declarations in include/systems. A change takes effect at the next `./foldlake up`. What a system has
+    A system is a folder of declarations in demo/systems. A change takes effect at the next `./foldlake up`. What a system has
     written is kept when it is disabled. A system that FOLDLAKE_SYSTEMS names is always enabled.
 
     Examples:

@@ -38,7 +38,7 @@ class Settings(BaseSettings):
 
     home: where all state lives. tools: the prepared environments, jars and servers. maven_mirror: base URL of a Maven
     repository used instead of Maven Central. query_ports: one embedded query node for each. systems: names of the systems in
-    include/systems that are enabled, beside those that `./foldlake systems` has enabled. read_models_dir: a folder with additional read models. checkpoint_dir: root of the checkpoints; empty for a folder in the home. pseudonym_key: the key of the hashes
+    demo/systems that are enabled, beside those that `./foldlake systems` has enabled. read_models_dir: a folder with additional read models. checkpoint_dir: root of the checkpoints; empty for a folder in the home. pseudonym_key: the key of the hashes
     that replace personal values in the outputs of routes; empty for a random one in the home.
     """
 

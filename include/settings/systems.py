@@ -1,9 +1,9 @@
-"""The systems that Foldlake comes with, each a folder of declarations in `include/systems`, and which of them a home has enabled."""
+"""The systems that Foldlake comes with, each a folder of declarations in `demo/systems`, and which of them a home has enabled."""
 
 from collections.abc import Iterable
 from pathlib import Path
 
-SYSTEMS = Path(__file__).parent.parent / "systems"
+SYSTEMS = Path(__file__).parents[2] / "demo" / "systems"
 # In the home: a name on each line. `./foldlake systems` and the demos write it.
 FILE = "systems"
 

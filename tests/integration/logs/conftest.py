@@ -23,7 +23,7 @@ NAMES = {product_id(number): name_of(number) for number in range(1, PRODUCTS + 1
 
 @pytest.fixture(scope="package")
 def settings(servers: Settings, keep_home: Callable[[], bool]) -> Iterator[Settings]:
-    """Settings of a home with the declarations of include/systems/logs."""
+    """Settings of a home with the declarations of demo/systems/logs."""
     with sharing_servers(
         servers,
         keep_home,

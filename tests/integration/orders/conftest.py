@@ -15,7 +15,7 @@ from tests.support.unsupervised_driver import SharedDriver
 
 @pytest.fixture(scope="package")
 def settings(servers: Settings, keep_home: Callable[[], bool]) -> Iterator[Settings]:
-    """Settings of a home with the declarations of include/systems/orders, whose nodes run."""
+    """Settings of a home with the declarations of demo/systems/orders, whose nodes run."""
     with sharing_servers(
         servers,
         keep_home,

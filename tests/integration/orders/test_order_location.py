@@ -14,6 +14,7 @@ from demo.orders.couriers import MS_PER_MINUTE, Shift, Update
 from demo.orders.loading import TOPIC, load
 from demo.orders.lookups import list_active
 from demo.orders.oracle import Location, Oracle
+from demo.systems.orders.order_location.model import ENDS
 from include.declarations.load import read_model
 from include.declarations.read_model import ReadModel
 from include.kafka.topics import dead_letter_topic
@@ -21,7 +22,6 @@ from include.lake.tables import table_path
 from include.quality.check import CheckRequest, CheckResult, Mode, StoreName
 from include.settings import Settings
 from include.stream.query_reports import BatchProgress, read_queries
-from include.systems.orders.order_location.model import ENDS
 from spark_jobs.compaction import compact
 from spark_jobs.quality.expectations.no_ended_key import NO_ENDED_KEY
 from spark_jobs.quality_check import check

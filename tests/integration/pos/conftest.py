@@ -12,7 +12,7 @@ from tests.support.unsupervised_driver import SharedDriver
 
 @pytest.fixture(scope="package")
 def settings(servers: Settings, keep_home: Callable[[], bool]) -> Iterator[Settings]:
-    """Settings of a home with the declarations of include/systems/pos."""
+    """Settings of a home with the declarations of demo/systems/pos."""
     with sharing_servers(
         servers,
         keep_home,

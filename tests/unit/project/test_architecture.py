@@ -24,10 +24,10 @@ UNLIMITED_FOLDERS = {"cli"}
 # One folder per read model, system, backend or data set: the page describes their common structure, and need not list each.
 EXTENSIBLE_PACKAGES = {
     "include/read_models",
-    "include/systems",
-    "include/systems/logs",
-    "include/systems/orders",
-    "include/systems/pos",
+    "demo/systems",
+    "demo/systems/logs",
+    "demo/systems/orders",
+    "demo/systems/pos",
     "query_api/store",
     "demo",
 }
@@ -151,7 +151,7 @@ def test_no_folder_is_crowded() -> None:
     } == {}
 
 
-@pytest.mark.parametrize("folder", ["include/read_models", "include/systems", "tests/support/read_models"])
+@pytest.mark.parametrize("folder", ["include/read_models", "demo/systems", "tests/support/read_models"])
 def test_read_models_are_loaded_without_spark(folder: str) -> None:
     found = [m for m in modules() if m.is_relative_to(folder)]
 

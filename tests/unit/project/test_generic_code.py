@@ -8,7 +8,7 @@ TERMS = re.compile(
     "(?<!re)balance(?!d)|customer|amount", re.IGNORECASE
 )  # Kafka rebalances groups; a pace is balanced
 OWN = CHECKOUT / "include" / "read_models" / "balance"
-SYSTEMS = CHECKOUT / "include" / "systems"
+SYSTEMS = CHECKOUT / "demo" / "systems"
 
 
 def test_terms_of_the_first_read_model_appear_only_in_its_package() -> None:

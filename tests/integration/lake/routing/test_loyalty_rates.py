@@ -9,9 +9,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col, expr
 
 from demo.pos.dataset import SYSTEM
+from demo.systems.pos.loyalty.model import earned_points
 from include.declarations.catalog import Catalog
 from include.declarations.load import load_catalog
-from include.systems.pos.loyalty.model import earned_points
 from spark_jobs.folding.expressions.rules import field_columns
 from spark_jobs.folding.fold_fingerprint import fingerprint
 

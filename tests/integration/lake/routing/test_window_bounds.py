@@ -3,8 +3,8 @@
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from demo.systems.logs.browser_windows.hopping import ACCEPTED, MISSED
 from include.settings import Settings
-from include.systems.logs.browser_windows.hopping import ACCEPTED, MISSED
 
 LATENESS_MS = Settings().stream.allowed_lateness_s * 1000
 # Time of the line, when it was written (both in ms since 1970), the starts in which it counts, and those that it misses (in s).
