@@ -1,28 +1,25 @@
-"""`./foldlake new`: a new read model, route or emission from a template."""
+"""`./foldlake new`: a new read model, route, emission or declaration of another kind from a template."""
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-
-class Kind(StrEnum):
-    """A kind of declaration."""
-
-    READ_MODEL = "read-model"
-    ROUTE = "route"
-    EMISSION = "emission"
+READ_MODEL, ROUTE, EMISSION = "read-model", "route", "emission"
 
 
 def run(
-    kind: Annotated[Kind, typer.Argument(help="What to declare.")],
+    kind: Annotated[
+        str, typer.Argument(help="What to declare: read-model, route, emission, or a kind of your own.")
+    ],
     name: Annotated[str, typer.Argument(help="Its name: lower-case letters, digits and dashes.")],
     read_model: Annotated[str, typer.Option(help="Of an emission: the read model.")] = "balance",
     source_topic: Annotated[
-        str, typer.Option("--from", help="Of a route: the topic that it reads.")
+        str, typer.Option("--from", help="Of a route or another kind: the topic that it reads.")
     ] = "balance",
-    event_type: Annotated[str, typer.Option(help="Of a route: the event type that it reads.")] = "FundsAdded",
+    event_type: Annotated[
+        str, typer.Option(help="Of a route or another kind: the event type that it reads.")
+    ] = "FundsAdded",
     key: Annotated[
         str, typer.Option(help="Of a route: the field that is the new key. Default: the key of the events.")
     ] = "",
@@ -33,7 +30,8 @@ def run(
 ) -> None:
     """Write a working declaration to start from: a package with its schema, a test that runs it, and a page that describes it.
 
-    A read model gets an event type, a fold, a merge, a lookup and a command of its own. Nothing that exists is overwritten.
+    A read model gets an event type, a fold, a merge, a lookup and a command of its own. A kind that a module of declarations defines
+    brings its own template. Nothing that exists is overwritten.
 
     Examples:
       ./foldlake new read-model parcels
@@ -45,19 +43,27 @@ def run(
     from cli.scaffold.files import Scaffold
     from include.declarations.event_types.event_schemas import READ_MODELS
     from include.declarations.load import load_catalog
+    from include.errors import FoldlakeError
     from include.settings import Settings
 
     settings = Settings()
     known = settings.declaration_folders
     wanted = folder.resolve() if folder else settings.read_models_dir or READ_MODELS
-    scaffold = Scaffold(wanted, load_catalog(known), known)
-    match kind:
-        case Kind.READ_MODEL:
-            declaration = scaffold.read_model(name)
-        case Kind.ROUTE:
-            declaration = scaffold.route(name, source_topic, event_type, key)
-        case Kind.EMISSION:
-            declaration = scaffold.emission(name, read_model)
+    catalog = load_catalog(known)
+    scaffold = Scaffold(wanted, catalog, known)
+    own = {word: one for word, one in catalog.kinds.items() if one.template and one.test_template}
+    if kind == READ_MODEL:
+        declaration = scaffold.read_model(name)
+    elif kind == ROUTE:
+        declaration = scaffold.route(name, source_topic, event_type, key)
+    elif kind == EMISSION:
+        declaration = scaffold.emission(name, read_model)
+    elif kind in own:
+        declaration = scaffold.of_kind(own[kind], name, source_topic, event_type)
+    else:
+        raise FoldlakeError(
+            f"There is no kind {kind!r}. Known kinds: {', '.join((READ_MODEL, ROUTE, EMISSION, *sorted(own)))}."
+        )
     declaration.write()
     for path in declaration.texts:
         print(path)

@@ -85,11 +85,11 @@ def _pairs(title: str) -> "Table":
 def _title(flow: "FlowStatus") -> str:
     from include.status.flow_status import FlowKind
 
-    if flow.kind is FlowKind.FOLD:
+    if flow.kind == FlowKind.FOLD:
         return f"{flow.name} v{flow.version}"
-    if flow.kind is FlowKind.DEAD_LETTERS:
+    if flow.kind == FlowKind.DEAD_LETTERS:
         return f"dead letters of {flow.name}"
-    is_of_version = flow.kind is FlowKind.EMISSION
+    is_of_version = flow.kind == FlowKind.EMISSION
     return f"{flow.kind} {flow.name}" + (f" v{flow.version}" if is_of_version else "")
 
 
@@ -110,7 +110,7 @@ def _flow(flow: "FlowStatus") -> "Text":
         line.append(f", {report.phase}, {slots}, {report.restarts} restarts")
         if report.last_error:
             line.append(f": {' '.join(report.last_error.split())}", "red")
-    elif flow.kind is not FlowKind.PERIODIC:
+    elif flow.kind != FlowKind.PERIODIC:
         line.append(", not running", "yellow")
     return line
 
@@ -120,14 +120,14 @@ def _progress(flow: "FlowStatus") -> "Iterator[str]":
     from include.status.flow_status import FlowKind
     from include.stream.phase import Phase
 
-    if flow.kind is FlowKind.PERIODIC:
+    if flow.kind == FlowKind.PERIODIC:
         age_s = flow.newest_output_age_s
         yield f"every {flow.emit_every_s:g} s to {flow.output_topic}"
         yield "no tick yet" if age_s is None else f"newest tick {_age(age_s)} ago"
         return
-    if flow.kind is FlowKind.FOLD:
+    if flow.kind == FlowKind.FOLD:
         yield f"{flow.stage}, {flow.events or 0} events"
-    elif flow.kind is FlowKind.DEAD_LETTERS:
+    elif flow.kind == FlowKind.DEAD_LETTERS:
         yield str(flow.records or 0)
     elif flow.output_topic:
         yield f"{flow.records or 0} records on {flow.output_topic}"

@@ -9,6 +9,7 @@ from string import Template
 from cli.scaffold.schemas import emitted_fields, emitted_schema, example, literal, routed_schema
 from include.declarations.catalog import Catalog
 from include.declarations.event_types.event_schemas import READ_MODELS, event_schema
+from include.declarations.kinds.kind import FlowDeclaration
 from include.declarations.read_model import NAME_PATTERN
 from include.errors import FoldlakeError
 from include.settings import CHECKOUT
@@ -112,6 +113,30 @@ class Scaffold:
             fields,
         )
 
+    def of_kind(
+        self, kind: type[FlowDeclaration], name: str, source_topic: str, source_type: str
+    ) -> NewDeclaration:
+        """Return a declaration of a kind that a module defines, from the kind's own template."""
+        self._require_new(name, {flow.name: flow for flow in self._catalog.flows})
+        source = event_schema(source_type, self._schema_folders)
+        module = self._folder / f"{name.replace('-', '_')}.py"
+        test, page = self._beside(f"test_{module.name}", f"{name}.md")
+        fields = {
+            "name": name,
+            "kind": kind.kind,
+            "import_kind": f"from {kind.__module__} import {kind.__name__}",
+            "source_topic": source_topic,
+            "source_type": source_type,
+            "key": source.key_field or "",
+            "example": literal(example(source)),
+            "module": _shown(module),
+            "test": _shown(test),
+        }
+        texts = {module: kind.template, test: kind.test_template, page: _template("flow_page.md")}
+        return NewDeclaration(
+            name, test, {path: _text(text, path.name, fields) for path, text in texts.items()}
+        )
+
     def _declaration(
         self,
         name: str,
@@ -152,9 +177,18 @@ class Scaffold:
             raise FoldlakeError(f"{name} is declared already: choose another name.")
 
 
+def _template(name: str) -> str:
+    return (TEMPLATES / f"{name}.txt").read_text(encoding="utf-8")
+
+
 def _filled(template: str, fields: Mapping[str, str]) -> str:
-    text = Template((TEMPLATES / f"{template}.txt").read_text(encoding="utf-8")).substitute(fields)
-    if template.endswith("_test.py"):
+    return _text(_template(template), template, fields)
+
+
+def _text(template: str, name: str, fields: Mapping[str, str]) -> str:
+    """Return a filled template; one of a test imports what its example needs."""
+    text = Template(template).substitute(fields)
+    if name.endswith("_test.py") or name.startswith("test_"):
         imports = [
             line
             for word, line in (

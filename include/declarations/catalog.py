@@ -1,12 +1,16 @@
 """The catalog: all declarations, linked with each other, and the topics that they read."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from include.declarations.api import ReadModelApi
 from include.declarations.emission import Emission
 from include.declarations.event_table import EventTable
 from include.declarations.event_types.event_format import EventFormat
 from include.declarations.event_types.topic_events import TopicEvents
+from include.declarations.kinds.flow import Flow, route_flow
+from include.declarations.kinds.kind import FlowDeclaration
 from include.declarations.periodic.periodic_emission import PeriodicEmission
 from include.declarations.read_model import ReadModel
 from include.declarations.rekeying import record_key
@@ -37,7 +41,8 @@ class Catalog:
     """The read models, routes, emissions, periodic emissions and event tables by name, and the HTTP API.
 
     apis: the lookups and commands of each read model, also of one that has none, by its name. window_lookups: each with its read model, by
-    path. failures: the modules that are left out.
+    path. compiled: the flows of declarations that compile to flows. kinds: these kinds, by their word. failures: the modules that are left
+    out.
     """
 
     models: dict[str, ReadModel]
@@ -47,15 +52,22 @@ class Catalog:
     periodic: dict[str, PeriodicEmission] = field(default_factory=dict)
     apis: tuple[ReadModelApi, ...] = ()
     window_lookups: tuple[tuple[ReadModel, WindowLookup], ...] = ()
+    compiled: tuple[Flow, ...] = ()
+    kinds: Mapping[str, type[FlowDeclaration]] = field(default_factory=dict)
     failures: tuple[ModuleFailure, ...] = ()
 
+    @cached_property
+    def flows(self) -> tuple[Flow, ...]:
+        """Every flow: of routes, and of all declarations that compile to flows."""
+        return (*map(route_flow, self.routes.values()), *self.compiled)
+
     @property
-    def _readers(self) -> list[ReadModel | Route]:
-        return [*self.models.values(), *self.routes.values()]
+    def _readers(self) -> list[ReadModel | Flow]:
+        return [*self.models.values(), *self.flows]
 
     @property
     def source_topics(self) -> list[str]:
-        """The topics that read models and routes read, each once, with every version of those that routes write."""
+        """The topics that read models and flows read, each once, with every version of those that routes write."""
         return list(
             dict.fromkeys(topic for one in self._readers for topic in self.topic_versions(one.source_topic))
         )
@@ -80,7 +92,7 @@ class Catalog:
         versions = {route.version: route for route in self.routes.values() if route.first_topic == topic}
         return [versions[number] for number in sorted(versions)]
 
-    def readers_of(self, topic: str) -> list[ReadModel | Route]:
+    def readers_of(self, topic: str) -> list[ReadModel | Flow]:
         """Return what reads a topic, or may read it as a version of the topic that it declares."""
         names = {topic, self.declared_topic(topic)}
         return [one for one in self._readers if one.source_topic in names]
@@ -98,13 +110,11 @@ class Catalog:
 
     def event_format(self, source_topic: str) -> EventFormat:
         """Return the format of the events on a source topic."""
-        formats = (
-            route.source_format for route in self.routes.values() if route.source_topic == source_topic
-        )
+        formats = (flow.source_format for flow in self.flows if flow.source_topic == source_topic)
         return next(formats, EventFormat.AVRO)
 
     def events(self, source_topic: str) -> TopicEvents:
-        """Return what is read from a source topic, by any read model or route."""
+        """Return what is read from a source topic, by any read model or flow."""
         return TopicEvents(
             source_topic,
             self.event_schemas(source_topic),

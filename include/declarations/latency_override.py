@@ -1,6 +1,6 @@
 """The operator's override of declared latencies: FOLDLAKE_STREAM_IN_BATCHES names what runs in batches, whatever it declares.
 
-An entry is the name of a route or a read model, or, of a read model, `<name>:<interval in ms>`, which replaces its `emit_every`.
+An entry is the name of a read model, a route or another flow, or, of a read model, `<name>:<interval in ms>`, which replaces its `emit_every`.
 """
 
 from collections.abc import Collection, Mapping
@@ -8,10 +8,10 @@ from dataclasses import replace
 from datetime import timedelta
 
 from include.declarations.catalog import Catalog
+from include.declarations.kinds.flow import Flow
 from include.declarations.latency import Latency
 from include.declarations.load import load_catalog, read_model
 from include.declarations.read_model import ReadModel
-from include.declarations.route import Route
 from include.errors import ReadModelError
 from include.settings import Settings
 
@@ -59,20 +59,28 @@ def _overridden(catalog: Catalog, entries: Collection[str]) -> Catalog:
         raise ReadModelError(f"{VARIABLE} gives {name!r} an interval: only a read model has one. Remove it.")
     models = {name: _model_in_batches(model, in_batches) for name, model in catalog.models.items()}
     routes = {
-        name: replace(route, latency=Latency.SECOND) if _declared_name(route) in in_batches else route
+        name: replace(route, latency=Latency.SECOND)
+        if (route.of_read_model or route.name) in in_batches
+        else route
         for name, route in catalog.routes.items()
     }
-    return replace(catalog, models=models, routes=routes)
+    compiled = tuple(
+        _flow_in_batches(flow) if flow.declared_name in in_batches else flow for flow in catalog.compiled
+    )
+    return replace(catalog, models=models, routes=routes, compiled=compiled)
 
 
-def _declared_name(route: Route) -> str:
-    """Return the name under which a route is declared: its own, of all its versions, or that of the read model that it is derived from."""
-    return route.of_read_model or route.name
+def _flow_in_batches(flow: Flow) -> Flow:
+    if flow.state is not None:
+        raise ReadModelError(
+            f"{VARIABLE} names {flow}, which has a state: it is always in real time. Remove it."
+        )
+    return replace(flow, latency=Latency.SECOND)
 
 
 def _require_known(catalog: Catalog, names: Collection[str]) -> None:
-    known = {*catalog.models, *(_declared_name(route) for route in catalog.routes.values())}
-    derived = {name: route.of_read_model for name, route in catalog.routes.items() if route.of_read_model}
+    known = {*catalog.models, *(flow.declared_name for flow in catalog.flows)}
+    derived = {flow.name: flow.of_read_model for flow in catalog.flows if flow.of_read_model}
     for name in sorted(set(names) - known):
         if name in catalog.emissions:
             raise ReadModelError(

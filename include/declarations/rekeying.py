@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from include.declarations.event_table import EventTable
+from include.declarations.kinds.flow import Flow
 from include.declarations.read_model import ReadModel
 from include.declarations.route import Route
 from include.declarations.rules.expression import Expression
@@ -58,6 +59,7 @@ def require_own_topics(
     tables: Iterable[EventTable],
     declared: Mapping[str, Route],
     derived: Mapping[str, Route],
+    flows: Iterable[Flow] = (),
 ) -> None:
     """Raise ReadModelError if a declaration has the name of a derived route, or reads or writes a derived route's topic."""
     topics = {route.output_topic: route for route in derived.values()}
@@ -71,6 +73,8 @@ def require_own_topics(
     users += [(f"Event table {table.name}", table.source_topic) for table in tables]
     for route in declared.values():
         users += [(f"Route {route.name}", topic) for topic in (route.source_topic, route.output_topic)]
+    for flow in flows:
+        users += [(flow.title, topic) for topic in (flow.source_topic, flow.output_topic)]
     for user, topic in users:
         if topic in topics:
             raise ReadModelError(

@@ -4,6 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from include.errors import ReadModelError
+from include.kafka.topics import Topic, source_topics
+from include.settings import TopicSettings
 
 NUMBERS = ("partitions", "replication_factor", "retention_ms")
 
@@ -60,3 +62,15 @@ def merge_options(source_topic: str, options: Iterable[TopicOptions]) -> TopicOp
                     "use the same value, or set it in one of them only."
                 )
     return TopicOptions(**merged, compacted=is_compacted)
+
+
+def topics_with_options(name: str, options: TopicOptions, settings: TopicSettings) -> list[Topic]:
+    """Return a topic of events with these options, and its dead-letter topic."""
+    return source_topics(
+        name,
+        options.partitions or settings.partitions,
+        options.replication_factor,
+        options.retention_ms,
+        settings.flush_messages,
+        compacted=options.compacted,
+    )

@@ -2,12 +2,11 @@
 
 from pathlib import Path
 
-from include.declarations.latency import Latency
 from include.declarations.latency_override import stream_catalog
 from include.declarations.load import load_catalog
 from include.settings import Settings, TopicSettings
 from include.stream.pace import PACES
-from include.stream.slot_planning import BATCH_SLOTS, query_slots, shuffle_partitions, task_slots
+from include.stream.slot_planning import BATCH_SLOTS, flow_slots, query_slots, shuffle_partitions, task_slots
 
 # Keeps Avro from allocating an arbitrary length read from a damaged record; no Kafka record is larger, nor has more items.
 AVRO_LIMIT_BYTES = 16 * 1024 * 1024
@@ -92,8 +91,8 @@ def stream_task_slots(settings: Settings) -> int:
     catalog = stream_catalog(settings)
     topics = settings.topics
     models = [model for model in catalog.models.values() if not model.is_in_batches]
-    routes = [route for route in catalog.routes.values() if route.latency is Latency.MILLISECONDS]
-    shared = BATCH_SLOTS if len(models) + len(routes) < len(catalog.models) + len(catalog.routes) else 0
+    flows = [flow for flow in catalog.flows if not flow.is_in_batches]
+    shared = BATCH_SLOTS if len(models) + len(flows) < len(catalog.models) + len(catalog.flows) else 0
     emissions = [
         query_slots(settings.stream, catalog.models[emission.read_model].partitions(topics))
         for emission in catalog.emissions.values()
@@ -101,11 +100,14 @@ def stream_task_slots(settings: Settings) -> int:
     # Each version of a read model emits by itself.
     emitting = sum(emissions) * (1 + settings.stream.spare_queries)
     of_models = {model.source_topic for model in models}
-    # The dead letters of the topics that only routes and read models in batches read.
+    # The dead letters of the topics that only flows and read models in batches read.
     letters = [catalog.partitions(topic, topics) for topic in catalog.source_topics if topic not in of_models]
     folding = task_slots(settings.stream, [model.partitions(topics) for model in models])
-    routing = sum(route.source_partitions(topics) for route in routes)
-    return folding + routing + sum(letters) + shared + emitting
+    flowing = sum(
+        flow_slots(settings.stream, flow.source_partitions(topics), has_state=flow.state is not None)
+        for flow in flows
+    )
+    return folding + flowing + sum(letters) + shared + emitting
 
 
 def stream_master(settings: Settings) -> str:

@@ -17,7 +17,7 @@ QUIET_S = 10.0
 
 
 class FlowKind(StrEnum):
-    """What a flow computes."""
+    """The kinds of flow that Foldlake itself has. A kind that is declared elsewhere has its own word (include/declarations/kinds/)."""
 
     FOLD = "fold"
     ROUTE = "route"
@@ -31,10 +31,11 @@ class FlowKind(StrEnum):
 class FlowStatus:
     """One flow: what a query of the stream makes of a source topic.
 
+    kind: a FlowKind, or the word for another kind.
     query: name of the query; of a periodic emission, which needs none, its own name.
-    name: of the declaration; of a route, with the version if it is a later one; of dead letters, their source topic.
-    belongs_to: name of the read model or route that it is a part of; empty for dead letters.
-    version, stage: of the read model's version; None and empty for a flow without one. A route is live.
+    name: of the flow; of a route, with the version if it is a later one; of dead letters, their source topic.
+    belongs_to: name of the read model, route or other declaration that it is a part of; empty for dead letters.
+    version, stage: of the read model's version; None and empty for a flow without one. What has no versions of a read model is live.
     latency, emit_every_s: as declared, or as FOLDLAKE_STREAM_IN_BATCHES overrides it; emit_every_s is None if there is no interval.
     events: source events, read or not. events_behind: its lag: those that it has not read, as far as its outputs and commits show.
         None for a flow whose lag is not measured.
@@ -47,7 +48,7 @@ class FlowStatus:
     """
 
     query: str
-    kind: FlowKind
+    kind: str
     name: str
     belongs_to: str = ""
     version: int | None = None
@@ -148,9 +149,15 @@ class StreamStatus:
         """Number of dead letters of all source topics."""
         return sum(source.dead_letters for source in self.sources)
 
-    def of_kind(self, kind: FlowKind) -> tuple[FlowStatus, ...]:
+    @property
+    def outputs(self) -> tuple[FlowStatus, ...]:
+        """The flows of each event to an output topic: of all kinds but folds, ticks, dead letters, and queries that are unknown."""
+        others = {FlowKind.FOLD, FlowKind.PERIODIC, FlowKind.DEAD_LETTERS, FlowKind.OTHER}
+        return tuple(flow for flow in self.flows if flow.kind not in others)
+
+    def of_kind(self, kind: str) -> tuple[FlowStatus, ...]:
         """Return the flows of a kind."""
-        return tuple(flow for flow in self.flows if flow.kind is kind)
+        return tuple(flow for flow in self.flows if flow.kind == kind)
 
     def to_json(self) -> dict[str, Any]:
         """Return the document, for programs."""

@@ -17,7 +17,7 @@ from include.versions.version_record import ReadModelVersions, Stage, Version
 
 
 @dataclass(frozen=True)
-class Flow:
+class FlowToMeasure:
     """A flow before it is measured.
 
     declared: its status without figures. queries: the names under which the driver may report it.
@@ -31,8 +31,10 @@ class Flow:
     starts: Offsets = field(default_factory=Offsets)
 
 
-def flows(settings: Settings, catalog: Catalog, records: Mapping[str, ReadModelVersions]) -> Iterator[Flow]:
-    """Yield every flow: of each active version, each route, each emission, and the dead letters of each source topic."""
+def flows(
+    settings: Settings, catalog: Catalog, records: Mapping[str, ReadModelVersions]
+) -> Iterator[FlowToMeasure]:
+    """Yield every flow: of each active version, each declaration, each emission, and the dead letters of each source topic."""
     active = [
         (_with_folds(model, record, settings), version)
         for record in records.values()
@@ -41,7 +43,7 @@ def flows(settings: Settings, catalog: Catalog, records: Mapping[str, ReadModelV
     ]
     for model, version in active:
         yield _fold(model, version)
-    yield from _routes(catalog)
+    yield from _declared(catalog)
     for model, version in active:
         yield from _emissions(catalog, model, version)
     yield from _periodic(settings, catalog, records)
@@ -49,7 +51,9 @@ def flows(settings: Settings, catalog: Catalog, records: Mapping[str, ReadModelV
     for topic in dict.fromkeys([*catalog.source_topics, *sources]):
         letters = dead_letter_topic(topic)
         kind = FlowKind.DEAD_LETTERS
-        yield Flow(FlowStatus(letters, kind, topic, source_topic=topic, output_topic=letters), (letters,))
+        yield FlowToMeasure(
+            FlowStatus(letters, kind, topic, source_topic=topic, output_topic=letters), (letters,)
+        )
 
 
 def _with_folds(model: ReadModel, record: ReadModelVersions, settings: Settings) -> ReadModel:
@@ -58,7 +62,7 @@ def _with_folds(model: ReadModel, record: ReadModelVersions, settings: Settings)
     return model if is_known else reload_for_stream(model.name, settings)
 
 
-def _fold(model: ReadModel, version: Version) -> Flow:
+def _fold(model: ReadModel, version: Version) -> FlowToMeasure:
     name = query_name(model.name, version.number)
     status = FlowStatus(
         name,
@@ -72,25 +76,27 @@ def _fold(model: ReadModel, version: Version) -> Flow:
         model.latency,
         None if model.emit_every is None else model.emit_every.total_seconds(),
     )
-    return Flow(status, (name,), ChangelogTail(model.state_schema_of(version.fold_revision)), version.starts)
+    return FlowToMeasure(
+        status, (name,), ChangelogTail(model.state_schema_of(version.fold_revision)), version.starts
+    )
 
 
-def _routes(catalog: Catalog) -> Iterator[Flow]:
-    for route in catalog.routes.values():
+def _declared(catalog: Catalog) -> Iterator[FlowToMeasure]:
+    for flow in catalog.flows:
         status = FlowStatus(
-            route.query_name,
-            FlowKind.ROUTE,
-            route.versioned_name,
-            route.of_read_model or route.name,
+            flow.query_name,
+            flow.kind,
+            flow.versioned_name,
+            flow.declared_name,
             stage=Stage.LIVE.value,
-            source_topic=route.source_topic,
-            output_topic=route.output_topic,
-            latency=route.latency,
+            source_topic=flow.source_topic,
+            output_topic=flow.output_topic,
+            latency=flow.latency,
         )
-        yield Flow(status, (route.query_name,), WrittenRecords(route.name, route.source_topic))
+        yield FlowToMeasure(status, (flow.query_name,), WrittenRecords(flow.name, flow.source_topic))
 
 
-def _emissions(catalog: Catalog, model: ReadModel, version: Version) -> Iterator[Flow]:
+def _emissions(catalog: Catalog, model: ReadModel, version: Version) -> Iterator[FlowToMeasure]:
     source = model.reading(version.source_topic).source_topic
     is_live = version.stage is Stage.LIVE
     for emission in catalog.emissions.values():
@@ -109,12 +115,12 @@ def _emissions(catalog: Catalog, model: ReadModel, version: Version) -> Iterator
         )
         # A version that has become live has its own query until it takes the consumers' topic over.
         queries = (f"{name}/live", name) if is_live else (name,)
-        yield Flow(status, queries, WrittenRecords(emission.name, source), version.starts)
+        yield FlowToMeasure(status, queries, WrittenRecords(emission.name, source), version.starts)
 
 
 def _periodic(
     settings: Settings, catalog: Catalog, records: Mapping[str, ReadModelVersions]
-) -> Iterator[Flow]:
+) -> Iterator[FlowToMeasure]:
     for emission in catalog.periodic.values():
         record = records.get(emission.read_model)
         live = None if record is None else record.live
@@ -129,4 +135,4 @@ def _periodic(
             emission.output_topic,
             emit_every_s=emission.interval_ms(settings.stream) / 1000,
         )
-        yield Flow(status, ())
+        yield FlowToMeasure(status, ())

@@ -26,7 +26,7 @@ from include.status.flow_status import (
     SourceStatus,
     StreamStatus,
 )
-from include.status.flows import Flow, flows
+from include.status.flows import FlowToMeasure, flows
 from include.stream.folded_offsets import ChangelogTail, written_offsets
 from include.stream.query_reports import QueryReport, newest_reports
 from include.stream.standstill import is_stalled, read_offsets
@@ -54,7 +54,7 @@ def read_stream_status(settings: Settings) -> StreamStatus:
             records = registry.read()
         measurement = _Measurement(admin, consumer, reports, settings.stream.real_time_interval_s)
         found = [measurement.status(flow) for flow in flows(settings, stream_catalog(settings), records)]
-        letters = [flow for flow in found if flow.kind is FlowKind.DEAD_LETTERS and flow.records is not None]
+        letters = [flow for flow in found if flow.kind == FlowKind.DEAD_LETTERS and flow.records is not None]
         held = {one.topic: one for one in open_transactions(servers, admin, [one.name for one in letters])}
     finally:
         consumer.close()
@@ -116,19 +116,19 @@ class _Measurement:
         self._record_ends = RecordEnds(consumer)
         self._newest_s: dict[str, float | None] = {}
 
-    def status(self, flow: Flow) -> FlowStatus:
+    def status(self, flow: FlowToMeasure) -> FlowStatus:
         """Return the status of a flow; without figures while one of its topics does not exist."""
         found = [self._reports[name] for name in flow.queries if name in self._reports]
         report = min(found, key=attrgetter("reported_age_s"), default=None)
         declared = replace(flow.declared, report=report if report is not None and report.is_running else None)
-        if declared.kind is FlowKind.PERIODIC:
+        if declared.kind == FlowKind.PERIODIC:
             return replace(declared, newest_output_age_s=self._newest_tick_age_s(declared.output_topic))
         source, ends = declared.source_topic, self._ends(declared.source_topic)
         if ends is None:
             return declared
         written = self._ends(declared.output_topic)
         measured = replace(declared, newest_event_age_s=self._newest_age_s(source, ends))
-        if declared.kind is FlowKind.DEAD_LETTERS:
+        if declared.kind == FlowKind.DEAD_LETTERS:
             return replace(measured, records=sum((written or Offsets()).values()))
         if written is None:
             return measured

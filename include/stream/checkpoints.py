@@ -60,3 +60,8 @@ def written_note_path(checkpoint: str, source_topic: str = "") -> str:
 def key_rule_path(checkpoint: str) -> str:
     """Return the file beside the checkpoint of a read model's derived route that records which events it writes, under which key."""
     return f"{checkpoint}.key"
+
+
+def state_rule_path(checkpoint: str) -> str:
+    """Return the file beside the checkpoint of a flow with a state that records the state's rule and its number of shuffle tasks."""
+    return f"{checkpoint}.state"

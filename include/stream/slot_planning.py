@@ -58,6 +58,11 @@ def query_slots(stream: StreamSettings, partitions: int) -> int:
     return partitions + (shuffle if stream.master else max(shuffle, partitions))
 
 
+def flow_slots(stream: StreamSettings, partitions: int, *, has_state: bool) -> int:
+    """Return the task slots of a flow in real time whose source has `partitions`; only one with a state has a shuffle."""
+    return query_slots(stream, partitions) if has_state else partitions
+
+
 def task_slots(stream: StreamSettings, source_partitions: Collection[int]) -> int:
     """Return the task slots for one live version of each read model, spare queries for candidates, and dead letters.
 

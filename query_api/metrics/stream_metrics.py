@@ -67,18 +67,17 @@ def _stream(status: StreamStatus) -> Iterator[Metric]:
 
 def _outputs(status: StreamStatus) -> Iterator[Metric]:
     def labels(flow: FlowStatus) -> list[str]:
-        return [flow.kind.value, flow.name, str(flow.version or ""), flow.stage]
+        return [str(flow.kind), flow.name, str(flow.version or ""), flow.stage]
 
-    flows = (*status.of_kind(FlowKind.ROUTE), *status.of_kind(FlowKind.EMISSION))
-    outputs = Gauges(["kind", "name", "version", "stage"], [(labels(flow), flow) for flow in flows])
+    outputs = Gauges(["kind", "name", "version", "stage"], [(labels(flow), flow) for flow in status.outputs])
     yield outputs.of(
         "foldlake_stream_output_events",
-        "Source events of the route or emission, read or not.",
+        "Source events of the route, emission or other flow, read or not.",
         lambda flow: flow.events,
     )
     yield outputs.of(
         "foldlake_stream_output_events_behind",
-        "Source events that the route or emission has not read yet.",
+        "Source events that the route, emission or other flow has not read yet.",
         lambda flow: flow.events_behind,
     )
 

@@ -21,13 +21,14 @@ from include.declarations.event_types.event_columns import (
     shared_fields,
     type_column,
 )
+from include.declarations.kinds.flow import Flow
 from include.declarations.read_model import ReadModel
-from include.declarations.route import Route
 from include.errors import ReadModelError
 from include.kafka.record_schema import RecordSchema
 from spark_jobs.folding.decode import FAILURE
 from spark_jobs.folding.expressions.event_frames import evaluated_once, with_short_names
 from spark_jobs.folding.fold_query import fold_failure
+from spark_jobs.routing.keyed_flow import state_failure
 from spark_jobs.routing.route_query import RouteQuery
 
 LOG = logging.getLogger(__name__)
@@ -51,7 +52,7 @@ class FailureCheck:
 
 
 def failure_checks(catalog: Catalog, topic: str) -> list[FailureCheck]:
-    """Return the checks of the folds and routes that read a topic: of every fold revision, as a version may be built with it."""
+    """Return the checks of the folds and flows that read a topic: of every fold revision, as a version may be built with it."""
     checks = []
     for reader in catalog.readers_of(topic):
         if isinstance(reader, ReadModel):
@@ -64,14 +65,16 @@ def failure_checks(catalog: Catalog, topic: str) -> list[FailureCheck]:
                 for revision in sorted(reader.folds)
             ]
         else:
-            checks.append(_of_route(reader))
+            checks.append(FailureCheck(str(reader), reader.event_schemas, _failure_of(reader)))
     return checks
 
 
-def _of_route(route: Route) -> FailureCheck:
+def _failure_of(flow: Flow) -> Callable[[DataFrame], Column | None]:
+    if flow.state is not None:
+        # Its query itself writes the dead letters of events whose output fails: that depends on the state.
+        return partial(state_failure, flow)
     # Neither the partitions nor the key of pseudonyms change what fails.
-    query = RouteQuery(route, 1, 1, 0, b"", {})
-    return FailureCheck(f"route {route.versioned_name}", route.event_schemas, query.failure)
+    return RouteQuery(flow, 1, 1, 0, b"", {}).failure
 
 
 def with_failures(events: DataFrame, checks: Iterable[FailureCheck]) -> DataFrame:

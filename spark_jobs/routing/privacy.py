@@ -35,7 +35,7 @@ def with_privacy(
     """Return the fields of outputs, with the keyed hash in place of the value of each pseudonym.
 
     writer: names the declaration in messages. own: further columns of `events`, which hide those of its name -> the columns that each is
-    made of.
+    made of. A name can also be that of a column's field, `<column>.<field>`.
     Raises ReadModelError if a public field is made of a personal one.
     """
     columns = {
@@ -59,5 +59,7 @@ def columns_of(events: DataFrame, fields: Mapping[str, Column]) -> dict[str, set
 
 def _origins(column: str, own: Mapping[str, set[str]]) -> set[str]:
     """Return the event columns that a column means, or is made of."""
+    if column.casefold() in own:
+        return set(own[column.casefold()])
     first, dot, rest = column.partition(".")
     return {f"{one}{dot}{rest}" for one in own.get(first.casefold(), {first})}

@@ -1,4 +1,4 @@
-"""The query of a route: events -> outputs with a new key, each with its origin in the headers."""
+"""The query of a route, or of another flow without a state: events -> outputs with a new key, each with its origin in the headers."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,6 +8,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql.functions import coalesce, col, lit, posexplode, when
 
 from include.declarations.event_types.event_columns import KEY, OFFSET, PARTITION, VALUE
+from include.declarations.kinds.flow import Flow
 from include.declarations.route import Route
 from include.kafka.origins import LanePartition, OutputOrigin
 from spark_jobs.folding.decode import SchemaIds, good_events
@@ -49,7 +50,7 @@ class RouteQuery:
     written: the newest origin of each pair; what is at or below it is not written again.
     """
 
-    route: Route
+    route: Route | Flow
     partitions: int
     output_partitions: int
     schema_id: int
@@ -105,7 +106,7 @@ class RouteQuery:
 
     @property
     def _writer(self) -> str:
-        return f"Route {self.route.name}"
+        return self.route.title if isinstance(self.route, Flow) else f"Route {self.route.name}"
 
     def _fields(self, events: DataFrame) -> tuple[DataFrame, Mapping[str, Column]]:
         """Return one row for each output, and the columns of its fields."""

@@ -4,8 +4,8 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from include.declarations.kinds.flow import Flow
 from include.declarations.read_model import ReadModel
-from include.declarations.route import Route
 from include.errors import RevisionConflictError, SchemaError, SettingsError
 from include.kafka.topics import PROGRESS_TOPIC, changelog, partition_count
 from include.versions.version_record import first_version
@@ -15,17 +15,17 @@ LOG = logging.getLogger(__name__)
 
 
 def set_up_read_models(context: StreamContext) -> None:
-    """Create the topics of every read model and route, register their event types, and create version 1 of a model without one.
+    """Create the topics of every read model and flow, register their event types, and create version 1 of a model without one.
 
-    Idempotent. If the registry rejects a schema of a read model or route, the others continue: its queries are refused when they are
+    Idempotent. If the registry rejects a schema of a read model or flow, the others continue: its queries are refused when they are
     prepared. Raises SettingsError when a source topic's number of partitions differs from the declared one,
     KafkaUnavailableError, RegistryUnavailableError.
     """
     context.versions.ensure_topic()
     context.ensure_topics([changelog(PROGRESS_TOPIC, 1)])
     known = context.versions.read()
-    for route in context.catalog.routes.values():
-        _ensure_route_topics(context, route)
+    for flow in context.catalog.flows:
+        _ensure_flow_topics(context, flow)
     for model in context.models.values():
         _ensure_source_topics(context, model)
         with _reporting_rejection(f"read model {model.name}"):
@@ -35,26 +35,26 @@ def set_up_read_models(context: StreamContext) -> None:
             _create_first_version(context, model)
 
 
-def _ensure_route_topics(context: StreamContext, route: Route) -> None:
-    """Create a route's topics, and register the event types that it reads and writes: what reads its output can start before it."""
+def _ensure_flow_topics(context: StreamContext, flow: Flow) -> None:
+    """Create a flow's topics, and register the event types that it reads and writes: what reads its output can start before it."""
     topics = context.settings.topics
-    context.ensure_topics(route.topics(topics))
+    context.ensure_topics(flow.topics(topics))
     wanted = {
-        route.source_topic: route.source_partitions(topics),
-        route.output_topic: route.output_partitions(topics),
+        flow.source_topic: flow.source_partitions(topics),
+        flow.output_topic: flow.output_partitions(topics),
     }
     for topic, partitions in wanted.items():
         found = partition_count(context.admin, topic)
         if found != partitions:
             raise SettingsError(
-                f"Topic {topic} of route {route.versioned_name} has {found} partitions instead of {partitions}: set FOLDLAKE_PARTITIONS, or the "
-                f"topic's options in the route, to {found}."
+                f"Topic {topic} of {flow} has {found} partitions instead of {partitions}: set FOLDLAKE_PARTITIONS, or the "
+                f"topic's options in its declaration, to {found}."
             )
-    with _reporting_rejection(f"route {route.versioned_name}"):
-        context.register_event_types(route)
-        for schema in route.written_schemas:
-            context.schema_registry.register(route.output_topic, schema)
-    context.schemas(route.source_topic)
+    with _reporting_rejection(str(flow)):
+        context.register_event_types(flow)
+        for schema in flow.written_schemas:
+            context.schema_registry.register(flow.output_topic, schema)
+    context.schemas(flow.source_topic)
 
 
 @contextmanager

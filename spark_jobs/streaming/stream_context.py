@@ -8,9 +8,9 @@ from pyspark.sql import SparkSession
 
 from include.declarations.catalog import Catalog
 from include.declarations.event_types.event_format import EventFormat
+from include.declarations.kinds.flow import Flow
 from include.declarations.latency_override import reload_for_stream
 from include.declarations.read_model import ReadModel
-from include.declarations.route import Route
 from include.errors import KafkaUnavailableError, RegistryUnavailableError
 from include.kafka.log_reading import end_offsets, log_consumer
 from include.kafka.schema_registry import SchemaRegistry
@@ -111,8 +111,8 @@ class StreamContext:
         """Create the topics that do not exist; raises KafkaUnavailableError."""
         ensure_topics(self.admin, list(topics), self.settings.topics.replication_factor)
 
-    def register_event_types(self, declaration: ReadModel | Route) -> None:
-        """Register the schemas of the event types that a read model or a route reads, unless they are in JSON.
+    def register_event_types(self, declaration: ReadModel | Flow) -> None:
+        """Register the schemas of the event types that a read model or a flow reads, unless they are in JSON.
 
         A query without a known id for any of its event types would fold only nulls: Spark would then drop its whole input
         without reading it, and its state would have other column types, which the checkpoint would fix. Raises

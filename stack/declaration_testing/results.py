@@ -7,25 +7,32 @@ from typing import Any
 
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from include.declarations.catalog import Catalog
 from include.declarations.emission import Emission
 from include.declarations.event_types.event_format import EventFormat
 from include.declarations.event_types.topic_events import TopicEvents
+from include.declarations.kinds.flow import Flow, route_flow
 from include.declarations.periodic.periodic_emission import PeriodicEmission
 from include.declarations.read_model import ReadModel
-from include.declarations.rekeying import key_routes, record_key, rekeyed
+from include.declarations.rekeying import key_routes, rekeyed
 from include.declarations.route import Route
 from include.declarations.topic_options import EventsTopic
 from include.errors import FoldlakeError
 from include.kafka.dead_letters import FAILURE_HEADER, REASON_HEADER
+from include.kafka.record_schema import RecordSchema
 from include.kafka.state_record import StateRecord, decode_state_record
-from spark_jobs.folding.decode import FAILURE, undecodable
-from spark_jobs.folding.decoders import event_decoder
 from spark_jobs.folding.fold_query import changelog_stream
 from spark_jobs.folding.key_columns import require_entity_key
-from spark_jobs.routing.declared_failures import failure_checks, with_failures
 from spark_jobs.routing.emission_query import EmissionQuery
+from spark_jobs.routing.keyed_flow import flow_rule
+from spark_jobs.routing.keyed_query import KeyedQuery
 from spark_jobs.routing.route_query import RouteQuery
+from stack.declaration_testing.dead_letters import (
+    DeadLetter,
+    events_of,
+    found_dead_letters,
+    refused,
+    require_no_dead_letters,
+)
 from stack.declaration_testing.records import (
     Event,
     JsonObject,
@@ -41,18 +48,6 @@ from stack.declaration_testing.records import (
 PSEUDONYM_KEY = b"of a test"
 # The schema id of state records.
 STATE_ID = 1
-
-
-@dataclass(frozen=True)
-class DeadLetter:
-    """An event that is not folded: its number in the test, from 0, and the reason that its dead letter would have.
-
-    failure: the declaration and the expression that fails, if that is the reason.
-    """
-
-    event: int
-    reason: str
-    failure: str = ""
 
 
 def folded(
@@ -84,20 +79,26 @@ def folded(
 
 def routed(
     spark: SparkSession,
-    route: Route,
+    route: Route | Flow,
     events: Sequence[Event] | Sequence[JsonObject],
     *,
     allow_dead_letters: bool = False,
 ) -> list[dict[str, Any]]:
-    """Return the records that a route writes, in order: their fields, of a pseudonym its hash with a fixed key.
+    """Return the records that a route or another flow writes, in order: their fields, of a pseudonym its hash with a fixed key.
 
-    The events of a route that reads JSON are objects, or texts. Errors and `allow_dead_letters` are those of `folded`.
+    Where JSON is read, the events are objects, or texts. Errors and `allow_dead_letters` are those of `folded`.
     """
-    records = _records(spark, route.events, events)
-    _require_no_dead_letters(records, route, allow_dead_letters=allow_dead_letters)
-    outputs = _route_outputs(route, records)
+    flow = _flow(route)
+    records = _records(spark, flow.events, events)
+    require_no_dead_letters(records, flow, allow_dead_letters=allow_dead_letters)
+    if flow.state is not None:
+        keyed = KeyedQuery(flow_rule(flow), 1, 1, 1, 1, PSEUDONYM_KEY, {})
+        return _outputs_of_each(
+            keyed, records, flow.events, flow.written_schemas, allow_dead_letters=allow_dead_letters
+        )
+    outputs = _route_outputs(flow, records)
     return [
-        decoded(bytes(row["value"]), route.written_schemas)
+        decoded(bytes(row["value"]), flow.written_schemas)
         for row in sorted(outputs.collect(), key=source_offset)
     ]
 
@@ -117,24 +118,40 @@ def emitted(
     query = EmissionQuery(
         emission, model, revision or model.newest_fold_revision, 1, 1, 1, 1, PSEUDONYM_KEY, {}
     )
+    return _outputs_of_each(
+        query,
+        source.records,
+        events_of(model),
+        (emission.output_schema,),
+        allow_dead_letters=allow_dead_letters,
+    )
+
+
+def _outputs_of_each(
+    query: EmissionQuery | KeyedQuery,
+    records: DataFrame,
+    read: TopicEvents,
+    written: Sequence[RecordSchema],
+    *,
+    allow_dead_letters: bool,
+) -> list[dict[str, Any]]:
+    """Return the outputs of a query with a state for each key, in the order of the events."""
     found = []
-    for number in range(source.records.count()):
+    for number in range(records.count()):
         # In a batch, an aggregation has a row for each key only, with its newest event. The driver has one for each event.
-        outputs = query.records(
-            source.records.where(f"offset <= {number}"), schema_ids(model.event_schemas)
-        ).collect()
+        outputs = query.records(records.where(f"offset <= {number}"), schema_ids(read.readers)).collect()
         for row in outputs:
             if source_offset(row) != number:
                 continue
             if row["value"] is not None:
-                found.append(decoded(bytes(row["value"]), [emission.output_schema]))
+                found.append(decoded(bytes(row["value"]), written))
             elif not allow_dead_letters:
-                raise _refused(DeadLetter(number, *_reason_of_letter(row)), model.source_topic)
+                raise refused(DeadLetter(number, *_reason_of_letter(row)), read.topic)
     return found
 
 
 def _reason_of_letter(letter: Row) -> tuple[str, str]:
-    """Return the reason of a dead letter that an emission writes, and what fails."""
+    """Return the reason of a dead letter that a query with a state writes, and what fails."""
     headers = _headers(letter)
     return headers[REASON_HEADER], headers[FAILURE_HEADER]
 
@@ -161,13 +178,17 @@ def ticked(
 
 
 def dead_letters(
-    spark: SparkSession, declaration: ReadModel | Route, events: Sequence[Event] | Sequence[JsonObject]
+    spark: SparkSession,
+    declaration: ReadModel | Route | Flow,
+    events: Sequence[Event] | Sequence[JsonObject],
 ) -> list[DeadLetter]:
     """Return the events that the driver would write to the dead-letter topic, in order."""
     if isinstance(declaration, ReadModel):
         bound = _bound(declaration)
-        declaration = _key_route(bound) or bound
-    return _dead_letters(_records(spark, _events_of(declaration), events), declaration)
+        reader: ReadModel | Flow = _key_route(bound) or bound
+    else:
+        reader = _flow(declaration)
+    return found_dead_letters(_records(spark, events_of(reader), events), reader)
 
 
 @dataclass(frozen=True)
@@ -185,11 +206,11 @@ def _source(
     model = _bound(model)
     require_entity_key(spark, model)
     route = _key_route(model)
-    records = _records(spark, _events_of(route or model), events)
-    _require_no_dead_letters(records, route or model, allow_dead_letters=allow_dead_letters)
+    records = _records(spark, events_of(route or model), events)
+    require_no_dead_letters(records, route or model, allow_dead_letters=allow_dead_letters)
     if route is not None:
         records = rekeyed_records(records, _route_outputs(route, records))
-        _require_no_dead_letters(records, model, allow_dead_letters=allow_dead_letters)
+        require_no_dead_letters(records, model, allow_dead_letters=allow_dead_letters)
     return _Source(model, records)
 
 
@@ -200,15 +221,13 @@ def _bound(model: ReadModel) -> ReadModel:
     return rekeyed(model, EventsTopic(model.source_topic, model.topic))
 
 
-def _key_route(model: ReadModel) -> Route | None:
+def _key_route(model: ReadModel) -> Flow | None:
     """Return the route that gives the events of a read model their key, if it has one."""
-    return next(iter(key_routes({model.name: model}, model.schema_folders).values()), None)
+    return next(map(route_flow, key_routes({model.name: model}, model.schema_folders).values()), None)
 
 
-def _events_of(declaration: ReadModel | Route) -> TopicEvents:
-    if isinstance(declaration, Route):
-        return declaration.events
-    return TopicEvents(declaration.source_topic, declaration.event_schemas, record_key(declaration))
+def _flow(route: Route | Flow) -> Flow:
+    return route_flow(route) if isinstance(route, Route) else route
 
 
 def _records(
@@ -225,36 +244,9 @@ def _event(event: Event | str, number: int) -> Event:
     return event
 
 
-def _dead_letters(records: DataFrame, declaration: ReadModel | Route) -> list[DeadLetter]:
-    read = _events_of(declaration)
-    alone = (
-        Catalog({}, {declaration.name: declaration})
-        if isinstance(declaration, Route)
-        else Catalog({declaration.name: declaration}, {})
-    )
-    events = event_decoder(read, schema_ids(read.readers), 1).decode(records)
-    rows = undecodable(with_failures(events, failure_checks(alone, read.topic))).orderBy("offset").collect()
-    return [DeadLetter(row["offset"], row["reason"], row[FAILURE] or "") for row in rows]
-
-
-def _require_no_dead_letters(
-    records: DataFrame, declaration: ReadModel | Route, *, allow_dead_letters: bool
-) -> None:
-    if not allow_dead_letters and (found := _dead_letters(records, declaration)):
-        raise _refused(found[0], _events_of(declaration).topic)
-
-
-def _refused(letter: DeadLetter, topic: str) -> FoldlakeError:
-    failure = f" ({letter.failure})" if letter.failure else ""
-    return FoldlakeError(
-        f"Event {letter.event} would be a dead letter of {topic}, with the reason {letter.reason}{failure}: correct the event, or give "
-        "`allow_dead_letters=True` to leave it out."
-    )
-
-
-def _route_outputs(route: Route, records: DataFrame) -> DataFrame:
-    query = RouteQuery(route, 1, 1, 1, PSEUDONYM_KEY, {})
-    return query.records(records, schema_ids(route.event_schemas))
+def _route_outputs(flow: Flow, records: DataFrame) -> DataFrame:
+    query = RouteQuery(flow, 1, 1, 1, PSEUDONYM_KEY, {})
+    return query.records(records, schema_ids(flow.event_schemas))
 
 
 def _state_records(

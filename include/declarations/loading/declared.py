@@ -1,5 +1,7 @@
 """Reads the declarations of each module from its list DECLARATIONS, and validates each of them by itself.
 
+A module can also define kinds of declaration, which it lists in KINDS.
+
 A module is left out if it cannot be imported, declares nothing, or has an invalid declaration, such as an event type with a broken schema. The
 other modules are not affected.
 """
@@ -17,11 +19,13 @@ from include.declarations.api import Command, Lookup
 from include.declarations.catalog import ModuleFailure
 from include.declarations.emission import Emission
 from include.declarations.event_table import EventTable
+from include.declarations.kinds.kind import FlowDeclaration, require_kind
 from include.declarations.loading.modules import (
     PACKAGE,
     folders_without_init,
     import_failure,
     import_model,
+    let_modules_import_each_other,
     modules_inside,
     read_model_modules,
 )
@@ -33,13 +37,14 @@ from include.declarations.windows.window_lookup import WindowLookup
 from include.errors import ReadModelError
 
 LISTED = "DECLARATIONS"
+LISTED_KINDS = "KINDS"
 # A declaration by itself, and one that belongs to the read model of its package.
-Whole = ReadModel | Route | Emission | PeriodicEmission | EventTable | Command
+Whole = ReadModel | Route | Emission | PeriodicEmission | EventTable | Command | FlowDeclaration
 Part = Lookup | WindowLookup | Location
 Declaration = Whole | Part
 KINDS: tuple[type[Declaration], ...] = (
     *(ReadModel, Lookup, WindowLookup, Command, Location),
-    *(Route, Emission, PeriodicEmission, EventTable),
+    *(Route, Emission, PeriodicEmission, EventTable, FlowDeclaration),
 )
 # The names to which releases before DECLARATIONS assigned one declaration, or a tuple.
 ONE: Mapping[str, type[Declaration]] = {
@@ -63,9 +68,10 @@ _warned: set[str] = set()
 
 @dataclass(frozen=True)
 class DeclaredPackage:
-    """The declarations of a package or of a single module, each once."""
+    """The declarations of a package or of a single module, and the kinds that it defines, each once."""
 
     declarations: tuple[Declaration, ...]
+    kinds: tuple[type[FlowDeclaration], ...] = ()
 
     def of(self, kind: type[T]) -> list[T]:
         """Return the declarations of a kind."""
@@ -83,6 +89,21 @@ class Declared:
         """Return the declarations of a kind."""
         return [one for package in self.packages for one in package.of(kind)]
 
+    @property
+    def flow_declarations(self) -> list[FlowDeclaration]:
+        """The declarations that compile to flows."""
+        found = chain.from_iterable(package.declarations for package in self.packages)
+        return [one for one in found if isinstance(one, FlowDeclaration)]
+
+    @property
+    def kinds(self) -> dict[str, type[FlowDeclaration]]:
+        """The kinds that modules define, by their word; raises ReadModelError when two have one word."""
+        found: dict[str, type[FlowDeclaration]] = {}
+        for kind in chain.from_iterable(package.kinds for package in self.packages):
+            if found.setdefault(kind.kind, kind) is not kind:
+                raise ReadModelError(f"Two kinds of declaration are named {kind.kind!r}: rename one.")
+        return found
+
 
 def load_declared(folders: tuple[Path, ...] = (), *, reload: bool = False) -> Declared:
     """Import every module and package of declarations, in `include/read_models/` and in the folders of additional ones.
@@ -94,7 +115,9 @@ def load_declared(folders: tuple[Path, ...] = (), *, reload: bool = False) -> De
         ModuleFailure(folder.name, str(folder), 0, "it is not a package: add an empty file __init__.py")
         for folder in folders_without_init(folders)
     ]
-    for info in read_model_modules(folders):
+    found = read_model_modules(folders)
+    let_modules_import_each_other(folders, found)
+    for info in found:
         try:
             main = import_model(info, reload=reload)
             modules, failed = modules_inside(info, main)
@@ -122,6 +145,7 @@ def _package(
     is_complete: whether all of its modules are imported.
     """
     declared: dict[ModuleType, tuple[Declaration, ...]] = {}
+    kinds: dict[ModuleType, list[type[FlowDeclaration]]] = {}
     failures: dict[ModuleType, ModuleFailure] = {}
 
     def leave_out(module: ModuleType, error: Exception) -> None:
@@ -131,10 +155,11 @@ def _package(
 
     for module in modules:
         try:
+            kinds[module] = [require_kind(kind) for kind in getattr(module, LISTED_KINDS, ())]
             declared[module] = _declared_in(module, is_main=module is main)
         except Exception as error:  # noqa: BLE001 - what a module declares can raise anything
             leave_out(module, error)
-    if is_complete and not failures and not any(declared.values()):
+    if is_complete and not failures and not any((*declared.values(), *kinds.values())):
         raise ReadModelError(
             f"Module {info.name} declares nothing: give it a list `{LISTED} = [ReadModel(…)]`."
         )
@@ -149,8 +174,10 @@ def _package(
     if main in failures or any(model in declared.get(module, ()) for module in failures):
         return None, list(failures.values())
     valid = chain(*(found for module, found in declared.items() if module not in failures))
+    defined = dict.fromkeys(chain(*(found for module, found in kinds.items() if module not in failures)))
     # A module may import the declaration of another one.
-    return DeclaredPackage(tuple({id(one): one for one in valid}.values())), list(failures.values())
+    package = DeclaredPackage(tuple({id(one): one for one in valid}.values()), tuple(defined))
+    return package, list(failures.values())
 
 
 def _declared_in(module: ModuleType, *, is_main: bool) -> tuple[Declaration, ...]:

@@ -9,8 +9,17 @@ from include.declarations.catalog import Catalog
 from include.declarations.event_table import EventTable
 from include.declarations.event_types.event_format import EventFormat
 from include.declarations.event_types.event_schemas import require_distinct_types
+from include.declarations.kinds.flow import Flow
 from include.declarations.loading.declared import Declared
 from include.declarations.loading.endpoints import link_apis, link_window_lookups
+from include.declarations.loading.flows import (
+    Writer,
+    compiled_flows,
+    require_no_circle,
+    require_no_model_of_kind,
+    source_options,
+    with_source_options,
+)
 from include.declarations.loading.outputs import link_emissions, link_periodic_emissions
 from include.declarations.read_model import ReadModel
 from include.declarations.rekeying import key_routes, rekeyed, require_own_topics
@@ -25,29 +34,48 @@ def link(declared: Declared, folders: tuple[Path, ...]) -> Catalog:
     folders: those of additional declarations, which are also searched for event schemas.
     """
     declared_routes = _routes(declared, folders)
-    models = _read_models(declared, declared_routes, folders)
+    compiled = compiled_flows(declared, declared_routes, folders)
+    models = _read_models(declared, [*declared_routes.values(), *compiled.values()], folders)
+    require_no_model_of_kind(declared, models)
     derived = key_routes(models, folders)
     tables = _event_tables(declared, models, folders)
-    require_own_topics(models.values(), tables.values(), declared_routes, derived)
+    require_own_topics(models.values(), tables.values(), declared_routes, derived, compiled.values())
     routes = declared_routes | derived
-    completed = {name: _with_source_options(route, models, routes) for name, route in routes.items()}
-    _require_one_format([*completed.values(), *models.values(), *tables.values()])
-    catalog = Catalog(models, completed, event_tables=tables, failures=declared.failures)
+    writers: list[Writer] = [*routes.values(), *compiled.values()]
+    completed = {
+        name: replace(route, source=source_options(route, models.values(), writers))
+        for name, route in routes.items()
+    }
+    flows = [with_source_options(flow, models.values(), writers) for flow in compiled.values()]
+    _require_one_format([*completed.values(), *flows, *models.values(), *tables.values()])
+    catalog = Catalog(
+        models,
+        completed,
+        compiled=tuple(flows),
+        event_tables=tables,
+        kinds=declared.kinds,
+        failures=declared.failures,
+    )
     for topic in catalog.source_topics:
         require_distinct_types(f"topic {topic}", catalog.event_types(topic))
-    _require_kept_events(completed.values(), [*models.values(), *tables.values()])
-    emissions = link_emissions(declared, models, routes, folders)
+    _require_kept_events([*completed.values(), *flows], [*models.values(), *tables.values()])
+    emissions = link_emissions(declared, models, writers, folders)
+    periodic = link_periodic_emissions(declared, models, writers, emissions, folders)
+    edges = [(one.source_topic, one.output_topic) for one in writers]
+    edges += [(models[one.read_model].source_topic, one.output_topic) for one in emissions.values()]
+    edges += [(models[one.read_model].source_topic, one.output_topic) for one in periodic.values()]
+    require_no_circle(flows, edges)
     return replace(
         catalog,
         emissions=emissions,
-        periodic=link_periodic_emissions(declared, models, routes, emissions, folders),
+        periodic=periodic,
         apis=link_apis(declared, models, folders),
         window_lookups=link_window_lookups(declared, models),
     )
 
 
 def _read_models(
-    declared: Declared, routes: Mapping[str, Route], folders: tuple[Path, ...]
+    declared: Declared, writers: Sequence[Writer], folders: tuple[Path, ...]
 ) -> dict[str, ReadModel]:
     """Return the read models by name; raises ReadModelError when two have one name, or declare one topic differently."""
     models: dict[str, ReadModel] = {}
@@ -55,18 +83,19 @@ def _read_models(
         if model.name in models:
             raise ReadModelError(f"Two modules of read models are named {model.name!r}: rename one.")
         models[model.name] = model
-    return {name: _linked_model(model, models.values(), routes, folders) for name, model in models.items()}
+    return {name: _linked_model(model, models.values(), writers, folders) for name, model in models.items()}
 
 
 def _linked_model(
-    model: ReadModel, models: Iterable[ReadModel], routes: Mapping[str, Route], folders: tuple[Path, ...]
+    model: ReadModel, models: Iterable[ReadModel], writers: Sequence[Writer], folders: tuple[Path, ...]
 ) -> ReadModel:
     """Return the read model with the merged options of its topic and the folder of additional schemas."""
     of_models = (other.topic for other in models if other.source_topic == model.source_topic)
-    shared = merge_options(model.source_topic, chain(of_models, _output_options(model.source_topic, routes)))
-    if model.ended is not None and (writer := _writer_of(model.source_topic, routes)):
+    shared = merge_options(model.source_topic, chain(of_models, _output_options(model.source_topic, writers)))
+    writer = next((one for one in writers if one.output_topic == model.source_topic), None)
+    if model.ended is not None and writer is not None:
         raise ReadModelError(
-            f"Read model {model.name} has items that end, but route {writer} writes {model.source_topic}, and the times of its records "
+            f"Read model {model.name} has items that end, but {_named(writer)} writes {model.source_topic}, and the times of its records "
             "are not those of the events: read the topic that the producers write."
         )
     if model.rekey:
@@ -76,9 +105,8 @@ def _linked_model(
     return replace(model, topic=shared, schema_folders=folders)
 
 
-def _writer_of(topic: str, routes: Mapping[str, Route]) -> str | None:
-    """Return the name of a route that writes a topic, if there is one."""
-    return next((route.name for route in routes.values() if route.output_topic == topic), None)
+def _named(one: Writer) -> str:
+    return str(one) if isinstance(one, Flow) else f"route {one.name}"
 
 
 def _routes(declared: Declared, folders: tuple[Path, ...]) -> dict[str, Route]:
@@ -100,9 +128,9 @@ def _routes(declared: Declared, folders: tuple[Path, ...]) -> dict[str, Route]:
     return {name: _with_output_options(route, routes) for name, route in routes.items()}
 
 
-def _output_options(topic: str, routes: Mapping[str, Route]) -> list[TopicOptions]:
+def _output_options(topic: str, writers: Iterable[Writer]) -> list[TopicOptions]:
     """Return the options that the routes to a topic declare for it and for its versions, which have the same."""
-    return [route.topic for route in routes.values() if route.declared_topic == topic]
+    return [one.topic for one in writers if one.declared_topic == topic]
 
 
 def _with_version_topic(route: Route) -> Route:
@@ -115,7 +143,7 @@ def _with_version_topic(route: Route) -> Route:
 
 
 def _with_output_options(route: Route, routes: Mapping[str, Route]) -> Route:
-    options = _output_options(route.declared_topic, routes)
+    options = _output_options(route.declared_topic, routes.values())
     return replace(route, topic=merge_options(route.declared_topic, options))
 
 
@@ -152,21 +180,7 @@ def _event_tables(
     return tables
 
 
-def _with_source_options(route: Route, models: dict[str, ReadModel], routes: dict[str, Route]) -> Route:
-    """Return the route with the options of its source: those of the read models that read it, or of the routes that write or read it.
-
-    A read model whose events are re-keyed declares the options of the topic to which they are produced.
-    """
-    readers = (model.topic for model in models.values() if model.source_topic == route.source_topic)
-    rekeyed = (model.rekeyed_from for model in models.values() if model.rekeyed_from is not None)
-    before = (events.options for events in rekeyed if events.name == route.source_topic)
-    writers = (other.topic for other in routes.values() if other.output_topic == route.source_topic)
-    others = (other.source for other in routes.values() if other.source_topic == route.source_topic)
-    known = next(chain(readers, before, writers), None)
-    return replace(route, source=known or merge_options(route.source_topic, others))
-
-
-def _require_kept_events(routes: Iterable[Route], readers: Iterable[ReadModel | EventTable]) -> None:
+def _require_kept_events(routes: Iterable[Writer], readers: Iterable[ReadModel | EventTable]) -> None:
     """Raise ReadModelError if a read model or an event table reads a compacted topic, which loses events that count."""
     compacted = {route.source_topic for route in routes if route.source.compacted}
     compacted |= {
@@ -180,15 +194,15 @@ def _require_kept_events(routes: Iterable[Route], readers: Iterable[ReadModel | 
             )
 
 
-def _require_one_format(readers: Sequence[ReadModel | Route | EventTable]) -> None:
+def _require_one_format(readers: Sequence[ReadModel | Writer | EventTable]) -> None:
     """Raise ReadModelError if a topic is read in two formats."""
-    in_json = [one for one in readers if isinstance(one, Route) and one.source_format is EventFormat.JSON]
+    in_json = [one for one in readers if isinstance(one, Writer) and one.source_format is EventFormat.JSON]
     for route in in_json:
         others = [
             one.name for one in readers if one.source_topic == route.source_topic and one not in in_json
         ]
         if others:
             raise ReadModelError(
-                f"Route {route.name} reads {route.source_topic} as JSON, and {others[0]} reads it as Avro. A topic has one format; read "
+                f"{_named(route).capitalize()} reads {route.source_topic} as JSON, and {others[0]} reads it as Avro. A topic has one format; read "
                 "models and event tables read a route's output instead of a topic in JSON."
             )

@@ -45,6 +45,19 @@ def _directories(folders: tuple[Path, ...]) -> tuple[Path, ...]:
     return directories
 
 
+def let_modules_import_each_other(folders: tuple[Path, ...], modules: list[pkgutil.ModuleInfo]) -> None:
+    """Make every module importable as `include.read_models.<name>`, from whichever module is imported first."""
+    package = importlib.import_module(PACKAGE)
+    package.__path__ = [str(folder) for folder in _directories(folders)]
+    for info in modules:
+        name = f"{PACKAGE}.{info.name}"
+        known, spec = sys.modules.get(name), info.module_finder.find_spec(name, None)
+        # A module of this name in another folder, which this process has read before.
+        if known is not None and spec is not None and getattr(known.__spec__, "origin", None) != spec.origin:
+            for imported in _imported(name):
+                del sys.modules[imported]
+
+
 def folders_without_init(folders: tuple[Path, ...]) -> list[Path]:
     """Return the folders that have a module `model`, and are no packages."""
     return [

@@ -6,32 +6,33 @@ from pathlib import Path
 
 from include.declarations.emission import Emission
 from include.declarations.loading.declared import Declared
+from include.declarations.loading.flows import Writer, leads_to
 from include.declarations.periodic.periodic_emission import HIDDEN_TICK, KEY, TICK, PeriodicEmission
 from include.declarations.read_model import POSITION_FIELDS, ReadModel
-from include.declarations.route import Route
 from include.errors import ReadModelError
 
 
 def link_emissions(
     declared: Declared,
     models: Mapping[str, ReadModel],
-    routes: Mapping[str, Route],
+    writers: Collection[Writer],
     folders: tuple[Path, ...],
 ) -> dict[str, Emission]:
-    """Return every emission by name.
+    """Return every emission by name. writers: the routes and flows.
 
     Raises ReadModelError when one reads a read model that does not exist, two have one name or one topic, or its output leads back to
     the read model.
     """
     emissions: dict[str, Emission] = {}
+    names = {one.versioned_name for one in writers}
     for emission in declared.of(Emission):
-        if emission.name in emissions or emission.name in routes:
+        if emission.name in emissions or emission.name in names:
             raise ReadModelError(f"Two routes or emissions are named {emission.name!r}: rename one.")
         if _reads_left_out(emission.read_model, models, declared):
             continue
         emissions[emission.name] = replace(emission, schema_folders=folders)
     for emission in emissions.values():
-        _require_valid(emission, emissions, models, routes)
+        _require_valid(emission, emissions, models, writers)
     return emissions
 
 
@@ -39,7 +40,7 @@ def _require_valid(
     emission: Emission,
     emissions: Mapping[str, Emission],
     models: Mapping[str, ReadModel],
-    routes: Mapping[str, Route],
+    writers: Collection[Writer],
 ) -> None:
     if emission.read_model not in models:
         raise ReadModelError(
@@ -54,66 +55,51 @@ def _require_valid(
             "counted from the beginning again. Read another read model of the same topic."
         )
     topics = {name: other.output_topic for name, other in emissions.items() if other is not emission}
-    topics |= {name: route.output_topic for name, route in routes.items()}
+    topics |= {one.versioned_name: one.output_topic for one in writers}
     others = [name for name, topic in topics.items() if topic == emission.output_topic]
     if others:
         raise ReadModelError(
             f"Emission {emission.name} and {others[0]} write to {emission.output_topic}: give each a topic of its own."
         )
     source = models[emission.read_model].source_topic
-    if _leads_to(emission.output_topic, source, models, routes, emissions):
+    if leads_to(emission.output_topic, source, _edges(writers, emissions, models)):
         raise ReadModelError(
             f"Emission {emission.name} reads what its own output leads to: its events would circulate for ever. Write to "
             "another topic."
         )
 
 
-def _leads_to(
-    topic: str,
-    target: str,
-    models: Mapping[str, ReadModel],
-    routes: Mapping[str, Route],
-    emissions: Mapping[str, Emission],
-) -> bool:
-    """Return whether events on a topic come to another one, through routes and emissions."""
-    reached, new = {topic}, {topic}
-    while new:
-        if target in new:
-            return True
-        new = {
-            *(route.output_topic for route in routes.values() if route.source_topic in new),
-            *(
-                other.output_topic
-                for other in emissions.values()
-                if models[other.read_model].source_topic in new
-            ),
-        } - reached
-        reached |= new
-    return False
+def _edges(
+    writers: Collection[Writer], emissions: Mapping[str, Emission], models: Mapping[str, ReadModel]
+) -> list[tuple[str, str]]:
+    """Return source and output topic of all that write topics."""
+    of_emissions = [(models[one.read_model].source_topic, one.output_topic) for one in emissions.values()]
+    return [*((one.source_topic, one.output_topic) for one in writers), *of_emissions]
 
 
 def link_periodic_emissions(
     declared: Declared,
     models: Mapping[str, ReadModel],
-    routes: Mapping[str, Route],
+    writers: Collection[Writer],
     emissions: Mapping[str, Emission],
     folders: tuple[Path, ...],
 ) -> dict[str, PeriodicEmission]:
-    """Return every periodic emission by name.
+    """Return every periodic emission by name. writers: the routes and flows.
 
     Raises ReadModelError when one reads a read model or a field that does not exist, does not give the fields of its schema, has the name or
     the topic of another writer, or leads back to its read model.
     """
     found: dict[str, PeriodicEmission] = {}
+    names = {writer.versioned_name for writer in writers}
     for one in declared.of(PeriodicEmission):
-        if one.name in {*found, *routes, *emissions}:
+        if one.name in {*found, *names, *emissions}:
             raise ReadModelError(f"Two routes or emissions are named {one.name!r}: rename one.")
         if _reads_left_out(one.read_model, models, declared):
             continue
         found[one.name] = replace(one, schema_folders=folders)
     for one in found.values():
         others = [other.output_topic for other in found.values() if other is not one]
-        others += [route.output_topic for route in routes.values()]
+        others += [writer.output_topic for writer in writers]
         others += [emission.output_topic for emission in emissions.values()]
         _require_own_topic(one, others)
         if one.read_model not in models:
@@ -122,7 +108,8 @@ def link_periodic_emissions(
                 f"{', '.join(sorted(models))}."
             )
         _require_fields(one, models[one.read_model])
-        if _leads_to(one.output_topic, models[one.read_model].source_topic, models, routes, emissions):
+        source = models[one.read_model].source_topic
+        if leads_to(one.output_topic, source, _edges(writers, emissions, models)):
             raise ReadModelError(
                 f"Periodic emission {one.name} reads what its own output leads to: its events would circulate for ever. Write to "
                 "another topic."

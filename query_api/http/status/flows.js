@@ -1,4 +1,4 @@
-// The section `stream`: a row for each read model and route, and behind a click its queries.
+// The section `stream`: a row for each read model, route and declaration of another kind, and behind a click its queries.
 
 import { html } from "./lit-html.js";
 import { age, count, mark, orNothing, plural, rate, table } from "./words.js";
@@ -13,6 +13,8 @@ const RECENT_S = 600;
 const open = new Set();
 
 const isOf = (...kinds) => ({ kind }) => kinds.includes(kind);
+// A periodic emission reads a changelog.
+const readsEvents = (flow) => flow.kind !== "periodic emission";
 
 export function stream(data, history) {
   return html`<p>${words(data)}</p>
@@ -43,7 +45,7 @@ function groups(data) {
   return [...found].sort().map(([name, flows]) => {
     const main = flows.find((flow) => flow.kind === "fold" && flow.stage === "live") ?? flows.find(isOf("fold")) ?? flows[0];
     const written = new Set(flows.map((flow) => flow.output_topic));
-    const topics = new Set(flows.filter(isOf("fold", "route", "query")).map((flow) => flow.source_topic));
+    const topics = new Set(flows.filter(readsEvents).map((flow) => flow.source_topic));
     const letters = data.flows.filter((flow) => flow.kind === "dead letters" && topics.has(flow.name));
     // A re-keyed read model folds what its own route writes: its events are on the route's source.
     const sources = [...topics].filter((topic) => topic && !written.has(topic));

@@ -12,11 +12,13 @@ from pyspark.sql import functions as F
 
 from include.declarations.catalog import Catalog
 from include.declarations.emission import Emission
+from include.declarations.kinds.flow import Flow
 from include.declarations.load import load_catalog
 from include.declarations.read_model import ReadModel, StateField, decimal_type
 from include.errors import FoldlakeError, ReadModelError
 from include.settings import CHECKOUT
-from stack.declaration_testing.results import DeadLetter, dead_letters, emitted, folded, routed, ticked
+from stack.declaration_testing.dead_letters import DeadLetter
+from stack.declaration_testing.results import dead_letters, emitted, folded, routed, ticked
 from stack.declaration_testing.session import declaration_session
 from tests.support.read_models_with_rekey import daily_deposits
 
@@ -218,3 +220,44 @@ def test_a_state_that_the_driver_cannot_write_is_refused(
     with pytest.raises(FoldlakeError, match=failure):
         folded(spark, model, events)
     assert list(folded(spark, model, events, allow_dead_letters=True)) == [kept]
+
+
+def keyed(**rule: Any) -> Flow:  # noqa: ANN401 - of any field's type
+    """A flow of deposits with the state of each customer."""
+    return Flow("trial", "trial", "balance", ("FundsAdded",), "trials", **rule)
+
+
+def test_a_flow_with_a_state_sees_the_state_after_each_event(spark: SparkSession) -> None:
+    rule = keyed(
+        where=lambda: (F.col("state.event_count") == 1) | (F.col("state.largest") >= 10),
+        state=lambda: {"largest": F.max("amount")},
+    )
+    events = [
+        deposit("a", "1.00"),
+        deposit("b", "2.00"),
+        deposit("a", "3.00"),
+        deposit("a", "10.00"),
+        deposit("b", "4.00"),
+    ]
+
+    found = routed(spark, rule, events)
+
+    assert [(one["customerId"], one["amount"]) for one in found] == [
+        ("a", Decimal("1.00")),
+        ("b", Decimal("2.00")),
+        ("a", Decimal("10.00")),
+    ]
+
+
+def test_an_expression_of_a_flow_with_a_state_that_fails_is_a_dead_letter(spark: SparkSession) -> None:
+    of_event = keyed(state=lambda: {"inverse": F.max(1 / (F.col("amount") - 5))})
+    events = [deposit("a", "5.00"), deposit("a", "6.00")]
+    assert dead_letters(spark, of_event, events) == [
+        DeadLetter(0, "failed_expression", "trial trial: field inverse")
+    ]
+    assert len(routed(spark, of_event, events, allow_dead_letters=True)) == 1
+
+    of_state = keyed(state=dict, where=lambda: 1 / (F.col("state.event_count") - 2) < 0)
+    assert dead_letters(spark, of_state, events) == []
+    with pytest.raises(FoldlakeError, match=r"Event 1 .*trial trial: where"):
+        routed(spark, of_state, [deposit("a", "6.00"), deposit("a", "7.00")])

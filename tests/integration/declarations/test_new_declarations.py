@@ -1,11 +1,15 @@
-"""What `./foldlake new` writes works as it is: the tests that come with a read model, a route and an emission pass."""
+"""What `./foldlake new` writes works as it is: the tests that come with a read model, a route, an emission, and a kind from outside pass."""
 
+import shutil
 from pathlib import Path
 
 import pytest
 
 from include.declarations.load import load_catalog
+from include.settings import CHECKOUT
 from tests.integration.declarations.run_module import run_module
+
+KIND = CHECKOUT / "tests" / "support" / "read_models_with_kind" / "distinct.py"
 
 
 @pytest.mark.endurance
@@ -24,10 +28,12 @@ def test_new_declarations_pass_their_own_tests(tmp_path: Path) -> None:
         "ParcelsRecorded",
     )
     run_module(tmp_path, "cli", "new", "emission", "parcel-totals", "--read-model", "parcels")
+    shutil.copy(KIND, tmp_path)
+    run_module(tmp_path, "cli", "new", "distinct", "known-customers")
 
     catalog = load_catalog((tmp_path,))
     assert "parcels" in catalog.models
     assert catalog.routes["parcel-copies"].output_schema.key_field == "entityId"
     assert catalog.emissions["parcel-totals"].read_model == "parcels"
     output = run_module(tmp_path, "pytest", str(tmp_path / "tests"), "-q", "-p", "no:cacheprovider")
-    assert "3 passed" in output
+    assert "4 passed" in output

@@ -44,7 +44,7 @@ def package() -> ModuleType:
 
 def test_driver_finds_each_kind_of_query() -> None:
     names = [module.__name__.rpartition(".")[2] for module in spec_modules()]
-    assert names == ["dead_letters", "emissions", "folds", "routes"]
+    assert names == ["dead_letters", "emissions", "flows", "folds"]
 
 
 def test_specifications_of_all_modules_are_found_and_kept_while_kafka_is_unavailable(folder: Path) -> None:

@@ -1,0 +1,1 @@
+"""Kinds of declaration from outside, on a real broker, registry and Spark."""
