@@ -68,6 +68,15 @@ class Flow:
             raise ReadModelError(
                 f"{self.title} needs both `output_type` and `fields`, or neither, if it writes events as they are."
             )
+        if self.output_type is not None and self.key is not None:
+            raise ReadModelError(
+                f"{self.title} has a `key`, but the key of {self.output_type} is the field that its schema names in foldlake.key: "
+                "remove `key`."
+            )
+        if self.source_format is EventFormat.JSON and self.output_type is None:
+            raise ReadModelError(
+                f"{self.title} reads JSON, and what it writes is Avro: give `output_type` and `fields`."
+            )
         if self.output_type is None and self.each is not None:
             raise ReadModelError(
                 f"{self.title} writes several outputs for an event: give their `output_type` and `fields`."

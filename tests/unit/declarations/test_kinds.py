@@ -25,6 +25,7 @@ STATELESS = """
 from dataclasses import dataclass
 from typing import ClassVar
 
+from include.declarations.event_types.event_format import EventFormat
 from include.declarations.kinds.flow import Flow
 from include.declarations.kinds.kind import FlowDeclaration
 
@@ -112,6 +113,16 @@ def test_each_folder_has_its_own_module_of_a_name(tmp_path: Path) -> None:
         ),
         (STATELESS.replace('"FundsAdded"', '"Nothing"'), "", "There is no schema of event type Nothing"),
         (STATELESS.replace('("FundsAdded",)', "()"), "", "Copy copies reads no event types"),
+        (
+            STATELESS.replace('-topic")', '-topic", source_format=EventFormat.JSON)'),
+            "",
+            "Copy copies reads JSON, and what it writes is Avro",
+        ),
+        (
+            STATELESS.replace('-topic")', '-topic", output_type="FundsAdded", fields=dict, key=str)'),
+            "",
+            "Copy copies has a `key`, but the key of FundsAdded is the field",
+        ),
         (
             STATELESS.replace('-topic")', '-topic", state=dict, key=str)'),
             "",
