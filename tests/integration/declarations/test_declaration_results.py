@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 
 from include.declarations.catalog import Catalog
 from include.declarations.emission import Emission
+from include.declarations.event_types.event_schemas import event_schema
 from include.declarations.kinds.flow import Flow
 from include.declarations.load import load_catalog
 from include.declarations.read_model import ReadModel, StateField, decimal_type
@@ -261,3 +262,30 @@ def test_an_expression_of_a_flow_with_a_state_that_fails_is_a_dead_letter(spark:
     assert dead_letters(spark, of_state, events) == []
     with pytest.raises(FoldlakeError, match=r"Event 1 .*trial trial: where"):
         routed(spark, of_state, [deposit("a", "6.00"), deposit("a", "7.00")])
+
+
+@pytest.mark.parametrize("name", ["state.who", "state"])
+def test_a_state_of_a_personal_field_is_not_published(spark: SparkSession, name: str) -> None:
+    schema = event_schema("FundsAdded")
+    marked = '"name": "customerId", "foldlake.privacy": "personal",'
+    personal = replace(schema, text=schema.text.replace('"name": "customerId",', marked))
+
+    def flow(**fields: Column) -> Flow:
+        same = {field: F.col(field) for field in ("customerId", "amount", "occurredOn")}
+        found = keyed(
+            output_type="FundsAdded", fields=lambda: same | fields, state=lambda: {"who": F.max("customerId")}
+        )
+        # Cached properties: the values stand in the instance.
+        found.__dict__.update(event_schemas=(personal,), output_schema=personal)
+        return found
+
+    with pytest.raises(
+        ReadModelError, match="makes the public field id of FundsAdded of customerId, which is personal"
+    ):
+        routed(spark, flow(id=F.col(name).cast("string")), [deposit("a", "1.00")])
+
+    count = flow(id=F.col("state.event_count").cast("string"))
+    assert [one["id"] for one in routed(spark, count, [deposit("a", "1.00"), deposit("a", "2.00")])] == [
+        "1",
+        "2",
+    ]
