@@ -1,11 +1,13 @@
 """A flow: one query of the stream from topic to topic, which writes each output once. Declarations compile to flows."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
 from include.declarations.event_types.event_format import EventFormat
 from include.declarations.event_types.event_schemas import event_schema, require_distinct_types
+from include.declarations.event_types.known_columns import KnownColumns
 from include.declarations.event_types.topic_events import TopicEvents
 from include.declarations.latency import Latency, require_latency
 from include.declarations.route import NAME_PATTERN, Route, output_schema
@@ -15,6 +17,7 @@ from include.errors import ReadModelError
 from include.kafka.json_mapping import JsonMapping
 from include.kafka.record_schema import RecordSchema
 from include.kafka.topics import Topic
+from include.position import EVENT_COUNT
 from include.settings import TopicSettings
 
 ROUTE = "route"
@@ -166,11 +169,26 @@ class Flow:
         return self.event_schemas if self.output_type is None else (self.output_schema,)
 
     def require_schemas(self) -> None:
-        """Raise SchemaError if an event type has no valid schema or no form in JSON, ReadModelError if what it writes has no key."""
-        _ = self.event_schemas, self.written_schemas
+        """Raise SchemaError if an event type has no valid schema or no form in JSON, ReadModelError if what it writes has no key, or an expression is not valid."""
+        _ = self.written_schemas
+        self._require_expressions()
         if self.source_format is EventFormat.JSON:
             for schema in self.event_schemas:
                 JsonMapping.of(schema)
+
+    def _require_expressions(self) -> None:
+        known = KnownColumns.of_events(self.event_schemas)
+        if self.state is not None:
+            known.require_fields(f"State of {self}", self.state)
+            # The fields that a function returns are known only to Spark.
+            names = [*self.state, EVENT_COUNT.name] if isinstance(self.state, Mapping) else None
+            known = known.and_struct("state", names)
+        for what, expression in (("`where`", self.where), ("`each`", self.each), ("Key", self.key)):
+            if expression is not None:
+                known.require(f"{what} of {self}", expression)
+        if self.fields is not None:
+            of_fields = known if self.each is None else known.and_struct("item", None)
+            of_fields.require_fields(self.title, self.fields, self.output_schema.fields)
 
 
 def route_flow(route: Route) -> Flow:

@@ -5,6 +5,8 @@ from include.declarations.command_fields import DecimalField, IntegerField, Text
 from include.declarations.emission import Emission
 from include.declarations.event_table import EventTable
 from include.declarations.event_types.event_format import EventFormat
+from include.declarations.kinds.flow import Flow
+from include.declarations.kinds.kind import FlowDeclaration
 from include.declarations.latency import Latency
 from include.declarations.lifetimes.expiry import Expiry
 from include.declarations.location import Location
@@ -26,6 +28,8 @@ __all__ = [
     "EventFormat",
     "EventTable",
     "Expiry",
+    "Flow",
+    "FlowDeclaration",
     "HoppingWindow",
     "IntegerField",
     "Latency",

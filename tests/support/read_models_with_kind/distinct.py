@@ -1,13 +1,9 @@
 """A kind of declaration from outside, in one file: the first event of each key, forwarded to another topic as it is."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
-from include.declarations.kinds.flow import Flow
-from include.declarations.kinds.kind import FlowDeclaration
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column
+from foldlake import Flow, FlowDeclaration
 
 TEMPLATE = '''"""The first $source_type of each key of `$source_topic`, on the topic `$name`."""
 
@@ -34,13 +30,6 @@ def test_only_the_first_event_of_each_key_is_forwarded() -> None:
 '''
 
 
-def is_first() -> "Column":
-    """The first event of its key."""
-    from pyspark.sql.functions import col
-
-    return col("state.event_count") == 1
-
-
 @dataclass(frozen=True)
 class Distinct(FlowDeclaration):
     """Forwards the first event of each key of a topic."""
@@ -63,8 +52,8 @@ class Distinct(FlowDeclaration):
                 self.source_topic,
                 self.event_types,
                 self.output_topic,
-                where=is_first,
-                state=dict,
+                where="state.event_count = 1",
+                state={},
             ),
         )
 
