@@ -18,7 +18,7 @@ from include.kafka.events import GenericEvent
 from include.kafka.record_schema import schema_file
 from include.settings import CHECKOUT
 
-SYSTEM = CHECKOUT / "include" / "systems" / "pos"
+SYSTEM = CHECKOUT / "demo" / "systems" / "pos"
 INVOICE = schema_file(SYSTEM / "schemas" / "PosInvoice.avsc")
 CANCELLATION = schema_file(SYSTEM / "schemas" / "PosInvoiceCancelled.avsc")
 TAX_PERCENT = 5

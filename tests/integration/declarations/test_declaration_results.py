@@ -23,7 +23,7 @@ from stack.declaration_testing.results import dead_letters, emitted, folded, rou
 from stack.declaration_testing.session import declaration_session
 from tests.support.read_models_with_rekey import daily_deposits
 
-SYSTEMS = CHECKOUT / "include" / "systems"
+SYSTEMS = CHECKOUT / "demo" / "systems"
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 
 
