@@ -72,7 +72,7 @@ def catch_up(settings: Settings, name: str, number: int) -> None:
     spark = spark_session(f"foldlake-catch-up-{name}-v{number}", stream_config(settings))
     try:
         with StreamContext(
-            lambda: spark, settings, Catalog({name: model}, {}), f"catch up of {name} v{number}"
+            lambda: spark, settings, Catalog({name: model}), f"catch up of {name} v{number}"
         ) as context:
             context.register_event_types(model)
             spec = catch_up_spec(context, model, version, settings.rebuild.batch_events)

@@ -130,7 +130,7 @@ def _run(arguments: argparse.Namespace) -> None:
                 _endpoints(arguments, partitions, dead_letter_topic(arguments.source_topic), "dead-letter"),
                 schemas,
                 TopicEvents(arguments.source_topic, model.event_schemas, record_key(model)),
-                failure_checks(Catalog({model.name: model}, {}), model.source_topic),
+                failure_checks(Catalog({model.name: model}), model.source_topic),
                 TriggerSettings.from_settings(settings.stream),
                 consumer,
                 admin,

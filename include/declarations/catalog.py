@@ -2,19 +2,17 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 
 from include.declarations.api import ReadModelApi
 from include.declarations.emission import Emission
 from include.declarations.event_table import EventTable
 from include.declarations.event_types.event_format import EventFormat
 from include.declarations.event_types.topic_events import TopicEvents
-from include.declarations.kinds.flow import Flow, route_flow
+from include.declarations.kinds.flow import ROUTE, Flow
 from include.declarations.kinds.kind import FlowDeclaration
 from include.declarations.periodic.periodic_emission import PeriodicEmission
 from include.declarations.read_model import ReadModel
 from include.declarations.rekeying import record_key
-from include.declarations.route import Route
 from include.declarations.rules.expression import Expression
 from include.declarations.windows.window_lookup import WindowLookup
 from include.kafka.record_schema import RecordSchema
@@ -38,28 +36,27 @@ class ModuleFailure:
 
 @dataclass(frozen=True)
 class Catalog:
-    """The read models, routes, emissions, periodic emissions and event tables by name, and the HTTP API.
+    """The read models, emissions, periodic emissions and event tables by name, the flows, and the HTTP API.
 
     apis: the lookups and commands of each read model, also of one that has none, by its name. window_lookups: each with its read model, by
-    path. compiled: the flows of declarations that compile to flows. kinds: these kinds, by their word. failures: the modules that are left
-    out.
+    path. flows: those of routes, and of all other declarations that compile to flows. kinds: the kinds that modules define, by their word.
+    failures: the modules that are left out.
     """
 
     models: dict[str, ReadModel]
-    routes: dict[str, Route]
+    flows: tuple[Flow, ...] = ()
     emissions: dict[str, Emission] = field(default_factory=dict)
     event_tables: dict[str, EventTable] = field(default_factory=dict)
     periodic: dict[str, PeriodicEmission] = field(default_factory=dict)
     apis: tuple[ReadModelApi, ...] = ()
     window_lookups: tuple[tuple[ReadModel, WindowLookup], ...] = ()
-    compiled: tuple[Flow, ...] = ()
     kinds: Mapping[str, type[FlowDeclaration]] = field(default_factory=dict)
     failures: tuple[ModuleFailure, ...] = ()
 
-    @cached_property
-    def flows(self) -> tuple[Flow, ...]:
-        """Every flow: of routes, and of all declarations that compile to flows."""
-        return (*map(route_flow, self.routes.values()), *self.compiled)
+    @property
+    def routes(self) -> dict[str, Flow]:
+        """The routes by name; that of a version after the first ends in `.v<version>`."""
+        return {flow.versioned_name: flow for flow in self.flows if flow.kind == ROUTE}
 
     @property
     def _readers(self) -> list[ReadModel | Flow]:
@@ -82,14 +79,14 @@ class Catalog:
 
     def declared_topic(self, topic: str) -> str:
         """Return the topic that read models declare to read a topic, which may be a later version of it."""
-        return next((r.declared_topic for r in self.routes.values() if r.output_topic == topic), topic)
+        return next((r.declared_topic for r in self.flows if r.output_topic == topic), topic)
 
-    def routes_to(self, topic: str) -> list[Route]:
+    def routes_to(self, topic: str) -> list[Flow]:
         """Return the routes that write to exactly this topic."""
         return [route for route in self.routes.values() if route.output_topic == topic]
 
-    def _later_versions(self, topic: str) -> list[Route]:
-        versions = {route.version: route for route in self.routes.values() if route.first_topic == topic}
+    def _later_versions(self, topic: str) -> list[Flow]:
+        versions = {flow.version: flow for flow in self.flows if flow.first_topic == topic}
         return [versions[number] for number in sorted(versions)]
 
     def readers_of(self, topic: str) -> list[ReadModel | Flow]:

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from include.declarations.event_types.known_columns import KnownColumns
+from include.declarations.kinds.flow import output_schema
 from include.declarations.read_model import POSITION_FIELDS, ReadModel
-from include.declarations.route import output_schema
 from include.declarations.rules.expression import Expression, Fields
 from include.declarations.topic_options import TopicOptions
 from include.errors import ReadModelError

@@ -58,16 +58,10 @@ def _overridden(catalog: Catalog, entries: Collection[str]) -> Catalog:
     ):
         raise ReadModelError(f"{VARIABLE} gives {name!r} an interval: only a read model has one. Remove it.")
     models = {name: _model_in_batches(model, in_batches) for name, model in catalog.models.items()}
-    routes = {
-        name: replace(route, latency=Latency.SECOND)
-        if (route.of_read_model or route.name) in in_batches
-        else route
-        for name, route in catalog.routes.items()
-    }
-    compiled = tuple(
-        _flow_in_batches(flow) if flow.declared_name in in_batches else flow for flow in catalog.compiled
+    flows = tuple(
+        _flow_in_batches(flow) if flow.declared_name in in_batches else flow for flow in catalog.flows
     )
-    return replace(catalog, models=models, routes=routes, compiled=compiled)
+    return replace(catalog, models=models, flows=flows)
 
 
 def _flow_in_batches(flow: Flow) -> Flow:

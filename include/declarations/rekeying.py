@@ -5,9 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from include.declarations.event_table import EventTable
-from include.declarations.kinds.flow import Flow
+from include.declarations.kinds.flow import ROUTE, Flow
 from include.declarations.read_model import ReadModel
-from include.declarations.route import Route
 from include.declarations.rules.expression import Expression
 from include.declarations.topic_options import EventsTopic
 from include.errors import ReadModelError
@@ -34,10 +33,11 @@ def rekeyed(model: ReadModel, events: EventsTopic) -> ReadModel:
     return replace(model, source_topic=topic, topic=options, rekeyed_from=events)
 
 
-def key_routes(models: Mapping[str, ReadModel], folders: tuple[Path, ...]) -> dict[str, Route]:
+def key_routes(models: Mapping[str, ReadModel], folders: tuple[Path, ...]) -> dict[str, Flow]:
     """Return the derived route of each read model that folds re-keyed events, by name."""
     return {
-        route_name(model.name): Route(
+        route_name(model.name): Flow(
+            kind=ROUTE,
             name=route_name(model.name),
             source_topic=model.rekeyed_from.name,
             event_types=model.event_types,
@@ -57,23 +57,20 @@ def key_routes(models: Mapping[str, ReadModel], folders: tuple[Path, ...]) -> di
 def require_own_topics(
     models: Iterable[ReadModel],
     tables: Iterable[EventTable],
-    declared: Mapping[str, Route],
-    derived: Mapping[str, Route],
-    flows: Iterable[Flow] = (),
+    declared: Mapping[str, Flow],
+    derived: Mapping[str, Flow],
 ) -> None:
     """Raise ReadModelError if a declaration has the name of a derived route, or reads or writes a derived route's topic."""
     topics = {route.output_topic: route for route in derived.values()}
     for name in derived.keys() & declared.keys():
         raise ReadModelError(
-            f"Route {name} has the name of the route that is derived from read model {derived[name].of_read_model}: rename one of them."
+            f"{declared[name].title} has the name of the route that is derived from read model {derived[name].of_read_model}: rename one of them."
         )
     users = [
         (f"Read model {model.name}", model.source_topic) for model in models if model.rekeyed_from is None
     ]
     users += [(f"Event table {table.name}", table.source_topic) for table in tables]
-    for route in declared.values():
-        users += [(f"Route {route.name}", topic) for topic in (route.source_topic, route.output_topic)]
-    for flow in flows:
+    for flow in declared.values():
         users += [(flow.title, topic) for topic in (flow.source_topic, flow.output_topic)]
     for user, topic in users:
         if topic in topics:

@@ -9,7 +9,6 @@ from pyspark.sql.functions import coalesce, col, lit, posexplode, when
 
 from include.declarations.event_types.event_columns import KEY, OFFSET, PARTITION, VALUE
 from include.declarations.kinds.flow import Flow
-from include.declarations.route import Route
 from include.kafka.origins import LanePartition, OutputOrigin
 from spark_jobs.folding.decode import SchemaIds, good_events
 from spark_jobs.folding.decoders import event_decoder
@@ -50,7 +49,7 @@ class RouteQuery:
     written: the newest origin of each pair; what is at or below it is not written again.
     """
 
-    route: Route | Flow
+    route: Flow
     partitions: int
     output_partitions: int
     schema_id: int
@@ -106,7 +105,7 @@ class RouteQuery:
 
     @property
     def _writer(self) -> str:
-        return self.route.title if isinstance(self.route, Flow) else f"Route {self.route.name}"
+        return self.route.title
 
     def _fields(self, events: DataFrame) -> tuple[DataFrame, Mapping[str, Column]]:
         """Return one row for each output, and the columns of its fields."""

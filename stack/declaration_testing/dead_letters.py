@@ -39,9 +39,9 @@ def found_dead_letters(records: DataFrame, declaration: ReadModel | Flow) -> lis
     """Return the records that the driver would write to the dead-letter topic, in order."""
     read = events_of(declaration)
     if isinstance(declaration, Flow):
-        alone = Catalog({}, {}, compiled=(declaration,))
+        alone = Catalog({}, (declaration,))
     else:
-        alone = Catalog({declaration.name: declaration}, {})
+        alone = Catalog({declaration.name: declaration})
     events = event_decoder(read, schema_ids(read.readers), 1).decode(records)
     rows = undecodable(with_failures(events, failure_checks(alone, read.topic))).orderBy("offset").collect()
     return [DeadLetter(row["offset"], row["reason"], row[FAILURE] or "") for row in rows]

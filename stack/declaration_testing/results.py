@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from include.declarations.emission import Emission
 from include.declarations.event_types.event_format import EventFormat
 from include.declarations.event_types.topic_events import TopicEvents
-from include.declarations.kinds.flow import Flow, route_flow
+from include.declarations.kinds.flow import Flow
 from include.declarations.periodic.periodic_emission import PeriodicEmission
 from include.declarations.read_model import ReadModel
 from include.declarations.rekeying import key_routes, rekeyed
@@ -223,11 +223,11 @@ def _bound(model: ReadModel) -> ReadModel:
 
 def _key_route(model: ReadModel) -> Flow | None:
     """Return the route that gives the events of a read model their key, if it has one."""
-    return next(map(route_flow, key_routes({model.name: model}, model.schema_folders).values()), None)
+    return next(iter(key_routes({model.name: model}, model.schema_folders).values()), None)
 
 
 def _flow(route: Route | Flow) -> Flow:
-    return route_flow(route) if isinstance(route, Route) else route
+    return route.flow if isinstance(route, Route) else route
 
 
 def _records(

@@ -123,7 +123,7 @@ def test_read_model_whose_event_type_is_rejected_stops_no_other_one(
     def no_session() -> SparkSession:
         raise AssertionError
 
-    with StreamContext(no_session, settings, Catalog(models, {}), "test") as context:
+    with StreamContext(no_session, settings, Catalog(models), "test") as context:
         set_up_read_models(context)
 
         assert (

@@ -1,5 +1,6 @@
 """A flow: one query of the stream from topic to topic, which writes each output once. Declarations compile to flows."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -10,7 +11,6 @@ from include.declarations.event_types.event_schemas import event_schema, require
 from include.declarations.event_types.known_columns import KnownColumns
 from include.declarations.event_types.topic_events import TopicEvents
 from include.declarations.latency import Latency, require_latency
-from include.declarations.route import NAME_PATTERN, Route, output_schema
 from include.declarations.rules.expression import Expression, Fields
 from include.declarations.topic_options import TopicOptions, topics_with_options
 from include.errors import ReadModelError
@@ -21,6 +21,7 @@ from include.position import EVENT_COUNT
 from include.settings import TopicSettings
 
 ROUTE = "route"
+NAME_PATTERN = re.compile(r"[a-z][a-z0-9-]*")
 
 
 @dataclass(frozen=True)
@@ -29,8 +30,12 @@ class Flow:
 
     kind: the word for its kind of declaration, such as `route`. name: of the declaration; both are lower case, digits and dashes. They name
         the query and its checkpoint; the name is also the header `route` of every output.
-    source_topic, event_types, output_topic, output_type, fields, key, where, each, topic, latency, source_format, version, of_read_model,
-        schema_folders, source, first_topic: as of a Route.
+    source_topic, event_types, output_topic, output_type, fields, key, where, each, topic, latency, source_format, version: as of a Route.
+    of_read_model: the read model from which it is derived (include/declarations/rekeying.py); empty for a declared flow.
+    schema_folders: the folders of additional declarations, which are also searched for event schemas; set on loading.
+    source: how the source topic is created, where it differs from the settings, if no read model reads it and no flow writes it; otherwise
+        set on loading.
+    first_topic: the output topic of version 1, of which `output_topic` is then a version; empty for version 1; set on loading.
     state: aggregates of all events of a key, by name. `where` and `fields` can use their values after the event as `state.<name>`,
         and the number of the key's events as `state.event_count`. The key is that of the records. None: each event is computed by itself.
         A flow with a state runs in real time, reads Avro, and has neither `key` nor `each`.
@@ -64,6 +69,8 @@ class Flow:
                 f"Name {self.name!r} of a {self.kind} is not valid: use lower-case letters, digits and dashes."
             )
         require_latency(str(self), self.latency)
+        if self.version < 1:
+            raise ReadModelError(f"version of {self.kind} {self.name} is {self.version}: give 1 or more.")
         require_distinct_types(str(self), self.event_types)
         if not self.event_types:
             raise ReadModelError(f"{self.title} reads no event types: list them in `event_types`.")
@@ -75,6 +82,10 @@ class Flow:
             raise ReadModelError(
                 f"{self.title} has a `key`, but the key of {self.output_type} is the field that its schema names in foldlake.key: "
                 "remove `key`."
+            )
+        if self.source_format not in set(EventFormat):
+            raise ReadModelError(
+                f"source_format of {self} is {self.source_format!r}: allowed: {', '.join(EventFormat)}."
             )
         if self.source_format is EventFormat.JSON and self.output_type is None:
             raise ReadModelError(
@@ -191,25 +202,11 @@ class Flow:
             of_fields.require_fields(self.title, self.fields, self.output_schema.fields)
 
 
-def route_flow(route: Route) -> Flow:
-    """Return the flow of a route."""
-    return Flow(
-        kind=ROUTE,
-        name=route.name,
-        source_topic=route.source_topic,
-        event_types=route.event_types,
-        output_topic=route.output_topic,
-        output_type=route.output_type,
-        fields=route.fields,
-        key=route.key,
-        where=route.where,
-        each=route.each,
-        topic=route.topic,
-        latency=route.latency,
-        source_format=route.source_format,
-        version=route.version,
-        of_read_model=route.of_read_model,
-        schema_folders=route.schema_folders,
-        source=route.source,
-        first_topic=route.first_topic,
-    )
+def output_schema(writer: str, output_type: str, schema_folders: tuple[Path, ...]) -> RecordSchema:
+    """Return the schema of the records that a flow or an emission writes; raises ReadModelError if it names no key."""
+    schema = event_schema(output_type, schema_folders)
+    if schema.key_field is None:
+        raise ReadModelError(
+            f"{schema.full_name}, which {writer} writes, has no key: name one of its fields in foldlake.key."
+        )
+    return schema

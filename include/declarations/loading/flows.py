@@ -9,17 +9,14 @@ from include.declarations.kinds.flow import Flow
 from include.declarations.loading.declared import Declared
 from include.declarations.read_model import ReadModel
 from include.declarations.route import Route
-from include.declarations.topic_options import TopicOptions, merge_options
+from include.declarations.topic_options import merge_options
 from include.errors import ReadModelError
-
-# What writes a topic, with each output once.
-Writer = Route | Flow
 
 
 def compiled_flows(
-    declared: Declared, routes: Mapping[str, Route], folders: tuple[Path, ...]
+    declared: Declared, routes: Mapping[str, Flow], folders: tuple[Path, ...]
 ) -> dict[str, Flow]:
-    """Return the flows to which declarations compile, by name.
+    """Return the flows to which declarations compile, by name, without the routes.
 
     Raises ReadModelError when two flows or routes have one name or write one topic.
     """
@@ -27,7 +24,7 @@ def compiled_flows(
     topics = {route.declared_topic: route.name for route in routes.values()}
     topics |= {route.output_topic: route.name for route in routes.values()}
     for one in declared.flow_declarations:
-        for flow in one.flows():
+        for flow in () if isinstance(one, Route) else one.flows():
             if flow.name in {*flows, *routes}:
                 raise ReadModelError(f"Two routes or flows are named {flow.name!r}: rename one.")
             other = topics.setdefault(flow.output_topic, flow.name)
@@ -48,24 +45,20 @@ def require_no_model_of_kind(declared: Declared, models: Collection[str]) -> Non
             )
 
 
-def with_source_options(flow: Flow, models: Iterable[ReadModel], writers: Collection[Writer]) -> Flow:
-    """Return a flow with the options of its source."""
-    return replace(flow, source=source_options(flow, models, writers))
-
-
-def source_options(one: Writer, models: Iterable[ReadModel], writers: Collection[Writer]) -> TopicOptions:
-    """Return the options of a source: those of the read models that read it, or of the routes and flows that write or read it.
+def with_source_options(flow: Flow, models: Iterable[ReadModel], flows: Collection[Flow]) -> Flow:
+    """Return a flow with the options of its source: those of the read models that read it, or of the flows that write or read it.
 
     A read model whose events are re-keyed declares the options of the topic to which they are produced.
     """
     models = tuple(models)
-    readers = (model.topic for model in models if model.source_topic == one.source_topic)
+    topic = flow.source_topic
+    readers = (model.topic for model in models if model.source_topic == topic)
     rekeyed = (model.rekeyed_from for model in models if model.rekeyed_from is not None)
-    before = (events.options for events in rekeyed if events.name == one.source_topic)
-    written = (other.topic for other in writers if other.output_topic == one.source_topic)
-    others = (other.source for other in writers if other.source_topic == one.source_topic)
+    before = (events.options for events in rekeyed if events.name == topic)
+    written = (other.topic for other in flows if other.output_topic == topic)
+    others = (other.source for other in flows if other.source_topic == topic)
     known = next(chain(readers, before, written), None)
-    return known or merge_options(one.source_topic, others)
+    return replace(flow, source=known or merge_options(topic, others))
 
 
 def require_no_circle(flows: Iterable[Flow], edges: Collection[tuple[str, str]]) -> None:

@@ -1,6 +1,6 @@
 """Links all declarations into the catalog: options of topics, derived routes, versions of routes, and conflicts between declarations."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -13,11 +13,9 @@ from include.declarations.kinds.flow import Flow
 from include.declarations.loading.declared import Declared
 from include.declarations.loading.endpoints import link_apis, link_window_lookups
 from include.declarations.loading.flows import (
-    Writer,
     compiled_flows,
     require_no_circle,
     require_no_model_of_kind,
-    source_options,
     with_source_options,
 )
 from include.declarations.loading.outputs import link_emissions, link_periodic_emissions
@@ -35,36 +33,31 @@ def link(declared: Declared, folders: tuple[Path, ...]) -> Catalog:
     """
     declared_routes = _routes(declared, folders)
     compiled = compiled_flows(declared, declared_routes, folders)
-    models = _read_models(declared, [*declared_routes.values(), *compiled.values()], folders)
+    written = declared_routes | compiled
+    models = _read_models(declared, written.values(), folders)
     require_no_model_of_kind(declared, models)
     derived = key_routes(models, folders)
     tables = _event_tables(declared, models, folders)
-    require_own_topics(models.values(), tables.values(), declared_routes, derived, compiled.values())
-    routes = declared_routes | derived
-    writers: list[Writer] = [*routes.values(), *compiled.values()]
-    completed = {
-        name: replace(route, source=source_options(route, models.values(), writers))
-        for name, route in routes.items()
-    }
-    flows = [with_source_options(flow, models.values(), writers) for flow in compiled.values()]
-    _require_one_format([*completed.values(), *flows, *models.values(), *tables.values()])
+    require_own_topics(models.values(), tables.values(), written, derived)
+    writers = [*declared_routes.values(), *derived.values(), *compiled.values()]
+    flows = tuple(with_source_options(flow, models.values(), writers) for flow in writers)
+    _require_one_format([*flows, *models.values(), *tables.values()])
     catalog = Catalog(
         models,
-        completed,
-        compiled=tuple(flows),
+        flows,
         event_tables=tables,
         kinds=declared.kinds,
         failures=declared.failures,
     )
     for topic in catalog.source_topics:
         require_distinct_types(f"topic {topic}", catalog.event_types(topic))
-    _require_kept_events([*completed.values(), *flows], [*models.values(), *tables.values()])
-    emissions = link_emissions(declared, models, writers, folders)
-    periodic = link_periodic_emissions(declared, models, writers, emissions, folders)
-    edges = [(one.source_topic, one.output_topic) for one in writers]
+    _require_kept_events(flows, [*models.values(), *tables.values()])
+    emissions = link_emissions(declared, models, flows, folders)
+    periodic = link_periodic_emissions(declared, models, flows, emissions, folders)
+    edges = [(one.source_topic, one.output_topic) for one in flows]
     edges += [(models[one.read_model].source_topic, one.output_topic) for one in emissions.values()]
     edges += [(models[one.read_model].source_topic, one.output_topic) for one in periodic.values()]
-    require_no_circle(flows, edges)
+    require_no_circle(compiled.values(), edges)
     return replace(
         catalog,
         emissions=emissions,
@@ -75,7 +68,7 @@ def link(declared: Declared, folders: tuple[Path, ...]) -> Catalog:
 
 
 def _read_models(
-    declared: Declared, writers: Sequence[Writer], folders: tuple[Path, ...]
+    declared: Declared, writers: Collection[Flow], folders: tuple[Path, ...]
 ) -> dict[str, ReadModel]:
     """Return the read models by name; raises ReadModelError when two have one name, or declare one topic differently."""
     models: dict[str, ReadModel] = {}
@@ -87,7 +80,7 @@ def _read_models(
 
 
 def _linked_model(
-    model: ReadModel, models: Iterable[ReadModel], writers: Sequence[Writer], folders: tuple[Path, ...]
+    model: ReadModel, models: Iterable[ReadModel], writers: Collection[Flow], folders: tuple[Path, ...]
 ) -> ReadModel:
     """Return the read model with the merged options of its topic and the folder of additional schemas."""
     of_models = (other.topic for other in models if other.source_topic == model.source_topic)
@@ -95,7 +88,7 @@ def _linked_model(
     writer = next((one for one in writers if one.output_topic == model.source_topic), None)
     if model.ended is not None and writer is not None:
         raise ReadModelError(
-            f"Read model {model.name} has items that end, but {_named(writer)} writes {model.source_topic}, and the times of its records "
+            f"Read model {model.name} has items that end, but {writer} writes {model.source_topic}, and the times of its records "
             "are not those of the events: read the topic that the producers write."
         )
     if model.rekey:
@@ -105,18 +98,14 @@ def _linked_model(
     return replace(model, topic=shared, schema_folders=folders)
 
 
-def _named(one: Writer) -> str:
-    return str(one) if isinstance(one, Flow) else f"route {one.name}"
-
-
-def _routes(declared: Declared, folders: tuple[Path, ...]) -> dict[str, Route]:
+def _routes(declared: Declared, folders: tuple[Path, ...]) -> dict[str, Flow]:
     """Return every declared route by name.
 
     The name of a version after the first ends in `.v<version>`.
     Raises ReadModelError when two routes have the same name and version, or a topic would be routed back to itself.
     """
-    routes: dict[str, Route] = {}
-    for route in declared.of(Route):
+    routes: dict[str, Flow] = {}
+    for route in (one.flow for one in declared.of(Route)):
         if route.versioned_name in routes:
             raise ReadModelError(
                 f"Two routes are named {route.name!r} and have version {route.version}: rename one, or give the new one version "
@@ -128,12 +117,12 @@ def _routes(declared: Declared, folders: tuple[Path, ...]) -> dict[str, Route]:
     return {name: _with_output_options(route, routes) for name, route in routes.items()}
 
 
-def _output_options(topic: str, writers: Iterable[Writer]) -> list[TopicOptions]:
+def _output_options(topic: str, writers: Iterable[Flow]) -> list[TopicOptions]:
     """Return the options that the routes to a topic declare for it and for its versions, which have the same."""
     return [one.topic for one in writers if one.declared_topic == topic]
 
 
-def _with_version_topic(route: Route) -> Route:
+def _with_version_topic(route: Flow) -> Flow:
     """Return a version after the first as one that writes to its own topic."""
     if route.version == 1:
         return route
@@ -142,12 +131,12 @@ def _with_version_topic(route: Route) -> Route:
     )
 
 
-def _with_output_options(route: Route, routes: Mapping[str, Route]) -> Route:
+def _with_output_options(route: Flow, routes: Mapping[str, Flow]) -> Flow:
     options = _output_options(route.declared_topic, routes.values())
     return replace(route, topic=merge_options(route.declared_topic, options))
 
 
-def _require_no_cycle(route: Route, routes: Mapping[str, Route]) -> None:
+def _require_no_cycle(route: Flow, routes: Mapping[str, Flow]) -> None:
     reached = {route.output_topic, route.declared_topic}
     new = set(reached)
     while new:
@@ -180,7 +169,7 @@ def _event_tables(
     return tables
 
 
-def _require_kept_events(routes: Iterable[Writer], readers: Iterable[ReadModel | EventTable]) -> None:
+def _require_kept_events(routes: Iterable[Flow], readers: Iterable[ReadModel | EventTable]) -> None:
     """Raise ReadModelError if a read model or an event table reads a compacted topic, which loses events that count."""
     compacted = {route.source_topic for route in routes if route.source.compacted}
     compacted |= {
@@ -194,15 +183,15 @@ def _require_kept_events(routes: Iterable[Writer], readers: Iterable[ReadModel |
             )
 
 
-def _require_one_format(readers: Sequence[ReadModel | Writer | EventTable]) -> None:
+def _require_one_format(readers: Sequence[ReadModel | Flow | EventTable]) -> None:
     """Raise ReadModelError if a topic is read in two formats."""
-    in_json = [one for one in readers if isinstance(one, Writer) and one.source_format is EventFormat.JSON]
+    in_json = [one for one in readers if isinstance(one, Flow) and one.source_format is EventFormat.JSON]
     for route in in_json:
         others = [
             one.name for one in readers if one.source_topic == route.source_topic and one not in in_json
         ]
         if others:
             raise ReadModelError(
-                f"{_named(route).capitalize()} reads {route.source_topic} as JSON, and {others[0]} reads it as Avro. A topic has one format; read "
+                f"{route.title} reads {route.source_topic} as JSON, and {others[0]} reads it as Avro. A topic has one format; read "
                 "models and event tables read a route's output instead of a topic in JSON."
             )

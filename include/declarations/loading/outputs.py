@@ -5,8 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from include.declarations.emission import Emission
+from include.declarations.kinds.flow import Flow
 from include.declarations.loading.declared import Declared
-from include.declarations.loading.flows import Writer, leads_to
+from include.declarations.loading.flows import leads_to
 from include.declarations.periodic.periodic_emission import HIDDEN_TICK, KEY, TICK, PeriodicEmission
 from include.declarations.read_model import POSITION_FIELDS, ReadModel
 from include.errors import ReadModelError
@@ -15,10 +16,10 @@ from include.errors import ReadModelError
 def link_emissions(
     declared: Declared,
     models: Mapping[str, ReadModel],
-    writers: Collection[Writer],
+    writers: Collection[Flow],
     folders: tuple[Path, ...],
 ) -> dict[str, Emission]:
-    """Return every emission by name. writers: the routes and flows.
+    """Return every emission by name. writers: the flows.
 
     Raises ReadModelError when one reads a read model that does not exist, two have one name or one topic, or its output leads back to
     the read model.
@@ -40,7 +41,7 @@ def _require_valid(
     emission: Emission,
     emissions: Mapping[str, Emission],
     models: Mapping[str, ReadModel],
-    writers: Collection[Writer],
+    writers: Collection[Flow],
 ) -> None:
     if emission.read_model not in models:
         raise ReadModelError(
@@ -70,7 +71,7 @@ def _require_valid(
 
 
 def _edges(
-    writers: Collection[Writer], emissions: Mapping[str, Emission], models: Mapping[str, ReadModel]
+    writers: Collection[Flow], emissions: Mapping[str, Emission], models: Mapping[str, ReadModel]
 ) -> list[tuple[str, str]]:
     """Return source and output topic of all that write topics."""
     of_emissions = [(models[one.read_model].source_topic, one.output_topic) for one in emissions.values()]
@@ -80,11 +81,11 @@ def _edges(
 def link_periodic_emissions(
     declared: Declared,
     models: Mapping[str, ReadModel],
-    writers: Collection[Writer],
+    writers: Collection[Flow],
     emissions: Mapping[str, Emission],
     folders: tuple[Path, ...],
 ) -> dict[str, PeriodicEmission]:
-    """Return every periodic emission by name. writers: the routes and flows.
+    """Return every periodic emission by name. writers: the flows.
 
     Raises ReadModelError when one reads a read model or a field that does not exist, does not give the fields of its schema, has the name or
     the topic of another writer, or leads back to its read model.

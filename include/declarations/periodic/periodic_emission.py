@@ -8,8 +8,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from include.declarations.kinds.flow import output_schema
 from include.declarations.periodic.ticks import require_interval
-from include.declarations.route import output_schema
 from include.declarations.topic_options import TopicOptions
 from include.errors import ReadModelError
 from include.kafka.record_schema import RecordSchema

@@ -184,9 +184,9 @@ def test_a_name_and_event_types_are_needed() -> None:
 def test_an_output_needs_a_key(tmp_path: Path) -> None:
     schema = tmp_path / "Unkeyed.avsc"
     schema.write_text('{"type": "record", "name": "Unkeyed", "fields": [{"name": "id", "type": "string"}]}')
-    route = Route("valid", "a", ("FundsAdded",), "b", "Unkeyed", dict, schema_folders=(tmp_path,))
+    route = Route("valid", "a", ("FundsAdded",), "b", "Unkeyed", dict)
     with pytest.raises(ReadModelError, match=r"has no key.*foldlake\.key"):
-        _ = route.output_schema
+        route.require_valid((tmp_path,))
 
 
 def test_something_else_as_a_route_is_refused(tmp_path: Path) -> None:
@@ -196,7 +196,7 @@ def test_something_else_as_a_route_is_refused(tmp_path: Path) -> None:
 
 def test_a_route_without_an_output_type_writes_events_as_they_are() -> None:
     route = Route(name="copy", source_topic="balance", event_types=("FundsAdded",), output_topic="copies")
-    assert [schema.name for schema in route.written_schemas] == ["FundsAdded"]
+    assert [schema.name for schema in route.flow.written_schemas] == ["FundsAdded"]
 
 
 @pytest.mark.parametrize(

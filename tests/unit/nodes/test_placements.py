@@ -22,7 +22,7 @@ def test_read_model_is_partitioned_unless_it_or_the_setting_says_otherwise(
 
 def test_setting_overrides_the_declaration(monkeypatch: pytest.MonkeyPatch) -> None:
     declared = replace(READ_MODEL, placement=Placement.REDIS)
-    monkeypatch.setattr("include.nodes.placements.load_catalog", lambda _: Catalog({"balance": declared}, {}))
+    monkeypatch.setattr("include.nodes.placements.load_catalog", lambda _: Catalog({"balance": declared}))
 
     assert placements(Settings.of()) == {"balance": Placement.REDIS}
     assert placements(Settings.of(placements="balance=partitioned")) == {"balance": Placement.PARTITIONED}

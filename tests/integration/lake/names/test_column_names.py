@@ -17,8 +17,8 @@ from pyspark.sql.functions import col
 from include.declarations.emission import Emission
 from include.declarations.event_types.event_format import EventFormat
 from include.declarations.event_types.event_schemas import event_schema
+from include.declarations.kinds.flow import Flow
 from include.declarations.read_model import ReadModel
-from include.declarations.route import Route
 from include.errors import ReadModelError
 from include.kafka.record_schema import RecordSchema
 from include.kafka.wire_format import header, split
@@ -124,7 +124,8 @@ def copy_of_fields(_revision: int = 1) -> Mapping[str, Column]:
 
 
 def test_a_route_reads_the_fields(folder: Path, ids: SchemaIds, source: DataFrame) -> None:
-    route = Route(
+    route = Flow(
+        kind="route",
         name="copies",
         source_topic="ratings",
         event_types=TYPES,
@@ -153,7 +154,8 @@ def test_the_element_of_a_route_hides_a_field_of_its_name(
             "key": col("record:offset"),
         }
 
-    route = Route(
+    route = Flow(
+        kind="route",
         name="elements",
         source_topic="ratings",
         event_types=TYPES,
@@ -173,7 +175,8 @@ def test_the_element_of_a_route_hides_a_field_of_its_name(
 
 
 def test_an_unchanged_event_gets_a_key_of_its_fields(folder: Path, ids: SchemaIds, source: DataFrame) -> None:
-    route = Route(
+    route = Flow(
+        kind="route",
         name="by-key",
         source_topic="ratings",
         event_types=TYPES,
@@ -225,7 +228,8 @@ def test_the_state_of_an_emission_hides_a_field_of_its_name(
 
 
 def test_json_has_the_same_columns(lake_spark: SparkSession, folder: Path) -> None:
-    route = Route(
+    route = Flow(
+        kind="route",
         name="from-json",
         source_topic="raw",
         event_types=("Rating",),
@@ -254,7 +258,8 @@ def test_privacy_follows_the_column_that_a_name_means(folder: Path, source: Data
     ids = SchemaIds(dict(enumerate(event_schema(name, (folder,)) for name in ("Secret", "Review"))))
 
     def routed(**changes: Column) -> None:
-        route = Route(
+        route = Flow(
+            kind="route",
             name="copies",
             source_topic="ratings",
             event_types=("Secret", "Review"),

@@ -15,8 +15,8 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql.functions import col, expr, lit, max_by, when
 
 from include.declarations.emission import Emission
+from include.declarations.kinds.flow import Flow
 from include.declarations.read_model import StateField
-from include.declarations.route import Route
 from include.errors import ReadModelError
 from include.kafka.record_schema import RecordSchema
 from include.kafka.wire_format import HEADER_BYTES
@@ -164,7 +164,7 @@ def output_fields() -> dict[str, Column]:
 
 
 def by_route(spark: SparkSession) -> tuple[bytes, RecordSchema]:
-    route = Route("types", "balance", ("FundsAdded",), "types", "Output", output_fields)
+    route = Flow("route", "types", "balance", ("FundsAdded",), "types", "Output", output_fields)
     # A cached property: the value stands in the instance.
     route.__dict__["output_schema"] = OUTPUT
     source = avro_records(spark, route.event_schemas, EVENTS)

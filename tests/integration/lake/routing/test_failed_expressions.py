@@ -13,8 +13,8 @@ from pyspark.sql.functions import col, expr, lit
 
 from include.declarations.catalog import Catalog
 from include.declarations.emission import Emission
+from include.declarations.kinds.flow import Flow
 from include.declarations.read_model import ReadModel, StateField
-from include.declarations.route import Route
 from include.kafka.record_schema import RecordSchema
 from include.read_models.balance.model import READ_MODEL
 from spark_jobs.folding.decode import REASON, EventDecoder, undecodable
@@ -192,13 +192,15 @@ def output(**changes: Column) -> dict[str, Column]:
     return fields | changes
 
 
-def route(**changes: Any) -> Route:  # noqa: ANN401 - fields of a route
+def route(**changes: Any) -> Flow:  # noqa: ANN401 - fields of a route
     declared: dict[str, Any] = {
         "event_types": READ_MODEL.event_types,
         "output_type": "Output",
         "fields": output,
     }
-    found = Route(name="rates", source_topic="balance", output_topic="rates", **(declared | changes))
+    found = Flow(
+        kind="route", name="rates", source_topic="balance", output_topic="rates", **(declared | changes)
+    )
     # A cached property: the value stands in the instance.
     found.__dict__["output_schema"] = OUTPUT
     return found
@@ -255,7 +257,7 @@ def test_a_route_of_unchanged_events_may_have_a_key_that_fails(source: DataFrame
 def test_one_dead_letter_names_all_declarations_that_fail(events: DataFrame) -> None:
     failing = route(fields=lambda: output(color=FIELDS["color"]()), event_types=("FundsAdded",))
     unusable = route(fields=lambda: output(number=col("nothing")))
-    catalog = Catalog({"balance": model()}, {"rates": failing, "unusable": unusable})
+    catalog = Catalog({"balance": model()}, (failing, unusable))
     bad = undecodable(with_failures(events, failure_checks(catalog, "balance")))
     rows = dead_letter_records("balance", bad, 1_000_000).collect()
     found = [{header.key: bytes(header.value).decode() for header in row.headers} for row in rows]

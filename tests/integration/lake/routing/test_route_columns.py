@@ -11,8 +11,8 @@ from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql.functions import col, upper, when
 
 from include.declarations.event_types.event_schemas import event_schema
+from include.declarations.kinds.flow import Flow
 from include.declarations.load import load_catalog
-from include.declarations.route import Route
 from include.errors import ReadModelError
 from include.kafka.events import EventSerializer
 from include.kafka.origins import LanePartition, OutputOrigin
@@ -53,7 +53,7 @@ def deposit(number: int, amount: str) -> FundsAdded:
 
 
 def routed(
-    route: Route, source: DataFrame, written: Mapping[LanePartition, OutputOrigin] | None = None
+    route: Flow, source: DataFrame, written: Mapping[LanePartition, OutputOrigin] | None = None
 ) -> list[Row]:
     query = RouteQuery(route, 1, 2, 7, KEY, written or {})
     return query.records(source, SCHEMA_IDS).collect()
@@ -96,7 +96,7 @@ def test_what_is_written_is_dropped_pair_by_pair(source: DataFrame) -> None:
     assert origins(middle) == [(2, 1), (3, 0), (3, 1)]
 
 
-def with_fields(fields: Callable[[], Mapping[str, Column]]) -> Route:
+def with_fields(fields: Callable[[], Mapping[str, Column]]) -> Flow:
     return replace(ROUTE, output_type="FundsAdded", each=None, where=None, fields=fields)
 
 
