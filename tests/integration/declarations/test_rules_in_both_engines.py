@@ -8,11 +8,11 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from foldlake import testing
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 from sqlglot import exp
 
+from foldlake import testing
 from include.declarations.event_types.event_format import EventFormat
 from include.declarations.event_types.field_types import self_contained
 from include.declarations.load import load_catalog

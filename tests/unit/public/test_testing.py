@@ -5,8 +5,8 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from foldlake import testing
 
+from foldlake import testing
 from include.declarations.load import load_catalog
 from include.errors import FoldlakeError
 from include.read_models.balance.model import READ_MODEL as BALANCE

@@ -3,7 +3,6 @@
 from datetime import timedelta
 
 from foldlake import HoppingWindow
-
 from include.settings import Settings
 
 WINDOW = HoppingWindow(size=timedelta(seconds=5), slide=timedelta(seconds=2))
