@@ -10,7 +10,7 @@ def run(
 ) -> None:
     """Check this machine, its ports, the sources of downloads, and the servers in the settings, and show what to correct.
 
-    The checks: Python, Java, memory, disks and file systems, ports, package index and Maven repository, the clock, and
+    The checks: names of settings, Python, Java, memory, disks and file systems, ports, package index and Maven repository, the clock, and
     servers of your own (Kafka, schema registry, Airflow, Redis, Spark). The command changes nothing, and works before the
     first `./foldlake up` and while the stack runs.
 
@@ -25,11 +25,13 @@ def run(
     from collections.abc import Iterator
 
     from include.errors import FoldlakeError
-    from include.settings import Settings
+    from include.settings import Settings, setting_warnings
     from stack.doctor import prepared, unprepared
     from stack.doctor.finding import Finding, State, report
 
     def findings() -> Iterator[Finding]:
+        for warning in setting_warnings():
+            yield Finding("settings", State.WARNING, warning)
         try:
             settings = Settings()
         except FoldlakeError as error:

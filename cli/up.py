@@ -26,16 +26,20 @@ def run(
 
       FOLDLAKE_KAFKA_PORT=19092 ./foldlake up
     """
+    import sys
+
     from rich.console import Console
 
     from cli.display.endpoints import endpoints
     from cli.display.start_display import ProgressDisplay
     from include.errors import SettingsError
-    from include.settings import Settings
+    from include.settings import Settings, setting_warnings
     from stack.components.stream import missing_keeper
     from stack.lifecycle import COMPONENTS, start
 
     settings = Settings()
+    for warning in setting_warnings():
+        print(f"Warning: {warning}", file=sys.stderr)
     wanted = [name.strip() for name in only.split(",") if name.strip()]
     if unknown := [name for name in wanted if name not in COMPONENTS]:
         raise SettingsError(

@@ -61,7 +61,7 @@ how many rows were appended. Skipped unless the task `choose` has chosen it.
 """
 
 EVENTS_TASK_DOCS = """
-Appends the new events of each topic to `lake/events/<topic>`. Which topics: `FOLDLAKE_LAKE_EVENTS`. One that cannot be appended to does not
+Appends the new events of each topic to `lake/events/<topic>`. Which topics: `FOLDLAKE_LAKE_EVENT_TABLES`. One that cannot be appended to does not
 hold up the others; the task fails after them. Skipped unless the task `choose` has chosen it.
 """
 

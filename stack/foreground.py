@@ -12,7 +12,7 @@ import sys
 from types import FrameType
 
 from include.errors import FoldlakeError, SettingsError
-from include.settings import CHECKOUT, Settings
+from include.settings import CHECKOUT, Settings, setting_warnings
 from include.waiting import wait_for
 from stack.lifecycle import component_modules
 from stack.settings_environment import settings_environment
@@ -34,6 +34,8 @@ def main() -> int:
     )
     arguments = parser.parse_args()
     settings = Settings()
+    for warning in setting_warnings():
+        sys.stderr.write(f"Warning: {warning}\n")
     wanted = select(settings, arguments.names)
     if arguments.only_prepare:
         return 0

@@ -37,7 +37,7 @@ def main() -> None:
         load = SteadyLoad(settings, options.customers)
         for interval_ms in options.intervals_ms:
             entries = (f"{BALANCE.name}:{interval_ms}",) if interval_ms else ()
-            changed = settings.changed(stream_in_batches=entries)
+            changed = settings.changed(stream_batch_mode=entries)
             with stream_driver(changed) as driver:
                 if interval_ms:
                     wait_until(

@@ -1,4 +1,4 @@
-"""The operator's override of declared latencies: FOLDLAKE_STREAM_IN_BATCHES names what runs in batches, whatever it declares.
+"""The operator's override of declared latencies: FOLDLAKE_STREAM_BATCH_MODE names what runs in batches, whatever it declares.
 
 An entry is the name of a read model, a route or another flow, or, of a read model, `<name>:<interval in ms>`, which replaces its `emit_every`.
 """
@@ -15,18 +15,18 @@ from include.declarations.read_model import ReadModel
 from include.errors import ReadModelError
 from include.settings import Settings
 
-VARIABLE = "FOLDLAKE_STREAM_IN_BATCHES"
+VARIABLE = "FOLDLAKE_STREAM_BATCH_MODE"
 
 
 def stream_catalog(settings: Settings) -> Catalog:
     """Return all declarations with their effective latencies; raises ReadModelError for one that is not valid, or a name that is unknown."""
-    return _overridden(load_catalog(settings.declaration_folders), settings.stream.in_batches)
+    return _overridden(load_catalog(settings.declaration_folders), settings.stream.batch_mode)
 
 
 def reload_for_stream(name: str, settings: Settings) -> ReadModel:
     """Return one read model, imported again, with its effective latency; raises UnknownReadModelError when none has this name."""
     model = read_model(name, settings.declaration_folders, reload=True)
-    return _model_in_batches(model, _intervals(settings.stream.in_batches))
+    return _model_in_batches(model, _intervals(settings.stream.batch_mode))
 
 
 def _intervals(entries: Collection[str]) -> dict[str, timedelta | None]:

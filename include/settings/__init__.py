@@ -18,7 +18,7 @@ from include.settings.groups import (
     TopicSettings,
 )
 from include.settings.placement import Placement
-from include.settings.settings import CHECKOUT, VARIABLES, Settings
+from include.settings.settings import CHECKOUT, VARIABLES, Settings, setting_warnings
 from include.settings.variables import PREFIX
 
 __all__ = [
@@ -38,4 +38,5 @@ __all__ = [
     "Settings",
     "StreamSettings",
     "TopicSettings",
+    "setting_warnings",
 ]

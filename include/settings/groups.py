@@ -87,10 +87,10 @@ class StreamSettings(SettingsGroup):
 
     longest_relaunch_delay_s: the longest pause between two launches of a driver that fails soon after each.
     pace: how long the queries collect events before they fold them: see include/stream/pace.py.
-    batches_hold_s: how long a query that has fallen behind in real time stays in batches at least. batch_interval_ms: how often a
+    min_batch_time_s: how long a query that has fallen behind in real time stays in batches at least. batch_interval_ms: how often a
     batch starts.
     standby: whether a second driver waits to take over; auto: on this machine, if there is memory for it.
-    in_batches: names of routes and read models that run in batches, whatever latency they declare; of a read model
+    batch_mode: names of routes and read models that run in batches, whatever latency they declare; of a read model
         also `<name>:<interval in ms>`.
     periodic_interval_s: how often a periodic emission that declares no interval writes.
     allowed_lateness_s: for how long after the end of a window events of it are accepted. expiry_s: how long after its end, in the time of the
@@ -107,15 +107,15 @@ class StreamSettings(SettingsGroup):
     spare_queries: int = Field(default=2, ge=0)
     longest_relaunch_delay_s: float = Field(default=300.0, ge=0)
     pace: Literal["latency", "balanced", "throughput"] = "balanced"
-    batches_hold_s: float = Field(default=60.0, gt=0)
+    min_batch_time_s: float = Field(default=60.0, gt=0)
     batch_interval_ms: int = Field(default=1000, ge=100)
     standby: Literal["auto", "on", "off"] = "auto"
-    in_batches: tuple[str, ...] = ()
+    batch_mode: tuple[str, ...] = ()
     periodic_interval_s: float = Field(default=10.0, ge=0.5, le=86_400)
     allowed_lateness_s: int = Field(default=30, ge=0)
     expiry_s: int = Field(default=600, ge=10)
 
-    @field_validator("in_batches", mode="before")
+    @field_validator("batch_mode", mode="before")
     @classmethod
     def _split_names(cls, value: object) -> object:
         """Accept the format of environment variables, `trend,loyalty`."""
@@ -126,7 +126,7 @@ class LakeSettings(SettingsGroup):
     """The Delta tables, and the Spark jobs that read and write them.
 
     dir: empty for a folder in the home. keep_session_s: how long the job server waits for another job; 0: every job has its own process.
-    events: the topics of which each event is a row in `lake/events/<topic>`; auto: those of the read models' events; off: none.
+    event_tables: the topics of which each event is a row in `lake/events/<topic>`; auto: those of the read models' events; off: none.
     """
 
     dir: str = ""
@@ -139,9 +139,9 @@ class LakeSettings(SettingsGroup):
     compaction_interval_s: int = Field(
         default=300, ge=0, json_schema_extra=named_variable("compaction_interval_s")
     )
-    events: tuple[str, ...] = ("auto",)
+    event_tables: tuple[str, ...] = ("auto",)
 
-    @field_validator("events", mode="before")
+    @field_validator("event_tables", mode="before")
     @classmethod
     def _split_topics(cls, value: object) -> object:
         """Accept the format of environment variables, `trips,fares`."""
@@ -212,7 +212,7 @@ class NodeSettings(SettingsGroup):
 
     http_*: of the HTTP server; the limits hold for each worker process. http_idle_timeout_s: a connection without progress for this
     long is closed. http_body_timeout_s: for a command's whole body. http_worker_timeout_s: a worker that answers nothing for this
-    long is replaced. http_streams: open streams of changes. http_client_share: what requests from one address may take of the waiting
+    long is replaced. http_streams: open streams of changes. max_client_share: what requests from one address may take of the waiting
     lookups, of the commands, and of the streams.
     access_log: whether each request is appended to a file, as JSON.
     """
@@ -233,7 +233,7 @@ class NodeSettings(SettingsGroup):
     http_waiting_lookups: int = Field(default=64, ge=1, le=64)
     http_commands: int = Field(default=64, ge=1, le=64)
     http_streams: int = Field(default=768, ge=1, le=10_000)
-    http_client_share: float = Field(default=0.75, gt=0, le=1)
+    max_client_share: float = Field(default=0.75, gt=0, le=1)
     placements: tuple[str, ...] = Field(default=(), json_schema_extra=named_variable("placements"))
     standby_replicas: int = Field(default=1, ge=0)
     session_timeout_s: int = Field(default=6, ge=6)

@@ -1,5 +1,6 @@
 """All settings as one immutable value."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Self
 
@@ -28,7 +29,7 @@ from include.settings.groups import (
     split_names,
 )
 from include.settings.systems import require_systems, system_folder, systems_of_home
-from include.settings.variables import PREFIX, VariableSource, variables_of
+from include.settings.variables import PREFIX, VariableSource, variable_warnings, variables_of
 
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
 
@@ -180,6 +181,11 @@ class Settings(BaseSettings):
 
 
 VARIABLES = variables_of(Settings)
+
+
+def setting_warnings() -> Iterator[str]:
+    """Yield a sentence for each variable in the environment and the checkout's `.env` that is renamed, or that is no setting."""
+    return variable_warnings(VARIABLES, CHECKOUT / ".env")
 
 
 def _explained(error: ValidationError) -> str:

@@ -1,7 +1,9 @@
 """Maps environment variables to settings: their names, and the sources of their values."""
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from difflib import get_close_matches
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +17,22 @@ from include.settings.groups import SettingsGroup
 PREFIX = "FOLDLAKE_"
 # Ends the name of a variable that has the path of a file with the value.
 FILE = "_FILE"
+# Renamed settings, old -> new, in lower case without the prefix. The old name keeps working, with a warning.
+RENAMED = {
+    "stream_in_batches": "stream_batch_mode",
+    "stream_batches_hold_s": "stream_min_batch_time_s",
+    "lake_events": "lake_event_tables",
+    "node_http_client_share": "node_max_client_share",
+}
+# Begins the names of variables with which processes of Foldlake and its tests call each other; they are not settings.
+NOT_SETTINGS = ("FOLDLAKE_STACK", "FOLDLAKE_PYTHON", "FOLDLAKE_LAUNCHER_PID", "FOLDLAKE_TEST_")
 
 
 class VariableSource(PydanticBaseSettingsSource):
     """The environment, then the `.env` file for variables that are not set. An empty variable counts as not set.
 
-    A variable with the ending `_FILE` has the path of a file with the value, such as a Docker secret.
+    A variable with the ending `_FILE` has the path of a file with the value, such as a Docker secret. Of a renamed setting, the old
+    variable is read if the same source does not have the new one.
     """
 
     def __init__(
@@ -36,13 +48,41 @@ class VariableSource(PydanticBaseSettingsSource):
 
     def __call__(self) -> dict[str, Any]:
         """Return the values that are set, by variable; raises SettingsError for one that cannot be read."""
-        from_file = {} if self._env_file is None else dotenv_values(self._env_file)
-        sources = (os.environ, from_file)
-        found = {
-            variable: next(filter(None, (_read(source, variable) for source in sources)), None)
-            for variable in self._variables
-        }
+        sources = _sources(self._env_file)
+        old_names = {new: old for old, new in RENAMED.items()}
+        found = {}
+        for variable in self._variables:
+            names = filter(None, (variable, old_names.get(variable)))
+            values = (_read(source, name) for source, name in product(sources, names))
+            found[variable] = next(filter(None, values), None)
         return {variable: value for variable, value in found.items() if value}
+
+
+def variable_warnings(variables: Iterable[str], env_file: Path | None) -> Iterator[str]:
+    """Yield a sentence for each variable in the environment and `.env` that is renamed, or that is no setting.
+
+    variables: of all settings, in lower case without the prefix. env_file: the `.env` file; None for none.
+    """
+    known = {f"{PREFIX}{variable.upper()}" for variable in variables}
+    renamed = {f"{PREFIX}{old.upper()}": f"{PREFIX}{new.upper()}" for old, new in RENAMED.items()}
+    for source, location in zip(_sources(env_file), ("the environment", str(env_file)), strict=True):
+        for full_name in sorted(source):
+            name, ending = full_name.removesuffix(FILE), FILE if full_name.endswith(FILE) else ""
+            if not name.startswith(PREFIX) or name in known or name.startswith(NOT_SETTINGS):
+                continue
+            if (new := renamed.get(name)) is None:
+                closest = get_close_matches(name, [*known, *renamed], n=1, cutoff=0.8)
+                hint = f" Did you mean {renamed.get(closest[0], closest[0])}{ending}?" if closest else ""
+                yield f"{full_name} in {location} is ignored: there is no such setting.{hint}"
+            elif source[full_name] and (source.get(new) or source.get(f"{new}{FILE}")):
+                yield f"{full_name} in {location} is ignored, because {new} is set: remove it."
+            elif source[full_name]:
+                yield f"{full_name} in {location} has a new name: rename it to {new}{ending}."
+
+
+def _sources(env_file: Path | None) -> tuple[Mapping[str, str | None], Mapping[str, str | None]]:
+    """Return the variables of the environment, and those of the `.env` file."""
+    return os.environ, {} if env_file is None else dotenv_values(env_file)
 
 
 def _read(source: Mapping[str, str | None], variable: str) -> str | None:

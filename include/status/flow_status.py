@@ -36,7 +36,7 @@ class FlowStatus:
     name: of the flow; of a route, with the version if it is a later one; of dead letters, their source topic.
     belongs_to: name of the read model, route or other declaration that it is a part of; empty for dead letters.
     version, stage: of the read model's version; None and empty for a flow without one. What has no versions of a read model is live.
-    latency, emit_every_s: as declared, or as FOLDLAKE_STREAM_IN_BATCHES overrides it; emit_every_s is None if there is no interval.
+    latency, emit_every_s: as declared, or as FOLDLAKE_STREAM_BATCH_MODE overrides it; emit_every_s is None if there is no interval.
     events: source events, read or not. events_behind: its lag: those that it has not read, as far as its outputs and commits show.
         None for a flow whose lag is not measured.
     records: number of records appended to the output topic; None if that is not known.

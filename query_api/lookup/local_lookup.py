@@ -57,7 +57,7 @@ class LocalLookup:
         self._directory = directory
         self._stores = OpenStores(directory)
         self._served = ServedOffsets(store_dir, node.http_workers)
-        self._commits = CommitWait(ClientSlots(node.http_waiting_lookups, node.http_client_share))
+        self._commits = CommitWait(ClientSlots(node.http_waiting_lookups, node.max_client_share))
         self._state: NodeState | None = None
 
     def state(self) -> NodeState | None:

@@ -27,7 +27,7 @@ class ModeChoice:
     def __init__(self, triggers: TriggerSettings) -> None:
         self._bound = triggers.catch_up_threshold_events
         self._in_batches = self._stays_in_batches = triggers.batches_only
-        self._shortest_hold_s = triggers.batches_hold_s
+        self._min_batch_time_s = triggers.min_batch_time_s
         self._hold_s = 0.0
         self._since_s = time.monotonic()
         self._behind_since_s: float | None = None
@@ -54,7 +54,7 @@ class ModeChoice:
             self._behind_since_s = now_s
         if now_s - self._behind_since_s < BEHIND_S:
             return False
-        shortest_s = self._shortest_hold_s
+        shortest_s = self._min_batch_time_s
         if now_s - self._since_s >= RECOVERED_AFTER * shortest_s:
             self._hold_s = 0.0
         self._hold_s = min(LONGEST_HOLD * shortest_s, max(shortest_s, 2 * self._hold_s))

@@ -54,7 +54,7 @@ class TriggerSettings:
     catch_up_batch_events: events per batch; bounds memory and determines how often progress is reported.
     real_time_interval_s: how often real-time mode commits its checkpoint.
     pace: how long the query collects events.
-    batches_hold_s: how long a query that has fallen behind in real time stays in batches at least.
+    min_batch_time_s: how long a query that has fallen behind in real time stays in batches at least.
     batch_interval_ms: how often a batch starts.
     batches_only: never enter real-time mode. real_time_only: catch up in real-time mode, too.
     stop_when_caught_up: never enter real-time mode; stop once the lag is at or below the threshold.
@@ -64,7 +64,7 @@ class TriggerSettings:
     catch_up_batch_events: int
     real_time_interval_s: int
     pace: Pace = PACES["latency"]
-    batches_hold_s: float = 60.0
+    min_batch_time_s: float = 60.0
     batch_interval_ms: int = 1000
     batches_only: bool = False
     real_time_only: bool = False
@@ -78,7 +78,7 @@ class TriggerSettings:
             stream.catch_up_batch_events,
             stream.real_time_interval_s,
             PACES[stream.pace],
-            stream.batches_hold_s,
+            stream.min_batch_time_s,
             stream.batch_interval_ms,
         )
 

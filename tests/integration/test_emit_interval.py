@@ -30,7 +30,7 @@ def test_an_interval_has_at_most_one_record_for_each_key(
 ) -> None:
     entries = (f"{MODEL.name}:{INTERVAL_S * 1000}",)
     with (
-        sharing_servers(servers, keep_home, stream_in_batches=entries) as settings,
+        sharing_servers(servers, keep_home, stream_batch_mode=entries) as settings,
         SharedDriver(settings) as driver,
     ):
         make_topics(settings, MODEL.source_topic)

@@ -12,7 +12,7 @@ from include.errors import ReadModelError, UnknownReadModelError
 from include.settings import Settings
 
 AUTO, OFF = "auto", "off"
-SETTING = "FOLDLAKE_LAKE_EVENTS"
+SETTING = "FOLDLAKE_LAKE_EVENT_TABLES"
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,9 @@ def load_lake_catalog(settings: Settings) -> LakeCatalog:
     Raises ReadModelError as `load_catalog`, and for a topic that cannot have a table.
     """
     catalog = load_catalog(settings.declaration_folders)
-    return LakeCatalog(catalog.models, catalog.event_tables, topic_tables(catalog, settings.lake.events))
+    return LakeCatalog(
+        catalog.models, catalog.event_tables, topic_tables(catalog, settings.lake.event_tables)
+    )
 
 
 def topic_tables(catalog: Catalog, selected: tuple[str, ...]) -> dict[str, TopicTable]:

@@ -38,7 +38,7 @@ def commands_blueprint(settings: Settings, apis: Iterable[ReadModelApi]) -> Blue
     blueprint = Blueprint("commands", __name__)
     producers: dict[str, EventProducer] = {}
     node = settings.node
-    slots = ClientSlots(node.http_commands, node.http_client_share)
+    slots = ClientSlots(node.http_commands, node.max_client_share)
     limits = CommandLimits(slots, BodyDeadline(node.http_body_timeout_s))
     for api in apis:
         topic = api.model.events_topic

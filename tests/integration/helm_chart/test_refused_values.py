@@ -23,6 +23,10 @@ from tests.support.kubernetes.helm import HelmFailedError, rendered
             "settings.FOLDLAKE_KAFKA_BOOTSTRAP=a:1",
             "FOLDLAKE_KAFKA_BOOTSTRAP cannot be set: set kafka.bootstrap",
         ),
+        (
+            "settings.FOLDLAKE_LAKE_EVENTS=off,settings.FOLDLAKE_LAKE_EVENT_TABLES=off",
+            "settings.FOLDLAKE_LAKE_EVENTS and its new name, FOLDLAKE_LAKE_EVENT_TABLES, are both set",
+        ),
         ("settings.FOLDLAKE_AIRFLOW_PASSWORD=a", "FOLDLAKE_AIRFLOW_PASSWORD cannot be set: name its key"),
         ("settings.FOLDLAKE_REDIS_URL=redis://:secret@redis:6379", "FOLDLAKE_REDIS_URL contains a password"),
         ("ingress.enabled=true", "ingress.host is empty"),

@@ -263,7 +263,7 @@ def test_status_shows_a_route(settings: Settings, driver: SharedDriver, deposits
 def test_an_operator_makes_a_route_run_in_batches(
     settings: Settings, driver: SharedDriver, deposits: Deposits
 ) -> None:
-    overrides = {"stream_in_batches": (ROUTE.name,)}
+    overrides = {"stream_batch_mode": (ROUTE.name,)}
     driver.stop()
     driver.ensure_running(**overrides)
     deposits.append(100)

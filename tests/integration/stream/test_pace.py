@@ -85,7 +85,7 @@ def test_query_that_falls_behind_folds_in_batches_and_comes_back(
     driver.ensure_running(
         stream_catch_up_threshold_events=500,
         stream_catch_up_batch_events=1_000_000,
-        stream_batches_hold_s=3,
+        stream_min_batch_time_s=3,
         stream_pace="latency",
     )
     wait_until(lambda: phase() == Phase.REAL_TIME, "it folds in real time")
@@ -141,7 +141,9 @@ def test_switches_and_kills_at_every_pace_leave_every_balance_exact(
 ) -> None:
     driver.stop()
     settings = stream_stack.changed(
-        stream_catch_up_threshold_events=500, stream_catch_up_batch_events=1_000_000, stream_batches_hold_s=3
+        stream_catch_up_threshold_events=500,
+        stream_catch_up_batch_events=1_000_000,
+        stream_min_batch_time_s=3,
     )
     log, paces = LogFile(log_path(settings)), list(PACES)
     append_again = burst(source, ledger)

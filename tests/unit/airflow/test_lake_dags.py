@@ -56,7 +56,7 @@ def test_the_events_of_all_topics_have_one_task_that_appends_and_one_that_checks
 
 
 def test_without_events_in_the_lake_there_is_no_task_for_them(tmp_path: Path) -> None:
-    found = load(airflow.environment(Settings.of(home=tmp_path)) | {"FOLDLAKE_LAKE_EVENTS": "off"})
+    found = load(airflow.environment(Settings.of(home=tmp_path)) | {"FOLDLAKE_LAKE_EVENT_TABLES": "off"})
 
     assert "append_events" not in found["dags"]["compaction"]["tasks"]
     assert "check_events" not in found["dags"]["quality"]["tasks"]

@@ -112,7 +112,7 @@ def test_another_value_is_left_out(tmp_path: Path) -> None:
 
 
 def test_an_unknown_table_is_named_with_those_that_exist(tmp_path: Path) -> None:
-    catalog = load_lake_catalog(Settings.of(home=tmp_path, systems=("pos",), lake_events=("off",)))
+    catalog = load_lake_catalog(Settings.of(home=tmp_path, systems=("pos",), lake_event_tables=("off",)))
 
     for name in ("", "trend", "balance"):
         catalog.require_table(name)

@@ -1,4 +1,4 @@
-"""FOLDLAKE_STREAM_IN_BATCHES makes routes and read models run in batches that declare real time; a name that it cannot apply to is an error."""
+"""FOLDLAKE_STREAM_BATCH_MODE makes routes and read models run in batches that declare real time; a name that it cannot apply to is an error."""
 
 import shutil
 from datetime import timedelta
@@ -19,7 +19,7 @@ ROUTES, REKEYED = SUPPORT / "read_models_with_routes", SUPPORT / "read_models_wi
 
 
 def settings(folder: Path, *in_batches: str) -> Settings:
-    return Settings.of(partitions=4, read_models_dir=folder, stream_in_batches=in_batches)
+    return Settings.of(partitions=4, read_models_dir=folder, stream_batch_mode=in_batches)
 
 
 def latencies(folder: Path, *in_batches: str) -> dict[str, Latency]:
@@ -42,7 +42,7 @@ def test_only_what_is_named_runs_in_batches() -> None:
         "payments": Latency.SECOND,
         "postings": Latency.MILLISECONDS,
     }
-    assert settings(ROUTES).stream.in_batches == ()
+    assert settings(ROUTES).stream.batch_mode == ()
 
 
 def test_it_needs_no_slots_of_its_own() -> None:
@@ -86,7 +86,7 @@ def test_a_read_model_that_is_imported_again_keeps_it() -> None:
 def test_an_unknown_name_is_refused_with_the_known_ones() -> None:
     with pytest.raises(
         ReadModelError,
-        match=r"FOLDLAKE_STREAM_IN_BATCHES names 'posting', .* Known ones: accounts, balance, payments, postings",
+        match=r"FOLDLAKE_STREAM_BATCH_MODE names 'posting', .* Known ones: accounts, balance, payments, postings",
     ):
         stream_task_slots(settings(ROUTES, "accounts", "posting"))
 
@@ -103,8 +103,8 @@ def test_an_emission_is_always_in_real_time() -> None:
 
 
 def test_the_names_are_read_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FOLDLAKE_STREAM_IN_BATCHES", " trend, loyalty,")
-    assert Settings.of().stream.in_batches == ("trend", "loyalty")
+    monkeypatch.setenv("FOLDLAKE_STREAM_BATCH_MODE", " trend, loyalty,")
+    assert Settings.of().stream.batch_mode == ("trend", "loyalty")
 
 
 def test_an_entry_with_an_interval_replaces_the_declared_one() -> None:

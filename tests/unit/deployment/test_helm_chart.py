@@ -13,6 +13,7 @@ import yaml
 from jsonschema import Draft7Validator
 
 from include.settings import CHECKOUT, PREFIX, VARIABLES, Settings
+from include.settings.variables import RENAMED
 from stack.lifecycle import component_modules
 
 CHART = CHECKOUT / "deploy" / "helm" / "foldlake"
@@ -98,6 +99,9 @@ def test_every_setting_is_accepted_or_refused_with_a_reason() -> None:
     assert accepted | refused == {f"{PREFIX}{name.upper()}" for name in VARIABLES}
     assert accepted & refused == set()
     assert all(known["refused"].values())
+    assert known["renamed"] == {
+        f"{PREFIX}{old.upper()}": f"{PREFIX}{new.upper()}" for old, new in RENAMED.items()
+    }
 
 
 def test_every_variable_is_a_setting() -> None:

@@ -103,11 +103,13 @@ def test_a_wrong_setting_is_a_problem_and_the_machine_is_examined(
     tmp_path: Path, free: dict[str, str]
 ) -> None:
     environment = {**free, "FOLDLAKE_KAFKA_PORT": "many", "FOLDLAKE_HOME": str(tmp_path / "home")}
-    environment["FOLDLAKE_TOOLS"] = str(Settings().tools)
+    environment |= {"FOLDLAKE_TOOLS": str(Settings().tools), "FOLDLAKE_KAFKA_POTR": "9092"}
 
     done = doctor([sys.executable, "-m", "cli", "doctor"], environment)
 
     assert done.returncode == 1
+    assert "warning   settings               FOLDLAKE_KAFKA_POTR in the environment is ignored" in done.stdout
+    assert "Did you mean FOLDLAKE_KAFKA_PORT?" in done.stdout
     assert "FOLDLAKE_KAFKA_PORT" in done.stdout
     assert "a port is no number" in done.stdout
     assert "Traceback" not in done.stderr

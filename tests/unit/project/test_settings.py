@@ -1,4 +1,4 @@
-"""Settings: parsed from the environment, converted back to it, and all listed in .env.example."""
+"""Settings: parsed from the environment, converted back to it, and all listed in .env.example; misspelt and old names are reported."""
 
 import os
 import re
@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from include.errors import SettingsError
-from include.settings import CHECKOUT, PREFIX, VARIABLES, Settings
+from include.settings import CHECKOUT, PREFIX, VARIABLES, Settings, setting_warnings
+from include.settings.variables import FILE, RENAMED, variable_warnings
 from stack.settings_environment import settings_environment
 
 
@@ -114,3 +115,60 @@ def test_a_file_that_gives_no_value_is_an_error(
 
     with pytest.raises(SettingsError, match=message):
         Settings.of()
+
+
+@pytest.mark.parametrize(("old", "new"), list(RENAMED.items()))
+def test_a_renamed_setting_is_read_by_its_old_name(
+    old: str, new: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old_name, new_name = f"{PREFIX}{old.upper()}", f"{PREFIX}{new.upper()}"
+    (tmp_path / "value").write_text("0.5")
+    expected = Settings.of(**{new: "0.5"})
+
+    monkeypatch.setenv(old_name, "0.5")
+    assert Settings.of() == expected
+    assert list(setting_warnings()) == [
+        f"{old_name} in the environment has a new name: rename it to {new_name}."
+    ]
+
+    monkeypatch.delenv(old_name)
+    monkeypatch.setenv(f"{old_name}{FILE}", str(tmp_path / "value"))
+    assert Settings.of() == expected
+    assert list(setting_warnings()) == [
+        f"{old_name}{FILE} in the environment has a new name: rename it to {new_name}{FILE}."
+    ]
+
+
+def test_the_new_name_wins_within_a_source_and_the_environment_over_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    env_file = tmp_path / ".env"
+    env_file.write_text("FOLDLAKE_LAKE_EVENTS=old\nFOLDLAKE_LAKE_EVENT_TABLES=new\n")
+
+    assert Settings(_env_file=env_file).lake.event_tables == ("new",)
+    assert list(variable_warnings(VARIABLES, env_file)) == [
+        f"FOLDLAKE_LAKE_EVENTS in {env_file} is ignored, because FOLDLAKE_LAKE_EVENT_TABLES is set: remove it."
+    ]
+
+    monkeypatch.setenv("FOLDLAKE_LAKE_EVENTS", "environment")
+    assert Settings(_env_file=env_file).lake.event_tables == ("environment",)
+
+
+def test_a_variable_that_is_no_setting_is_reported_with_the_closest_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".env").write_text("FOLDLAKE_QUERY_PORT_FILE=/ports\nFOLDLAKE_KAFKA_PORT=1\nOTHER=1\n")
+    monkeypatch.setenv("FOLDLAKE_LAKE_EVENT", "off")
+    monkeypatch.setenv("FOLDLAKE_XYZ", "1")
+    monkeypatch.setenv("FOLDLAKE_STACK", "/home")
+
+    assert list(variable_warnings(VARIABLES, tmp_path / ".env")) == [
+        "FOLDLAKE_LAKE_EVENT in the environment is ignored: there is no such setting. Did you mean FOLDLAKE_LAKE_EVENT_TABLES?",
+        "FOLDLAKE_XYZ in the environment is ignored: there is no such setting.",
+        f"FOLDLAKE_QUERY_PORT_FILE in {tmp_path}/.env is ignored: there is no such setting. Did you mean FOLDLAKE_QUERY_PORTS_FILE?",
+    ]
+
+
+def test_no_renamed_setting_is_a_setting() -> None:
+    assert RENAMED.keys().isdisjoint(VARIABLES)
+    assert set(RENAMED.values()) <= VARIABLES.keys()

@@ -9,7 +9,7 @@ from spark_jobs.streaming import mode_choice
 from spark_jobs.streaming.mode_choice import BEHIND_S, RECOVERED_AFTER, ModeChoice
 from tests.support.query_specs import TRIGGERS
 
-FIRST_HOLD_S = TRIGGERS.batches_hold_s
+FIRST_HOLD_S = TRIGGERS.min_batch_time_s
 RECOVERED_AFTER_S = RECOVERED_AFTER * FIRST_HOLD_S
 BEHIND = TRIGGERS.catch_up_threshold_events + 1
 KEPT_UP = TRIGGERS.catch_up_threshold_events // 2

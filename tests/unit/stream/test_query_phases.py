@@ -122,7 +122,7 @@ def test_query_that_falls_behind_continues_in_batches_and_comes_back(
     spark: Spark, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(mode_choice, "BEHIND_S", 0.0)
-    triggers = replace(TRIGGERS, batches_hold_s=0.0)
+    triggers = replace(TRIGGERS, min_batch_time_s=0.0)
     query = polled(spark, replace(spec(), written=Offsets, triggers=triggers))
     query.poll()
     assert (query.phase, query.restarts) == (Phase.REAL_TIME, 0)

@@ -24,7 +24,11 @@
 {{- with get $known.refused $name -}}
 {{- fail (printf "settings.%s cannot be set: %s" $name .) -}}
 {{- end -}}
-{{- if not (has $name $known.accepted) -}}
+{{- $new := get $known.renamed $name -}}
+{{- if and $new (hasKey $values.settings $new) -}}
+{{- fail (printf "settings.%s and its new name, %s, are both set: remove the first" $name $new) -}}
+{{- end -}}
+{{- if not (or $new (has $name $known.accepted)) -}}
 {{- fail (printf "settings.%s is no setting of Foldlake %s: .env.example lists them" $name $.Chart.AppVersion) -}}
 {{- end -}}
 {{- if hasKey $values.secrets.keys $name -}}
@@ -33,7 +37,7 @@
 {{- end -}}
 {{- range $name, $key := $values.secrets.keys -}}
 {{- $refusal := get $known.refused $name -}}
-{{- if not (or (has $name $known.accepted) $refusal) -}}
+{{- if not (or (has $name $known.accepted) (hasKey $known.renamed $name) $refusal) -}}
 {{- fail (printf "secrets.keys.%s is no setting of Foldlake %s: .env.example lists them" $name $.Chart.AppVersion) -}}
 {{- end -}}
 {{- if and $refusal (ne $name "FOLDLAKE_SCHEMA_REGISTRY_URL") (not (contains "secrets.keys" $refusal)) -}}
