@@ -104,7 +104,9 @@ def measure_increments(events: int, keys: int, checks: int, timeout_s: float) ->
                     "keys were not counted exactly"
                 )
                 assert sum(verified["verified_up_to"].values()) == sum(deposits.appended.values())
-                assert result["request"]["mode"] == ("incremental" if number else "full"), result["because"]
+                assert result["request"]["mode"] == ("incremental" if number else "full"), result[
+                    "full_check_reason"
+                ]
                 print(
                     f"quality   {result['request']['mode']:<12}{changed:>9,} of {keys:,} keys changed, {result['records']:>9,} records compared: "
                     f"{seconds:6.1f} s; {used['check']:6.1f} CPU s in the job, {used['servers']:5.1f} in all other processes",

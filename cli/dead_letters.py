@@ -42,10 +42,10 @@ def run(
 
     found = _read(Settings(), topic, newest)
     if as_json:
-        print(json.dumps([to_json(letters) for letters in found], indent=2))
+        print(json.dumps([to_json(of_topic) for of_topic in found], indent=2))
         return
-    for letters in found:
-        print("\n".join(to_lines(letters)))
+    for of_topic in found:
+        print("\n".join(to_lines(of_topic)))
 
 
 def _read(settings: "Settings", topic: str, newest: int) -> "list[DeadLetters]":
@@ -56,56 +56,60 @@ def _read(settings: "Settings", topic: str, newest: int) -> "list[DeadLetters]":
     topics = sorted(load_catalog(settings.declaration_folders).source_topics)
     found = []
     for name in [topic] if topic else topics:
-        letters = read_dead_letters(settings.kafka.bootstrap_servers, name, newest)
-        if letters is None and name not in topics:
+        of_topic = read_dead_letters(settings.kafka.bootstrap_servers, name, newest)
+        if of_topic is None and name not in topics:
             raise SettingsError(f"No topic {name}.dead-letter exists. Source topics: {', '.join(topics)}.")
         # The driver creates the topic at its first start.
-        found.append(letters or DeadLetters(name, 0, ()))
+        found.append(of_topic or DeadLetters(name, 0, ()))
     return found
 
 
-def to_lines(letters: "DeadLetters") -> list[str]:
+def to_lines(of_topic: "DeadLetters") -> list[str]:
     """Return a topic's dead letters as table lines, with counts by reason."""
-    if not letters.newest:
-        return [f"{letters.source_topic}: no dead letters"]
+    if not of_topic.newest:
+        return [f"{of_topic.source_topic}: no dead letters"]
     rows = [("when (UTC)", "reason", "partition/offset", "key", "bytes", "value")]
     rows += [
         (
-            f"{letter.written_at:%Y-%m-%d %H:%M:%S}",
-            f"{letter.reason} ({letter.failure})" if letter.failure else letter.reason,
-            "" if letter.source_offset < 0 else f"{letter.source_partition}/{letter.source_offset}",
-            _shown(letter.key, letter.key_digest, KEY_CHARACTERS),
-            _size(letter.value, letter.value_digest),
-            _shown(letter.value, letter.value_digest, PREVIEW_CHARACTERS),
+            f"{dead_letter.written_at:%Y-%m-%d %H:%M:%S}",
+            f"{dead_letter.reason} ({dead_letter.failure})" if dead_letter.failure else dead_letter.reason,
+            ""
+            if dead_letter.source_offset < 0
+            else f"{dead_letter.source_partition}/{dead_letter.source_offset}",
+            _shown(dead_letter.key, dead_letter.key_digest, KEY_CHARACTERS),
+            _size(dead_letter.value, dead_letter.value_digest),
+            _shown(dead_letter.value, dead_letter.value_digest, PREVIEW_CHARACTERS),
         )
-        for letter in letters.newest
+        for dead_letter in of_topic.newest
     ]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     table = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
-    counts = ", ".join(f"{count} {reason}" for reason, count in letters.by_reason().items())
-    heading = f"{letters.source_topic}: the newest {len(letters.newest)} of {letters.total} dead letters"
+    counts = ", ".join(f"{count} {reason}" for reason, count in of_topic.by_reason().items())
+    heading = f"{of_topic.source_topic}: the newest {len(of_topic.newest)} of {of_topic.total} dead letters"
     return [heading, *table, f"by reason: {counts}"]
 
 
-def to_json(letters: "DeadLetters") -> dict[str, Any]:
+def to_json(of_topic: "DeadLetters") -> dict[str, Any]:
     """Return a topic's dead letters as a JSON object."""
     return {
-        "source_topic": letters.source_topic,
-        "total": letters.total,
-        "by_reason": letters.by_reason(),
+        "source_topic": of_topic.source_topic,
+        "total": of_topic.total,
+        "by_reason": of_topic.by_reason(),
         "newest": [
             {
-                "written_at": letter.written_at.isoformat(),
-                "reason": letter.reason,
-                "failure": letter.failure,
-                "source_partition": letter.source_partition,
-                "source_offset": letter.source_offset,
-                "key_hex": None if letter.key is None else letter.key.hex(),
-                "value_hex": None if letter.value is None else letter.value.hex(),
-                "key_digest": None if letter.key_digest is None else asdict(letter.key_digest),
-                "value_digest": None if letter.value_digest is None else asdict(letter.value_digest),
+                "written_at": dead_letter.written_at.isoformat(),
+                "reason": dead_letter.reason,
+                "failure": dead_letter.failure,
+                "source_partition": dead_letter.source_partition,
+                "source_offset": dead_letter.source_offset,
+                "key_hex": None if dead_letter.key is None else dead_letter.key.hex(),
+                "value_hex": None if dead_letter.value is None else dead_letter.value.hex(),
+                "key_digest": None if dead_letter.key_digest is None else asdict(dead_letter.key_digest),
+                "value_digest": None
+                if dead_letter.value_digest is None
+                else asdict(dead_letter.value_digest),
             }
-            for letter in letters.newest
+            for dead_letter in of_topic.newest
         ],
     }
 

@@ -15,7 +15,7 @@ Every day at 02:30 UTC, one task for each kind; each returns what it removed:
 |---|---|---|
 | `airflow_database` | ended runs with their tasks, events, the audit log; never a run that has not ended, nor the newest run of a DAG | `FOLDLAKE_RETENTION_AIRFLOW_H` |
 | `airflow_logs` | logs of tasks and of Airflow's processes; never those of the newest run of a DAG | `FOLDLAKE_RETENTION_AIRFLOW_H` |
-| `reports` | reports of quality checks and of what rebuilds change | `FOLDLAKE_RETENTION_REPORTS_H` |
+| `reports` | reports of quality checks and version diffs | `FOLDLAKE_RETENTION_REPORTS_H` |
 | `version_registry` | retired and abandoned versions, once nothing is left of them | `FOLDLAKE_RETENTION_ENDED_VERSIONS` |
 
 A task can be killed and repeated at any point. While this DAG is **paused**, all of this grows. What else grows, and what limits it, is
@@ -54,7 +54,7 @@ with DAG(
 
     @task
     def reports() -> str:
-        """Remove the reports of quality checks and of what rebuilds change."""
+        """Remove the reports of quality checks and version diffs."""
         from include.airflow.maintenance import clean_reports
 
         return clean_reports()

@@ -34,7 +34,7 @@ def clean_airflow_logs() -> str:
 
 
 def clean_reports() -> str:
-    """Remove the reports of quality checks, and of what rebuilds change."""
+    """Remove the reports of quality checks, and the version diffs."""
     from include.maintenance.old_files import remove_old  # noqa: PLC0415
     from include.quality.report import reports_directory  # noqa: PLC0415
     from include.rebuild.comparison.report import comparisons_directory  # noqa: PLC0415

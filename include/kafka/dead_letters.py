@@ -92,7 +92,7 @@ def newest_dead_letter(consumer: Consumer, source_topic: str, partition: int) ->
     def is_of_partition(message: Message) -> bool:
         headers = _headers(message)
         source = _source(headers)
-        # An emission writes the letters of its own expressions, later than the records beside them.
+        # An emission writes the dead letters of its own expressions, later than the records beside them.
         is_of_emission = ROUTE_HEADER in headers
         return (
             source is not None

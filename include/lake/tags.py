@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from functools import cache
 from typing import Any, Self, TypeVar, get_args, get_origin, get_type_hints
 
-from include.known_fields import known_fields
 from include.position import Offsets
+from include.unknown_fields import ignore_unknown_fields
 
 Record = TypeVar("Record")
 APPEND = "append"
@@ -39,7 +39,7 @@ def from_fields(record_type: type[Record], stored: Mapping[str, Any]) -> Record:
     Raises ValueError, TypeError, KeyError or AttributeError.
     """
     hashable: Any = record_type
-    known, types = known_fields(record_type, stored), _field_types(hashable)
+    known, types = ignore_unknown_fields(record_type, stored), _field_types(hashable)
     values = {name: _value(types[name], value) for name, value in known.items()}
     for name, kind in types.items():
         if kind is Offsets and name not in values:

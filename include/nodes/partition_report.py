@@ -5,10 +5,10 @@ from dataclasses import asdict, dataclass, field, replace
 from http import HTTPStatus
 from typing import Any
 
-from include.known_fields import known_fields
 from include.nodes.peers import ANSWER_TIMEOUT_S, HOP_ANY, Peer, PeerDownError
 from include.position import Offsets
 from include.settings import Placement
+from include.unknown_fields import ignore_unknown_fields
 
 PARTITIONS_PATH = "/api/partitions"
 
@@ -56,7 +56,7 @@ class PartitionReport:
     @classmethod
     def from_json(cls, fields: dict[str, Any]) -> "PartitionReport":
         """Read the report of another node; raises TypeError, KeyError or ValueError."""
-        report = cls(**known_fields(cls, fields))
+        report = cls(**ignore_unknown_fields(cls, fields))
         folded = Offsets.from_newest_json(fields.get("folded", {}))
         return replace(
             report, standbys=tuple(report.standbys), folded=folded, placement=Placement(report.placement)

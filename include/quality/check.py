@@ -123,7 +123,7 @@ class CheckResult:
     findings: further information for the operator.
     unwritten: the first keys without a record because their state cannot be written, with the reason; unwritten_total: their number.
     places: the replicas of each store, as text.
-    because: why all keys were checked although an incremental check was requested; empty if not. `request` has the mode that ran.
+    full_check_reason: why all keys were checked although an incremental check was requested; empty if not. `request` has the mode that ran.
     verified: store -> how far it is verified now; empty unless the check passed and kept verified records.
     """
 
@@ -141,7 +141,7 @@ class CheckResult:
     report: str = ""
     report_url: str = ""
     places: tuple[str, ...] = field(default_factory=tuple)
-    because: str = ""
+    full_check_reason: str = ""
     verified: Mapping[str, VerifiedMark] = field(default_factory=dict)
     records: int = 0
     all_keys: int = 0
@@ -159,8 +159,8 @@ class CheckResult:
         what = f"{self.request.read_model} v{self.version}, {', '.join(self.request.stores)}"
         if self.request.mode is Mode.INCREMENTAL:
             what += ", incremental"
-        elif self.because:
-            what += f", all keys, because {self.because}"
+        elif self.full_check_reason:
+            what += f", all keys, because {self.full_check_reason}"
         if self.passed:
             lines = "".join(f"; {line}" for line in (*self.unwritten_lines, *self.verified_lines))
             return f"quality check passed: {what}: {self.compared}, {self.events:,} events replayed{lines}"

@@ -26,7 +26,7 @@ def pause_left_s(home: Path, read_model: str, now_s: float, mode: Mode = Mode.SA
         mode: of the check that is to run.
     """
     for ended_s, result in _newest_checks(home, read_model):
-        was_incremental = result["request"].get("mode") == Mode.INCREMENTAL or result.get("because")
+        was_incremental = result["request"].get("mode") == Mode.INCREMENTAL or result.get("full_check_reason")
         if mode is Mode.INCREMENTAL and not was_incremental:
             continue
         try:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from include.boot_clock import boot_id, boot_s
 from include.files import file_lock, write_atomically
-from include.known_fields import known_fields
+from include.unknown_fields import ignore_unknown_fields
 from include.versions.version_record import Version
 
 LOCK_WAIT_S = 10.0
@@ -65,6 +65,6 @@ def _read(path: Path) -> dict[str, _Count]:
     """Return what was counted; nothing when the file is missing or unreadable: counting begins again."""
     try:
         stored = json.loads(path.read_text(encoding="utf-8"))
-        return {name: _Count(**known_fields(_Count, fields)) for name, fields in stored.items()}
+        return {name: _Count(**ignore_unknown_fields(_Count, fields)) for name, fields in stored.items()}
     except (OSError, ValueError, TypeError, AttributeError):
         return {}

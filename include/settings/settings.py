@@ -190,13 +190,13 @@ def setting_warnings() -> Iterator[str]:
 
 def _explained(error: ValidationError) -> str:
     """Return what is wrong with which variable; without the values, which may be secret."""
-    variables = {place: f"{PREFIX}{variable.upper()}" for variable, place in VARIABLES.items()}
+    variables = {location: f"{PREFIX}{variable.upper()}" for variable, location in VARIABLES.items()}
     found = []
     for one in error.errors():
         names = [str(part) for part in one["loc"]]
-        place = (names[0], names[1]) if len(names) > 1 else ("", names[0])
+        location = (names[0], names[1]) if len(names) > 1 else ("", names[0])
         found.append(
-            f"{variables.get(place, '.'.join(names))}: {one['msg'].removeprefix('Value error, ').removesuffix('.')}."
+            f"{variables.get(location, '.'.join(names))}: {one['msg'].removeprefix('Value error, ').removesuffix('.')}."
         )
     return " ".join(
         [*found, "Correct it in the environment or in `.env`: .env.example describes each setting."]

@@ -49,10 +49,10 @@ def flows(
     yield from _periodic(settings, catalog, records)
     sources = [model.reading(version.source_topic).source_topic for model, version in active]
     for topic in dict.fromkeys([*catalog.source_topics, *sources]):
-        letters = dead_letter_topic(topic)
+        output_topic = dead_letter_topic(topic)
         kind = FlowKind.DEAD_LETTERS
         yield FlowToMeasure(
-            FlowStatus(letters, kind, topic, source_topic=topic, output_topic=letters), (letters,)
+            FlowStatus(output_topic, kind, topic, source_topic=topic, output_topic=output_topic), (output_topic,)
         )
 
 

@@ -54,8 +54,8 @@ def read_stream_status(settings: Settings) -> StreamStatus:
             records = registry.read()
         measurement = _Measurement(admin, consumer, reports, settings.stream.real_time_interval_s)
         found = [measurement.status(flow) for flow in flows(settings, stream_catalog(settings), records)]
-        letters = [flow for flow in found if flow.kind == FlowKind.DEAD_LETTERS and flow.records is not None]
-        held = {one.topic: one for one in open_transactions(servers, admin, [one.name for one in letters])}
+        dead_letters = [flow for flow in found if flow.kind == FlowKind.DEAD_LETTERS and flow.records is not None]
+        held = {one.topic: one for one in open_transactions(servers, admin, [one.name for one in dead_letters])}
     finally:
         consumer.close()
     sources = (
@@ -65,7 +65,7 @@ def read_stream_status(settings: Settings) -> StreamStatus:
             0.0 if flow.report is None else flow.report.failing_for_s,
             held.get(flow.name),
         )
-        for flow in letters
+        for flow in dead_letters
     )
     return StreamStatus(
         (*found, *_unknown(reports.values(), found)), tuple(sources), tuple(_building(records))

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from include.files import file_lock, write_atomically
-from include.known_fields import known_fields
+from include.unknown_fields import ignore_unknown_fields
 
 # The lock is held for the time of a few small reads and writes.
 LOCK_WAIT_S = 5.0
@@ -103,14 +103,16 @@ def ended_report(home: Path, launch_id: str) -> LaunchReport | None:
 def read_request(home: Path) -> LaunchRequest | None:
     """Return the request; None before the first one."""
     with suppress(FileNotFoundError, ValueError, TypeError):
-        return LaunchRequest(**known_fields(LaunchRequest, json.loads(_request_path(home).read_text())))
+        return LaunchRequest(
+            **ignore_unknown_fields(LaunchRequest, json.loads(_request_path(home).read_text()))
+        )
     return None
 
 
 def read_report(home: Path) -> LaunchReport | None:
     """Return the report of the newest launch; None before the first one."""
     with suppress(FileNotFoundError, ValueError, TypeError):
-        return LaunchReport(**known_fields(LaunchReport, json.loads(_report_path(home).read_text())))
+        return LaunchReport(**ignore_unknown_fields(LaunchReport, json.loads(_report_path(home).read_text())))
     return None
 
 

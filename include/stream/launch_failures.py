@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from include.files import write_atomically
-from include.known_fields import known_fields
+from include.unknown_fields import ignore_unknown_fields
 
 # A driver that has run for this long has recovered: the next failure begins a new series. It is longer than a driver needs to give
 # up on Kafka (2 min), or on a live version's query that fails 8 times in a row.
@@ -85,7 +85,7 @@ def after_failure(
 def read(home: Path, now: datetime | None = None) -> LaunchFailures | None:
     """Return the series of failures that lasts until now; None while the driver runs steadily, or was never launched."""
     try:
-        series = LaunchFailures(**known_fields(LaunchFailures, json.loads(_path(home).read_text())))
+        series = LaunchFailures(**ignore_unknown_fields(LaunchFailures, json.loads(_path(home).read_text())))
         return None if series.is_over(now or datetime.now(UTC)) else series
     except (FileNotFoundError, ValueError, TypeError):
         return None

@@ -8,8 +8,8 @@ from confluent_kafka.admin import AdminClient
 
 from include.kafka.compacted.report_topic import FRESH_S, Report, ReportTopic
 from include.kafka.topics import PROGRESS_TOPIC
-from include.known_fields import known_fields
 from include.stream.phase import Phase
+from include.unknown_fields import ignore_unknown_fields
 
 QUERY_REPORTS = ReportTopic(PROGRESS_TOPIC)
 
@@ -85,7 +85,7 @@ def _query_report(report: Report) -> QueryReport:
         driver_pid=fields["driver_pid"],
         master=fields["master"],
         reported_age_s=report.age_s,
-        last_batch=BatchProgress(**known_fields(BatchProgress, fields["last_batch"])),
+        last_batch=BatchProgress(**ignore_unknown_fields(BatchProgress, fields["last_batch"])),
         # A driver of an earlier release does not report these.
         failing_for_s=fields.get("failing_for_s", 0.0),
         task_slots=fields.get("task_slots", 0),

@@ -7,8 +7,8 @@ from enum import StrEnum
 from typing import Any
 
 from include.kafka.topics import changelog_topic
-from include.known_fields import known_fields
 from include.position import Offsets
+from include.unknown_fields import ignore_unknown_fields
 
 
 class Stage(StrEnum):
@@ -124,12 +124,12 @@ class ReadModelVersions:
         """Parse a message's value; raises ValueError, KeyError or TypeError when it is not a record."""
         fields: dict[str, Any] = json.loads(value)
         versions = tuple(_version(v) for v in fields["versions"])
-        return cls(**{**known_fields(cls, fields), "versions": versions})
+        return cls(**{**ignore_unknown_fields(cls, fields), "versions": versions})
 
 
 def _version(fields: dict[str, Any]) -> Version:
     starts = tuple(fields.get("start_offsets", ()))
-    known = known_fields(Version, fields)
+    known = ignore_unknown_fields(Version, fields)
     return Version(**{**known, "stage": Stage(fields["stage"]), "start_offsets": starts})
 
 

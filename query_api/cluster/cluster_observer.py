@@ -151,10 +151,12 @@ class ClusterObserver:
 
         A partition is read once when it falls quiet. While events are appended, nothing is read: the next one is beyond the markers.
         """
-        sources = {place: end for place, end in ends.items() if place[0] in topics}
-        quiet = {place: end for place, end in sources.items() if self._ends_before.get(place) == end}
+        sources = {partition: end for partition, end in ends.items() if partition[0] in topics}
+        quiet = {
+            partition: end for partition, end in sources.items() if self._ends_before.get(partition) == end
+        }
         self._ends_before = sources
-        return {place: found.offset for place, found in self._record_ends.of(quiet).items()}
+        return {partition: found.offset for partition, found in self._record_ends.of(quiet).items()}
 
     def _ends(self, topics: Mapping[str, TopicFacts]) -> dict[Partition, int]:
         """Return the end offsets, with one request to each broker; omits a partition whose leader does not answer."""

@@ -21,7 +21,7 @@ CLOCK_TOLERANCE_S = 2.0
 READ_TIMEOUT_S = 0.5
 MAX_FETCH_BYTES = 16_384
 
-Place = tuple[str, int, int]
+RecordLocation = tuple[str, int, int]
 """Topic, partition, offset."""
 
 
@@ -36,24 +36,24 @@ class TopicEnds:
         for partition, end in ends.items():
             self._ends.setdefault((topic, partition), deque(maxlen=REMEMBERED_ENDS)).append((end, now_s))
 
-    def absent_at_s(self, place: Place) -> float | None:
+    def absent_at_s(self, location: RecordLocation) -> float | None:
         """Return the latest time at which a record was observed not to be there yet; None if that is not remembered."""
-        topic, partition, offset = place
+        topic, partition, offset = location
         observed = self._ends.get((topic, partition), ())
         before = bisect_right([end for end, _ in observed], offset)
         return observed[before - 1][1] if before else None
 
-    def is_plausible(self, place: Place, appended_s: float) -> bool:
+    def is_plausible(self, location: RecordLocation, appended_s: float) -> bool:
         """Whether a record can have been appended at a time (Unix s)."""
-        absent_s = self.absent_at_s(place)
+        absent_s = self.absent_at_s(location)
         return absent_s is None or appended_s > absent_s - CLOCK_TOLERANCE_S
 
 
 class TimeSource(Protocol):
     """Tells the times of records."""
 
-    def of(self, places: Iterable[Place]) -> dict[Place, float]:
-        """Return the times (Unix s) of the records that are there; of each partition, at most one place may be asked for."""
+    def of(self, locations: Iterable[RecordLocation]) -> dict[RecordLocation, float]:
+        """Return the times (Unix s) of the records that are there; of each partition, at most one location may be asked for."""
 
     def close(self) -> None:
         """Release what it uses."""
@@ -72,11 +72,11 @@ class RecordTimes:
             }
         )
 
-    def of(self, places: Iterable[Place]) -> dict[Place, float]:
-        """Return the times (Unix s) of the records that are there; of each partition, at most one place may be asked for."""
-        wanted = {(topic, partition): offset for topic, partition, offset in places}
+    def of(self, locations: Iterable[RecordLocation]) -> dict[RecordLocation, float]:
+        """Return the times (Unix s) of the records that are there; of each partition, at most one location may be asked for."""
+        wanted = {(topic, partition): offset for topic, partition, offset in locations}
         self._consumer.assign([TopicPartition(*where, offset) for where, offset in wanted.items()])
-        found: dict[Place, float] = {}
+        found: dict[RecordLocation, float] = {}
         deadline_s = time.monotonic() + READ_TIMEOUT_S
         waiting = set(wanted)
         while waiting and time.monotonic() < deadline_s:

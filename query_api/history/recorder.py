@@ -10,7 +10,7 @@ from pathlib import Path
 from include.nodes.partition_report import PartitionReport
 from query_api.cluster.node_state import ModelState, NodeState, VersionState
 from query_api.history import history_file
-from query_api.history.append_times import Place, TimeSource, TopicEnds
+from query_api.history.append_times import RecordLocation, TimeSource, TopicEnds
 from query_api.history.arrival import Arrival
 from query_api.history.samples import INTERVAL_S, Sample
 
@@ -91,7 +91,7 @@ class HistoryRecorder:
         history_file.remove(self._store_dir)
 
     def _note_latencies(self, live: Mapping[Key, tuple[ModelState, VersionState]]) -> None:
-        wanted: dict[Place, tuple[Key, Arrival]] = {}
+        wanted: dict[RecordLocation, tuple[Key, Arrival]] = {}
         for key, (model, version) in live.items():
             topic = version.source_topic or model.source_topic
             arrivals = self._arrivals(key)
@@ -100,14 +100,14 @@ class HistoryRecorder:
                 arrival = arrivals[self._turn % len(arrivals)]
                 wanted[topic, arrival.position.partition, arrival.position.offset] = (key, arrival)
         # Of one partition, only one record can be read at a time.
-        places = {place[:2]: place for place in wanted}
-        asked = list(places.values())[:MAX_READINGS]
+        locations = {location[:2]: location for location in wanted}
+        asked = list(locations.values())[:MAX_READINGS]
         if not asked:
             return
         self._record_times = self._record_times or self._open_record_times()
-        for place, appended_s in self._record_times.of(asked).items():
-            key, arrival = wanted[place]
-            if self._ends.is_plausible(place, appended_s):
+        for location, appended_s in self._record_times.of(asked).items():
+            key, arrival = wanted[location]
+            if self._ends.is_plausible(location, appended_s):
                 latency_ms = max(0, round((arrival.at_s - appended_s) * 1000))
                 self._intervals[key].latencies_ms.append(latency_ms)
 

@@ -20,9 +20,9 @@ def headers_of(answer: LocalAnswer, joined: AnswerAge | None = None) -> list[tup
     return [
         CONTENT_TYPE,
         CACHE_CONTROL,
-        (VERSION_HEADER, str(answer.place.version)),
+        (VERSION_HEADER, str(answer.location.version)),
         (POSITION_HEADER, position_text(answer.raw)),
-        (NODE_HEADER, answer.place.state.node),
+        (NODE_HEADER, answer.location.state.node),
         ("Foldlake-Role", ROLE_TEXTS[answer.role]),
         *(
             age_headers(partition)
@@ -44,7 +44,7 @@ def combined_headers(node: str, version: int, age: AnswerAge) -> dict[str, str]:
 
 def served_header(answer: LocalAnswer) -> tuple[str, str]:
     """Return the header that tells another node which record of the changelog it is answered with."""
-    return SERVED_HEADER, ServedOffset(answer.place.version, answer.record.offset + 1).text
+    return SERVED_HEADER, ServedOffset(answer.location.version, answer.record.offset + 1).text
 
 
 def proxied_headers(headers: dict[str, str]) -> list[tuple[str, str]]:

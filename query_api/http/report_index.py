@@ -64,7 +64,7 @@ def _listed(summary: Path, page: str, ended_s: float) -> ListedReport:
             ended_at,
             {True: "passed", False: "FAILED"}.get(fields["passed"], f"not checked: {fields['verdict']}"),
             request["read_model"] + (f" v{version}" if version else ""),
-            "all keys, not incremental" if fields.get("because") else str(request["mode"]),
+            "all keys, not incremental" if fields.get("full_check_reason") else str(request["mode"]),
             ", ".join(request["stores"]),
             float(fields["duration_s"]),
         )

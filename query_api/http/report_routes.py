@@ -1,4 +1,4 @@
-"""Serves reports from files on this machine, of quality checks and of what rebuilds change: a list, and each page."""
+"""Serves reports from files on this machine, of quality checks and version diffs: a list, and each page."""
 
 import re
 from collections.abc import Callable, Sequence

@@ -83,7 +83,7 @@ class LocalLookup:
             time.sleep(WATCH_INTERVAL_S)
             self.state()
 
-    def place(self, model_name: str, key: bytes, version: int | None = None) -> KeyLocation:
+    def locate(self, model_name: str, key: bytes, version: int | None = None) -> KeyLocation:
         """Return a key's location; raises LookupFailedError when this node cannot determine it."""
         state, model, number = self._version(model_name, version)
         partition = partition_of(key, model.partition_count)
@@ -92,13 +92,13 @@ class LocalLookup:
 
     def locate_partition(self, model_name: str, partition: int, version: int | None = None) -> KeyLocation:
         """Return the location of a partition that this node stores, without a key; raises LookupFailedError."""
-        place = self.place_of_partition(model_name, partition, version)
-        if place.stored is None:
-            where = f"partition {partition} of {model_name} v{place.version}"
+        location = self.partition_location(model_name, partition, version)
+        if location.stored is None:
+            where = f"partition {partition} of {model_name} v{location.version}"
             raise LookupFailedError(FailureReason.NOT_OWNER, f"{self.node_name} does not store {where}.")
-        return place
+        return location
 
-    def place_of_partition(self, model_name: str, partition: int, version: int | None = None) -> KeyLocation:
+    def partition_location(self, model_name: str, partition: int, version: int | None = None) -> KeyLocation:
         """Return the location of a partition, without a key, which this node need not store; raises LookupFailedError."""
         state, model, number = self._version(model_name, version)
         stored = model.versions[number].partitions.get(partition)
@@ -123,57 +123,61 @@ class LocalLookup:
             )
         return state, model, number
 
-    def is_current(self, place: KeyLocation) -> bool:
+    def is_current(self, location: KeyLocation) -> bool:
         """Whether the end of the key's partition was confirmed recently; True for one that is not ready, as `find` reports."""
-        stored = place.stored
+        stored = location.stored
         return stored is None or not stored.is_ready or stored.unconfirmed_s() <= self.current_s
 
-    def _ready_partition(self, place: KeyLocation) -> PartitionState:
+    def _ready_partition(self, location: KeyLocation) -> PartitionState:
         """Return the key's partition; raises LookupFailedError when this node does not store it or has not caught up with it."""
-        partition = place.stored
-        if partition is None or not partition.is_ready or place.state.age_s() > self.current_s:
-            raise LookupFailedError(FailureReason.NOT_READY, self._why_not_ready(place))
+        partition = location.stored
+        if partition is None or not partition.is_ready or location.state.age_s() > self.current_s:
+            raise LookupFailedError(FailureReason.NOT_READY, self._why_not_ready(location))
         return partition
 
-    def served(self, place: KeyLocation) -> int:
+    def served(self, location: KeyLocation) -> int:
         """Return the changelog offset up to which this node has answered for the key's partition."""
-        model = place.model
-        return self._served.of_version(model.name, place.version, model.partition_count).of(place.partition)
+        model = location.model
+        return self._served.of_version(model.name, location.version, model.partition_count).of(
+            location.partition
+        )
 
-    def note_served(self, place: KeyLocation, version: int, offset: int) -> None:
+    def note_served(self, location: KeyLocation, version: int, offset: int) -> None:
         """Note that this node answers with the record before a changelog offset of a version, from its own or another store."""
-        if version in place.model.versions:
-            model = place.model
+        if version in location.model.versions:
+            model = location.model
             self._served.of_version(model.name, version, model.partition_count).extend(
-                place.partition, offset
+                location.partition, offset
             )
 
-    def find(self, place: KeyLocation, bound: PositionBound | None = None, covering: int = 0) -> LocalAnswer:
+    def find(
+        self, location: KeyLocation, bound: PositionBound | None = None, covering: int = 0
+    ) -> LocalAnswer:
         """Return the key's record from this node's store; with a bound, wait up to MAX_WAIT_S for it to be met.
 
         covering: the changelog offset up to which another node has answered. The store must have read up to it, and up to what
             this node has answered.
         Raises LookupFailedError.
         """
-        partition = self._ready_partition(place)
-        model = place.model
-        served = self._served.of_version(model.name, place.version, model.partition_count)
-        answer = self._read(place, partition, max(covering, served.of(place.partition)))
+        partition = self._ready_partition(location)
+        model = location.model
+        served = self._served.of_version(model.name, location.version, model.partition_count)
+        answer = self._read(location, partition, max(covering, served.of(location.partition)))
         if bound is not None and not _is_met(bound, answer):
-            answer = self._await(place, partition, bound)
+            answer = self._await(location, partition, bound)
         if answer is None:
-            detail = f"{place.model.name} v{place.version} has no record for the key {place.key.decode()!r}."
+            detail = f"{location.model.name} v{location.version} has no record for the key {location.key.decode()!r}."
             raise LookupFailedError(FailureReason.UNKNOWN_KEY, detail, partition)
-        served.extend(place.partition, answer.record.offset + 1)
+        served.extend(location.partition, answer.record.offset + 1)
         return answer
 
-    def _await(self, place: KeyLocation, partition: PartitionState, bound: PositionBound) -> LocalAnswer:
+    def _await(self, location: KeyLocation, partition: PartitionState, bound: PositionBound) -> LocalAnswer:
         """Return the key's record once a commit has brought it to the bound; raises LookupFailedError."""
         try:
             answer = self._commits.first(
-                self._directory.path(place.model.name, place.version),
+                self._directory.path(location.model.name, location.version),
                 bound.client,
-                lambda: self._read(place, partition),
+                lambda: self._read(location, partition),
                 lambda found: _is_met(bound, found),
                 MAX_WAIT_S,
             )
@@ -185,58 +189,60 @@ class LocalLookup:
         return answer
 
     def page(
-        self, place: KeyLocation, after: bytes, limit: int, sample: Sample, keys: KeyRange = ALL_KEYS
+        self, location: KeyLocation, after: bytes, limit: int, sample: Sample, keys: KeyRange = ALL_KEYS
     ) -> LocalPage:
         """Return some of the partition's records from this node's store; raises LookupFailedError."""
-        partition = self._ready_partition(place)
+        partition = self._ready_partition(location)
         try:
-            store = self._store(place).reader
+            store = self._store(location).reader
             # Before the scan: a commit in between brings records from after the position, never the reverse.
-            position = store.positions().get(place.partition)
-            page = store.scan(place.partition, keys, after=after, limit=limit, sample=sample)
-            return LocalPage(place, partition, page, store, position.next_offset if position else 0)
+            position = store.positions().get(location.partition)
+            page = store.scan(location.partition, keys, after=after, limit=limit, sample=sample)
+            return LocalPage(location, partition, page, store, position.next_offset if position else 0)
         except (StoreDamagedError, StoreMissingError) as error:
-            raise self._not_readable(place, error) from error
+            raise self._not_readable(location, error) from error
 
-    def _read(self, place: KeyLocation, partition: PartitionState, covering: int = 0) -> LocalAnswer | None:
+    def _read(
+        self, location: KeyLocation, partition: PartitionState, covering: int = 0
+    ) -> LocalAnswer | None:
         """Return the key's record, if any; raises LookupFailedError if the store has not read up to the changelog offset `covering`."""
         try:
-            opened = self._store(place)
-            if covering and not opened.covers(place.partition, covering):
-                raise LookupFailedError(FailureReason.NOT_READY, self._why_not_covered(place, covering))
+            opened = self._store(location)
+            if covering and not opened.covers(location.partition, covering):
+                raise LookupFailedError(FailureReason.NOT_READY, self._why_not_covered(location, covering))
             store, decoder, covered = opened
-            record = store.get(place.partition, place.key)
+            record = store.get(location.partition, location.key)
             if record is None:
                 return None
             raw = decoder.fields(record.value)
             # A worker that has answered with this record need not read the store's positions to answer with it again.
-            if record.offset >= covered.get(place.partition, 0):
-                covered[place.partition] = record.offset + 1
+            if record.offset >= covered.get(location.partition, 0):
+                covered[location.partition] = record.offset + 1
         except (StoreDamagedError, StoreMissingError) as error:
-            raise self._not_readable(place, error) from error
-        return LocalAnswer(place, partition, place.role, record, raw, store)
+            raise self._not_readable(location, error) from error
+        return LocalAnswer(location, partition, location.role, record, raw, store)
 
-    def _store(self, place: KeyLocation) -> OpenStore:
-        return self._stores.get(place.model.name, place.version, place.model.partition_count)
+    def _store(self, location: KeyLocation) -> OpenStore:
+        return self._stores.get(location.model.name, location.version, location.model.partition_count)
 
     def _not_readable(
-        self, place: KeyLocation, error: StoreDamagedError | StoreMissingError
+        self, location: KeyLocation, error: StoreDamagedError | StoreMissingError
     ) -> LookupFailedError:
         """Return the lookup failure for a store that cannot be read; reports damage to the materializer."""
         if isinstance(error, StoreDamagedError):
-            self._stores.report_damage(place.model.name, place.version, error)
+            self._stores.report_damage(location.model.name, location.version, error)
         return LookupFailedError(FailureReason.NOT_READY, str(error))
 
-    def _why_not_covered(self, place: KeyLocation, offset: int) -> str:
-        where = f"partition {place.partition} of {place.model.name} v{place.version}"
+    def _why_not_covered(self, location: KeyLocation, offset: int) -> str:
+        where = f"partition {location.partition} of {location.model.name} v{location.version}"
         return f"{self.node_name} has not read {where} up to changelog offset {offset}, which has been answered already."
 
-    def _why_not_ready(self, place: KeyLocation) -> str:
-        age_s = place.state.age_s()
-        where = f"partition {place.partition} of {place.model.name} v{place.version}"
+    def _why_not_ready(self, location: KeyLocation) -> str:
+        age_s = location.state.age_s()
+        where = f"partition {location.partition} of {location.model.name} v{location.version}"
         if age_s > self.current_s:
             return f"The materializer of {self.node_name} has not updated its state for {age_s:.0f} s."
-        if place.partition not in place.model.versions[place.version].partitions:
+        if location.partition not in location.model.versions[location.version].partitions:
             return f"{self.node_name} does not store {where}."
         return f"{self.node_name} is still reading {where} from its changelog."
 
@@ -255,7 +261,7 @@ class LocalLookup:
             try:
                 text = found.store.schema_text(schema_id)
             except (StoreDamagedError, StoreMissingError) as error:
-                raise self._not_readable(found.place, error) from error
+                raise self._not_readable(found.location, error) from error
             return RecordSchema.parse(text or "", f"schema {schema_id} in the store")
 
         return lambda record: decode_state_record(record.value, schema_of)

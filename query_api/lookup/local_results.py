@@ -17,7 +17,7 @@ _AS_OF, _LAG = AS_OF_HEADER.lower(), LAG_HEADER.lower()
 class LocalAnswer(NamedTuple):
     """A record from this node: the stored value, its fields without logical types, and the store it was read from."""
 
-    place: KeyLocation
+    location: KeyLocation
     partition: PartitionState
     role: Role
     record: StoredRecord
@@ -29,7 +29,7 @@ class LocalAnswer(NamedTuple):
 class LocalPage:
     """Some records of a partition, and the store they were read from, which had read the changelog up to `next_offset`."""
 
-    place: KeyLocation
+    location: KeyLocation
     partition: PartitionState
     page: Page
     store: StoreReader

@@ -42,7 +42,7 @@ class Lookups:
         self._outdated_until: dict[tuple[str, str, int], float] = {}
 
     def answer(
-        self, place: KeyLocation, target: str, hop: Hop | None, bound: PositionBound | None = None
+        self, location: KeyLocation, target: str, hop: Hop | None, bound: PositionBound | None = None
     ) -> LocalAnswer | PeerResponse:
         """Return the answer for a key; `target` is the path and query for the same lookup on another node.
 
@@ -50,58 +50,58 @@ class Lookups:
         Raises LookupFailedError.
         """
         if hop is not None:
-            return self._answer_node(place, hop, bound)
-        is_current = self.local.is_current(place)
+            return self._answer_node(location, hop, bound)
+        is_current = self.local.is_current(location)
         failure: LookupFailedError | None = None
-        for url, rule in attempts(place, is_current=is_current):
+        for url, rule in attempts(location, is_current=is_current):
             if rule is None:
                 try:
-                    return self.local.find(place, bound)
+                    return self.local.find(location, bound)
                 except LookupFailedError as error:
                     if error.reason not in TRY_ELSEWHERE:
                         raise
-                    if place.is_answered_here or not is_current:
+                    if location.is_answered_here or not is_current:
                         # A copy: the traceback of the error itself would keep the failed store open.
                         failure = LookupFailedError(error.reason, error.detail)
-            elif (response := self._ask(url, place, target, bound, rule)) is not None:
+            elif (response := self._ask(url, location, target, bound, rule)) is not None:
                 return response
-        raise failure or _no_answer(place)
+        raise failure or _no_answer(location)
 
-    def _answer_node(self, place: KeyLocation, hop: Hop, bound: PositionBound | None) -> LocalAnswer:
+    def _answer_node(self, location: KeyLocation, hop: Hop, bound: PositionBound | None) -> LocalAnswer:
         """Answer another node from this node's store; raises LookupFailedError, also if the request's rule excludes this node."""
-        where = f"partition {place.partition} of {place.model.name}"
-        if hop.rule == HOP_OWNER and not place.is_owned_here:
+        where = f"partition {location.partition} of {location.model.name}"
+        if hop.rule == HOP_OWNER and not location.is_owned_here:
             raise LookupFailedError(FailureReason.NOT_OWNER, f"{self.local.node_name} does not own {where}.")
-        if hop.rule == HOP_CURRENT and not self.local.is_current(place):
+        if hop.rule == HOP_CURRENT and not self.local.is_current(location):
             detail = f"{self.local.node_name} has not confirmed {where} recently."
             raise LookupFailedError(FailureReason.NOT_READY, detail)
         # What was answered with another version says nothing about this one.
-        is_same = hop.served is not None and hop.served.version == place.version
-        return self.local.find(place, bound, hop.served.offset if hop.served and is_same else 0)
+        is_same = hop.served is not None and hop.served.version == location.version
+        return self.local.find(location, bound, hop.served.offset if hop.served and is_same else 0)
 
     def _ask(
-        self, url: str, place: KeyLocation, target: str, bound: PositionBound | None, rule: str
+        self, url: str, location: KeyLocation, target: str, bound: PositionBound | None, rule: str
     ) -> PeerResponse | None:
         """Return another node's answer, or None when a further node should be tried."""
         if rule != HOP_CURRENT:
-            return self._request(url, place, target, bound, rule)
-        asked = (url, place.model.name, place.partition)
+            return self._request(url, location, target, bound, rule)
+        asked = (url, location.model.name, location.partition)
         if time.monotonic() < self._outdated_until.get(asked, 0.0):
             return None
-        response = self._request(url, place, target, bound, rule)
+        response = self._request(url, location, target, bound, rule)
         if response is None:
             self._outdated_until[asked] = time.monotonic() + OUTDATED_S
         return response
 
     def _request(
-        self, url: str, place: KeyLocation, target: str, bound: PositionBound | None, rule: str
+        self, url: str, location: KeyLocation, target: str, bound: PositionBound | None, rule: str
     ) -> PeerResponse | None:
         peer = self.peers.at(url)
         if peer.is_down:
             return None
         timeout_s = ANSWER_TIMEOUT_S + (MAX_WAIT_S if bound else 0.0)
         try:
-            served = ServedOffset(place.version, self.local.served(place))
+            served = ServedOffset(location.version, self.local.served(location))
             response = peer.get(target, rule, timeout_s, served)
         except PeerDownError:
             return None
@@ -110,7 +110,7 @@ class Lookups:
             return None
         answered = ServedOffset.parse(response.headers.get(_SERVED_HEADER))
         if answered is not None:
-            self.local.note_served(place, *answered)
+            self.local.note_served(location, *answered)
         return response
 
 
@@ -125,7 +125,7 @@ def _is_no_answer(response: PeerResponse) -> bool:
     )
 
 
-def _no_answer(place: KeyLocation) -> LookupFailedError:
-    owner = f"is owned by {place.owner}" if place.owner else "has no owner yet"
-    where = f"Partition {place.partition} of {place.model.name}"
+def _no_answer(location: KeyLocation) -> LookupFailedError:
+    owner = f"is owned by {location.owner}" if location.owner else "has no owner yet"
+    where = f"Partition {location.partition} of {location.model.name}"
     return LookupFailedError(FailureReason.NOT_READY, f"{where} {owner}, and no node that stores it answers.")

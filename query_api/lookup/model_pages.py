@@ -129,7 +129,7 @@ class ModelPages:
         """
         deadline_s = time.monotonic() + AREA_PAGE_S
         local = self._lookups.local
-        start = local.place(read_model, b"", cursor.version if cursor else version)
+        start = local.locate(read_model, b"", cursor.version if cursor else version)
         at: Cursor | None = cursor or Cursor(start.version)
         if cursor is not None and cursor.partition >= start.model.partition_count:
             raise InvalidCursorError(cursor.text[:MAX_SHOWN])
@@ -152,36 +152,39 @@ class ModelPages:
     def part(self, read_model: str, at: Cursor, query: PartQuery) -> Part:
         """Return the next records of the cursor's partition; raises LookupFailedError if no node has it."""
         local = self._lookups.local
-        place = local.place_of_partition(read_model, at.partition, at.version)
-        for url, rule in attempts(place):
+        location = local.partition_location(read_model, at.partition, at.version)
+        for url, rule in attempts(location):
             if rule is not None:
-                part = self._there(url, rule, place, at, query)
+                part = self._there(url, rule, location, at, query)
             else:
-                part = self._here(place, at, query) if local.is_current(place) else None
+                part = self._here(location, at, query) if local.is_current(location) else None
             if part is not None:
                 return part
         # No node has newer records than those in Redis: while another node takes a partition over, the answer says how old they can be.
-        if place.model.placement is Placement.REDIS and (part := self._here(place, at, query)) is not None:
+        if (
+            location.model.placement is Placement.REDIS
+            and (part := self._here(location, at, query)) is not None
+        ):
             return part
         raise LookupFailedError(
             FailureReason.NOT_READY,
             f"No node that stores partition {at.partition} of {read_model} v{at.version} answers.",
         )
 
-    def _here(self, place: KeyLocation, at: Cursor, query: PartQuery) -> Part | None:
+    def _here(self, location: KeyLocation, at: Cursor, query: PartQuery) -> Part | None:
         local = self._lookups.local
-        if place.stored is None:
+        if location.stored is None:
             return None
         try:
-            return self._read_part(local, place, at.after, query)
+            return self._read_part(local, location, at.after, query)
         except LookupFailedError:
             return None
 
-    def _there(self, url: str, rule: str, place: KeyLocation, at: Cursor, query: PartQuery) -> Part | None:
+    def _there(self, url: str, rule: str, location: KeyLocation, at: Cursor, query: PartQuery) -> Part | None:
         peer = self._lookups.peers.at(url)
         if peer.is_down:
             return None
-        target = f"{records_path(place.model.name)}?partition={at.partition}&version={at.version}&limit={query.limit}"
+        target = f"{records_path(location.model.name)}?partition={at.partition}&version={at.version}&limit={query.limit}"
         if at.after:
             target += f"&after={quote(at.after)}"
         if query.area is not None:

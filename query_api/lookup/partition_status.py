@@ -76,16 +76,16 @@ def peer_reports(peers: Peers, state: NodeState) -> list[PartitionReport]:
 
 def merged(own: Iterable[PartitionReport], others: Iterable[PartitionReport]) -> list[PartitionReport]:
     """Return one report per partition: its owner's if the owner has answered, else that of another node that stores it."""
-    best = {_place(report): report for report in own}
+    best = {_location(report): report for report in own}
     for report in others:
-        place = _place(report)
-        if place in best and _rank(report) > _rank(best[place]):
+        location = _location(report)
+        if location in best and _rank(report) > _rank(best[location]):
             # Ownership as seen by this node, so that the whole answer is consistent.
-            best[place] = replace(report, owner=best[place].owner, standbys=best[place].standbys)
+            best[location] = replace(report, owner=best[location].owner, standbys=best[location].standbys)
     return list(best.values())
 
 
-def _place(report: PartitionReport) -> tuple[str, int, int]:
+def _location(report: PartitionReport) -> tuple[str, int, int]:
     return report.read_model, report.version, report.partition
 
 

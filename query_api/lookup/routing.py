@@ -39,7 +39,7 @@ def standby_table(
     return {p: standbys_of(topic, p, owners.get(p), known, replicas) for p in range(partitions)}
 
 
-def attempts(place: KeyLocation, *, is_current: bool = True) -> Iterator[Attempt]:
+def attempts(location: KeyLocation, *, is_current: bool = True) -> Iterator[Attempt]:
     """Return the nodes to try for a key or a partition, in order.
 
     A node that answers by itself comes first. Otherwise it is the owner, which nearly always answers; then its standbys, then all other
@@ -47,30 +47,30 @@ def attempts(place: KeyLocation, *, is_current: bool = True) -> Iterator[Attempt
     is_current: whether this node has confirmed the partition's end recently. If not, a current answer of another node comes before its
         own, and its own before any other (docs/decisions/0029).
     """
-    itself = ((place.state.url, None),)
+    itself = ((location.state.url, None),)
     if not is_current:
-        current = ((url, HOP_CURRENT) for url in _in_order(place) if url != place.state.url)
-        return chain(current, itself, _with_rules(place))
-    if place.is_answered_here:
+        current = ((url, HOP_CURRENT) for url in _in_order(location) if url != location.state.url)
+        return chain(current, itself, _with_rules(location))
+    if location.is_answered_here:
         # The order of the others is computed only if it is needed: nearly every lookup ends with the first attempt.
-        return chain(itself, _with_rules(place))
-    return _with_rules(place, with_itself=True)
+        return chain(itself, _with_rules(location))
+    return _with_rules(location, with_itself=True)
 
 
-def _with_rules(place: KeyLocation, *, with_itself: bool = False) -> Iterator[Attempt]:
-    for url in _in_order(place):
-        if url != place.state.url:
-            yield url, HOP_OWNER if url == place.owner else HOP_ANY
+def _with_rules(location: KeyLocation, *, with_itself: bool = False) -> Iterator[Attempt]:
+    for url in _in_order(location):
+        if url != location.state.url:
+            yield url, HOP_OWNER if url == location.owner else HOP_ANY
         elif with_itself:
             yield url, None
 
 
-def _in_order(place: KeyLocation) -> Iterator[str]:
+def _in_order(location: KeyLocation) -> Iterator[str]:
     """Yield the URL of each node once: the owner, without sorting the others, then the standbys, then the others."""
-    owner = place.owner
+    owner = location.owner
     if owner is not None:
         yield owner
-    standbys = place.model.standbys.get(place.partition, ())
+    standbys = location.model.standbys.get(location.partition, ())
     # The keys of a dictionary are in order, each once.
-    others = dict.fromkeys((*standbys, *sorted({*place.state.nodes, place.state.url})))
+    others = dict.fromkeys((*standbys, *sorted({*location.state.nodes, location.state.url})))
     yield from (url for url in others if url != owner)

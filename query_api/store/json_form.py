@@ -2,8 +2,8 @@
 
 import json
 
-from include.known_fields import known_fields
 from include.position import Offsets
+from include.unknown_fields import ignore_unknown_fields
 from query_api.store.base import Binding, ChangelogPosition
 
 
@@ -36,4 +36,4 @@ def dump_binding(binding: Binding) -> bytes:
 
 def load_binding(stored: bytes) -> Binding:
     """Deserialize a binding; raises ValueError, KeyError or TypeError for invalid bytes."""
-    return Binding(**known_fields(Binding, json.loads(stored)))
+    return Binding(**ignore_unknown_fields(Binding, json.loads(stored)))

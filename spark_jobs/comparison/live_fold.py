@@ -60,18 +60,18 @@ def no_replay_because(bootstrap_servers: str, model: ReadModel, version: Version
 
 
 def stored_states(
-    spark: SparkSession, lake_root: str, retention_h: float, model: ReadModel, version: Version, because: str
+    spark: SparkSession, lake_root: str, retention_h: float, model: ReadModel, version: Version, reason: str
 ) -> LiveFold:
     """Return the states in `lake/<model>`, for a live version that cannot be folded again."""
-    because = because.rstrip(".")
+    reason = reason.rstrip(".")
     table = lake_table(spark, lake_root, retention_h, model)
     newest = table.newest_tag()
     if newest is None or newest.tag.version != version.number:
-        note = f"v{version.number} cannot be folded again, because {because}; and lake/{model.name} does not contain it."
+        note = f"v{version.number} cannot be folded again, because {reason}; and lake/{model.name} does not contain it."
         return LiveFold(None, f"{note} Every key counts as an added one.")
-    LOG.info("%s v%d cannot be folded again, because %s", model.name, version.number, because)
+    LOG.info("%s v%d cannot be folded again, because %s", model.name, version.number, reason)
     return LiveFold(
         table.with_all_columns(spark.read.format("delta").load(table.path)),
-        f"v{version.number} cannot be folded again, because {because}. Its states are those of lake/{model.name}, so that events after the "
+        f"v{version.number} cannot be folded again, because {reason}. Its states are those of lake/{model.name}, so that events after the "
         "last compaction are differences, too.",
     )

@@ -76,7 +76,7 @@ def run_check(spark: SparkSession, settings: Settings, request: CheckRequest) ->
     except FullCheckNeededError as reason:
         LOG.info("checking all keys, because %s", reason)
         result = _run(spark, settings, replace(request, mode=Mode.FULL))
-        return replace(result, because=str(reason), duration_s=time.monotonic() - started_s)
+        return replace(result, full_check_reason=str(reason), duration_s=time.monotonic() - started_s)
 
 
 def _run(spark: SparkSession, settings: Settings, request: CheckRequest) -> CheckResult:

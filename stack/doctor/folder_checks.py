@@ -34,20 +34,22 @@ def check_folder(check: str, variable: str, folder: Path, *, programs: bool) -> 
 
     variable: the setting that names the directory. programs: whether programs are executed from it; otherwise it has data.
     """
-    place = existing(folder)
+    existing_folder = existing(folder)
     action = f"Set {variable} to a directory on a local disk that you may write to."
     try:
-        with tempfile.TemporaryDirectory(dir=place, prefix=".foldlake-doctor-") as scratch:
+        with tempfile.TemporaryDirectory(dir=existing_folder, prefix=".foldlake-doctor-") as scratch:
             failures = [*_failures(Path(scratch), programs=programs)]
     except OSError as error:
-        return Finding(check, State.PROBLEM, f"{place} cannot be written: {error.strerror}", action=action)
+        return Finding(
+            check, State.PROBLEM, f"{existing_folder} cannot be written: {error.strerror}", action=action
+        )
     if failures:
-        return Finding(check, State.PROBLEM, f"{place}: {'; '.join(failures)}", action=action)
-    kind = file_system_type(place)
+        return Finding(check, State.PROBLEM, f"{existing_folder}: {'; '.join(failures)}", action=action)
+    kind = file_system_type(existing_folder)
     if kind.startswith(NETWORK_TYPES) and not programs:
-        found = f"{kind}, a network file system ({place})"
+        found = f"{kind}, a network file system ({existing_folder})"
         return Finding(check, State.WARNING, found, "a local disk", f"Stores and locks can fail. {action}")
-    return Finding(check, State.OK, " ".join(filter(None, (kind, f"({place})"))))
+    return Finding(check, State.OK, " ".join(filter(None, (kind, f"({existing_folder})"))))
 
 
 def _failures(folder: Path, *, programs: bool) -> Iterator[str]:

@@ -33,7 +33,7 @@ def start_python(
     Returns:
         The environment for the JVM. Without the program `flock`, which Linux has, nothing is started, and Spark starts Python.
     """
-    place = next(i for i, one in enumerate(arguments) if Path(one).parent == APPLICATIONS)
+    index = next(i for i, one in enumerate(arguments) if Path(one).parent == APPLICATIONS)
     if shutil.which("flock") is None:
         return dict(environment)
     folder = scratch / "early-python"
@@ -41,7 +41,7 @@ def start_python(
     # The Python process inherits the lock, and holds it until it ends, however it ends.
     alive = os.open(folder / "alive", os.O_RDWR | os.O_CREAT, 0o600)
     fcntl.flock(alive, fcntl.LOCK_EX)
-    module = f"spark_jobs.{Path(arguments[place]).stem}"
+    module = f"spark_jobs.{Path(arguments[index]).stem}"
     subprocess.Popen(
         [
             python,
@@ -50,7 +50,7 @@ def start_python(
             str(os.getpid()),
             folder,
             module,
-            *arguments[place + 1 :],
+            *arguments[index + 1 :],
         ],
         env=dict(environment),
         pass_fds=(alive,),

@@ -41,15 +41,15 @@ def run_in_server(settings: Settings, arguments: Sequence[str]) -> int | None:
     Returns None if the job is to have a process of its own: its master is a cluster, the server runs another job, it cannot be
     started, or there is none by the setting `lake_keep_session_s`.
     """
-    place = next((i for i, one in enumerate(arguments) if Path(one).parent == APPLICATIONS), None)
-    if place is None or not settings.lake.keep_session_s or not _is_local(arguments):
+    index = next((i for i, one in enumerate(arguments) if Path(one).parent == APPLICATIONS), None)
+    if index is None or not settings.lake.keep_session_s or not _is_local(arguments):
         return None
     lock = FileLock(settings.home / "run" / "job-server.busy")
     if not lock.try_acquire():
         return None
     try:
-        options = arguments[:place]
-        request = JobRequest(_fingerprint(settings, options), arguments[place], tuple(arguments[place + 1 :]))
+        options = arguments[:index]
+        request = JobRequest(_fingerprint(settings, options), arguments[index], tuple(arguments[index + 1 :]))
         connection = _connect_and_send(settings, request) or _start_and_send(settings, options, request)
         if connection is None:
             return None

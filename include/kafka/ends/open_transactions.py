@@ -42,20 +42,24 @@ def open_transactions(
         return []
     stable = _ends(admin, partitions, IsolationLevel.READ_COMMITTED)
     ends = _ends(admin, partitions, IsolationLevel.READ_UNCOMMITTED)
-    held = {place: end - stable[place] for place, end in ends.items() if end > stable.get(place, end)}
+    held = {
+        partition: end - stable[partition]
+        for partition, end in ends.items()
+        if end > stable.get(partition, end)
+    }
     if not held:
         return []
     consumer = Consumer(log_consumer_settings(bootstrap_servers) | {"isolation.level": "read_uncommitted"})
     try:
-        open_s = {place: _age_s(consumer, place, stable[place]) for place in held}
+        open_s = {partition: _age_s(consumer, partition, stable[partition]) for partition in held}
     finally:
         consumer.close()
-    long_open = [place for place, age_s in open_s.items() if age_s > OPEN_S]
+    long_open = [partition for partition, age_s in open_s.items() if age_s > OPEN_S]
     return [
         OpenTransaction(
             topic,
-            sum(held[place] for place in long_open if place[0] == topic),
-            max(open_s[place] for place in long_open if place[0] == topic),
+            sum(held[partition] for partition in long_open if partition[0] == topic),
+            max(open_s[partition] for partition in long_open if partition[0] == topic),
         )
         for topic in dict.fromkeys(topic for topic, _ in long_open)
     ]
@@ -65,7 +69,7 @@ def _ends(
     admin: AdminClient, partitions: Iterable[Partition], isolation: IsolationLevel
 ) -> Mapping[Partition, int]:
     latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
-    wanted = {TopicPartition(*place): latest for place in partitions}
+    wanted = {TopicPartition(*partition): latest for partition in partitions}
     try:
         found = admin.list_offsets(wanted, isolation_level=isolation, request_timeout=ADMIN_TIMEOUT_S)
         return {(p.topic, p.partition): future.result(ADMIN_TIMEOUT_S).offset for p, future in found.items()}
@@ -76,6 +80,6 @@ def _ends(
         ) from error
 
 
-def _age_s(consumer: Consumer, place: Partition, offset: int) -> float:
-    record = record_at(consumer, *place, offset)
+def _age_s(consumer: Consumer, partition: Partition, offset: int) -> float:
+    record = record_at(consumer, *partition, offset)
     return 0.0 if record is None else max(0.0, time.time() - record.timestamp()[1] / 1000)

@@ -56,36 +56,37 @@ class RecordEnds:
 
     def of(self, ends: Mapping[Partition, int]) -> dict[Partition, RecordEnd]:
         """Return the record ends of the partitions whose end offsets are given; raises KafkaUnavailableError."""
-        changed = {place: end for place, end in ends.items() if self._end_of(place) != end}
+        changed = {partition: end for partition, end in ends.items() if self._end_of(partition) != end}
         if changed:
             self._search(changed)
-        return {place: self._known[place][1] for place in ends}
+        return {partition: self._known[partition][1] for partition in ends}
 
-    def _end_of(self, place: Partition) -> int | None:
-        known = self._known.get(place)
+    def _end_of(self, partition: Partition) -> int | None:
+        known = self._known.get(partition)
         return None if known is None else known[0]
 
     def _search(self, ends: Mapping[Partition, int]) -> None:
         # What was searched before ends below: a greater end than now is that of a topic that was created again.
         floors = {
-            place: known if (known := self._end_of(place) or 0) < end else 0 for place, end in ends.items()
+            partition: known if (known := self._end_of(partition) or 0) < end else 0
+            for partition, end in ends.items()
         }
         records = 1
         while ends:
-            starts = {place: max(floors[place], end - records) for place, end in ends.items()}
-            for place, message in self._newest(starts, ends).items():
-                self._known[place] = ends[place], _record_end(message)
-            ends = {place: end for place, end in ends.items() if self._end_of(place) != end}
-            for place, end in ends.items():
-                low = offset_bounds_of(self._consumer, *place)[0]
-                if starts[place] <= max(low, floors[place]):
-                    self._known[place] = end, self._before(place, floors[place], low)
-            ends = {place: end for place, end in ends.items() if self._end_of(place) != end}
+            starts = {partition: max(floors[partition], end - records) for partition, end in ends.items()}
+            for partition, message in self._newest(starts, ends).items():
+                self._known[partition] = ends[partition], _record_end(message)
+            ends = {partition: end for partition, end in ends.items() if self._end_of(partition) != end}
+            for partition, end in ends.items():
+                low = offset_bounds_of(self._consumer, *partition)[0]
+                if starts[partition] <= max(low, floors[partition]):
+                    self._known[partition] = end, self._before(partition, floors[partition], low)
+            ends = {partition: end for partition, end in ends.items() if self._end_of(partition) != end}
             records *= WIDENING
 
-    def _before(self, place: Partition, floor: int, low: int) -> RecordEnd:
+    def _before(self, partition: Partition, floor: int, low: int) -> RecordEnd:
         """Return the record end of a partition without a record from `floor` on; low: its first offset."""
-        known = self._known[place][1] if floor else RecordEnd(low)
+        known = self._known[partition][1] if floor else RecordEnd(low)
         return known if known.offset > low else RecordEnd(low, known.written_s)
 
     def _newest(
@@ -93,8 +94,8 @@ class RecordEnds:
     ) -> dict[Partition, Message]:
         """Return the newest record of each partition between these offsets, all partitions at once; omits one without a record."""
         found: dict[Partition, Message] = {}
-        left = {place for place, start in starts.items() if start < ends[place]}
-        self._consumer.assign([TopicPartition(*place, starts[place]) for place in left])
+        left = {partition for partition, start in starts.items() if start < ends[partition]}
+        self._consumer.assign([TopicPartition(*partition, starts[partition]) for partition in left])
         try:
             while left:
                 message = self._consumer.poll(READ_TIMEOUT_S)
@@ -117,21 +118,21 @@ class RecordEnds:
         found: dict[Partition, Message],
         left: set[Partition],
     ) -> None:
-        topic, partition, offset = message.topic(), message.partition(), message.offset()
+        topic, number, offset = message.topic(), message.partition(), message.offset()
         error = message.error()
         if error is not None and error.name() != "_PARTITION_EOF":
             if not error.retriable():
-                raise KafkaUnavailableError(f"Cannot read {topic}/{partition}: {error}")
+                raise KafkaUnavailableError(f"Cannot read {topic}/{number}: {error}")
             return
-        if topic is None or partition is None or offset is None:
+        if topic is None or number is None or offset is None:
             return
-        place = (topic, partition)
-        if place not in left:
+        partition = (topic, number)
+        if partition not in left:
             return
-        if error is None and offset < ends[place]:
-            found[place] = message
-        if error is not None or offset >= ends[place] - 1:
-            left.remove(place)
+        if error is None and offset < ends[partition]:
+            found[partition] = message
+        if error is not None or offset >= ends[partition] - 1:
+            left.remove(partition)
 
 
 def unread_ends(consumer: Consumer, topic: str, ends: Mapping[int, int], read: Mapping[int, int]) -> Offsets:

@@ -1,4 +1,4 @@
-"""Where a person finds out how the state of a key came to be: the page on a query node, and the command."""
+"""Where the state of a key is explained: the page on a query node, and the command."""
 
 import shlex
 from urllib.parse import urlencode

@@ -79,18 +79,18 @@ class ChangeStreams:
         self._areas = areas
         self._slots = slots
 
-    def place(self, asked: StreamRequest) -> KeyLocation:
+    def locate(self, asked: StreamRequest) -> KeyLocation:
         """Return the version whose changes a client asks for, without a key; raises LookupFailedError."""
-        return self._local.place(asked.read_model, b"", asked.version)
+        return self._local.locate(asked.read_model, b"", asked.version)
 
-    def open(self, asked: StreamRequest, place: KeyLocation, client: str) -> StreamBody:
+    def open(self, asked: StreamRequest, location: KeyLocation, client: str) -> StreamBody:
         """Return the stream that a client asks for; raises ProblemError, LookupFailedError."""
         read_model = asked.read_model
         source = FeedSource(
             read_model,
-            place.version,
-            place.model.versions[place.version].changelog_topic,
-            place.model.partition_count,
+            location.version,
+            location.model.versions[location.version].changelog_topic,
+            location.model.partition_count,
             self._areas.locations.get(read_model),
         )
         with ExitStack() as opening:
@@ -174,11 +174,11 @@ def changes_blueprint(streams: ChangeStreams, is_stopping: Callable[[], bool]) -
         asked = streams.request(
             name, request.query_string.decode("latin-1"), request.headers.get(LAST_EVENT_ID)
         )
-        place = streams.place(asked)
-        headers = {**HEADERS, VERSION_HEADER: str(place.version), NODE_HEADER: place.state.node}
+        location = streams.locate(asked)
+        headers = {**HEADERS, VERSION_HEADER: str(location.version), NODE_HEADER: location.state.node}
         if request.method == "HEAD":
             return Response(content_type="text/event-stream", headers=headers)
-        body = streams.open(asked, place, request.remote_addr or "")
+        body = streams.open(asked, location, request.remote_addr or "")
         response = Response(iter(body), content_type="text/event-stream", headers=headers)
         response.call_on_close(body.close)
         return response

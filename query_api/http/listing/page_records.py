@@ -41,9 +41,9 @@ def read_limit(area: Area | None, limit: int) -> int:
     return limit if area is None else max(limit, READ_RECORDS)
 
 
-def page_part(local: LocalLookup, place: KeyLocation, after: bytes, query: PartQuery) -> Part:
+def page_part(local: LocalLookup, location: KeyLocation, after: bytes, query: PartQuery) -> Part:
     """Return records of a partition of this node's store; raises LookupFailedError."""
     limit = read_limit(query.area, query.limit)
-    found = local.page(place, after, limit, Sample(), KeyRange(query.prefix))
+    found = local.page(location, after, limit, Sample(), KeyRange(query.prefix))
     records, following = page_records(local, found, query.area, query.limit)
     return Part(records, following, AnswerAge.of_partition(found.partition), found.next_offset)

@@ -56,13 +56,13 @@ def listing_blueprint(
         partition = _number("partition", given.get("partition"), None, 0, 10**MAX_DIGITS)
         after = require_prefix("after", given.get("after", ""), local.max_key_bytes)
         sample = _sample(given.get("sample"))
-        place = local.locate_partition(name, partition, version)
-        found = local.page(place, after, read_limit(area, limit), sample, KeyRange(prefix))
+        location = local.locate_partition(name, partition, version)
+        found = local.page(location, after, read_limit(area, limit), sample, KeyRange(prefix))
         headers = {
             "Cache-Control": "no-store",
-            VERSION_HEADER: str(place.version),
-            NODE_HEADER: place.state.node,
-            "Foldlake-Role": place.role.value,
+            VERSION_HEADER: str(location.version),
+            NODE_HEADER: location.state.node,
+            "Foldlake-Role": location.role.value,
             **dict(age_headers(found.partition)),
         }
         body = _json(found, page_records(local, found, area, limit))
@@ -72,14 +72,14 @@ def listing_blueprint(
 
 
 def _json(found: LocalPage, page: PageRecords) -> str:
-    place = found.place
+    location = found.location
     return dumps(
         {
-            "read_model": place.model.name,
-            "version": place.version,
-            "partition": place.partition,
-            "node": place.state.node,
-            "role": place.role.value,
+            "read_model": location.model.name,
+            "version": location.version,
+            "partition": location.partition,
+            "node": location.state.node,
+            "role": location.role.value,
             "total": found.page.total,
             "position": found.next_offset,
             "records": page.records,

@@ -26,7 +26,7 @@ class JoinedLookup(CompiledLookup):
 
     def render(self, answer: LocalAnswer) -> Rendered:
         """Return the JSON of an answer; raises LookupFailedError if the other read model's record cannot be read."""
-        found = self._records.texts(answer.place.key)
+        found = self._records.texts(answer.location.key)
         joined = "".join(
             f",{json.dumps(name)}:{found.texts.get(name, 'null')}" for name in self._joined_fields
         )

@@ -36,16 +36,16 @@ class RecordTexts:
 
     def live_version(self) -> int:
         """Return the live version; raises LookupFailedError."""
-        return self._lookups.local.place(self._model_name, b"").version
+        return self._lookups.local.locate(self._model_name, b"").version
 
     def texts(self, key: bytes, version: int | None = None) -> RecordText:
         """Return the fields of a key's record in a version, or in the live one; raises LookupFailedError if it cannot be read now."""
         name = self._model_name
         try:
-            place = self._lookups.local.place(name, key, version)
+            location = self._lookups.local.locate(name, key, version)
             # Another node may have another live version meanwhile.
-            target = record_target(name, key.decode(), {"version": place.version})
-            found = self._lookups.answer(place, target, None)
+            target = record_target(name, key.decode(), {"version": location.version})
+            found = self._lookups.answer(location, target, None)
         except LookupFailedError as error:
             if error.reason is FailureReason.UNKNOWN_KEY and error.partition is not None:
                 return RecordText({}, AnswerAge.of_partition(error.partition))

@@ -87,8 +87,8 @@ class LookupRouter:
         """Answer a parsed lookup; `target` is the path and query for the same lookup on another node."""
         lookups = self._lookups
         try:
-            place = lookups.local.place(model_name, key, version)
-            found = lookups.answer(place, target, hop, bound)
+            location = lookups.local.locate(model_name, key, version)
+            found = lookups.answer(location, target, hop, bound)
             if isinstance(found, LocalAnswer):
                 body, joined = render(found)
                 headers = headers_of(found, joined)
@@ -107,8 +107,8 @@ class LookupRouter:
 
     def _record_json(self, answer: LocalAnswer) -> Rendered:
         record = self._lookups.local.decode(answer)
-        model, version = answer.place.model.name, answer.place.version
-        fields = record_fields(answer.place.key, record)
+        model, version = answer.location.model.name, answer.location.version
+        fields = record_fields(answer.location.key, record)
         return dumps({"read_model": model, "version": version, **fields}).encode(), None
 
     def _bound(self, model_name: str, min_offset: str | None, client: str) -> PositionBound | None:

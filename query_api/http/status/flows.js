@@ -46,15 +46,15 @@ function groups(data) {
     const main = flows.find((flow) => flow.kind === "fold" && flow.stage === "live") ?? flows.find(isOf("fold")) ?? flows[0];
     const written = new Set(flows.map((flow) => flow.output_topic));
     const topics = new Set(flows.filter(readsEvents).map((flow) => flow.source_topic));
-    const letters = data.flows.filter((flow) => flow.kind === "dead letters" && topics.has(flow.name));
+    const deadLetters = data.flows.filter((flow) => flow.kind === "dead letters" && topics.has(flow.name));
     // A re-keyed read model folds what its own route writes: its events are on the route's source.
     const sources = [...topics].filter((topic) => topic && !written.has(topic));
-    return { name, main, flows: [...flows, ...letters], sources };
+    return { name, main, flows: [...flows, ...deadLetters], sources };
   });
 }
 
 function row({ name, main, flows, sources }, data, history) {
-  const letters = flows.filter(isOf("dead letters")).reduce((sum, flow) => sum + (flow.records ?? 0), 0);
+  const deadLetters = flows.filter(isOf("dead letters")).reduce((sum, flow) => sum + (flow.records ?? 0), 0);
   // A version that is not live may lag without harm.
   const live = flows.filter(({ stage }) => !stage || stage === main.stage);
   const behind = live.map((flow) => flow.events_behind).filter((events) => events != null);
@@ -66,7 +66,7 @@ function row({ name, main, flows, sources }, data, history) {
       ${cell("source", sources.join(", "))}
       ${cell("events behind", behind.length ? count(Math.max(...behind)) : "unknown", true)}
       ${cell("latency", latency(main, history?.models[name]))}
-      ${cell("dead letters", letters ? html`<b>${count(letters)}</b>` : "0", true)}
+      ${cell("dead letters", deadLetters ? html`<b>${count(deadLetters)}</b>` : "0", true)}
       <span class="state"><span class="only-read">state </span>${state(live, main)}</span>
     </summary>
     ${queries(name, flows, data.pace)}

@@ -1,4 +1,4 @@
-// The form that looks a key up: the state, which node answered, how old the answer is, and how it came to be.
+// The form that looks up a key: the state, which node answered, the age of the answer, and links to its explanation and its JSON.
 
 import { html, nothing, render } from "./lit-html.js";
 import { age, count, time } from "./words.js";

@@ -21,7 +21,7 @@ from include.nodes.node_url import PeerRule
 from include.nodes.record_client import NodeClient, PartitionReplica, ReplicaUnavailableError
 from include.position import POSITION_COLUMNS
 from include.quality.check import QualityError, StoreName
-from include.quality.scratch_dir import spool_dir
+from include.quality.spool import spool_dir
 from spark_jobs.quality.stores.base import Reading, Sample, StoreReplica, Target
 
 # Few, because the nodes also serve lookups.

@@ -31,7 +31,7 @@ from spark_jobs.streaming.stream_context import StreamContext
 
 LOG = logging.getLogger(__name__)
 
-# The cost of a query is per answer of the broker, not per record: without these, the query of letters costs as much as a fold. A letter is
+# The cost of a query is per answer of the broker, not per record: without these, the query of dead letters costs as much as a fold. A dead letter is
 # written half a second later.
 UNHURRIED = (("kafka.fetch.min.bytes", "1000000"), ("kafka.fetch.max.wait.ms", "500"))
 
@@ -68,7 +68,7 @@ def dead_letter_spec(
 
     def records(source: DataFrame, schema_ids: SchemaIds) -> DataFrame:
         # A partition in which none is found behind many records of another program starts at the query's checkpoint: its
-        # newest letters may then be written twice, and none is lost.
+        # newest dead letters may then be written twice, and none is lost.
         written = newest_dead_letters(consumer, endpoints.source_topic, endpoints.partitions)
         LOG.info("dead letters of %s are written up to offsets %s", endpoints.source_topic, written)
         largest = max_message_bytes(admin, endpoints.sink_topic)
@@ -84,7 +84,7 @@ def dead_letter_spec(
         schemas=schemas,
         records=records,
         triggers=triggers,
-        # Lookups do not depend on it: a topic that accepts no letters must not stop the folds.
+        # Lookups do not depend on it: a topic that accepts no dead letters must not stop the folds.
         is_essential=False,
         # Letters that are written already are not written again.
         rereads_after_loss=True,

@@ -133,7 +133,7 @@ class NodeStore:
 
 def incremental(spark: SparkSession, settings: Settings, *stores: StoreName, number: int) -> CheckResult:
     result = run(spark, settings, *stores, number=number, mode=Mode.INCREMENTAL)
-    assert result.because == ""
+    assert result.full_check_reason == ""
     return result
 
 

@@ -21,11 +21,18 @@ def home(tmp_path: Path) -> Path:
 
 
 def ended(
-    home: Path, run_id: str, ago_s: float, read_model: str = "balance", mode: str = "full", because: str = ""
+    home: Path,
+    run_id: str,
+    ago_s: float,
+    read_model: str = "balance",
+    mode: str = "full",
+    full_check_reason: str = "",
 ) -> None:
     path = summary_path(home, run_id)
     request = {"read_model": read_model, "mode": mode}
-    path.write_text(json.dumps({"request": request, "duration_s": DURATION_S, "because": because}))
+    path.write_text(
+        json.dumps({"request": request, "duration_s": DURATION_S, "full_check_reason": full_check_reason})
+    )
     os.utime(path, (NOW_S - ago_s, NOW_S - ago_s))
 
 
@@ -60,7 +67,7 @@ def test_an_incremental_check_is_not_throttled_by_a_full_one_that_was_asked_for(
 
     assert pause_left_s(home, "balance", NOW_S, Mode.INCREMENTAL) == 0
 
-    ended(home, "first", ago_s=30, because="no full check has verified the records yet")
+    ended(home, "first", ago_s=30, full_check_reason="no full check has verified the records yet")
 
     assert pause_left_s(home, "balance", NOW_S, Mode.INCREMENTAL) == pytest.approx(
         DURATION_S * PAUSE_FACTOR - 30

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from include.quality.scratch_dir import spool_dir
+from include.quality.spool import spool_dir
 from include.settings import Settings
 from stack.launchers.scratch import scratch_dir
 from stack.launchers.spark_submit import submit_environment

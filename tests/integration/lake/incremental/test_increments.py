@@ -52,7 +52,7 @@ def test_an_incremental_check_replays_only_new_events(
     result = ledger.check_changed()
 
     assert result.passed, result.verdict + str(result.failing_keys)
-    assert (result.request.mode, result.because) == (Mode.INCREMENTAL, "")
+    assert (result.request.mode, result.full_check_reason) == (Mode.INCREMENTAL, "")
     assert (result.records, result.events) == (len(CHANGED), len(CHANGED))
     mark = verified_mark(ledger)
     assert mark.verified_up_to == source_ends(settings.kafka.bootstrap_servers, ledger.name)
@@ -121,7 +121,7 @@ def test_a_record_older_than_the_verified_one_is_replayed_from_the_first_event(
 
     result = ledger.check_changed()
 
-    assert "older than they were" in result.because
+    assert "older than they were" in result.full_check_reason
     assert named(result) == {key: (COMPLETE,)}
     assert result.events == CUSTOMERS * EVENTS_EACH + 1
 
@@ -152,4 +152,4 @@ def test_a_store_that_was_not_verified_is_checked_in_full(
 
     assert result.passed, result.verdict
     assert result.request.mode is Mode.FULL
-    assert "records of changelog" in result.because
+    assert "records of changelog" in result.full_check_reason

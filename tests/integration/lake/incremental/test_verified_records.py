@@ -54,7 +54,7 @@ def test_changed_verified_records_are_not_used(settings: Settings, lake_spark: S
 
     assert result.passed, result.verdict
     assert result.request.mode is Mode.FULL
-    assert "another program has changed the verified records" in result.because
+    assert "another program has changed the verified records" in result.full_check_reason
     assert ledger.check_changed().request.mode is Mode.INCREMENTAL
     assert path in find_leftovers(settings, ledger.name, 1)
 
@@ -71,9 +71,9 @@ def test_a_changed_merge_voids_what_was_verified(
         patch.setattr(check_target, "read_model", merge)
         other = ledger.check_changed()
 
-    assert (without.request.mode, without.because) == (Mode.FULL, "fold revision 1 has no merge")
+    assert (without.request.mode, without.full_check_reason) == (Mode.FULL, "fold revision 1 has no merge")
     assert other.request.mode is Mode.FULL
-    assert "merge of the read model have changed" in other.because
+    assert "merge of the read model have changed" in other.full_check_reason
 
 
 def test_a_wrong_merge_fails_the_incremental_check_only(

@@ -77,7 +77,7 @@ class Log:
             self.spark, self.settings, CheckRequest(NAME, stores, mode, f"{mode}-{version}", version)
         )
         assert result.passed, (result.verdict, result.failing_keys)
-        assert (result.request.mode, result.because) == (mode, "")
+        assert (result.request.mode, result.full_check_reason) == (mode, "")
 
 
 States = Mapping[str, Mapping[str, object]]

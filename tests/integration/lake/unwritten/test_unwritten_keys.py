@@ -119,7 +119,7 @@ def test_checks_of_every_kind_agree(pockets: Pockets) -> None:
     assert compact(spark, pockets.settings, pockets.model) is not None
     assert pockets.in_lake() == {"other": Decimal("3.0")}
     result = pockets.check(StoreName.LAKE, mode=Mode.INCREMENTAL)
-    assert "keys have states that cannot be written (1)" in result.because
+    assert "keys have states that cannot be written (1)" in result.full_check_reason
 
     request = RebuildRequest({NAME: 1}, "test", approve=True, grace_h=1.0)
     number = register_versions(pockets.settings, request, "rebuild")[NAME].number

@@ -22,11 +22,11 @@ def test_a_record_was_absent_when_the_topic_ended_at_or_before_its_offset() -> N
 
 def test_a_time_that_a_loader_has_invented_is_not_plausible() -> None:
     known = observed((10, 1000.0))
-    place = ("balance", 0, 10)
+    location = ("balance", 0, 10)
 
-    assert known.is_plausible(place, 1000.5)
-    assert known.is_plausible(place, 1000.0 - CLOCK_TOLERANCE_S / 2)
-    assert not known.is_plausible(place, 5.0)
+    assert known.is_plausible(location, 1000.5)
+    assert known.is_plausible(location, 1000.0 - CLOCK_TOLERANCE_S / 2)
+    assert not known.is_plausible(location, 5.0)
     # Appended before the first observation: nothing speaks against its time.
     assert known.is_plausible(("balance", 0, 3), 5.0)
 

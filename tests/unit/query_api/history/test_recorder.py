@@ -11,7 +11,7 @@ from include.nodes.partition_report import PartitionReport
 from include.position import Position
 from query_api.cluster.node_state import ModelState, NodeState, PartitionState, VersionState
 from query_api.history import history_file
-from query_api.history.append_times import Place
+from query_api.history.append_times import RecordLocation
 from query_api.history.arrival import Arrival
 from query_api.history.recorder import HistoryRecorder
 from query_api.history.samples import INTERVAL_S
@@ -35,7 +35,7 @@ class Cluster:
             source_ends={0: 100, 1: 50},
         )
         self.arrivals: list[Arrival] = []
-        self.times: dict[Place, float] = {}
+        self.times: dict[RecordLocation, float] = {}
         self.reports: list[PartitionReport] = []
         self.recorder = HistoryRecorder(
             store_dir, self.state, self.taken, lambda _state: self.reports, lambda: self, lambda: None
@@ -52,7 +52,7 @@ class Cluster:
         taken, self.arrivals = self.arrivals, []
         return taken
 
-    def of(self, places: Iterable[Place]) -> dict[Place, float]:
+    def of(self, places: Iterable[RecordLocation]) -> dict[RecordLocation, float]:
         """Return the times of records."""
         return {place: self.times[place] for place in places if place in self.times}
 

@@ -38,7 +38,8 @@ def test_the_list_has_verdict_model_mode_stores_time_and_duration_newest_first(t
     passed = {"request": request, "version": 3, "passed": True, "verdict": "", "duration_s": 12.34}
     summaries = {
         "first": passed,
-        "second": passed | {"passed": False, "request": request | {"mode": "full"}, "because": "no merge"},
+        "second": passed
+        | {"passed": False, "request": request | {"mode": "full"}, "full_check_reason": "no merge"},
         # Its read model cannot be checked: it has no page, and no version.
         "third": {
             "request": request | {"version": None},

@@ -27,10 +27,10 @@ def node(settings: Settings) -> NodeFiles:
 
 
 def answer(settings: Settings, rule: str | None = None) -> LocalAnswer | PeerResponse:
-    """Look the key up."""
+    """Look up the key."""
     local = LocalLookup(settings)
     return Lookups(local, Peers()).answer(
-        local.place("balance", KEY), TARGET, None if rule is None else Hop(rule)
+        local.locate("balance", KEY), TARGET, None if rule is None else Hop(rule)
     )
 
 
@@ -114,7 +114,7 @@ def test_node_that_is_outdated_too_is_not_asked_for_each_lookup(settings: Settin
         lookups = Lookups(local, Peers())
 
         for _ in range(10):
-            assert isinstance(lookups.answer(local.place("balance", KEY), TARGET, None), LocalAnswer)
+            assert isinstance(lookups.answer(local.locate("balance", KEY), TARGET, None), LocalAnswer)
 
     assert len(other.hops) < 10
 
@@ -127,9 +127,9 @@ def test_node_without_one_partition_is_asked_for_another(settings: Settings, nod
         local = LocalLookup(settings)
         lookups = Lookups(local, Peers())
         with pytest.raises(LookupFailedError, match="no record"):
-            lookups.answer(local.place("balance", first.encode()), TARGET, None)
+            lookups.answer(local.locate("balance", first.encode()), TARGET, None)
 
         other.status, other.headers = HTTPStatus.OK, {}
-        found = lookups.answer(local.place("balance", second.encode()), TARGET, None)
+        found = lookups.answer(local.locate("balance", second.encode()), TARGET, None)
 
     assert isinstance(found, PeerResponse)

@@ -47,8 +47,8 @@ def without_gc() -> Iterator[None]:
 
 def is_closed(local: LocalLookup, version: int) -> Callable[[], bool]:
     """Open a version's store; return a function that tells whether it has been closed since."""
-    place = local.place("balance", KEY, version)
-    store = weakref.ref(local.find(place).store)
+    location = local.locate("balance", KEY, version)
+    store = weakref.ref(local.find(location).store)
     return lambda: store() is None
 
 
@@ -57,9 +57,9 @@ def test_record_is_decoded_with_the_store_it_was_read_from(
     local: LocalLookup, node: NodeFiles, monkeypatch: pytest.MonkeyPatch, *, is_new_one_there: bool
 ) -> None:
     monkeypatch.setattr(reader, "CHECK_INTERVAL_S", 0.0)
-    place = local.place("balance", KEY)
-    answer = local.find(place)
-    page = local.page(place, b"", 10, Sample())
+    location = local.locate("balance", KEY)
+    answer = local.find(location)
+    page = local.page(location, b"", 10, Sample())
 
     if is_new_one_there:
         node.replace_store(1)
@@ -111,12 +111,12 @@ def test_worker_without_requests_closes_removed_stores(
 @pytest.mark.usefixtures("without_gc")
 def test_failed_lookup_does_not_keep_the_store_open(local: LocalLookup, node: NodeFiles) -> None:
     removed = is_closed(local, 1)
-    place = local.place("balance", KEY)
+    location = local.locate("balance", KEY)
     node.remove_store(1)
 
     def is_noticed() -> bool:
         try:
-            Lookups(local, Peers()).answer(place, "/unused", None)
+            Lookups(local, Peers()).answer(location, "/unused", None)
         except LookupFailedError as error:
             return error.reason is FailureReason.NOT_READY
         return False

@@ -30,15 +30,15 @@ def test_only_a_partitioned_read_model_is_asked_from_the_owner(
     with other_node() as owner:
         node.publish(1, owner=owner.url, standby=owner.url, placement=placement)
         local = LocalLookup(settings)
-        place = local.place("balance", KEY)
-        found = Lookups(local, Peers()).answer(place, TARGET, None)
+        location = local.locate("balance", KEY)
+        found = Lookups(local, Peers()).answer(location, TARGET, None)
 
     is_local = placement is not Placement.PARTITIONED
     assert isinstance(found, LocalAnswer if is_local else PeerResponse)
     assert len(owner.hops) == (0 if is_local else 1)
     here = settings.node.advertised_url
     itself, other = (here, None), (owner.url, HOP_OWNER)
-    assert list(attempts(place)) == ([itself, other] if is_local else [other, itself])
+    assert list(attempts(location)) == ([itself, other] if is_local else [other, itself])
 
 
 def test_another_node_answers_while_this_one_cannot_read_its_store(
@@ -48,7 +48,7 @@ def test_another_node_answers_while_this_one_cannot_read_its_store(
     with other_node() as owner:
         node.publish(1, owner=owner.url, standby=owner.url, placement=Placement.REPLICATED)
         local = LocalLookup(settings)
-        found = Lookups(local, Peers()).answer(local.place("balance", KEY), TARGET, None)
+        found = Lookups(local, Peers()).answer(local.locate("balance", KEY), TARGET, None)
 
     assert isinstance(found, PeerResponse)
     assert owner.hops == [HOP_OWNER]
@@ -61,6 +61,6 @@ def test_node_that_does_not_own_a_partition_refuses_what_is_for_its_owner(
     local = LocalLookup(settings)
 
     with pytest.raises(LookupFailedError) as refused:
-        Lookups(local, Peers()).answer(local.place("balance", KEY), TARGET, Hop(HOP_OWNER))
+        Lookups(local, Peers()).answer(local.locate("balance", KEY), TARGET, Hop(HOP_OWNER))
 
     assert refused.value.reason is FailureReason.NOT_OWNER

@@ -36,7 +36,7 @@ def test_single_node_has_no_standbys() -> None:
     assert standbys_of("t", 0, NODES[0], [NODES[0]], 1) == ()
 
 
-def place(here: str, owner: str | None, standbys: tuple[str, ...]) -> KeyLocation:
+def location(here: str, owner: str | None, standbys: tuple[str, ...]) -> KeyLocation:
     """Return the location of a partition of a read model on nodes a to d."""
     owned = frozenset({0}) if owner == here else frozenset[int]()
     model = ModelState("balance", "balance", 1, 1, 1, owned=owned, standbys={0: standbys})
@@ -46,7 +46,7 @@ def place(here: str, owner: str | None, standbys: tuple[str, ...]) -> KeyLocatio
 
 
 def test_owner_is_tried_first_then_standbys_then_other_nodes() -> None:
-    assert list(attempts(place("d", "b", ("c",)))) == [
+    assert list(attempts(location("d", "b", ("c",)))) == [
         ("b", HOP_OWNER),
         ("c", HOP_ANY),
         ("a", HOP_ANY),
@@ -55,18 +55,18 @@ def test_owner_is_tried_first_then_standbys_then_other_nodes() -> None:
 
 
 def test_standbys_are_tried_first_while_a_partition_has_no_owner() -> None:
-    assert [url for url, _ in attempts(place("b", None, ("c", "b")))] == ["c", "b", "a", "d"]
+    assert [url for url, _ in attempts(location("b", None, ("c", "b")))] == ["c", "b", "a", "d"]
 
 
 def test_owner_tries_its_own_store_first() -> None:
-    assert list(attempts(place("b", "b", ("c",))))[:2] == [("b", None), ("c", HOP_ANY)]
+    assert list(attempts(location("b", "b", ("c",))))[:2] == [("b", None), ("c", HOP_ANY)]
 
 
 @pytest.mark.parametrize("owner", ["b", "c"])
 def test_node_that_is_not_current_tries_the_others_first_and_once_more_after_itself(owner: str) -> None:
     of_owner = HOP_OWNER if owner == "c" else HOP_ANY
 
-    assert list(attempts(place("b", owner, ("c",)), is_current=False)) == [
+    assert list(attempts(location("b", owner, ("c",)), is_current=False)) == [
         *((url, HOP_CURRENT) for url in "cad"),
         ("b", None),
         *(("c", of_owner), ("a", HOP_ANY), ("d", HOP_ANY)),

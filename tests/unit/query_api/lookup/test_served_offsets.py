@@ -38,7 +38,7 @@ def lookups_of(settings: Settings) -> Lookups:
 
 
 def answer(lookups: Lookups, hop: Hop | None = None) -> LocalAnswer | PeerResponse:
-    return lookups.answer(lookups.local.place("balance", KEY), TARGET, hop)
+    return lookups.answer(lookups.local.locate("balance", KEY), TARGET, hop)
 
 
 def refusal(lookups: Lookups, hop: Hop | None = None) -> LookupFailedError:
@@ -74,7 +74,7 @@ def test_new_owner_answers_once_it_has_caught_up_with_the_previous_one(
     settings: Settings, node: NodeFiles
 ) -> None:
     lookups = lookups_of(settings)
-    lookups.local.note_served(lookups.local.place("balance", KEY), 1, 2)
+    lookups.local.note_served(lookups.local.locate("balance", KEY), 1, 2)
 
     node.append(1, Change(KEY, 4, 1, balance_value()), next_offset=2)
 
@@ -107,7 +107,7 @@ def test_another_node_is_told_what_was_answered_and_refuses_if_it_is_behind(sett
 
 def _note_in_another_process(settings: Settings) -> None:
     lookups = lookups_of(settings)
-    lookups.local.note_served(lookups.local.place("balance", KEY), 1, 5)
+    lookups.local.note_served(lookups.local.locate("balance", KEY), 1, 5)
 
 
 @pytest.mark.usefixtures("node")

@@ -5,7 +5,7 @@ from dataclasses import fields
 from typing import Any
 
 
-def known_fields(record_type: type, stored: Mapping[str, Any]) -> dict[str, Any]:
+def ignore_unknown_fields(record_type: type, stored: Mapping[str, Any]) -> dict[str, Any]:
     """Return the stored fields that a dataclass has; during a rolling upgrade, a newer release may add others.
 
     Raises TypeError if `stored` is not an object.
