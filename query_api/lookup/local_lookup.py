@@ -39,7 +39,7 @@ WATCH_INTERVAL_S = 5.0
 class LocalLookup:
     """Looks keys up in this node's stores. One per HTTP worker process; thread-safe.
 
-    placements: of each read model that is not in local stores, at least.
+    placements: of each read model that is not in local stores, at least. served: up to where this node has answered.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class LocalLookup:
         self.max_key_bytes = directory.max_key_bytes
         self._directory = directory
         self._stores = OpenStores(directory)
-        self._served = ServedOffsets(store_dir, node.http_workers)
+        self.served = ServedOffsets(store_dir, node.http_workers)
         self._commits = CommitWait(ClientSlots(node.http_waiting_lookups, node.max_client_share))
         self._state: NodeState | None = None
 
@@ -71,7 +71,7 @@ class LocalLookup:
             models = state.models if state else {}
             versions = {(m.name, number) for m in models.values() for number in m.versions}
             self._stores.keep(versions)
-            self._served.keep(models, versions)
+            self.served.keep(models, versions)
         return state
 
     def watch(self) -> None:
@@ -135,21 +135,6 @@ class LocalLookup:
             raise LookupFailedError(FailureReason.NOT_READY, self._why_not_ready(location))
         return partition
 
-    def served(self, location: KeyLocation) -> int:
-        """Return the changelog offset up to which this node has answered for the key's partition."""
-        model = location.model
-        return self._served.of_version(model.name, location.version, model.partition_count).of(
-            location.partition
-        )
-
-    def note_served(self, location: KeyLocation, version: int, offset: int) -> None:
-        """Note that this node answers with the record before a changelog offset of a version, from its own or another store."""
-        if version in location.model.versions:
-            model = location.model
-            self._served.of_version(model.name, version, model.partition_count).extend(
-                location.partition, offset
-            )
-
     def find(
         self, location: KeyLocation, bound: PositionBound | None = None, covering: int = 0
     ) -> LocalAnswer:
@@ -160,8 +145,7 @@ class LocalLookup:
         Raises LookupFailedError.
         """
         partition = self._ready_partition(location)
-        model = location.model
-        served = self._served.of_version(model.name, location.version, model.partition_count)
+        served = self.served.of_location(location)
         answer = self._read(location, partition, max(covering, served.of(location.partition)))
         if bound is not None and not _is_met(bound, answer):
             answer = self._await(location, partition, bound)

@@ -101,16 +101,17 @@ class Lookups:
             return None
         timeout_s = ANSWER_TIMEOUT_S + (MAX_WAIT_S if bound else 0.0)
         try:
-            served = ServedOffset(location.version, self.local.served(location))
-            response = peer.get(target, rule, timeout_s, served)
+            offset = self.local.served.of_location(location).of(location.partition)
+            response = peer.get(target, rule, timeout_s, ServedOffset(location.version, offset))
         except PeerDownError:
             return None
         reason = response.headers.get(REASON_HEADER.lower())
         if reason in _TRY_ELSEWHERE_SLUGS or (reason is None and _is_no_answer(response)):
             return None
         answered = ServedOffset.parse(response.headers.get(_SERVED_HEADER))
-        if answered is not None:
-            self.local.note_served(location, *answered)
+        if answered is not None and answered.version in location.model.versions:
+            offsets = self.local.served.of_location(location, answered.version)
+            offsets.extend(location.partition, answered.offset)
         return response
 
 

@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from include.files import PRIVATE_FILE
+from query_api.lookup.key_location import KeyLocation
 
 DIRECTORY = "served"
 LOCKS_FILE = "slots"
@@ -75,6 +76,13 @@ class ServedOffsets:
             if model in known and number.isdigit() and (model, int(number)) not in versions:
                 with suppress(OSError):
                     path.unlink(missing_ok=True)
+
+    def of_location(self, location: KeyLocation, version: int | None = None) -> VersionOffsets:
+        """Return the offsets of a version of a key's read model: by default, those of the version in the location."""
+        model = location.model
+        return self.of_version(
+            model.name, location.version if version is None else version, model.partition_count
+        )
 
     def of_version(self, model: str, version: int, partitions: int) -> VersionOffsets:
         """Return the offsets of a version."""

@@ -22,7 +22,7 @@ from include.declarations.rules.expression import Expression
 from include.errors import ReadModelError
 from include.kafka.logical_types import Comparison
 from include.kafka.record_schema import RecordSchema
-from include.kafka.schema_rejections import Rejection
+from include.kafka.registry.schema_rejections import Rejection
 from include.kafka.wire_format import HEADER_BYTES, MAGIC, header
 from spark_jobs.folding.event_rules import (
     is_created_in_future,

@@ -14,8 +14,8 @@ from include.declarations.event_types.topic_events import TopicEvents
 from include.declarations.read_model import ReadModel
 from include.declarations.rekeying import record_key
 from include.errors import KafkaUnavailableError
+from include.kafka.registry.schema_rejections import Rejection, read_rejections
 from include.kafka.schema_registry import JOB_PATIENCE_S, SchemaRegistry
-from include.kafka.schema_rejections import Rejection, read_rejections
 from include.kafka.topic_state import topic_state
 from include.kafka.wire_format import HEADER_BYTES, MAGIC, split
 from include.position import Offsets

@@ -12,8 +12,8 @@ from pyspark.sql.functions import col, length, lit, substring
 
 from include.declarations.event_types.event_columns import OFFSET, PARTITION
 from include.kafka.record_schema import RecordSchema
+from include.kafka.registry.schema_rejections import Rejection, SchemaRejections
 from include.kafka.schema_registry import SchemaRegistry
-from include.kafka.schema_rejections import Rejection, SchemaRejections
 from include.kafka.wire_format import HEADER_BYTES, MAGIC, split
 from include.position import Offsets
 from spark_jobs.folding.decode import UNKNOWN_SCHEMA_ID, SchemaIds

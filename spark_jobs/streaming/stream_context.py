@@ -13,8 +13,8 @@ from include.declarations.latency_override import reload_for_stream
 from include.declarations.read_model import ReadModel
 from include.errors import KafkaUnavailableError, RegistryUnavailableError
 from include.kafka.log_reading import end_offsets, log_consumer
+from include.kafka.registry.schema_rejections import SchemaRejections
 from include.kafka.schema_registry import SchemaRegistry
-from include.kafka.schema_rejections import SchemaRejections
 from include.kafka.topics import Topic, admin_client, ensure_topics
 from include.kafka.wire_format import header
 from include.position import Offsets

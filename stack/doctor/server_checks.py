@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient
 from include.airflow.client import AirflowApi
 from include.errors import FoldlakeError
 from include.http_replies import without_credentials
-from include.kafka.registry.registry_requests import RegistryRequests
+from include.kafka.schema_registry import RegistryRequests
 from include.settings import Settings
 from query_api.store.redis.server import RedisServer, Unanswered
 from stack.doctor.finding import Finding, State

@@ -1,1 +1,1 @@
-"""The schema registry: requests to it, and the schemas that it holds."""
+"""The schemas of writers that the schema registry holds, and the schema ids that are rejected."""

@@ -32,7 +32,7 @@ from include.kafka.avro.schema_resolution import with_reader_names
 from include.kafka.logical_types import LogicalType, compare, decoded_as, field_types
 from include.kafka.record_key import MAX_KEY_BYTES
 from include.kafka.record_schema import RecordSchema
-from include.kafka.schema_rejections import Rejection
+from include.kafka.registry.schema_rejections import Rejection
 from include.kafka.wire_format import HEADER_BYTES, MAGIC
 from spark_jobs.folding.decode import UNKNOWN_SCHEMA_ID, EventDecoder
 from spark_jobs.folding.event_rules import (

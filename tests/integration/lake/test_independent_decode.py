@@ -14,7 +14,7 @@ from pyspark.sql.functions import col, unix_micros
 
 from include.declarations.event_types.event_columns import VALUE
 from include.declarations.event_types.event_schemas import event_schema
-from include.kafka.schema_rejections import Rejection
+from include.kafka.registry.schema_rejections import Rejection
 from include.kafka.wire_format import header
 from include.position import Offsets
 from spark_jobs.folding.decode import (

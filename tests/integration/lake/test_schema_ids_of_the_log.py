@@ -9,8 +9,8 @@ from pyspark.sql import SparkSession
 
 from include.declarations.event_types.event_schemas import event_schema
 from include.kafka.log_reading import end_offsets, log_consumer
+from include.kafka.registry.schema_rejections import Rejection, SchemaRejections
 from include.kafka.schema_registry import SchemaRegistry
-from include.kafka.schema_rejections import Rejection, SchemaRejections
 from include.kafka.topics import Topic, admin_client, ensure_topics
 from include.kafka.wire_format import header
 from include.position import Offsets

@@ -10,7 +10,7 @@ import pytest
 
 from include.declarations.event_types.event_schemas import event_schema
 from include.kafka.record_schema import RecordSchema
-from include.kafka.schema_rejections import Rejection, read_rejections
+from include.kafka.registry.schema_rejections import Rejection, read_rejections
 from include.kafka.wire_format import header
 from include.read_models.balance.events import FundsAdded
 from include.rebuild.query_status import query_status

@@ -41,6 +41,11 @@ def answer(lookups: Lookups, hop: Hop | None = None) -> LocalAnswer | PeerRespon
     return lookups.answer(lookups.local.locate("balance", KEY), TARGET, hop)
 
 
+def note_answer(lookups: Lookups, next_offset: int) -> None:
+    location = lookups.local.locate("balance", KEY)
+    lookups.local.served.of_location(location).extend(location.partition, next_offset)
+
+
 def refusal(lookups: Lookups, hop: Hop | None = None) -> LookupFailedError:
     with pytest.raises(LookupFailedError) as refused:
         answer(lookups, hop)
@@ -74,7 +79,7 @@ def test_new_owner_answers_once_it_has_caught_up_with_the_previous_one(
     settings: Settings, node: NodeFiles
 ) -> None:
     lookups = lookups_of(settings)
-    lookups.local.note_served(lookups.local.locate("balance", KEY), 1, 2)
+    note_answer(lookups, 2)
 
     node.append(1, Change(KEY, 4, 1, balance_value()), next_offset=2)
 
@@ -106,8 +111,7 @@ def test_another_node_is_told_what_was_answered_and_refuses_if_it_is_behind(sett
 
 
 def _note_in_another_process(settings: Settings) -> None:
-    lookups = lookups_of(settings)
-    lookups.local.note_served(lookups.local.locate("balance", KEY), 1, 5)
+    note_answer(lookups_of(settings), 5)
 
 
 @pytest.mark.usefixtures("node")
