@@ -14,6 +14,7 @@ An incremental check reads the keys that have events since they were verified, a
 import logging
 import time
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import reduce
@@ -24,8 +25,8 @@ from pyspark.sql.functions import col, count, count_distinct, lit
 from include.position import Offsets
 from include.quality.check import CheckRequest, CheckResult, Mode, StoreName
 from include.settings import Settings
+from include.work_progress import WorkProgress
 from spark_jobs.folding.replay import source_ends
-from spark_jobs.quality.check_progress import cached_step_logged, step_logged
 from spark_jobs.quality.check_setup import open_check
 from spark_jobs.quality.check_target import lost_events
 from spark_jobs.quality.checked_records import CheckedRecords
@@ -54,6 +55,7 @@ from spark_jobs.quality.verified.check_fingerprint import CheckFingerprint, basi
 from spark_jobs.quality.verified.commit import commit_full, commit_increment
 from spark_jobs.quality.verified.incremental_replay import IncrementalReplay
 from spark_jobs.quality.verified.table import FullCheckNeededError, VerifiedRecords, VerifiedTable
+from spark_jobs.runtime.job_progress import progress_logged, tasks_logged
 from spark_jobs.runtime.session import ONE_TASK, SMALL_DATA, session_settings
 
 LOG = logging.getLogger("foldlake.quality")
@@ -131,7 +133,7 @@ def _check(
     readings = [_read(target, store, sampling.sample, increment) for store in stores]
     compared, replay = _Comparison(target, readings, sampling.sample, increment).run()
     expectations = key_expectations(compared_fields(target))
-    with cached_step_logged(target, "comparing"):
+    with _cached_step_logged(target, "comparing"):
         comparison = target.frames.keep(with_failures(compared, expectations))
         counted = comparison.agg(count(lit(1)).alias("records"), count_distinct("key").alias("keys")).first()
     assert counted is not None  # noqa: S101 - an aggregate without groups has one row
@@ -142,7 +144,7 @@ def _check(
     )
     unwritten = unwritten_keys(replay)
     check = CheckedRecords(target, request, readings, comparison, replay, sampling, lost)
-    with cached_step_logged(target, "evaluating"):
+    with _cached_step_logged(target, "evaluating"):
         results = evaluate(check, expectations)
         failing, total = failing_keys(readings, comparison)
     result = CheckResult(
@@ -182,7 +184,7 @@ def _read(target: Target, store: Store, sample: Sample, increment: IncrementalRe
     started_s = time.monotonic()
     # Spark reads what the nodes have answered page by page, and counts a page as a record.
     unit = "pages" if store.name is StoreName.NODES else "records"
-    with step_logged(target, f"reading {store.name}", unit):
+    with _step_logged(target, f"reading {store.name}", unit):
         reading = store.read(sample) if increment is None else increment.read(store)
         records = target.frames.keep(reading.records)
         count = records.count()
@@ -231,7 +233,7 @@ class _Comparison:
             if self._increment is not None:
                 return self._increment.replay(positions, cuts, until, only)
             total = target.model.starts.events_until(until)
-            with step_logged(target, "replaying the log", "events", total):
+            with _step_logged(target, "replaying the log", "events", total):
                 return replay_fold(target, positions, number, cuts, until, only)
 
         number = sum(read.count for read in self._readings)
@@ -273,3 +275,21 @@ class _Comparison:
 
 def _union(frames: Sequence[DataFrame]) -> DataFrame:
     return reduce(DataFrame.unionByName, frames)
+
+
+def _step_logged(
+    target: Target, step: str, unit: str = "records", total: int | None = None
+) -> AbstractContextManager[None]:
+    """Log during a block of code how many records a step has read.
+
+    step: such as "replaying the log". total: the number of records that it reads, if known.
+    """
+    what = f"check of {target.model.name} v{target.version.number}: {step}"
+    return progress_logged(target.spark, WorkProgress(what, unit, total, target.report))
+
+
+def _cached_step_logged(target: Target, step: str) -> AbstractContextManager[None]:
+    """Log during a block of code how many tasks a step has ended, which reads what other steps have cached."""
+    what = f"check of {target.model.name} v{target.version.number}: {step}"
+    progress = WorkProgress(what, "Spark tasks", None, target.report, is_total_final=False)
+    return tasks_logged(target.spark, progress)

@@ -14,7 +14,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import Row
 
-from include.declarations.event_types.decodable import require_decodable
+from include.declarations.event_types.event_schemas import require_decodable
 from include.kafka.avro.avro_types import avro_type
 from include.kafka.record_schema import RecordSchema
 from include.kafka.wire_format import header

@@ -13,12 +13,17 @@ import pytest
 from include.settings import Settings
 from stack.provisioning import installer
 from stack.provisioning import layout as layout_module
-from stack.provisioning.installer import InstallationError, install, installed_packages, locked_packages
+from stack.provisioning.installer import (
+    InstallationError,
+    install,
+    installed_packages,
+    locked_packages,
+    translate,
+)
 from stack.provisioning.jars import unpack
 from stack.provisioning.jars_lock import read_lock
 from stack.provisioning.launcher import tools_directory
 from stack.provisioning.layout import CHECKOUT, REQUIREMENTS, Layout
-from stack.provisioning.pip_settings import translate
 
 
 def test_an_environment_is_ready_only_for_its_own_lock_file(
