@@ -1,4 +1,4 @@
-"""How long the fold stands still at 1,000 events/s when the driver, its keeper, or a part of Airflow is killed, or Airflow is stopped.
+"""How long the fold stands still at 1,000 events/s when the driver, its supervisor, or a part of Airflow is killed, or Airflow is stopped.
 
 The figure of an outage is the longest time without a new record on the changelog, from the outage until everything runs again.
 """
@@ -21,7 +21,7 @@ from include.airflow.client import AirflowApi
 from include.settings import Settings
 from include.stream.standby import READY
 from stack.components import airflow as airflow_stack
-from stack.components.stream import KEEPER
+from stack.components.stream import STREAM_SUPERVISOR
 from stack.launchers import stream_driver
 from stack.supervision.supervisor import Supervisor
 from tests.support.temporary_stack import temporary_stack
@@ -161,7 +161,12 @@ def all_outages(settings: Settings) -> list[Outage]:
         Outage(
             "kill -9 of the driver's JVM", lambda: kill_driver(settings), is_driver_back, ends_standby=True
         ),
-        Outage("kill -9 of the keeper", kill_airflow([KEEPER]), is_driver_back, ends_standby=True),
+        Outage(
+            "kill -9 of the stream supervisor",
+            kill_airflow([STREAM_SUPERVISOR]),
+            is_driver_back,
+            ends_standby=True,
+        ),
     ]
 
 

@@ -36,7 +36,7 @@ def run(
     from cli.display.status_tables import launch_table, process_table, stream_table, verified_table
     from include.settings import Settings
     from include.stream import driver_launch, launch_failures
-    from stack.components.stream import missing_keeper
+    from stack.components.stream import missing_supervisor
     from stack.process_status import process_statuses
     from stack.supervision.configuration import configuration_path
 
@@ -53,9 +53,9 @@ def run(
     standby_pid = (launch.standby_pid or None) if launch else None
     placements = _placements(settings)
     state = "unknown" if isinstance(stream, str) else stream.state
-    # A stream that folds may have its keeper in another home.
-    note = missing_keeper(settings) if state in ("not running", "unknown") else ""
-    keeper = {"keeper": note} if note else {}
+    # A stream that folds may have its supervisor in another home.
+    note = missing_supervisor(settings) if state in ("not running", "unknown") else ""
+    supervisor = {"supervisor": note} if note else {}
     if as_json:
         document = {
             "home": str(settings.home),
@@ -66,7 +66,7 @@ def run(
                 "placements": [
                     {"read_model": name, "placement": placement} for name, placement in placements.items()
                 ],
-                **keeper,
+                **supervisor,
             },
             "verified": [asdict(store) for store in verified],
             "left_out": broken,
@@ -88,7 +88,7 @@ def run(
             console.print("The stack is not up: `./foldlake up` starts it.", highlight=False)
         notes: dict[str, object] = {"standby pid": standby_pid}
         notes |= {f"placement of {name}": placement for name, placement in placements.items()}
-        console.print(stream_table(stream, {**notes, **keeper}))
+        console.print(stream_table(stream, {**notes, **supervisor}))
         if verified:
             console.print(verified_table(verified))
         if failed_launches is not None:

@@ -34,7 +34,7 @@ def run(
     from cli.display.start_display import ProgressDisplay
     from include.errors import SettingsError
     from include.settings import Settings, setting_warnings
-    from stack.components.stream import missing_keeper
+    from stack.components.stream import missing_supervisor
     from stack.lifecycle import COMPONENTS, start
 
     settings = Settings()
@@ -56,5 +56,5 @@ def run(
         raise typer.Exit(130) from None
     if not wanted:
         print(endpoints(settings))
-        if note := missing_keeper(settings):
+        if note := missing_supervisor(settings):
             print(note)

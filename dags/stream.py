@@ -10,17 +10,17 @@ from include.settings import Settings
 DOCS = """
 ### Keeps the stream driver running
 
-One long-lived Spark application folds the events of every read model into its changelog. Its keeper, a process beside Airflow, launches
+One long-lived Spark application folds the events of every read model into its changelog. Its supervisor, a process beside Airflow, launches
 it when this DAG wants it, and brings it back when it ends unexpectedly. The task follows the driver without a slot; with `@continuous`, a new run
 starts as soon as the last one has ended. The driver goes on folding while Airflow is away, and the task finds it again.
 
 * **Stop**: pause this DAG, then mark its run as failed. `./foldlake down` does both in order.
 * **Restart**: mark the run as failed, or clear its task.
 * **Inspect**: `./foldlake status` shows how far the stream lags behind the events, `./foldlake logs stream` the driver's log, and
-  `./foldlake logs stream-keeper` Spark's messages too.
+  `./foldlake logs stream-supervisor` Spark's messages too.
 
 A failed task means that the driver failed again and again; `./foldlake status` and the task's log show why. The next try waits before it launches
-the driver, longer each time. There are never two drivers: a driver holds a lock for as long as it can write, and ends when its keeper
+the driver, longer each time. There are never two drivers: a driver holds a lock for as long as it can write, and ends when its supervisor
 ends. See `docs/airflow.md`.
 """
 

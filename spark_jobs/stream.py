@@ -1,4 +1,4 @@
-"""Application: the stream driver as launched by its keeper. It folds every read model; its only options are the settings."""
+"""Application: the stream driver as launched by its supervisor. It folds every read model; its only options are the settings."""
 
 import logging
 import sys

@@ -17,11 +17,11 @@ from include.stream import driver_launch, launch_failures
 from include.stream.driver_launch import LaunchReport
 
 POLL_INTERVAL_S = 0.5
-# A keeper launches a driver within a second of the request.
-KEEPER_WARNING_S = 30.0
-NO_KEEPER = (
-    "The stream driver's keeper has not answered for %.0f s: the driver may not be running. Hint: `./foldlake status` shows whether the "
-    "process stream-keeper runs, and `./foldlake up` starts it."
+# A stream supervisor launches a driver within a second of the request.
+SUPERVISOR_WARNING_S = 30.0
+NO_SUPERVISOR = (
+    "The stream driver's supervisor has not answered for %.0f s: the driver may not be running. Hint: `./foldlake status` shows whether the "
+    "process stream-supervisor runs, and `./foldlake up` starts it."
 )
 
 
@@ -46,7 +46,7 @@ class DriverTrigger(BaseTrigger):
             launch_failures.clear_request(home)
         launch_id = driver_launch.follow(home, self.follower)
         self.log.info("Following the stream driver, launch %s.", launch_id)
-        warn_at_s = time.monotonic() + KEEPER_WARNING_S
+        warn_at_s = time.monotonic() + SUPERVISOR_WARNING_S
         relaunches = 0
         while True:
             ended = driver_launch.ended_report(home, launch_id)
@@ -62,10 +62,12 @@ class DriverTrigger(BaseTrigger):
                 warn_at_s = float("inf")
                 if report.relaunches != relaunches:
                     relaunches = report.relaunches
-                    self.log.info("The keeper has brought the driver back, %d times in all.", relaunches)
+                    self.log.info(
+                        "The stream supervisor has brought the driver back, %d times in all.", relaunches
+                    )
             elif time.monotonic() >= warn_at_s:
-                self.log.warning(NO_KEEPER, KEEPER_WARNING_S)
-                warn_at_s = time.monotonic() + KEEPER_WARNING_S
+                self.log.warning(NO_SUPERVISOR, SUPERVISOR_WARNING_S)
+                warn_at_s = time.monotonic() + SUPERVISOR_WARNING_S
             await asyncio.sleep(POLL_INTERVAL_S)
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""The Airflow operator that launches the stream driver through its keeper, and ends when the driver does."""
+"""The Airflow operator that launches the stream driver through its supervisor, and ends when the driver does."""
 
 import uuid
 from typing import Any
@@ -13,9 +13,9 @@ from include.stream.launch_alert import alert_if_due
 
 
 class StreamOperator(BaseOperator):
-    """Has the keeper run spark_jobs/stream.py, and follows the driver until it ends; attaches to a driver that is already running.
+    """Has the stream supervisor run spark_jobs/stream.py, and follows the driver until it ends; attaches to a driver that is already running.
 
-    The task is deferred meanwhile. The keeper brings a driver back that ends unexpectedly; the task fails when the driver fails again and
+    The task is deferred meanwhile. The stream supervisor brings a driver back that ends unexpectedly; the task fails when the driver fails again and
     again. The next launch then waits, up to FOLDLAKE_STREAM_LONGEST_RELAUNCH_DELAY_S, and one alert is logged and posted to the webhook.
     """
 

@@ -1,6 +1,6 @@
-"""Files by which Airflow's task and the stream driver's keeper agree on the driver: what is wanted, and what became of it.
+"""Files by which Airflow's task and the stream driver's supervisor agree on the driver: what is wanted, and what became of it.
 
-The task writes the request, the keeper (stack/launchers/stream_keeper.py) the report. Both outlive a restart of either side: the keeper
+The task writes the request, the stream supervisor (stack/launchers/stream_supervisor.py) the report. Both outlive a restart of either side: the stream supervisor
 goes on without Airflow, and Airflow finds the driver again.
 """
 
@@ -22,9 +22,9 @@ LOCK_WAIT_S = 5.0
 class LaunchRequest:
     """The driver that is wanted.
 
-    launch_id: identifies the launch, including those by which the keeper brings a driver back that ended too soon.
+    launch_id: identifies the launch, including those by which the stream supervisor brings a driver back that ended too soon.
     follower: identifies the task that follows this launch, and may end it.
-    is_wanted: False: the keeper is to stop the driver.
+    is_wanted: False: the stream supervisor is to stop the driver.
     """
 
     launch_id: str
@@ -36,17 +36,17 @@ class LaunchRequest:
 class LaunchReport:
     """What has become of a launch.
 
-    keeper_pid: the process of the keeper that wrote this.
+    supervisor_pid: the process of the stream supervisor that wrote this.
     launched_at: ISO time, in UTC, of the last launch.
-    relaunches: how often the keeper has brought the driver back.
-    has_ended: whether the keeper leaves it to the next request to launch a driver.
+    relaunches: how often the stream supervisor has brought the driver back.
+    has_ended: whether the stream supervisor leaves it to the next request to launch a driver.
     error: the reason in one line; empty if the driver was stopped.
     output: the last lines of the driver's output.
     standby_pid: the process of a second driver, which gets ready, and takes over when the driver is killed; 0: none.
     """
 
     launch_id: str
-    keeper_pid: int
+    supervisor_pid: int
     launched_at: str
     relaunches: int = 0
     has_ended: bool = False
@@ -117,7 +117,7 @@ def read_report(home: Path) -> LaunchReport | None:
 
 
 def write_report(home: Path, report: LaunchReport) -> None:
-    """Store the report. Only the keeper may call this."""
+    """Store the report. Only the stream supervisor may call this."""
     write_atomically(_report_path(home), json.dumps(asdict(report), indent=1))
 
 

@@ -1,4 +1,4 @@
-"""The stream driver's keeper, and the graceful stop of the stream."""
+"""The stream driver's supervisor, and the graceful stop of the stream."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -9,11 +9,11 @@ from include.airflow.names import STREAM_DAG
 from include.settings import CHECKOUT, AirflowSettings, Settings
 from include.stream import driver_launch, launch_failures
 from include.waiting import retry, wait_for
-from stack.launchers import stream_driver, stream_keeper
+from stack.launchers import stream_driver, stream_supervisor
 from stack.supervision.process import Process
 from stack.tools import Tools
 
-KEEPER = "stream-keeper"
+STREAM_SUPERVISOR = "stream-supervisor"
 START_ORDER = 30
 # The time limit for the driver's task to end.
 RUN_END_TIMEOUT_S = 15.0
@@ -28,29 +28,29 @@ def prepare(settings: Settings) -> None:
 
 
 def processes(settings: Settings) -> list[Process]:
-    """Return the keeper. It starts beside Airflow, whose task tells it which driver is wanted."""
+    """Return the stream supervisor. It starts beside Airflow, whose task tells it which driver is wanted."""
     return [
         Process(
-            name=KEEPER,
-            command=(str(Tools(settings.tools).main_python), "-m", "stack.launchers.stream_keeper"),
+            name=STREAM_SUPERVISOR,
+            command=(str(Tools(settings.tools).main_python), "-m", "stack.launchers.stream_supervisor"),
             start_order=START_ORDER,
-            is_ready=lambda: stream_keeper.is_running(settings.home),
+            is_ready=lambda: stream_supervisor.is_running(settings.home),
             environment={"PYTHONPATH": str(CHECKOUT)},
             # Longer than the driver's own time limit.
-            stop_timeout_s=int(stream_keeper.STOP_TIMEOUT_S) + 10,
+            stop_timeout_s=int(stream_supervisor.STOP_TIMEOUT_S) + 10,
             reads_declarations=True,
         )
     ]
 
 
-def missing_keeper(settings: Settings) -> str:
-    """Return what to do about a keeper that `./foldlake up` does not start; empty if it starts one, or if one runs in this home."""
-    if not settings.airflow.url or stream_keeper.is_running(settings.home):
+def missing_supervisor(settings: Settings) -> str:
+    """Return what to do about a stream supervisor that `./foldlake up` does not start; empty if it starts one, or if one runs in this home."""
+    if not settings.airflow.url or stream_supervisor.is_running(settings.home):
         return ""
     return (
-        "FOLDLAKE_AIRFLOW_URL is set: `./foldlake up` starts neither Airflow nor the stream keeper, without which nothing is folded. "
-        "Run the keeper where that Airflow's tasks run, with their FOLDLAKE_HOME: "
-        f"{Tools(settings.tools).main_python} -m stack.foreground {KEEPER}"
+        "FOLDLAKE_AIRFLOW_URL is set: `./foldlake up` starts neither Airflow nor the stream supervisor, without which nothing is folded. "
+        "Run the stream supervisor where that Airflow's tasks run, with their FOLDLAKE_HOME: "
+        f"{Tools(settings.tools).main_python} -m stack.foreground {STREAM_SUPERVISOR}"
     )
 
 
@@ -88,16 +88,16 @@ def before_stop(settings: Settings) -> None:
 
 
 def _stop_driver(home: Path) -> bool:
-    """Wait until the keeper has stopped the driver; without a keeper, stop it here. Returns whether it ended in time."""
-    if stream_keeper.is_running(home):
+    """Wait until the stream supervisor has stopped the driver; without a stream supervisor, stop it here. Returns whether it ended in time."""
+    if stream_supervisor.is_running(home):
         ended = wait_for(
             lambda: not driver_launch.is_under_way(home),
-            timeout_s=stream_keeper.STOP_TIMEOUT_S + 1.0,
+            timeout_s=stream_supervisor.STOP_TIMEOUT_S + 1.0,
             poll_s=POLL_INTERVAL_S,
         )
         if ended:
             return True
-    return stream_driver.stop(home, timeout_s=stream_keeper.STOP_TIMEOUT_S)
+    return stream_driver.stop(home, timeout_s=stream_supervisor.STOP_TIMEOUT_S)
 
 
 def _paused(home: Path, airflow: AirflowSettings) -> AirflowApi | None:

@@ -1,4 +1,4 @@
-"""A driver that its keeper has launched: its process, and the end of its output."""
+"""A driver that its supervisor has launched: its process, and the end of its output."""
 
 import os
 import subprocess

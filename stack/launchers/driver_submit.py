@@ -1,6 +1,6 @@
 """Launches the stream driver with the configuration that follows from the settings: becomes its JVM.
 
-Run by its keeper, not imported: the configuration depends on the read models, which a process reads once.
+Run by its supervisor, not imported: the configuration depends on the read models, which a process reads once.
 """
 
 import argparse

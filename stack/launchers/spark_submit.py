@@ -25,7 +25,7 @@ from stack.tools import Tools
 
 # A killed JVM releases the lock within a second; a driver that stops its queries gracefully may take this long.
 LOCK_WAIT_S = 30.0
-# Set by the driver's keeper, and by the scripts in stack/bin.
+# Set by the driver's supervisor, and by the scripts in stack/bin.
 LAUNCHER = "FOLDLAKE_LAUNCHER_PID"
 # EX_TEMPFAIL of sysexits.h: try again later.
 EXIT_LOCKED = 75

@@ -117,7 +117,7 @@ class Explanations:
         if not JOB.exists():
             command = f"./foldlake explain {shlex.quote(request.model.name)} {shlex.quote(request.key)}"
             raise NotExplainedError(
-                f"This node's image has no Spark. Run `{command}` in the container of the stream keeper."
+                f"This node's image has no Spark. Run `{command}` in the container of the stream supervisor."
             )
         version = () if request.version is None else (f"--version={request.version}",)
         arguments = [

@@ -41,7 +41,7 @@ def test_up_returns_when_lookups_work(project: Project) -> None:
     assert balance(project, 1) == balance(project, 2) == Decimal("5.25")
 
 
-def test_the_command_line_works_in_the_keepers_container(project: Project) -> None:
+def test_the_command_line_works_in_the_supervisors_container(project: Project) -> None:
     wait_until(
         lambda: "state running" in " ".join(project.foldlake("status").split()), "the stream runs", FOLD_S
     )

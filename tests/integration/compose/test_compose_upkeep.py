@@ -34,7 +34,7 @@ VOLUMES = ("kafka-data", "postgres-data", "secrets")
 
 
 @pytest.mark.parametrize(
-    "service", ["stream-keeper", "query-node-1", "kafka", "registry", "airflow-scheduler"]
+    "service", ["stream-supervisor", "query-node-1", "kafka", "registry", "airflow-scheduler"]
 )
 def test_a_killed_container_comes_back(project: Project, service: str) -> None:
     before = balance(project, 2)
@@ -118,7 +118,7 @@ def test_a_read_model_is_served_from_redis(project: Project) -> None:
 
 def test_the_stream_folds_on_a_spark_cluster(project: Project) -> None:
     before = balance(project, 1)
-    master = "FOLDLAKE_STREAM_MASTER=spark://spark-master:7077\nFOLDLAKE_STREAM_DRIVER_HOST=stream-keeper"
+    master = "FOLDLAKE_STREAM_MASTER=spark://spark-master:7077\nFOLDLAKE_STREAM_DRIVER_HOST=stream-supervisor"
     with extra_settings(project, master):
         project.up(profile="spark")
         add_funds(project, "1.00", CLUSTER_S)

@@ -28,7 +28,7 @@ def test_every_command_is_a_process_of_the_stack() -> None:
 
     assert commands[:2] == [["query_nodes"], ["--only-prepare", "airflow"]]
     assert {command[-1] for command in commands} - names == set()
-    # All of Airflow, and the keeper: one container each.
+    # All of Airflow, and the stream supervisor: one container each.
     running = {
         process.name for name in ("airflow", "stream") for process in modules[name].processes(Settings.of())
     }

@@ -13,7 +13,7 @@ from include.airflow.names import RETIREMENT_DAG, STREAM_DAG
 from include.kafka.topics import partition_count
 from include.settings import Settings
 from stack.components import stream
-from stack.components.stream import KEEPER
+from stack.components.stream import STREAM_SUPERVISOR
 from stack.launchers import stream_driver
 from stack.launchers.stream_driver import Driver
 from stack.supervision.supervisor import Supervisor
@@ -78,7 +78,7 @@ def victims(settings: Settings, victim: str) -> list[psutil.Process]:
     return {
         "JVM": [psutil.Process(driver.pid)],
         "Python driver": [python],
-        "keeper": [component(settings, KEEPER)],
+        "supervisor": [component(settings, STREAM_SUPERVISOR)],
     }[victim]
 
 
@@ -91,7 +91,7 @@ def has_ended(process: psutil.Process) -> bool:
 
 @pytest.mark.parametrize(
     "victim",
-    ["JVM", *(pytest.param(name, marks=pytest.mark.endurance) for name in ("Python driver", "keeper"))],
+    ["JVM", *(pytest.param(name, marks=pytest.mark.endurance) for name in ("Python driver", "supervisor"))],
 )
 def test_after_a_kill_one_driver_runs_again_and_balances_are_exact(
     full_stack: Settings, source: EventSource, ledger: Ledger, victim: str

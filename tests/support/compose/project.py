@@ -77,7 +77,7 @@ class Project:
         assert built.returncode == 0, built.stderr
         return built.stdout + built.stderr
 
-    def foldlake(self, *arguments: str, service: str = "stream-keeper") -> str:
+    def foldlake(self, *arguments: str, service: str = "stream-supervisor") -> str:
         """Run a command of `./foldlake` in a container, and return what it prints."""
         return self.compose("exec", "--no-TTY", service, "./foldlake", *arguments)
 

@@ -1,4 +1,4 @@
-"""With an Airflow of one's own, no stream keeper is started: `status` says so, and how to run one, until the home has one."""
+"""With an Airflow of one's own, no stream supervisor is started: `status` says so, and how to run one, until the home has one."""
 
 import json
 import os
@@ -10,9 +10,9 @@ from typer.testing import CliRunner
 from cli.app import app
 from include.files import file_lock
 from include.settings import Settings
-from stack.components.stream import missing_keeper
+from stack.components.stream import missing_supervisor
 from stack.foreground import select
-from stack.launchers.stream_keeper import lock_path
+from stack.launchers.stream_supervisor import lock_path
 
 AIRFLOW = "http://airflow.example:8080"
 
@@ -26,31 +26,31 @@ def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("url", ["", AIRFLOW])
-def test_status_names_the_missing_keeper(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_status_names_the_missing_supervisor(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FOLDLAKE_AIRFLOW_URL", url)
 
     text = " ".join(CliRunner().invoke(app, ["status"]).output.split())
     document = json.loads(CliRunner().invoke(app, ["status", "--json"]).output)
 
     assert ("FOLDLAKE_AIRFLOW_URL is set" in text) is bool(url)
-    assert ("keeper" in document["stream"]) is bool(url)
+    assert ("supervisor" in document["stream"]) is bool(url)
 
 
-def test_a_keeper_of_this_home_is_not_missing(tmp_path: Path) -> None:
+def test_a_supervisor_of_this_home_is_not_missing(tmp_path: Path) -> None:
     settings = Settings.of(home=tmp_path, airflow_url=AIRFLOW)
-    assert missing_keeper(settings)
+    assert missing_supervisor(settings)
 
     with file_lock(lock_path(tmp_path)):
-        assert missing_keeper(settings) == ""
+        assert missing_supervisor(settings) == ""
 
 
-def test_the_named_command_runs_the_keeper(tmp_path: Path) -> None:
+def test_the_named_command_runs_the_supervisor(tmp_path: Path) -> None:
     settings = Settings.of(home=tmp_path, airflow_url=AIRFLOW)
-    process = missing_keeper(settings).split()[-1]
+    process = missing_supervisor(settings).split()[-1]
 
-    (keeper,) = select(settings, [process])
+    (supervisor,) = select(settings, [process])
 
-    assert keeper.command[-1] == "stack.launchers.stream_keeper"
+    assert supervisor.command[-1] == "stack.launchers.stream_supervisor"
 
 
 def test_in_a_container_the_status_is_that_of_the_stream(monkeypatch: pytest.MonkeyPatch) -> None:

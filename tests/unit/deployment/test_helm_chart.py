@@ -126,7 +126,7 @@ def test_the_image_runs_every_argument() -> None:
         for argument in arguments.split(", ")
     }
 
-    assert found == {"--only-prepare", "airflow", "query_nodes", "stream-keeper", "airflow-api-server"}
+    assert found == {"--only-prepare", "airflow", "query_nodes", "stream-supervisor", "airflow-api-server"}
     assert found - names == {"--only-prepare"}
 
 

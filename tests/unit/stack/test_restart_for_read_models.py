@@ -51,7 +51,7 @@ def test_the_driver_and_the_query_nodes_read_them(settings: Settings) -> None:
         "node-1-materializer",
         "node-2-http",
         "node-2-materializer",
-        "stream-keeper",
+        "stream-supervisor",
     }
 
 

@@ -1,4 +1,4 @@
-"""The keeper runs the driver that Airflow's task wants, brings it back when it fails, and leaves a series of failures to the task."""
+"""The stream supervisor runs the driver that Airflow's task wants, brings it back when it fails, and leaves a series of failures to the task."""
 
 import sys
 import time
@@ -13,8 +13,8 @@ from include.settings import Settings
 from include.stream import driver_launch, launch_failures
 from include.stream.driver_launch import LaunchReport, ended_report, follow, read_report, withdraw
 from include.stream.launch_failures import AT_ONCE_FAILURES
-from stack.launchers import stream_keeper
-from stack.launchers.stream_keeper import StreamKeeper
+from stack.launchers import stream_supervisor
+from stack.launchers.stream_supervisor import StreamSupervisor
 
 SLEEPS = (sys.executable, "-c", "import time; time.sleep(600)")
 FAILS = (sys.executable, "-c", "import sys; print('before'); sys.exit('ValueError: a wrong setting')")
@@ -28,13 +28,13 @@ def home(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def keeper(
+def supervisor(
     home: Path, command: tuple[str, ...], *, airflow_away: bool = False, standby: str = "off"
-) -> StreamKeeper:
-    return StreamKeeper(Settings.of(home=home, stream_standby=standby), command, lambda: airflow_away)
+) -> StreamSupervisor:
+    return StreamSupervisor(Settings.of(home=home, stream_standby=standby), command, lambda: airflow_away)
 
 
-def step_until(kept: StreamKeeper, is_true: Callable[[], bool]) -> None:
+def step_until(kept: StreamSupervisor, is_true: Callable[[], bool]) -> None:
     deadline_s = time.monotonic() + TIMEOUT_S
     while not is_true():
         assert time.monotonic() < deadline_s
@@ -60,14 +60,14 @@ def has_relaunched(home: Path, times: int) -> bool:
 def test_nothing_runs_before_a_driver_is_wanted(home: Path) -> None:
     before = children()
 
-    keeper(home, SLEEPS).step()
+    supervisor(home, SLEEPS).step()
 
     assert children() == before
     assert read_report(home) is None
 
 
 def test_the_driver_runs_until_it_is_withdrawn(home: Path) -> None:
-    kept = keeper(home, SLEEPS)
+    kept = supervisor(home, SLEEPS)
     before = children()
 
     launch_id = follow(home, "task 1")
@@ -82,7 +82,7 @@ def test_the_driver_runs_until_it_is_withdrawn(home: Path) -> None:
 
 
 def test_a_driver_that_is_killed_is_brought_back_without_the_task(home: Path) -> None:
-    kept = keeper(home, SLEEPS)
+    kept = supervisor(home, SLEEPS)
     launch_id = follow(home, "task 1")
     kept.step()
 
@@ -99,7 +99,7 @@ def test_a_driver_that_is_killed_is_brought_back_without_the_task(home: Path) ->
 
 
 def test_a_driver_that_fails_again_and_again_is_left_to_the_task(home: Path) -> None:
-    kept = keeper(home, FAILS)
+    kept = supervisor(home, FAILS)
     launch_id = follow(home, "task 1")
 
     step_until(kept, lambda: ended_report(home, launch_id) is not None)
@@ -118,12 +118,12 @@ def test_a_driver_that_fails_again_and_again_is_left_to_the_task(home: Path) -> 
 
 
 @pytest.mark.parametrize("airflow_away", [True, False])
-def test_the_keeper_launches_the_next_driver_only_while_airflow_is_away(
+def test_the_supervisor_launches_the_next_driver_only_while_airflow_is_away(
     home: Path, monkeypatch: pytest.MonkeyPatch, airflow_away: bool
 ) -> None:
-    monkeypatch.setattr(stream_keeper, "AIRFLOW_INTERVAL_S", 0.0)
+    monkeypatch.setattr(stream_supervisor, "AIRFLOW_INTERVAL_S", 0.0)
     monkeypatch.setattr(launch_failures, "FIRST_DELAY_S", 0.2)
-    kept = keeper(home, FAILS, airflow_away=airflow_away)
+    kept = supervisor(home, FAILS, airflow_away=airflow_away)
     launch_id = follow(home, "task 1")
     step_until(kept, lambda: ended_report(home, launch_id) is not None)
     assert report(home).relaunches == AT_ONCE_FAILURES
@@ -137,7 +137,7 @@ def test_the_keeper_launches_the_next_driver_only_while_airflow_is_away(
 
 
 def test_a_driver_that_was_stopped_by_a_signal_is_not_brought_back(home: Path) -> None:
-    kept = keeper(home, ENDS)
+    kept = supervisor(home, ENDS)
     launch_id = follow(home, "task 1")
 
     step_until(kept, lambda: ended_report(home, launch_id) is not None)
@@ -148,16 +148,16 @@ def test_a_driver_that_was_stopped_by_a_signal_is_not_brought_back(home: Path) -
     assert report(home).relaunches == 0
 
 
-def test_a_new_keeper_launches_the_driver_of_one_that_was_killed(home: Path) -> None:
-    first = keeper(home, SLEEPS)
+def test_a_new_supervisor_launches_the_driver_of_one_that_was_killed(home: Path) -> None:
+    first = supervisor(home, SLEEPS)
     launch_id = follow(home, "task 1")
     first.step()
     orphan = children()[-1]
-    orphan.kill()  # as the kernel does when the keeper is killed
+    orphan.kill()  # as the kernel does when the stream supervisor is killed
     assert first._driver is not None
     first._driver.process.wait()
 
-    second = keeper(home, SLEEPS)
+    second = supervisor(home, SLEEPS)
     second.step()
 
     assert children()[-1].pid != orphan.pid
@@ -166,8 +166,8 @@ def test_a_new_keeper_launches_the_driver_of_one_that_was_killed(home: Path) -> 
     step_until(second, lambda: ended_report(home, launch_id) is not None)
 
 
-def test_a_stopped_keeper_stops_its_driver_which_the_next_one_launches_again(home: Path) -> None:
-    kept = keeper(home, SLEEPS)
+def test_a_stopped_supervisor_stops_its_driver_which_the_next_one_launches_again(home: Path) -> None:
+    kept = supervisor(home, SLEEPS)
     launch_id = follow(home, "task 1")
     kept.step()
     driver = children()[-1]
@@ -180,12 +180,12 @@ def test_a_stopped_keeper_stops_its_driver_which_the_next_one_launches_again(hom
     assert driver_launch.is_under_way(home)
 
 
-def test_a_request_that_was_withdrawn_while_no_keeper_ran_has_ended(home: Path) -> None:
+def test_a_request_that_was_withdrawn_while_no_supervisor_ran_has_ended(home: Path) -> None:
     launch_id = follow(home, "task 1")
     withdraw(home, "task 1")
     before = children()
 
-    keeper(home, SLEEPS).step()
+    supervisor(home, SLEEPS).step()
 
     assert ended_report(home, launch_id) is not None
     assert children() == before
@@ -197,7 +197,7 @@ def test_a_report_that_cannot_be_stored_does_not_end_the_driver(
     def full(_home: Path, _report: LaunchReport) -> None:
         raise OSError(28, "No space left on device")
 
-    kept = keeper(home, SLEEPS)
+    kept = supervisor(home, SLEEPS)
     launch_id = follow(home, "task 1")
     with monkeypatch.context() as disk:
         disk.setattr(driver_launch, "write_report", full)
@@ -217,9 +217,9 @@ def test_a_report_that_cannot_be_stored_does_not_end_the_driver(
 def test_a_standby_takes_over_each_time_a_driver_is_killed(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stream_keeper, "STANDBY_AFTER_S", 0.0)
-    monkeypatch.setattr(stream_keeper, "STANDBY_RETRY_S", 0.0)
-    kept = keeper(home, SLEEPS, standby="on")
+    monkeypatch.setattr(stream_supervisor, "STANDBY_AFTER_S", 0.0)
+    monkeypatch.setattr(stream_supervisor, "STANDBY_RETRY_S", 0.0)
+    kept = supervisor(home, SLEEPS, standby="on")
     before = set(children())
     launch_id = follow(home, "task 1")
     step_until(kept, lambda: len(set(children()) - before) == 2)
@@ -246,11 +246,11 @@ def test_a_standby_takes_over_each_time_a_driver_is_killed(
 def test_a_standby_does_not_take_over_from_a_driver_that_was_stopped(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stream_keeper, "STANDBY_AFTER_S", 0.0)
+    monkeypatch.setattr(stream_supervisor, "STANDBY_AFTER_S", 0.0)
     ends_on_request = (
         "import signal, sys, time; signal.signal(signal.SIGTERM, lambda *_: sys.exit(0)); time.sleep(600)"
     )
-    kept = keeper(home, (sys.executable, "-c", ends_on_request), standby="on")
+    kept = supervisor(home, (sys.executable, "-c", ends_on_request), standby="on")
     before = set(children())
     launch_id = follow(home, "task 1")
     step_until(kept, lambda: len(set(children()) - before) == 2)
@@ -265,9 +265,9 @@ def test_a_standby_does_not_take_over_from_a_driver_that_was_stopped(
 
 
 def test_a_standby_that_ends_is_launched_again_later(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stream_keeper, "STANDBY_AFTER_S", 0.0)
-    monkeypatch.setattr(stream_keeper, "STANDBY_RETRY_S", 0.5)
-    kept = keeper(home, SLEEPS, standby="on")
+    monkeypatch.setattr(stream_supervisor, "STANDBY_AFTER_S", 0.0)
+    monkeypatch.setattr(stream_supervisor, "STANDBY_RETRY_S", 0.5)
+    kept = supervisor(home, SLEEPS, standby="on")
     before = set(children())
     launch_id = follow(home, "task 1")
     step_until(kept, lambda: kept._standby is not None)

@@ -1,6 +1,6 @@
-"""Keeps the stream driver running, independently of Airflow: `python -m stack.launchers.stream_keeper`.
+"""Keeps the stream driver running, independently of Airflow: `python -m stack.launchers.stream_supervisor`.
 
-Airflow's task says which driver is wanted (include/stream/driver_launch.py). The keeper launches it, and brings it back at once when it
+Airflow's task says which driver is wanted (include/stream/driver_launch.py). The stream supervisor launches it, and brings it back at once when it
 ends unexpectedly: by a standby driver, which waits beside it for its lock, or else by a new one. A driver that fails again and again,
 and has no standby, is left to the task, which waits before the next launch, unless Airflow is away.
 """
@@ -30,14 +30,14 @@ from include.stream.launch_failures import LaunchFailures
 from stack.launchers import stream_driver
 from stack.launchers.driver_process import DriverProcess
 
-LOG = logging.getLogger("foldlake.stream-keeper")
+LOG = logging.getLogger("foldlake.stream-supervisor")
 
 POLL_INTERVAL_S = 0.1
 # The driver's time limit to stop its queries.
 STOP_TIMEOUT_S = 20.0
-# A keeper that is killed releases its lock at once.
+# A stream supervisor that is killed releases its lock at once.
 LOCK_WAIT_S = 10.0
-# How long after a launch was due the keeper asks whether Airflow is away, and how often.
+# How long after a launch was due the stream supervisor asks whether Airflow is away, and how often.
 AIRFLOW_INTERVAL_S = 30.0
 # A driver that has just been launched needs every core; and if it fails at once, another one would fail as well.
 STANDBY_AFTER_S = 30.0
@@ -46,7 +46,7 @@ STANDBY_RETRY_S = 60.0
 STANDBY_MEMORY = 3
 
 
-class StreamKeeper:
+class StreamSupervisor:
     """Runs the driver that is wanted, until it is stopped itself."""
 
     def __init__(
@@ -66,7 +66,7 @@ class StreamKeeper:
         self._is_stopping = False
 
     def request_stop(self, _number: int, _frame: FrameType | None) -> None:
-        """Handle SIGTERM: stop the driver, which the next keeper launches again."""
+        """Handle SIGTERM: stop the driver, which the next stream supervisor launches again."""
         self._is_stopping = True
 
     def run(self) -> None:
@@ -97,7 +97,7 @@ class StreamKeeper:
         elif request.is_wanted:
             self._launch(request.launch_id)
         else:
-            # Withdrawn before it was launched, or while no keeper was running.
+            # Withdrawn before it was launched, or while no stream supervisor was running.
             self._write(
                 LaunchReport(request.launch_id, os.getpid(), datetime.now(UTC).isoformat(), has_ended=True)
             )
@@ -248,22 +248,23 @@ def standby_fits(stream: StreamSettings) -> bool:
 
 
 def lock_path(home: Path) -> Path:
-    """Return the file that the keeper of this home locks while it runs."""
+    """Return the file that the stream supervisor of this home locks while it runs."""
+    # The name in earlier releases: a supervisor of theirs excludes one of this release.
     return stream_driver.directory(home) / "keeper.lock"
 
 
 def is_running(home: Path) -> bool:
-    """Whether this home has a keeper now."""
+    """Whether this home has a stream supervisor now."""
     return is_locked(lock_path(home))
 
 
 def main() -> None:
-    """Keep the driver of this home until SIGTERM; exits with an error if there is another keeper."""
+    """Keep the driver of this home until SIGTERM; exits with an error if there is another stream supervisor."""
     settings = Settings()
     logging.basicConfig(
         stream=sys.stdout, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
-    with file_lock(lock_path(settings.home), wait_s=LOCK_WAIT_S, error=_another_keeper):
+    with file_lock(lock_path(settings.home), wait_s=LOCK_WAIT_S, error=_another_supervisor):
         _keep(settings)
 
 
@@ -274,16 +275,16 @@ def _keep(settings: Settings) -> None:
         return not {"scheduler", "triggerer"} <= airflow.health()
 
     command = (sys.executable, "-m", "stack.launchers.driver_submit")
-    keeper = StreamKeeper(settings, command, is_airflow_away)
-    signal.signal(signal.SIGTERM, keeper.request_stop)
-    signal.signal(signal.SIGINT, keeper.request_stop)
-    keeper.run()
+    supervisor = StreamSupervisor(settings, command, is_airflow_away)
+    signal.signal(signal.SIGTERM, supervisor.request_stop)
+    signal.signal(signal.SIGINT, supervisor.request_stop)
+    supervisor.run()
 
 
-def _another_keeper(locked: FileLockedError) -> FoldlakeError:
+def _another_supervisor(locked: FileLockedError) -> FoldlakeError:
     return FoldlakeError(
         f"Process {locked.holder} keeps the stream driver of this home already: {locked.path} is locked."
-        " Hint: run one keeper for each FOLDLAKE_HOME."
+        " Hint: run one stream supervisor for each FOLDLAKE_HOME."
     )
 
 
