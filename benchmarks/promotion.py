@@ -58,7 +58,9 @@ def main() -> None:
         load, probes = Load(settings, EVENTS_PER_S), Probes(settings)
         with stream_driver(settings):
             wait_for_real_time(settings)
-            number = register_versions(settings, REQUEST, "benchmark")[BALANCE.name].number
+            number = register_versions(settings, {BALANCE.name: BALANCE}, REQUEST, "benchmark")[
+                BALANCE.name
+            ].number
             compare_latency(settings, load, probes, number, given.seconds)
             run = stage_run(settings, (BALANCE.name,), {}, run_id="benchmark")
             for stage in (HAND_OVER, HYDRATE):

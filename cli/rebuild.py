@@ -180,7 +180,7 @@ def rebuild_run(settings: "Settings", conf: dict[str, Any], topic: str = "") -> 
     request = rebuild_request(conf, catalog.models, settings.rebuild.grace_h, rebuilt)
     require_up(settings, (KAFKA, AIRFLOW))
     with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
-        check_registration(settings, registry, request)
+        check_registration(settings, catalog.models, registry, request)
         records = registry.read()
     plan = rebuild_plan(request.read_models, topic)
     stages = planned_stages(plan, request, records)

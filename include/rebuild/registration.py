@@ -5,7 +5,6 @@ from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime
 from functools import partial
 
-from include.declarations.load import load_catalog
 from include.declarations.read_model import ReadModel
 from include.position import Offsets
 from include.rebuild.errors import NoSlotsError, RequestError
@@ -23,14 +22,18 @@ LOG = logging.getLogger(__name__)
 NO_RUN = "-"
 
 
-def register_versions(settings: Settings, request: RebuildRequest, run_id: str) -> dict[str, Version]:
+def register_versions(
+    settings: Settings, models: Mapping[str, ReadModel], request: RebuildRequest, run_id: str
+) -> dict[str, Version]:
     """Register the versions of a rebuild, all or none, and return them by read model; every try of the same run returns the same ones.
+
+    models: all declared read models, by name.
 
     Raises RequestError when all live versions fold the topic of the request already; RebuildRunningError, RunAbandonedError,
     NoSlotsError, UnknownVersionError.
     """
     with VersionRegistry(settings.kafka.bootstrap_servers, settings.topics.replication_factor) as registry:
-        records = change_together(registry, _permitted(settings, registry, request, run_id))
+        records = change_together(registry, _permitted(settings, models, registry, request, run_id))
     versions = {
         name: version for name, record in records.items() if (version := record.of_run(run_id)) is not None
     }
@@ -39,16 +42,21 @@ def register_versions(settings: Settings, request: RebuildRequest, run_id: str) 
     return versions
 
 
-def check_registration(settings: Settings, registry: VersionRegistry, request: RebuildRequest) -> None:
+def check_registration(
+    settings: Settings, models: Mapping[str, ReadModel], registry: VersionRegistry, request: RebuildRequest
+) -> None:
     """Raise the errors of `register_versions` for a new run, without changing anything."""
-    _permitted(settings, registry, request, NO_RUN)
+    _permitted(settings, models, registry, request, NO_RUN)
 
 
 def _permitted(
-    settings: Settings, registry: VersionRegistry, request: RebuildRequest, run_id: str
+    settings: Settings,
+    models: Mapping[str, ReadModel],
+    registry: VersionRegistry,
+    request: RebuildRequest,
+    run_id: str,
 ) -> dict[str, Transition]:
     """Return the transition that registers each version; raises an error if one of them is refused now."""
-    models = load_catalog(settings.declaration_folders).models
     before = {name: record_of(registry, name) for name in request.read_models}
     transitions: dict[str, Transition] = {
         name: partial(

@@ -28,7 +28,7 @@ def _register(run: StageRun, topic: str = "") -> dict[str, Any]:
             f"{', '.join(request.read_models)} fold {topic} now, and this run was planned for {', '.join(run.read_models)}: start "
             "another one in half a minute, when Airflow has read the declarations again."
         )
-    versions = register_versions(settings, request, run.run_id)
+    versions = register_versions(settings, catalog.models, request, run.run_id)
     names = ", ".join(f"{name} v{version.number}" for name, version in versions.items())
     of_topic = f" on {request.source_topic}" if request.source_topic else ""
     run.set_note(f"{names}{of_topic}: {request.reason}")

@@ -80,7 +80,7 @@ def ledger(settings: Settings) -> CheckedLedger:
 def built(spark: SparkSession, ledger: CheckedLedger, revision: int, run_id: str) -> int:
     """Register a version and build its staging table; return its number."""
     request = RebuildRequest({NAME: revision}, "10 % bonus", approve=True, grace_h=1.0)
-    number = register_versions(ledger.settings, request, run_id)[NAME].number
+    number = register_versions(ledger.settings, {NAME: ledger.model}, request, run_id)[NAME].number
     build_staging(spark, ledger.settings, ledger.model, number)
     return number
 
@@ -166,7 +166,7 @@ def test_a_live_version_whose_fold_is_gone_is_compared_as_it_is_in_the_lake(
 
 def test_a_version_without_staging_is_refused(lake_spark: SparkSession, ledger: CheckedLedger) -> None:
     request = RebuildRequest({NAME: 2}, "nothing built", approve=True, grace_h=1.0)
-    number = register_versions(ledger.settings, request, "unbuilt")[NAME].number
+    number = register_versions(ledger.settings, {NAME: ledger.model}, request, "unbuilt")[NAME].number
 
     with pytest.raises(NoStagingError, match=f"v{number} of {NAME} has no staging table"):
         compare_versions(lake_spark, ledger.settings, ledger.model, number, "unbuilt")

@@ -124,7 +124,7 @@ def test_compactions_and_incremental_checks_agree(log: Log, monkeypatch: pytest.
 @pytest.mark.endurance
 def test_a_rebuild_agrees_and_is_compared(log: Log) -> None:
     request = RebuildRequest({NAME: 1}, "test", approve=True, grace_h=1.0)
-    number = register_versions(log.settings, request, "rebuild")[NAME].number
+    number = register_versions(log.settings, {NAME: log.model}, request, "rebuild")[NAME].number
     build_staging(log.spark, log.settings, log.model, number)
     log.check(StoreName.STAGING, mode=Mode.FULL, version=number)
     compare_versions(log.spark, log.settings, log.model, number, "compared")

@@ -122,6 +122,6 @@ def test_checks_of_every_kind_agree(pockets: Pockets) -> None:
     assert "keys have states that cannot be written (1)" in result.full_check_reason
 
     request = RebuildRequest({NAME: 1}, "test", approve=True, grace_h=1.0)
-    number = register_versions(pockets.settings, request, "rebuild")[NAME].number
+    number = register_versions(pockets.settings, {NAME: pockets.model}, request, "rebuild")[NAME].number
     build_staging(spark, pockets.settings, pockets.model, number)
     assert pockets.check(StoreName.STAGING, mode=Mode.FULL, version=number).records == 1
