@@ -171,10 +171,11 @@ def _check(
     )
     if not result.passed or basis is None:
         return result
+    table = VerifiedTable(target)
     if increment is not None and verified is not None:
-        marks = commit_increment(target, request, verified, increment, readings, comparison)
+        marks = commit_increment(table, request, verified, increment, readings, comparison)
     elif request.mode is Mode.FULL and not unwritten.number:
-        marks = commit_full(target, request, basis, readings, comparison, replay)
+        marks = commit_full(table, request, basis, readings, comparison, replay)
     else:
         marks = {}
     return replace(result, verified=marks, duration_s=time.monotonic() - started_s)

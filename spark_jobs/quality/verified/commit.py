@@ -6,8 +6,10 @@ from dataclasses import replace
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql.functions import col, lit
+from pyspark.sql.types import StructType
 
-from include.position import SOURCE_OFFSET, SOURCE_PARTITION
+from include.declarations.state_names import KEY_COLUMN
+from include.position import POSITION_COLUMNS, SOURCE_OFFSET, SOURCE_PARTITION
 from include.quality.check import CheckRequest, StoreName
 from include.quality.verified_tag import VerifiedMark, VerifiedTag, verified_by_all
 from spark_jobs.folding.key_partition import partition_of_key
@@ -16,7 +18,7 @@ from spark_jobs.quality.log_replay import Replay, below
 from spark_jobs.quality.stores.base import StoreReading, Target
 from spark_jobs.quality.verified.check_fingerprint import CheckFingerprint
 from spark_jobs.quality.verified.incremental_replay import IncrementalReplay
-from spark_jobs.quality.verified.table import VerifiedRecords, VerifiedTable, as_rows, digest_of
+from spark_jobs.quality.verified.table import VerifiedRecords, VerifiedTable, digest_of
 
 # The stores that follow the log, which are checked again and again.
 KEPT_STORES = (StoreName.LAKE, StoreName.NODES)
@@ -29,7 +31,7 @@ IS_BELOW, NTH = "record:is_below", "record:nth"
 
 
 def commit_full(
-    target: Target,
+    table: VerifiedTable,
     request: CheckRequest,
     basis: CheckFingerprint,
     readings: Sequence[StoreReading],
@@ -37,14 +39,14 @@ def commit_full(
     replay: Replay,
 ) -> dict[str, VerifiedMark]:
     """Replace the verified records by those of a passed full check; returns how far each store is verified."""
+    target = table.target
     kept = [read for read in readings if read.store.name in KEPT_STORES]
     if not kept:
         return {}
     keys = _keys_of_log(target, kept, replay)
     full = (request.run_id, target.cut_at_s)
     marks = {name: _mark(target, read, keys[name], *full) for name, read in _by_name(kept).items()}
-    table = VerifiedTable(target)
-    rows = target.frames.keep(as_rows(_lowest(kept, comparison), table.columns))
+    rows = target.frames.keep(_as_rows(_lowest(kept, comparison), table.columns))
     tag = VerifiedTag(
         target.model.name,
         target.version.number,
@@ -61,7 +63,7 @@ def commit_full(
 
 
 def commit_increment(
-    target: Target,
+    table: VerifiedTable,
     request: CheckRequest,
     verified: VerifiedRecords,
     increment: IncrementalReplay,
@@ -69,14 +71,13 @@ def commit_increment(
     comparison: DataFrame,
 ) -> dict[str, VerifiedMark]:
     """Add the records of a passed incremental check to the verified ones; returns how far each of its stores is verified."""
-    marks = {}
+    target, old, marks = table.target, verified.tag, {}
     for name, read in _by_name(readings).items():
         mark = verified.marks[name]
         keys = increment.required_keys(read.store.name, read.reading.replicas[0].cut)
         marks[name] = _mark(target, read, keys, mark.full_run_id, mark.full_at_s)
-    table, old = VerifiedTable(target), verified.tag
     known = increment.rows.select("key", col("base_offset").alias(SOURCE_OFFSET.name))
-    replayed = as_rows(_lowest(readings, comparison), table.columns)
+    replayed = _as_rows(_lowest(readings, comparison), table.columns)
     rows = target.frames.keep(
         replayed.join(known, ["key", SOURCE_OFFSET.name], "left_anti").select(*table.columns.names)
     )
@@ -141,6 +142,17 @@ def _lowest(readings: Sequence[StoreReading], comparison: DataFrame) -> DataFram
     lowest = F.array(*(F.min_by("record", offset) for offset in stored))
     by_key = comparison.groupBy("key").agg(F.array_distinct(F.array_compact(lowest)).alias("records"))
     return by_key.select("key", F.explode("records").alias("record"))
+
+
+def _as_rows(records: DataFrame, columns: StructType) -> DataFrame:
+    """Return records of a replay (`key`, `record`) as rows of the table."""
+    position = set(POSITION_COLUMNS)
+    fields = (
+        col(f"record.{name}") if name in position else col(f"record.state.{name}").alias(name)
+        for name in columns.names
+        if name != KEY_COLUMN
+    )
+    return records.select(col("key").alias(KEY_COLUMN), *fields)
 
 
 def _needed(rows: DataFrame, tag: VerifiedTag) -> DataFrame:

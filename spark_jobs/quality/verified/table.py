@@ -13,7 +13,6 @@ from delta.exceptions import DeltaConcurrentModificationException
 from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.functions import col
 from pyspark.sql.types import StringType, StructField, StructType
 
 from include.declarations.state_names import KEY_COLUMN
@@ -59,7 +58,7 @@ class VerifiedTable:
     """The table of the verified records of one version."""
 
     def __init__(self, target: Target) -> None:
-        self._target = target
+        self.target = target
         self._spark = target.spark
         self._path = verified_path(target.settings.lake_root, target.model.name, target.version.number)
         position = (StructField(name, target.position_type[name]) for name in POSITION_COLUMNS)
@@ -110,7 +109,7 @@ class VerifiedTable:
         if transaction is None:
             _, transaction = _snapshot(self._spark, self._path)
         self._write(rows.repartition(files), tag, transaction + 1, "overwrite")
-        DeltaTable.forPath(self._spark, self._path).vacuum(self._target.settings.lake.retention_h)
+        DeltaTable.forPath(self._spark, self._path).vacuum(self.target.settings.lake.retention_h)
 
     def _write(self, rows: DataFrame, tag: VerifiedTag, transaction: int, mode: str) -> None:
         writer = (
@@ -131,12 +130,12 @@ class VerifiedTable:
     def _ensure(self) -> None:
         if DeltaTable.isDeltaTable(self._spark, self._path):
             return
-        owner = f"read model {self._target.model.name}"
+        owner = f"read model {self.target.model.name}"
         definition = TableDefinition(
             owner,
             self.columns,
             f"Verified records of the {owner}, for incremental checks.",
-            self._target.settings.lake.retention_h,
+            self.target.settings.lake.retention_h,
             remedy="",
         )
         create_table(self._spark, self._path, definition)
@@ -152,17 +151,6 @@ def digest_of(rows: DataFrame) -> TableDigest:
     row = rows.agg(F.count("*").alias("rows"), F.coalesce(F.sum(hashed), F.lit(0)).alias("hashes")).first()
     assert row is not None  # noqa: S101 - an aggregate without groups always has one row
     return TableDigest(row.rows, int(row.hashes))
-
-
-def as_rows(records: DataFrame, columns: StructType) -> DataFrame:
-    """Return records of a replay (`key`, `record`) as rows of the table."""
-    position = set(POSITION_COLUMNS)
-    fields = (
-        col(f"record.{name}") if name in position else col(f"record.state.{name}").alias(name)
-        for name in columns.names
-        if name != KEY_COLUMN
-    )
-    return records.select(col("key").alias(KEY_COLUMN), *fields)
 
 
 def _snapshot(spark: SparkSession, path: str) -> tuple[int, int]:
