@@ -24,6 +24,7 @@ from include.status.flow_status import FlowKind, FlowStatus, SourceStatus, Strea
 from include.stream.folded_offsets import EventTimeAhead
 from include.stream.launch_failures import LaunchFailures
 from include.stream.query_reports import QueryReport
+from stack import lifecycle
 from stack.provisioning.command_names import COMMANDS, overview
 
 OWN_HELP = {"stream"}
@@ -261,3 +262,20 @@ def test_modules_and_packages_with_a_main_function_are_benchmarks() -> None:
 
 def test_an_option_without_a_benchmark_is_rejected() -> None:
     assert CliRunner().invoke(app, ["bench", "--seconds", "10"]).exit_code == 2
+
+
+def test_up_warns_about_a_misspelt_and_a_renamed_setting_and_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[list[str]] = []
+    monkeypatch.setattr(lifecycle, "start", lambda _settings, wanted, _display: started.append(wanted))
+    monkeypatch.setenv("FOLDLAKE_HOME", str(tmp_path))
+    monkeypatch.setenv("FOLDLAKE_LAKE_NICENES", "3")
+    monkeypatch.setenv("FOLDLAKE_LAKE_EVENTS", "off")
+
+    result = CliRunner().invoke(app, ["up", "--only", "kafka"])
+
+    assert (result.exit_code, started) == (0, [["kafka"]])
+    assert "Warning: FOLDLAKE_LAKE_NICENES in the environment is ignored" in result.stderr
+    assert "Did you mean FOLDLAKE_LAKE_NICENESS?" in result.stderr
+    assert "rename it to FOLDLAKE_LAKE_EVENT_TABLES." in result.stderr
