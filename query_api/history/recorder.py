@@ -12,7 +12,7 @@ from query_api.cluster.node_state import ModelState, NodeState, VersionState
 from query_api.history import history_file
 from query_api.history.append_times import RecordLocation, TimeSource, TopicEnds
 from query_api.history.arrival import Arrival
-from query_api.history.samples import INTERVAL_S, Sample
+from query_api.history.samples import INTERVAL_S, HistorySample
 
 # Of records whose time is read in one second, over all read models.
 MAX_READINGS = 16
@@ -127,7 +127,7 @@ class HistoryRecorder:
 
     def _sample(
         self, key: Key, version: VersionState, folded: Mapping[int, int | None], now_s: float
-    ) -> Sample:
+    ) -> HistorySample:
         before = self._intervals[key]
         latencies = before.latencies_ms
         known = [offset for offset in folded.values() if offset is not None]
@@ -142,7 +142,7 @@ class HistoryRecorder:
                 appended_per_s = round(max(0, totals[0] - before.totals[0]) / elapsed_s, 1)
                 folded_per_s = round(max(0, totals[1] - before.totals[1]) / elapsed_s, 1)
         self._intervals[key] = _Interval(totals=totals)
-        return Sample(
+        return HistorySample(
             at=int(now_s),
             events_behind=behind,
             appended_per_s=appended_per_s,

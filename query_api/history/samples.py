@@ -13,7 +13,7 @@ MAX_MODELS = 200
 
 
 @dataclass(frozen=True)
-class Sample:
+class HistorySample:
     """What was measured of one live version in one interval.
 
     at: end of the interval, Unix time in whole seconds.
@@ -31,16 +31,16 @@ class Sample:
     latency_max_ms: int | None
 
 
-COLUMNS = tuple(field.name for field in fields(Sample))
+COLUMNS = tuple(field.name for field in fields(HistorySample))
 
 
 class History:
     """The samples of each read model, oldest first. Not thread-safe."""
 
     def __init__(self) -> None:
-        self._samples: dict[str, deque[Sample]] = {}
+        self._samples: dict[str, deque[HistorySample]] = {}
 
-    def add(self, read_model: str, sample: Sample) -> None:
+    def add(self, read_model: str, sample: HistorySample) -> None:
         """Add a sample; the oldest one leaves when there are MAX_SAMPLES."""
         if read_model in self._samples or len(self._samples) < MAX_MODELS:
             self._samples.setdefault(read_model, deque(maxlen=MAX_SAMPLES)).append(sample)
@@ -62,10 +62,10 @@ class History:
         history = cls()
         for name, columns in models.items():
             for row in zip(*(columns[column] for column in COLUMNS), strict=True):
-                history.add(name, Sample(*row))
+                history.add(name, HistorySample(*row))
         return history
 
 
-def _columns(samples: Iterable[Sample]) -> dict[str, list[Any]]:
+def _columns(samples: Iterable[HistorySample]) -> dict[str, list[Any]]:
     rows = [astuple(sample) for sample in samples]
     return {column: [row[index] for row in rows] for index, column in enumerate(COLUMNS)}

@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 from include.kafka.record_schema import RecordSchema
 from include.kafka.state_record import StateRecord, decode_state_record
+from include.nodes.key_sample import KeySample
 from include.position import SOURCE_OFFSET
 from include.settings import Placement, Settings
 from query_api.cluster.node_state import ModelState, NodeState, NodeStateWatch, PartitionState
@@ -22,13 +23,7 @@ from query_api.lookup.position_bound import MAX_WAIT_S, PositionBound
 from query_api.lookup.routing import partition_of
 from query_api.lookup.served_offsets import ServedOffsets
 from query_api.store.backends import load_backend, load_shared_backends
-from query_api.store.base import (
-    ALL_KEYS,
-    ChangelogPosition,
-    KeyRange,
-    Sample,
-    StoredRecord,
-)
+from query_api.store.base import ALL_KEYS, ChangelogPosition, KeyRange, StoredRecord
 from query_api.store.directory import StoreDirectory
 
 SOURCE_OFFSET_NAME = SOURCE_OFFSET.name
@@ -173,7 +168,7 @@ class LocalLookup:
         return answer
 
     def page(
-        self, location: KeyLocation, after: bytes, limit: int, sample: Sample, keys: KeyRange = ALL_KEYS
+        self, location: KeyLocation, after: bytes, limit: int, sample: KeySample, keys: KeyRange = ALL_KEYS
     ) -> LocalPage:
         """Return some of the partition's records from this node's store; raises LookupFailedError."""
         partition = self._ready_partition(location)

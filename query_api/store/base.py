@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from include.boot_clock import Moment, age_s, boot_id
+from include.nodes.key_sample import NO_SAMPLING, KeySample
 from include.position import Offsets
 from query_api.store.checks import CheckExtent, StoreCheck
 
@@ -30,14 +31,6 @@ class StoredRecord(NamedTuple):
     value: bytes
     event_count: int
     offset: int
-
-
-@dataclass(frozen=True)
-class Sample:
-    """The keys whose CRC-32 leaves `bucket` when divided by `buckets`; with 1 bucket, all of them."""
-
-    bucket: int = 0
-    buckets: int = 1
 
 
 class Page(NamedTuple):
@@ -78,7 +71,6 @@ def _successor(prefix: bytes) -> bytes | None:
 
 
 ALL_KEYS = KeyRange()
-ALL_RECORDS = Sample()
 
 
 @dataclass(frozen=True)
@@ -144,7 +136,7 @@ class StoreReader(Protocol):
         *,
         after: bytes = b"",
         limit: int,
-        sample: Sample = ALL_RECORDS,
+        sample: KeySample = NO_SAMPLING,
     ) -> Page:
         """Return at most `limit` records of a range of keys, in the order of their keys.
 

@@ -15,7 +15,7 @@ from spark_jobs.folding.key_partition import partition_of_key
 from spark_jobs.folding.lifetimes import HAS_ENDED
 from spark_jobs.folding.written_states import FAILED
 from spark_jobs.quality.log_replay import Replay
-from spark_jobs.quality.stores.base import Sample, StoreReplica, Target
+from spark_jobs.quality.stores.base import FrameSample, StoreReplica, Target
 
 STORED, REPLAYED = "stored", "replayed"
 STORED_HAS_ENDED, KEY_MAY_BE_MISSING = "stored_has_ended", "key_may_be_missing"
@@ -68,7 +68,7 @@ def keys_by_replica(target: Target, replicas: Sequence[StoreReplica], replay: Re
 
 
 def compare(
-    target: Target, replicas: Sequence[StoreReplica], stored: DataFrame, replay: Replay, sample: Sample
+    target: Target, replicas: Sequence[StoreReplica], stored: DataFrame, replay: Replay, sample: FrameSample
 ) -> DataFrame:
     """Return one row for each replica and key that is stored there or must be.
 

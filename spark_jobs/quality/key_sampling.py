@@ -12,7 +12,7 @@ from include.nodes.record_client import STANDBY
 from include.quality.check import CheckRequest, Mode
 from spark_jobs.quality.comparison import KEY_MAY_BE_MISSING, keys_by_replica
 from spark_jobs.quality.log_replay import Replay
-from spark_jobs.quality.stores.base import Sample, Store, StoreReplica, Target
+from spark_jobs.quality.stores.base import FrameSample, Store, StoreReplica, Target
 from spark_jobs.quality.verified.incremental_replay import IncrementalReplay
 
 POLL_S = 0.5
@@ -33,7 +33,7 @@ class Sampling:
         self._before: dict[str, int] = {}
         # In the store that has most; 0 if all are compared.
         self.all_keys = 0
-        self.sample = Sample()
+        self.sample = FrameSample()
         if request.mode is Mode.FULL:
             return
         for store in stores:
@@ -44,9 +44,9 @@ class Sampling:
         if request.mode is Mode.SAMPLE:
             self.sample = self._sample(request.run_id, self.all_keys)
 
-    def _sample(self, run_id: str, keys: int) -> Sample:
+    def _sample(self, run_id: str, keys: int) -> FrameSample:
         buckets = max(1, ceil(keys / self._target.settings.quality.sample_keys))
-        return Sample(zlib.crc32(run_id.encode()) % buckets, buckets)
+        return FrameSample(zlib.crc32(run_id.encode()) % buckets, buckets)
 
     def key_differences(self, store: Store, replicas: Sequence[StoreReplica], replay: Replay) -> pd.DataFrame:
         """Return place, difference: how many keys each replica lacks, or has too many.

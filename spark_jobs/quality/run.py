@@ -49,7 +49,7 @@ from spark_jobs.quality.evaluation import (
 from spark_jobs.quality.expectations import key_expectations
 from spark_jobs.quality.key_sampling import Sampling
 from spark_jobs.quality.log_replay import Replay, replay_fold
-from spark_jobs.quality.stores.base import Sample, Store, StoreReading, Target
+from spark_jobs.quality.stores.base import FrameSample, Store, StoreReading, Target
 from spark_jobs.quality.unwritten_keys import may_lack, unwritten_keys
 from spark_jobs.quality.verified.check_fingerprint import CheckFingerprint, basis_of
 from spark_jobs.quality.verified.commit import commit_full, commit_increment
@@ -181,7 +181,9 @@ def _check(
     return replace(result, verified=marks, duration_s=time.monotonic() - started_s)
 
 
-def _read(target: Target, store: Store, sample: Sample, increment: IncrementalReplay | None) -> StoreReading:
+def _read(
+    target: Target, store: Store, sample: FrameSample, increment: IncrementalReplay | None
+) -> StoreReading:
     started_s = time.monotonic()
     # Spark reads what the nodes have answered page by page, and counts a page as a record.
     unit = "pages" if store.name is StoreName.NODES else "records"
@@ -200,7 +202,7 @@ class _Comparison:
         self,
         target: Target,
         readings: Sequence[StoreReading],
-        sample: Sample,
+        sample: FrameSample,
         increment: IncrementalReplay | None,
     ) -> None:
         self._target = target

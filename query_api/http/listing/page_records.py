@@ -2,13 +2,14 @@
 
 from typing import Any, NamedTuple
 
+from include.nodes.key_sample import KeySample
 from query_api.http.lookups.record_json import record_fields
 from query_api.lookup.bounding_box import Area
 from query_api.lookup.key_location import KeyLocation
 from query_api.lookup.local_lookup import LocalLookup
 from query_api.lookup.local_results import AnswerAge, LocalPage
 from query_api.lookup.model_pages import Part, PartQuery
-from query_api.store.base import KeyRange, Sample
+from query_api.store.base import KeyRange
 
 # Read for one page of a box, whose records may be few: decoding them occupies a worker for about 0.1 s.
 READ_RECORDS = 5000
@@ -44,6 +45,6 @@ def read_limit(area: Area | None, limit: int) -> int:
 def page_part(local: LocalLookup, location: KeyLocation, after: bytes, query: PartQuery) -> Part:
     """Return records of a partition of this node's store; raises LookupFailedError."""
     limit = read_limit(query.area, query.limit)
-    found = local.page(location, after, limit, Sample(), KeyRange(query.prefix))
+    found = local.page(location, after, limit, KeySample(), KeyRange(query.prefix))
     records, following = page_records(local, found, query.area, query.limit)
     return Part(records, following, AnswerAge.of_partition(found.partition), found.next_offset)

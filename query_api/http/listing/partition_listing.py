@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from flask import Blueprint, Response, request
 
+from include.nodes.key_sample import KeySample
 from include.nodes.peers import VERSION_HEADER
 from query_api.http.answer_headers import NODE_HEADER, age_headers
 from query_api.http.json_text import dumps
@@ -23,7 +24,7 @@ from query_api.http.request_key import require_prefix
 from query_api.lookup.local_results import LocalPage
 from query_api.lookup.lookups import Lookups
 from query_api.lookup.model_pages import PartQuery
-from query_api.store.base import KeyRange, Sample
+from query_api.store.base import KeyRange
 
 OF_PARTITION = frozenset({"partition", "version", "after", "limit", "sample", "within", "prefix"})
 OF_MODEL = frozenset({"version", "cursor", "limit", "within", "prefix"})
@@ -99,9 +100,9 @@ def _number(name: str, text: str | None, default: int | None, low: int, high: in
     return int(digits)
 
 
-def _sample(text: str | None) -> Sample:
+def _sample(text: str | None) -> KeySample:
     if text is None:
-        return Sample()
+        return KeySample()
     matched = SAMPLE.fullmatch(text)
     if matched is None or not int(matched[1]) < int(matched[2]):
         raise ProblemError(
@@ -109,4 +110,4 @@ def _sample(text: str | None) -> Sample:
             "invalid-sample",
             "sample must be bucket/buckets, two whole numbers with bucket < buckets, such as 3/100.",
         )
-    return Sample(int(matched[1]), int(matched[2]))
+    return KeySample(int(matched[1]), int(matched[2]))

@@ -8,17 +8,10 @@ from zlib import crc32
 
 import lmdb
 
+from include.nodes.key_sample import NO_SAMPLING, KeySample
 from query_api.errors import StoreDamagedError, StoreMissingError
 from query_api.store import json_form
-from query_api.store.base import (
-    ALL_KEYS,
-    ALL_RECORDS,
-    ChangelogPosition,
-    KeyRange,
-    Page,
-    Sample,
-    StoredRecord,
-)
+from query_api.store.base import ALL_KEYS, ChangelogPosition, KeyRange, Page, StoredRecord
 from query_api.store.lmdb import layout
 from query_api.store.record_format import BadRecordError, unpack
 
@@ -129,7 +122,7 @@ class LmdbReader:
         *,
         after: bytes = b"",
         limit: int,
-        sample: Sample = ALL_RECORDS,
+        sample: KeySample = NO_SAMPLING,
     ) -> Page:
         """Return at most `limit` records of a range of keys, in one transaction; see StoreReader.scan."""
         database, upper = self._records[partition], keys.upper

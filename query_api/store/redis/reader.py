@@ -7,16 +7,9 @@ from zlib import crc32
 
 from valkey.exceptions import ValkeyError
 
+from include.nodes.key_sample import NO_SAMPLING, KeySample
 from query_api.errors import StoreDamagedError, StoreMissingError
-from query_api.store.base import (
-    ALL_KEYS,
-    ALL_RECORDS,
-    ChangelogPosition,
-    KeyRange,
-    Page,
-    Sample,
-    StoredRecord,
-)
+from query_api.store.base import ALL_KEYS, ChangelogPosition, KeyRange, Page, StoredRecord
 from query_api.store.record_format import BadRecordError, unpack
 from query_api.store.redis.heads import read_heads
 from query_api.store.redis.layout import HEAD, Head, StoreKeys
@@ -78,7 +71,7 @@ class RedisReader:
         *,
         after: bytes = b"",
         limit: int,
-        sample: Sample = ALL_RECORDS,
+        sample: KeySample = NO_SAMPLING,
     ) -> Page:
         """Return at most `limit` records of a range of keys; see StoreReader.scan."""
         first, upper = max(keys.first, after), keys.upper
@@ -97,7 +90,9 @@ class RedisReader:
         page = self._all_unpacked(zip(found[:limit], records, strict=False))
         return Page(list(page.items()), found[limit - 1] if len(found) > limit else None, total)
 
-    def _scan_sample(self, partition: int, bounds: tuple[bytes, bytes], limit: int, sample: Sample) -> Page:
+    def _scan_sample(
+        self, partition: int, bounds: tuple[bytes, bytes], limit: int, sample: KeySample
+    ) -> Page:
         order = self._keys.order(partition)
 
         def read(client: Client) -> tuple[list[bytes], int]:

@@ -65,7 +65,7 @@ class StoreReplica:
 
 
 @dataclass(frozen=True)
-class Sample(KeySample):
+class FrameSample(KeySample):
     """A sample of keys that can be taken from a frame."""
 
     def of(self, frame: DataFrame) -> DataFrame:
@@ -127,7 +127,7 @@ class Store(Protocol):
     def key_counts(self) -> Mapping[str, int]:
         """Return replica -> its current number of keys, in the sample or not."""
 
-    def read(self, sample: Sample) -> Reading:
+    def read(self, sample: FrameSample) -> Reading:
         """Return the replicas and their records; raises QualityError when the store cannot be read."""
 
     def read_keys(self, keys: DataFrame, number: int) -> Reading:

@@ -12,7 +12,7 @@ from include.stream.checkpoints import checkpoint_path
 from spark_jobs.folding.replay import source_ends
 from spark_jobs.folding.topic_records import topic_records
 from spark_jobs.lake.changelog_batch import DELETED, newest_records, readable
-from spark_jobs.quality.stores.base import Reading, Sample, StoreReplica, Target, state_records
+from spark_jobs.quality.stores.base import FrameSample, Reading, StoreReplica, Target, state_records
 from spark_jobs.runtime.checkpoint import committed_offsets
 
 
@@ -50,7 +50,7 @@ class ChangelogStore:
         """Return the number of keys without deleted ones."""
         return {str(self.name): self._newest().count()}
 
-    def read(self, sample: Sample) -> Reading:
+    def read(self, sample: FrameSample) -> Reading:
         """Return the newest record of each key up to the topic's current end."""
         replica = StoreReplica(str(self.name), self._cut)
         return Reading((replica,), sample.of(self._newest()))
@@ -58,7 +58,7 @@ class ChangelogStore:
     def read_keys(self, keys: DataFrame, number: int) -> Reading:
         """Return the newest records of some keys; reads the whole topic."""
         del number
-        reading = self.read(Sample())
+        reading = self.read(FrameSample())
         return replace(reading, records=reading.records.join(keys, "key", "left_semi"))
 
     def reread(self, keys: DataFrame) -> DataFrame:

@@ -19,7 +19,7 @@ from include.spark.lake_config import DECODE_ONCE
 from spark_jobs.folding.expressions.rules import column_of
 from spark_jobs.folding.replay import IdsOf, replayed_events, with_needed_schema_ids
 from spark_jobs.lake.spark_table import newest_tag_of, table_history
-from spark_jobs.quality.stores.base import Reading, Sample, StoreReplica, Target, state_records
+from spark_jobs.quality.stores.base import FrameSample, Reading, StoreReplica, Target, state_records
 from spark_jobs.runtime.session import session_settings
 
 # More keys are joined with a shuffle of the table.
@@ -68,7 +68,7 @@ class DeltaStore:
         """Return the number of rows."""
         return {str(self.name): self._table().count()}
 
-    def read(self, sample: Sample) -> Reading:
+    def read(self, sample: FrameSample) -> Reading:
         """Return the table's rows as the records of one replica, whose cut is in its tag."""
         target, tag = self._target, self._tag
         rows = self._table()
@@ -83,13 +83,15 @@ class DeltaStore:
 
     def read_keys(self, keys: DataFrame, number: int) -> Reading:
         """Return the rows of some keys."""
-        reading = self.read(Sample())
+        reading = self.read(FrameSample())
         wanted = broadcast(keys) if number <= BROADCAST_KEYS else keys
         return replace(reading, records=reading.records.join(wanted, "key", "left_semi"))
 
     def reread(self, keys: DataFrame) -> DataFrame:
         """Return the records of these keys, which are unchanged."""
-        return self.read(Sample()).records.join(keys.select("place", "key"), ["place", "key"], "left_semi")
+        return self.read(FrameSample()).records.join(
+            keys.select("place", "key"), ["place", "key"], "left_semi"
+        )
 
     def close(self) -> None:
         """Do nothing: the store has no resources."""

@@ -22,7 +22,7 @@ from include.nodes.record_client import NodeClient, PartitionReplica, ReplicaUna
 from include.position import POSITION_COLUMNS
 from include.quality.check import QualityError, StoreName
 from include.quality.spool import spool_dir
-from spark_jobs.quality.stores.base import Reading, Sample, StoreReplica, Target
+from spark_jobs.quality.stores.base import FrameSample, Reading, StoreReplica, Target
 
 # Few, because the nodes also serve lookups.
 READERS = 4
@@ -71,7 +71,7 @@ class NodesStore:
         deadline_s = self._deadline_s()
         return {replica.name: self._client.key_count(replica, deadline_s) for replica in self._replicas.ready}
 
-    def read(self, sample: Sample) -> Reading:
+    def read(self, sample: FrameSample) -> Reading:
         """List the records of every replica."""
         return self._reading(*self._list(self._replicas.ready, sample))
 
@@ -84,7 +84,7 @@ class NodesStore:
     def read_keys(self, keys: DataFrame, number: int) -> Reading:
         """Look up each key on every node that holds its partition, or list the replicas if there are many keys."""
         if number > LOOKED_UP_KEYS:
-            reading = self.read(Sample())
+            reading = self.read(FrameSample())
             return replace(reading, records=reading.records.join(keys, "key", "left_semi"))
         by_partition: dict[int, list[str]] = {}
         for row in keys.collect():
@@ -103,7 +103,7 @@ class NodesStore:
         rows = mine.limit(SINGLE_KEYS + 1).collect()
         if len(rows) > SINGLE_KEYS:
             again = [by_name[row.place] for row in mine.select("place").distinct().collect()]
-            records, _ = self._list(again, Sample())
+            records, _ = self._list(again, FrameSample())
             return records.join(mine, ["place", "key"], "left_semi")
         # A record that cannot be read was missing or behind before, and remains so.
         records, _ = self._look_up([(by_name[row.place], row.key) for row in rows])
@@ -137,7 +137,7 @@ class NodesStore:
         records = self._columns(parsed.select(col("page.place").alias("place"), "page.records"))
         return records, list(faults.values())
 
-    def _list(self, replicas: Sequence[PartitionReplica], sample: Sample) -> tuple[DataFrame, list[str]]:
+    def _list(self, replicas: Sequence[PartitionReplica], sample: FrameSample) -> tuple[DataFrame, list[str]]:
         """Return the records of some replicas, and a fault for each replica that could not be read."""
         self._listings += 1
         folder = self._spool / str(self._listings)
@@ -163,7 +163,7 @@ class NodesStore:
         )
         return self._columns(pages.join(names, "number").select("place", "page.records")), faults
 
-    def _spool_pages(self, path: Path, replica: PartitionReplica, sample: Sample) -> None:
+    def _spool_pages(self, path: Path, replica: PartitionReplica, sample: FrameSample) -> None:
         """Write the pages of a partition to a file, one per line."""
         with path.open("w", encoding="utf-8") as file:
             for page in self._client.pages(replica, sample, self._target.settings.quality.wait_s):

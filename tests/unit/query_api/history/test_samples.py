@@ -3,11 +3,11 @@
 from pathlib import Path
 
 from query_api.history import history_file
-from query_api.history.samples import KEPT_S, MAX_MODELS, MAX_SAMPLES, History, Sample
+from query_api.history.samples import KEPT_S, MAX_MODELS, MAX_SAMPLES, History, HistorySample
 
 
-def sample(at: int) -> Sample:
-    return Sample(at, 3, 1.5, 1.4, 12, None)
+def sample(at: int) -> HistorySample:
+    return HistorySample(at, 3, 1.5, 1.4, 12, None)
 
 
 def test_the_newest_samples_of_a_fixed_number_are_kept() -> None:

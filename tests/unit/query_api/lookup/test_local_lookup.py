@@ -7,13 +7,14 @@ from decimal import Decimal
 
 import pytest
 
+from include.nodes.key_sample import KeySample
 from include.nodes.peers import Peers
 from include.settings import Settings
 from query_api.lookup import local_lookup
 from query_api.lookup.local_lookup import LocalLookup
 from query_api.lookup.lookup_failures import FailureReason, LookupFailedError
 from query_api.lookup.lookups import Lookups
-from query_api.store.base import Change, Sample
+from query_api.store.base import Change
 from query_api.store.lmdb import reader
 from tests.support.waiting import wait_until
 from tests.unit.query_api.balance_record import balance_value
@@ -59,7 +60,7 @@ def test_record_is_decoded_with_the_store_it_was_read_from(
     monkeypatch.setattr(reader, "CHECK_INTERVAL_S", 0.0)
     location = local.locate("balance", KEY)
     answer = local.find(location)
-    page = local.page(location, b"", 10, Sample())
+    page = local.page(location, b"", 10, KeySample())
 
     if is_new_one_there:
         node.replace_store(1)

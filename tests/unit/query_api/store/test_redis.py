@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 
 from include import boot_clock
+from include.nodes.key_sample import KeySample
 from include.settings import Placement, Settings
 from query_api.errors import StoreDamagedError, StoreFencedError, StoreMissingError
 from query_api.store.backends import load_shared_backends
-from query_api.store.base import Binding, Sample, StoreBackend, StoredRecord
+from query_api.store.base import Binding, StoreBackend, StoredRecord
 from query_api.store.directory import MAX_ATTEMPTS, StoreDirectory
 from query_api.store.lmdb.backend import LmdbBackend
 from query_api.store.redis.writer import MAX_CHANGES
@@ -71,7 +72,7 @@ def test_partition_is_read_only_once_it_is_complete(redis_backend: StoreBackend,
         lambda: reader.get(0, b"unknown"),
         lambda: reader.get_many(0, [b"k"]),
         lambda: reader.scan(0, limit=1),
-        lambda: reader.scan(0, limit=1, sample=Sample(0, 2)),
+        lambda: reader.scan(0, limit=1, sample=KeySample(0, 2)),
         lambda: reader.count(0),
         reader.positions,
     ):

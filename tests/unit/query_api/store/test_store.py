@@ -6,16 +6,15 @@ from zlib import crc32
 
 import pytest
 
+from include.nodes.key_sample import NO_SAMPLING, KeySample
 from include.position import Offsets
 from query_api.errors import StoreMissingError
 from query_api.store.base import (
     ALL_KEYS,
-    ALL_RECORDS,
     Binding,
     Change,
     ChangelogPosition,
     KeyRange,
-    Sample,
     StoreBackend,
     StoredRecord,
     StoreReader,
@@ -41,7 +40,7 @@ def filled(writer: StoreWriter, reader: StoreReader) -> StoreReader:
 
 
 def scanned(
-    reader: StoreReader, limit: int, keys: KeyRange = ALL_KEYS, sample: Sample = ALL_RECORDS
+    reader: StoreReader, limit: int, keys: KeyRange = ALL_KEYS, sample: KeySample = NO_SAMPLING
 ) -> list[bytes]:
     """Return the keys of all pages."""
     found: list[bytes] = []
@@ -179,7 +178,7 @@ def test_scan_follows_commits_and_deletions(writer: StoreWriter, filled: StoreRe
 
 
 def test_samples_of_all_buckets_contain_all_keys(filled: StoreReader) -> None:
-    samples = [scanned(filled, 3, sample=Sample(bucket, 4)) for bucket in range(4)]
+    samples = [scanned(filled, 3, sample=KeySample(bucket, 4)) for bucket in range(4)]
 
     assert sorted(key for sample in samples for key in sample) == KEYS
     assert samples[1] == [key for key in KEYS if crc32(key) % 4 == 1]
@@ -191,10 +190,10 @@ def test_page_of_a_small_sample_reads_a_bounded_number_of_keys(
     keys = [b"%06d" % number for number in range(20_001)]
     put(writer, 0, *(Change(key, 1, 0, b"v") for key in keys))
 
-    page = reader.scan(0, limit=1, sample=Sample(2**31, 2**31 + 1))
+    page = reader.scan(0, limit=1, sample=KeySample(2**31, 2**31 + 1))
 
     assert (page.records, page.next) == ([], keys[19_999])
-    assert reader.scan(0, after=keys[19_999], limit=1, sample=Sample(2**31, 2**31 + 1)).next is None
+    assert reader.scan(0, after=keys[19_999], limit=1, sample=KeySample(2**31, 2**31 + 1)).next is None
 
 
 def test_forgotten_partition_is_empty_and_can_be_filled_again(
