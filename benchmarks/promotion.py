@@ -14,6 +14,7 @@ from benchmarks.latency import Load, Probes, wait_for_real_time
 from benchmarks.support.deposits import BALANCE, Deposits, folded
 from benchmarks.support.lookup_client import NodeConnection
 from benchmarks.support.report import latency_line, percentile, print_environment
+from include.declarations.load import load_catalog
 from include.kafka.log_reading import log_consumer, read_tail
 from include.kafka.topics import VERSION_REGISTRY_TOPIC, changelog_topic
 from include.nodes.peers import HOP_HEADER, HOP_OWNER
@@ -66,7 +67,7 @@ def main() -> None:
             for stage in (HAND_OVER, HYDRATE):
                 assert isinstance(stage.work, Action)
                 stage.work.run(run)
-            promote_versions(settings, {BALANCE.name: number}, grace_h=1.0)
+            promote_versions(settings, load_catalog(), {BALANCE.name: number}, grace_h=1.0)
             measure_promotions(settings, bulk, number, given.promotions)
         expected = bulk.expected() | load.deposits.expected() | probes.deposits.expected()
         found, _ = folded(settings, changelog_topic(BALANCE.name, number))

@@ -21,11 +21,15 @@ def load_catalog(folders: tuple[Path, ...] = (), *, reload: bool = False) -> Cat
 
 
 def read_model(name: str, folders: tuple[Path, ...] = (), *, reload: bool = False) -> ReadModel:
-    """Return one read model, imported again with `reload`.
+    """Return one read model, imported again with `reload`; raises UnknownReadModelError as `model_of` does."""
+    return model_of(load_catalog(folders, reload=reload), name)
+
+
+def model_of(catalog: Catalog, name: str) -> ReadModel:
+    """Return the read model of this name.
 
     Raises UnknownReadModelError when none has this name; it names the modules that are left out.
     """
-    catalog = load_catalog(folders, reload=reload)
     if name not in catalog.models:
         message = f"There is no read model {name!r}. Known read models: {', '.join(sorted(catalog.models))}."
         raise UnknownReadModelError(" ".join((message, *(f"{failure}." for failure in catalog.failures))))

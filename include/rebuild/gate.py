@@ -3,8 +3,8 @@
 import logging
 from dataclasses import dataclass
 
-from include.declarations.load import load_catalog
-from include.declarations.load import read_model as declared_read_model
+from include.declarations.catalog import Catalog
+from include.declarations.load import model_of
 from include.errors import FoldlakeError
 from include.kafka.log_reading import end_offsets, log_consumer
 from include.kafka.topics import admin_client
@@ -45,7 +45,9 @@ class GateResult:
         return f"{shown}; and {further} more" if further > 0 else shown
 
 
-def wait_at_gate(settings: Settings, read_model: str, number: int, timeout_s: float) -> GateResult:
+def wait_at_gate(
+    settings: Settings, catalog: Catalog, read_model: str, number: int, timeout_s: float
+) -> GateResult:
     """Wait until a candidate or previous version may become live; after the timeout, return what it lacks.
 
     It may when the stream driver folds it in real time, and every node has loaded each partition that it owns or is a standby
@@ -55,7 +57,7 @@ def wait_at_gate(settings: Settings, read_model: str, number: int, timeout_s: fl
 
     Raises KafkaUnavailableError, UnknownVersionError, and NoRouteError if nothing writes the topic that the version folds.
     """
-    gate = _Gate(settings, read_model, number)
+    gate = _Gate(settings, catalog, read_model, number)
     result = GateResult(None)
 
     def is_open() -> bool:
@@ -73,10 +75,10 @@ def wait_at_gate(settings: Settings, read_model: str, number: int, timeout_s: fl
     return result
 
 
-def look_at_gate(settings: Settings, read_model: str, number: int) -> GateResult:
+def look_at_gate(settings: Settings, catalog: Catalog, read_model: str, number: int) -> GateResult:
     """Return what a version lacks now, without waiting; never raises for a server that does not respond."""
     try:
-        return wait_at_gate(settings, read_model, number, timeout_s=0)
+        return wait_at_gate(settings, catalog, read_model, number, timeout_s=0)
     except FoldlakeError as error:
         return GateResult(None, (f"it cannot be checked ({error})",))
 
@@ -84,11 +86,11 @@ def look_at_gate(settings: Settings, read_model: str, number: int) -> GateResult
 class _Gate:
     """One version, compared with the version that is live when the gate is created."""
 
-    def __init__(self, settings: Settings, read_model: str, number: int) -> None:
+    def __init__(self, settings: Settings, catalog: Catalog, read_model: str, number: int) -> None:
         self._bootstrap_servers = settings.kafka.bootstrap_servers
         self._read_model = read_model
         self._number = number
-        model = declared_read_model(read_model, settings.declaration_folders)
+        model = model_of(catalog, read_model)
         self._partitions = model.partitions(settings.topics)
         self._admin = admin_client(self._bootstrap_servers)
         self._peers = PeerRule.of_client(settings.node)
@@ -103,7 +105,6 @@ class _Gate:
         self._routed: RoutedEvents | None = None
         topic = self._source_topic if version is None else model.reading(version.source_topic).source_topic
         if version is not None and topic != self._source_topic:
-            catalog = load_catalog(settings.declaration_folders)
             self._routed = RoutedEvents(self._bootstrap_servers, catalog, read_model, version, topic)
 
     def close(self) -> None:

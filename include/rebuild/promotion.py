@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 
+from include.declarations.catalog import Catalog
 from include.files import FileLockedError
 from include.rebuild.errors import (
     GateClosedError,
@@ -30,7 +31,9 @@ GATE_TIMEOUT_S = 60.0
 TOPIC_GATE_TIMEOUT_S = 180.0
 
 
-def promote_versions(settings: Settings, versions: Mapping[str, int], grace_h: float) -> dict[str, int]:
+def promote_versions(
+    settings: Settings, catalog: Catalog, versions: Mapping[str, int], grace_h: float
+) -> dict[str, int]:
     """Wait at the gate of each candidate, then make all of them live in one transaction.
 
     Returns the numbers of the versions that they replaced, by read model, which are kept for `grace_h` hours.
@@ -42,7 +45,7 @@ def promote_versions(settings: Settings, versions: Mapping[str, int], grace_h: f
     transitions = {}
     now = datetime.now(UTC)
     for name, number in versions.items():
-        compared_with = _recheck_candidate(settings, name, number)
+        compared_with = _recheck_candidate(settings, catalog, name, number)
         making_live = partial(
             promote, number=number, now=now, retire_live_after=now + timedelta(hours=grace_h)
         )
@@ -55,7 +58,7 @@ def promote_versions(settings: Settings, versions: Mapping[str, int], grace_h: f
     return _begin_grace_times(settings.home, records.values())
 
 
-def _recheck_candidate(settings: Settings, read_model: str, number: int) -> int | None:
+def _recheck_candidate(settings: Settings, catalog: Catalog, read_model: str, number: int) -> int | None:
     """Check again the results of the preceding stages, as the approval may have taken days, and that no events would disappear.
 
     Returns the number of the live version that the candidate was compared with; None when it is not a candidate.
@@ -68,14 +71,16 @@ def _recheck_candidate(settings: Settings, read_model: str, number: int) -> int 
         return None
     is_same_topic = live is None or live.source_topic == version.source_topic
     timeout_s = GATE_TIMEOUT_S if is_same_topic else TOPIC_GATE_TIMEOUT_S
-    found = wait_at_gate(settings, read_model, number, timeout_s)
+    found = wait_at_gate(settings, catalog, read_model, number, timeout_s)
     if not found.missing:
         return found.live
     message = f"v{number} of {read_model} was not promoted. After {timeout_s:.0f} s it lacks: {found}."
     raise QueryRefusedError(message) if found.is_refused else GateClosedError(message)
 
 
-def check_rollback(settings: Settings, read_model: str, number: int, *, force: bool) -> GateResult | None:
+def check_rollback(
+    settings: Settings, catalog: Catalog, read_model: str, number: int, *, force: bool
+) -> GateResult | None:
     """Check that a previous version may become live again, under the same conditions as a candidate.
 
     force: do not wait, and return what it lacks. Returns None when it is not a previous version.
@@ -86,10 +91,10 @@ def check_rollback(settings: Settings, read_model: str, number: int, *, force: b
     if version.stage is not Stage.PREVIOUS:
         return None
     if force:
-        found = look_at_gate(settings, read_model, number)
+        found = look_at_gate(settings, catalog, read_model, number)
         LOG.warning("v%d of %s becomes live by force; it lacks: %s", number, read_model, found)
         return found
-    found = wait_at_gate(settings, read_model, number, GATE_TIMEOUT_S)
+    found = wait_at_gate(settings, catalog, read_model, number, GATE_TIMEOUT_S)
     if found.missing:
         raise RollbackRefusedError(
             f"Nothing was rolled back. After {GATE_TIMEOUT_S:.0f} s, v{number} of {read_model} lacks: {found}. Correct that and "

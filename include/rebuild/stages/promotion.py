@@ -47,12 +47,14 @@ APPROVE = PlanStage(
 
 def _promote(run: StageRun) -> dict[str, int]:
     """Make the versions live; returns the numbers of those that they replaced, by read model."""
+    from include.declarations.load import load_catalog
     from include.rebuild.promotion import promote_versions
     from include.rebuild.request import grace_time_h
 
     grace_h = grace_time_h(run.form, run.settings.rebuild.grace_h)
     numbers = {name: version.number for name, version in run.versions.items()}
-    return promote_versions(run.settings, numbers, grace_h)
+    catalog = load_catalog(run.settings.declaration_folders)
+    return promote_versions(run.settings, catalog, numbers, grace_h)
 
 
 PROMOTE = PlanStage(

@@ -21,12 +21,14 @@ def _choose_version(run: StageRun) -> int:
 
 def _roll_back(run: StageRun) -> None:
     """Make the version live if it passes the gate, or if the form says so. The run's note names what it lacks."""
+    from include.declarations.load import load_catalog
     from include.rebuild.errors import RollbackRefusedError
     from include.rebuild.promotion import check_rollback, roll_back_version
 
     number = int(run.result_of(CHOOSE_VERSION.name))
+    catalog = load_catalog(run.settings.declaration_folders)
     try:
-        found = check_rollback(run.settings, run.read_model, number, force=run.form["force"])
+        found = check_rollback(run.settings, catalog, run.read_model, number, force=run.form["force"])
     except RollbackRefusedError as refusal:
         run.set_note(f"{run.read_model}: {run.form['reason']}. {refusal}")
         raise
