@@ -50,6 +50,18 @@ def test_kubeconform_finds_nothing_wrong(name: str, tmp_path: Path) -> None:
     assert summary == {"valid": len(objects(name)), "invalid": 0, "errors": 0, "skipped": 0}, done.stdout
 
 
+def test_a_setting_may_have_its_old_name_and_the_notes_name_the_new_one() -> None:
+    values = (
+        *(f"--values={path}" for path in values_files("default")),
+        "--set=settings.FOLDLAKE_LAKE_EVENTS=off",
+    )
+
+    installed = run_helm("install", "shop", CHART, "--dry-run=client", *values)
+
+    assert 'FOLDLAKE_LAKE_EVENTS: "off"' in installed
+    assert "FOLDLAKE_LAKE_EVENTS has a new name: rename it to FOLDLAKE_LAKE_EVENT_TABLES." in installed
+
+
 def test_a_misspelled_field_is_found() -> None:
     (service, *_) = of_kind("default", "Service").values()
 
