@@ -101,7 +101,9 @@ def stream_task_slots(settings: Settings) -> int:
     emitting = sum(emissions) * (1 + settings.stream.spare_queries)
     of_models = {model.source_topic for model in models}
     # The dead letters of the topics that only flows and read models in batches read.
-    dead_letters = [catalog.partitions(topic, topics) for topic in catalog.source_topics if topic not in of_models]
+    dead_letters = [
+        catalog.partitions(topic, topics) for topic in catalog.source_topics if topic not in of_models
+    ]
     folding = task_slots(settings.stream, [model.partitions(topics) for model in models])
     flowing = sum(
         flow_slots(settings.stream, flow.source_partitions(topics), has_state=flow.state is not None)

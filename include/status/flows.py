@@ -52,7 +52,8 @@ def flows(
         output_topic = dead_letter_topic(topic)
         kind = FlowKind.DEAD_LETTERS
         yield FlowToMeasure(
-            FlowStatus(output_topic, kind, topic, source_topic=topic, output_topic=output_topic), (output_topic,)
+            FlowStatus(output_topic, kind, topic, source_topic=topic, output_topic=output_topic),
+            (output_topic,),
         )
 
 

@@ -54,8 +54,12 @@ def read_stream_status(settings: Settings) -> StreamStatus:
             records = registry.read()
         measurement = _Measurement(admin, consumer, reports, settings.stream.real_time_interval_s)
         found = [measurement.status(flow) for flow in flows(settings, stream_catalog(settings), records)]
-        dead_letters = [flow for flow in found if flow.kind == FlowKind.DEAD_LETTERS and flow.records is not None]
-        held = {one.topic: one for one in open_transactions(servers, admin, [one.name for one in dead_letters])}
+        dead_letters = [
+            flow for flow in found if flow.kind == FlowKind.DEAD_LETTERS and flow.records is not None
+        ]
+        held = {
+            one.topic: one for one in open_transactions(servers, admin, [one.name for one in dead_letters])
+        }
     finally:
         consumer.close()
     sources = (
