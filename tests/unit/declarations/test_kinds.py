@@ -161,13 +161,13 @@ def test_a_flow_with_a_state_has_the_slots_of_a_shuffle(tmp_path: Path) -> None:
 def test_an_operator_lets_a_flow_run_in_batches_unless_it_has_a_state(tmp_path: Path) -> None:
     declare(tmp_path)
 
-    (flow,) = stream_catalog(settings(tmp_path, stream_in_batches=("copies",))).flows
+    (flow,) = stream_catalog(settings(tmp_path, stream_batch_mode=("copies",))).flows
 
     assert flow.is_in_batches
     with pytest.raises(
         ReadModelError, match="distinct first-deposits, which has a state: it is always in real time"
     ):
-        stream_catalog(settings(KIND, stream_in_batches=("first-deposits",)))
+        stream_catalog(settings(KIND, stream_batch_mode=("first-deposits",)))
 
 
 def test_status_and_metrics_have_a_flow_of_a_new_kind() -> None:
