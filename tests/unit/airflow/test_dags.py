@@ -1,6 +1,7 @@
 """Every DAG loads quickly, has documentation and an owner, and those with a plan have its stages as tasks in its order."""
 
 import shutil
+from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from include.rebuild.plan import REBUILD, ROLLBACK, Plan, failure_table, rebuild
 from include.rebuild.request import PROMOTION_FIELDS, RollbackRequest
 from include.settings import CHECKOUT, Settings
 from stack.components import airflow
-from tests.support.airflow.dag_loading import load
+from tests.support.airflow.dag_loading import Loaded
 
 SUPPORT = Path(__file__).parents[2] / "support"
 
@@ -33,7 +34,9 @@ def test_every_file_defines_its_dag(loaded: dict[str, Any]) -> None:
     assert set(loaded["dags"]) == files - {"rebuild_topic", "declarations"}
 
 
-def test_a_topic_with_a_new_version_has_a_dag_with_the_stages_of_its_plan(tmp_path: Path) -> None:
+def test_a_topic_with_a_new_version_has_a_dag_with_the_stages_of_its_plan(
+    tmp_path: Path, load: Callable[[dict[str, str]], Loaded]
+) -> None:
     declarations = tmp_path / "read_models"
     shutil.copytree(SUPPORT / "read_models_with_routes", declarations)
     shutil.copytree(SUPPORT / "new_route_versions", declarations, dirs_exist_ok=True)
@@ -165,7 +168,9 @@ def test_the_stream_task_is_retried_when_its_driver_ends(loaded: dict[str, Any])
     assert loaded["dags"]["stream"]["tasks"]["driver"]["retries"] > 0
 
 
-def test_a_broken_read_model_is_an_import_error_of_its_own(tmp_path: Path, loaded: dict[str, Any]) -> None:
+def test_a_broken_read_model_is_an_import_error_of_its_own(
+    tmp_path: Path, loaded: dict[str, Any], load: Callable[[dict[str, str]], Loaded]
+) -> None:
     environment = airflow.environment(Settings.of(home=tmp_path))
     models = tmp_path / "read_models"
     models.mkdir()

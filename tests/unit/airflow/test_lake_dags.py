@@ -1,11 +1,12 @@
 """The DAGs of the lake have a task for each table, and those of checks one for each store."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from include.settings import Settings
 from stack.components import airflow
-from tests.support.airflow.dag_loading import load
+from tests.support.airflow.dag_loading import Loaded
 
 
 def test_compaction_has_a_task_for_each_read_model_with_its_own_asset(loaded: dict[str, Any]) -> None:
@@ -27,7 +28,9 @@ def test_a_check_is_offered_after_the_compaction_of_each_read_model(loaded: dict
     assert task["outlets"] == ["check-due/balance"]
 
 
-def test_an_event_table_has_a_task_that_appends_to_it_and_one_that_checks_it(tmp_path: Path) -> None:
+def test_an_event_table_has_a_task_that_appends_to_it_and_one_that_checks_it(
+    tmp_path: Path, load: Callable[[dict[str, str]], Loaded]
+) -> None:
     environment = airflow.environment(Settings.of(home=tmp_path, systems=("pos",)))
 
     found = load(environment)
@@ -55,7 +58,9 @@ def test_the_events_of_all_topics_have_one_task_that_appends_and_one_that_checks
     assert (check["operator"], check["outlets"]) == ("CheckEventTables", ["quality/events"])
 
 
-def test_without_events_in_the_lake_there_is_no_task_for_them(tmp_path: Path) -> None:
+def test_without_events_in_the_lake_there_is_no_task_for_them(
+    tmp_path: Path, load: Callable[[dict[str, str]], Loaded]
+) -> None:
     found = load(airflow.environment(Settings.of(home=tmp_path)) | {"FOLDLAKE_LAKE_EVENT_TABLES": "off"})
 
     assert "append_events" not in found["dags"]["compaction"]["tasks"]
