@@ -18,7 +18,7 @@ from tests.support.waiting import wait_until
 pytestmark = [pytest.mark.endurance, pytest.mark.timeout(2400)]
 
 INVOICES = 600
-RULE = 'col("customerType") == "PRIME"'
+RULE = "customerType = 'PRIME'"
 DECLARED = '    name="loyalty",\n'
 
 
@@ -27,7 +27,7 @@ def add_route_version(declarations: Path) -> None:
     first = declarations / "loyalty" / "re_key.py"
     text = first.read_text(encoding="utf-8")
     assert (text.count(RULE), text.count(DECLARED)) == (1, 1)
-    purchases = f'({RULE}) & (col("event_type") == "PosInvoice")'
+    purchases = f"{RULE} AND event_type = 'PosInvoice'"
     text = text.replace(RULE, purchases).replace(DECLARED, f"{DECLARED}    version=2,\n")
     first.with_name("re_key_2.py").write_text(text, encoding="utf-8")
 

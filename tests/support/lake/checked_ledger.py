@@ -32,11 +32,10 @@ from tests.support.stream_process import EventSource, make_topics
 MODULE = """
 from dataclasses import replace
 from include.read_models.balance import model
-from pyspark.sql.functions import lit
 DECLARATIONS = [replace(model.READ_MODEL, name={name!r}, source_topic={name!r}, key={key})]
 """
 # Key expressions for a read model's module.
-CUSTOMER, ONE_FOR_ALL = "model.customer", 'lambda: lit("all")'
+CUSTOMER, ONE_FOR_ALL = '"customerId"', "\"'all'\""
 
 
 @dataclass(frozen=True)
