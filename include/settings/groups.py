@@ -126,7 +126,7 @@ class LakeSettings(SettingsGroup):
     """The Delta tables, and the Spark jobs that read and write them.
 
     dir: empty for a folder in the home. keep_session_s: how long the job server waits for another job; 0: every job has its own process.
-    event_tables: the topics of which each event is a row in `lake/events/<topic>`; auto: those of the read models' events; off: none.
+    event_tables: the topics whose events are rows of `lake/events/<topic>`; auto: those of the read models' events; off: none.
     """
 
     dir: str = ""

@@ -28,26 +28,30 @@ def derived_merge(fold: Mapping[str, str], types: Mapping[str, Any]) -> dict[str
 @lru_cache(maxsize=256)
 def _derived(fold: tuple[tuple[str, str], ...], inexact: frozenset[str]) -> dict[str, str] | None:
     trees = {name: parsed(text) for name, text in fold}
-    own: dict[str, exp.Expr] = {}
+    # An aggregate that is a whole field, as SQL -> the field.
+    fields: dict[str, str] = {}
     for name, tree in trees.items():
-        merge = _merge_of(name, tree, is_exact=name not in inexact)
-        if merge is not None:
-            own.setdefault(tree.sql(DIALECT), merge)
-    merges: dict[str, str] = {}
+        if _merge_of(name, tree, is_exact=name not in inexact) is not None:
+            fields.setdefault(tree.sql(DIALECT), name)
+
+    def marked(node: exp.Expr) -> exp.Expr:
+        field = fields.get(node.sql(DIALECT))
+        return node if field is None else exp.Placeholder(this=field)
+
+    def merged(node: exp.Expr) -> exp.Expr:
+        if not isinstance(node, exp.Placeholder):
+            return node
+        merge = _merge_of(node.name, trees[node.name], is_exact=True)
+        assert merge is not None  # noqa: S101 - only such fields are marked
+        return merge
+
+    merges = {}
     for name, tree in trees.items():
-        merged = tree.transform(
-            lambda node: own[node.sql(DIALECT)].copy() if node.sql(DIALECT) in own else node
-        )
-        if any(id(column) not in _in_aggregates(merged) for column in merged.find_all(exp.Column)):
+        rest = tree.transform(marked)
+        # What remains is of the events, even if a field of the state has the same name.
+        if rest.find(exp.Column, exp.AggFunc, exp.Anonymous) is not None:
             return None
-        if any(column.name not in trees or column.table for column in merged.find_all(exp.Column)):
-            return None
-        if any(
-            aggregate.sql(DIALECT) not in {one.sql(DIALECT) for one in own.values()}
-            for aggregate in merged.find_all(exp.AggFunc)
-        ):
-            return None
-        merges[name] = merged.sql(DIALECT)
+        merges[name] = rest.transform(merged).sql(DIALECT)
     return merges
 
 
@@ -62,16 +66,12 @@ def _merge_of(name: str, tree: exp.Expr, *, is_exact: bool) -> exp.Expr | None:
             return exp.Sum(this=field)
         case exp.Sum():
             return exp.Sum(this=field) if is_exact else None
-        case exp.Max() | exp.Min() | exp.LogicalOr() | exp.LogicalAnd():
+        # With a second argument, they return an array.
+        case exp.Max() | exp.Min() if not aggregate.expressions:
+            return type(aggregate)(this=field)
+        case exp.LogicalOr() | exp.LogicalAnd():
             return type(aggregate)(this=field)
     return None
-
-
-def _in_aggregates(tree: exp.Expr) -> set[int]:
-    """Return the ids of all columns inside of aggregates."""
-    return {
-        id(column) for aggregate in tree.find_all(exp.AggFunc) for column in aggregate.find_all(exp.Column)
-    }
 
 
 def _is_inexact(avro_type: Any) -> bool:  # noqa: ANN401 - JSON of any shape

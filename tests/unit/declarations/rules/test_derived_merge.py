@@ -40,6 +40,9 @@ def test_a_merge_is_derived(fold: dict[str, str], merge: dict[str, str]) -> None
         # Needs the sum of x in the state.
         {"a": "sum(x) / count(*)", "n": "count(*)"},
         {"a": "sum(a)", "b": "sum(b) + sum(a)"},
+        # The sum of the events' field `a` is not that of the state's.
+        {"a": "sum(x)", "b": "1 + sum(a)"},
+        {"a": "max(x, 2)"},
     ],
 )
 def test_no_merge_is_derived_that_could_be_wrong(fold: dict[str, str]) -> None:
