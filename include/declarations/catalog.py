@@ -8,13 +8,13 @@ from include.declarations.emission import Emission
 from include.declarations.event_table import EventTable
 from include.declarations.event_types.event_format import EventFormat
 from include.declarations.event_types.topic_events import TopicEvents
+from include.declarations.kinds.endpoint import Endpoint
 from include.declarations.kinds.flow import ROUTE, Flow
 from include.declarations.kinds.kind import FlowDeclaration
 from include.declarations.periodic.periodic_emission import PeriodicEmission
 from include.declarations.read_model import ReadModel
 from include.declarations.rekeying import record_key
 from include.declarations.rules.expression import Expression
-from include.declarations.windows.window_lookup import WindowLookup
 from include.kafka.record_schema import RecordSchema
 from include.settings import TopicSettings
 
@@ -38,8 +38,8 @@ class ModuleFailure:
 class Catalog:
     """The read models, emissions, periodic emissions and event tables by name, the flows, and the HTTP API.
 
-    apis: the lookups and commands of each read model, also of one that has none, by its name. window_lookups: each with its read model, by
-    path. flows: those of routes, and of all other declarations that compile to flows. kinds: the kinds that modules define, by their word.
+    apis: the lookups and commands of each read model, also of one that has none, by its name. endpoints: the lookups that
+    read several records, each with its read model, by path. flows: those of routes, and of all other declarations that compile to flows. kinds: the kinds that modules define, by their word.
     failures: the modules that are left out.
     """
 
@@ -49,7 +49,7 @@ class Catalog:
     event_tables: dict[str, EventTable] = field(default_factory=dict)
     periodic: dict[str, PeriodicEmission] = field(default_factory=dict)
     apis: tuple[ReadModelApi, ...] = ()
-    window_lookups: tuple[tuple[ReadModel, WindowLookup], ...] = ()
+    endpoints: tuple[tuple[ReadModel, Endpoint], ...] = ()
     kinds: Mapping[str, type[FlowDeclaration]] = field(default_factory=dict)
     failures: tuple[ModuleFailure, ...] = ()
 

@@ -23,11 +23,11 @@ from query_api.http.limits.write_deadline import limit_unread_answers
 from query_api.http.listing.areas import Areas
 from query_api.http.listing.model_listing import ModelListing
 from query_api.http.listing.partition_listing import listing_blueprint
+from query_api.http.lookups.endpoint_routes import endpoint_blueprint
 from query_api.http.lookups.fast_path import FastPath
 from query_api.http.lookups.joined_lookup import compile_lookups
 from query_api.http.lookups.router import LookupRouter
 from query_api.http.lookups.routes import lookup_blueprint, record_reply
-from query_api.http.lookups.window_lookups import window_blueprint
 from query_api.http.map.map_routes import map_blueprint
 from query_api.http.pages.error_pages import for_client
 from query_api.http.pages.page_files import origins_of
@@ -59,7 +59,7 @@ def create_app(
     app.url_map.merge_slashes = False
     app.before_request(lambda: check_request(request.environ, hosts))
     app.register_blueprint(lookup_blueprint(router, lookups.local))
-    app.register_blueprint(window_blueprint(lookups, catalog.window_lookups))
+    app.register_blueprint(endpoint_blueprint(lookups, catalog.endpoints))
     apis = catalog.apis
     areas, listing = Areas(apis), ModelListing(lookups)
     look_up = partial(record_reply, router, key=None)

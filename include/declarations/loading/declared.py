@@ -19,6 +19,7 @@ from include.declarations.api import Command, Lookup
 from include.declarations.catalog import ModuleFailure
 from include.declarations.emission import Emission
 from include.declarations.event_table import EventTable
+from include.declarations.kinds.endpoint import Endpoint
 from include.declarations.kinds.kind import FlowDeclaration, require_kind
 from include.declarations.loading.modules import (
     PACKAGE,
@@ -40,10 +41,10 @@ LISTED = "DECLARATIONS"
 LISTED_KINDS = "KINDS"
 # A declaration by itself, and one that belongs to the read model of its package.
 Whole = ReadModel | Route | Emission | PeriodicEmission | EventTable | Command | FlowDeclaration
-Part = Lookup | WindowLookup | Location
+Part = Lookup | Endpoint | Location
 Declaration = Whole | Part
 KINDS: tuple[type[Declaration], ...] = (
-    *(ReadModel, Lookup, WindowLookup, Command, Location),
+    *(ReadModel, Lookup, Endpoint, Command, Location),
     *(Route, Emission, PeriodicEmission, EventTable, FlowDeclaration),
 )
 # The names to which releases before DECLARATIONS assigned one declaration, or a tuple.

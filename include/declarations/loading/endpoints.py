@@ -1,14 +1,15 @@
 """Links lookups and commands with their read models, and with those that lookups are joined with."""
 
 from collections.abc import Iterable, Mapping
+from itertools import chain
 from pathlib import Path
 
 from include.declarations.api import Command, Lookup, LookupJoin, ReadModelApi, require_fields
 from include.declarations.event_types.event_schemas import event_schema
+from include.declarations.kinds.endpoint import Endpoint
 from include.declarations.loading.declared import Declared, DeclaredPackage
 from include.declarations.location import Location
 from include.declarations.read_model import ReadModel
-from include.declarations.windows.window_lookup import WindowLookup
 from include.errors import ReadModelError
 
 
@@ -28,17 +29,23 @@ def link_apis(
     return tuple(sorted(apis, key=lambda api: api.model.name))
 
 
-def link_window_lookups(
-    declared: Declared, models: Mapping[str, ReadModel]
-) -> tuple[tuple[ReadModel, WindowLookup], ...]:
-    """Return every window lookup with its read model, ordered by path; raises ReadModelError when two have one path."""
+def link_endpoints(
+    declared: Declared, models: Mapping[str, ReadModel], apis: Iterable[ReadModelApi]
+) -> tuple[tuple[ReadModel, Endpoint], ...]:
+    """Return every endpoint with its read model, ordered by path; raises ReadModelError if another declaration has its path."""
     found = [
-        (models[model.name], lookup)
+        (models[model.name], endpoint)
         for package in declared.packages
         for model in package.of(ReadModel)
-        for lookup in package.of(WindowLookup)
+        for endpoint in package.declarations
+        if isinstance(endpoint, Endpoint)
     ]
-    _require_distinct(lookup.path for _, lookup in found)
+    _require_distinct(
+        chain(
+            chain.from_iterable(api.paths for api in apis),
+            (endpoint.path for _, endpoint in found),
+        )
+    )
     return tuple(sorted(found, key=lambda one: one[1].path))
 
 

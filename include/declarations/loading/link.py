@@ -11,7 +11,7 @@ from include.declarations.event_types.event_format import EventFormat
 from include.declarations.event_types.event_schemas import require_distinct_types
 from include.declarations.kinds.flow import Flow
 from include.declarations.loading.declared import Declared
-from include.declarations.loading.endpoints import link_apis, link_window_lookups
+from include.declarations.loading.endpoints import link_apis, link_endpoints
 from include.declarations.loading.flows import (
     compiled_flows,
     require_no_circle,
@@ -58,12 +58,13 @@ def link(declared: Declared, folders: tuple[Path, ...]) -> Catalog:
     edges += [(models[one.read_model].source_topic, one.output_topic) for one in emissions.values()]
     edges += [(models[one.read_model].source_topic, one.output_topic) for one in periodic.values()]
     require_no_circle(compiled.values(), edges)
+    apis = link_apis(declared, models, folders)
     return replace(
         catalog,
         emissions=emissions,
         periodic=periodic,
-        apis=link_apis(declared, models, folders),
-        window_lookups=link_window_lookups(declared, models),
+        apis=apis,
+        endpoints=link_endpoints(declared, models, apis),
     )
 
 

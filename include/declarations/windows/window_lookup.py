@@ -1,9 +1,12 @@
 """A lookup of the windows of one item that begin in a range of time, declared as data."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from urllib.parse import quote
 
-from include.declarations.api import BOUND_PARAMETER, check_parameter, check_path, require_fields
-from include.declarations.read_model import ReadModel
+from include.declarations.api import BOUND_PARAMETER, check_parameter, check_path
+from include.declarations.kinds.endpoint import MAX_RECORDS, Endpoint, InvalidParameterError
 from include.declarations.windows.hopping_window import HoppingWindow
 from include.errors import ReadModelError
 
@@ -11,7 +14,7 @@ SINCE, UNTIL = "from", "to"
 
 
 @dataclass(frozen=True)
-class WindowLookup:
+class WindowLookup(Endpoint):
     """A lookup with its own path: `GET <path>?<parameter>=<item>&from=<time>&to=<time>` returns a JSON array, ordered by time.
 
     It has an object with some fields of the state for each window of the item that begins at or after `from` and before `to`, and has
@@ -36,6 +39,40 @@ class WindowLookup:
                 f"The parameter {self.parameter!r} of {self.path} has another meaning: rename it."
             )
 
-    def validate_against(self, model: ReadModel) -> None:
-        """Raise ReadModelError if it returns a field that the read model does not have."""
-        require_fields(self.path, self.fields, model)
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The item, and the bounds of the range."""
+        return self.parameter, SINCE, UNTIL
+
+    def keys(self, given: Mapping[str, str]) -> Sequence[bytes]:
+        """Return the keys of the windows that begin in the range; raises InvalidParameterError, also for too many."""
+        item = self._item(given.get(self.parameter))
+        since, until = (_time(name, given.get(name)) for name in (SINCE, UNTIL))
+        starts = self.window.starts_between(since, until)
+        if len(starts) > MAX_RECORDS:
+            raise InvalidParameterError(
+                "range-too-long",
+                f"From {since.isoformat()} to {until.isoformat()}, {len(starts):,} windows begin; at most {MAX_RECORDS} are allowed: ask for less.",
+            )
+        return [self.window.key(item, start) for start in starts]
+
+    def _item(self, text: str | None) -> str:
+        if not text or len(text.encode()) > self.max_item_bytes:
+            raise InvalidParameterError(
+                "invalid-item",
+                f"{self.parameter} is missing or too long: use {self.path}?{self.parameter}={quote(self.example)}"
+                f"&{SINCE}=2026-03-02T08:00:00Z&{UNTIL}=2026-03-02T08:01:00Z.",
+            )
+        return text
+
+
+def _time(name: str, text: str | None) -> datetime:
+    """Return a time in UTC; raises InvalidParameterError, also for one that is in the year 0 or 10000 there."""
+    try:
+        time = datetime.fromisoformat(text or "")
+        return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
+    except (ValueError, OverflowError) as error:
+        raise InvalidParameterError(
+            f"invalid-{name}",
+            f"{name} must be a time in ISO 8601 in the years 1 to 9999, such as 2026-03-02T08:00:00Z.",
+        ) from error

@@ -5,6 +5,7 @@ from include.declarations.command_fields import DecimalField, IntegerField, Text
 from include.declarations.emission import Emission
 from include.declarations.event_table import EventTable
 from include.declarations.event_types.event_format import EventFormat
+from include.declarations.kinds.endpoint import Endpoint, InvalidParameterError, json_object
 from include.declarations.kinds.flow import Flow
 from include.declarations.kinds.kind import FlowDeclaration
 from include.declarations.latency import Latency
@@ -25,6 +26,7 @@ __all__ = [
     "Command",
     "DecimalField",
     "Emission",
+    "Endpoint",
     "EventFormat",
     "EventTable",
     "Expiry",
@@ -32,6 +34,7 @@ __all__ = [
     "FlowDeclaration",
     "HoppingWindow",
     "IntegerField",
+    "InvalidParameterError",
     "Latency",
     "Location",
     "Lookup",
@@ -45,4 +48,5 @@ __all__ = [
     "TopicOptions",
     "WindowLookup",
     "decimal_type",
+    "json_object",
 ]

@@ -10,6 +10,7 @@ import pytest
 from include.declarations.lifetimes.expiry import Expiry
 from include.declarations.load import load_catalog
 from include.declarations.windows.hopping_window import HoppingWindow
+from include.declarations.windows.window_lookup import WindowLookup
 from include.errors import ReadModelError
 from include.kafka.state_record import StateRecord
 from include.position import Position
@@ -131,9 +132,10 @@ def test_an_emission_does_not_read_a_read_model_whose_items_expire(tmp_path: Pat
 
 
 def test_the_window_lookup_is_found_with_its_read_model() -> None:
-    ((model, lookup),) = load_catalog(LOGS).window_lookups
+    ((model, lookup),) = load_catalog(LOGS).endpoints
 
     assert (model.name, lookup.path) == ("browser-windows", "/api/browsers.getWindows")
+    assert isinstance(lookup, WindowLookup)
     assert lookup.window == EVERY_2_S
 
 
@@ -147,7 +149,5 @@ def test_a_window_lookup_of_an_unknown_field_is_refused(tmp_path: Path) -> None:
         + "WINDOW_LOOKUPS = (WindowLookup('/api/parcels.getWindows', 'parcelId', WINDOW, ('weight',)),)\n"
     )
 
-    assert "/api/parcels.getWindows" not in {
-        lookup.path for _, lookup in load_catalog((tmp_path,)).window_lookups
-    }
+    assert "/api/parcels.getWindows" not in {lookup.path for _, lookup in load_catalog((tmp_path,)).endpoints}
     assert "returns weight, which parcels does not have" in refusal(tmp_path)

@@ -14,8 +14,9 @@ PAGES = "".join(
     (CHECKOUT / "docs" / name).read_text(encoding="utf-8") for name in ("api.md", "operations.md")
 )
 NODE = sorted((CHECKOUT / "query_api").rglob("*.py"))
+WINDOWS = sorted((CHECKOUT / "include" / "declarations" / "windows").glob("*.py"))
 # Function -> which of its arguments is the slug.
-SLUG_ARGUMENTS = {"ProblemError": 1, "_foreign": 0}
+SLUG_ARGUMENTS = {"ProblemError": 1, "_foreign": 0, "InvalidParameterError": 0}
 # Slugs that are made of a parameter's name -> the parameters.
 FORMATTED = {
     "f'invalid-{name}'": ["from", "to", "partition", "limit", "key", "prefix", "snapshot"],
@@ -24,11 +25,12 @@ FORMATTED = {
     # Of `_foreign`, whose callers are found too, of the failure reasons, and of HTTP's own errors.
     "slug": [],
     "error.reason.slug": [],
+    "error.slug": [],
 }
 
 
 def slugs() -> Iterator[str]:
-    for module in NODE:
+    for module in (*NODE, *WINDOWS):
         for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
             if (
                 isinstance(node, ast.Call)

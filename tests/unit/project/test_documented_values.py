@@ -5,10 +5,10 @@ from hashlib import sha256
 
 import pytest
 
+from include.declarations.kinds.endpoint import MAX_RECORDS
 from include.rebuild import promotion
 from include.settings import CHECKOUT, Settings
 from include.spark.stream_config import stream_task_slots
-from query_api.http.lookups.window_lookups import MAX_WINDOWS
 from stack.settings_environment import settings_environment
 
 README = CHECKOUT / "README.md"
@@ -23,7 +23,7 @@ COMMIT_S = DEFAULTS.stream.real_time_interval_s
 DAYS = {name: round(hours / 24) for name, hours in DEFAULTS.retention if name.endswith("_h")}
 SENTENCES = {
     "README.md": [f"up to date every {COMPACTION_MIN} minutes"],
-    "docs/api.md": [f"ordered by time, at most {MAX_WINDOWS}."],
+    "docs/api.md": [f"ordered by time, at most {MAX_RECORDS}."],
     "docs/architecture.md": [f"folds up to {COMMIT_S} s of events again"],
     "docs/lake.md": [f"brings it up to date every {COMPACTION_MIN} minutes"],
     "docs/operations.md": [
