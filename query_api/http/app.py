@@ -19,7 +19,7 @@ from query_api.http.commands.command_routes import commands_blueprint
 from query_api.http.explain.explain_routes import explain_blueprint
 from query_api.http.explain.explanations import Explanations
 from query_api.http.health_routes import health_blueprint
-from query_api.http.limits.write_deadline import limit_unread_answers
+from query_api.http.limits.connections import limit_unread_answers
 from query_api.http.listing.areas import Areas
 from query_api.http.listing.model_listing import ModelListing
 from query_api.http.listing.partition_listing import listing_blueprint

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from query_api.http.limits.own_sockets import Traffic, connections_of
+from query_api.http.limits.connections import TcpInfo, connections_of
 
 # Most bodies arrive with their headers, so that no connection is looked at for them.
 SAMPLE_S = 0.5
@@ -46,20 +46,20 @@ class _Unanswered:
     """A connection whose client has sent something and waits for an answer, or has just got one (is_certain False)."""
 
     since: float
-    traffic: Traffic
+    info: TcpInfo
     is_certain: bool
 
-    def next(self, traffic: Traffic, now: float) -> "_Unanswered":
+    def next(self, info: TcpInfo, now: float) -> "_Unanswered":
         """Return the state after a later observation."""
-        if traffic.bytes_sent != self.traffic.bytes_sent:
-            return _unanswered(traffic, now)
-        if not self.is_certain and traffic.bytes_received != self.traffic.bytes_received:
-            return replace(self, since=now, traffic=traffic, is_certain=True)
+        if info.bytes_sent != self.info.bytes_sent:
+            return _unanswered(info, now)
+        if not self.is_certain and info.bytes_received != self.info.bytes_received:
+            return replace(self, since=now, info=info, is_certain=True)
         return self
 
 
-def _unanswered(traffic: Traffic, now: float) -> _Unanswered:
-    return _Unanswered(now, traffic, traffic.last_received_ms < traffic.last_sent_ms - CLOCK_MS)
+def _unanswered(info: TcpInfo, now: float) -> _Unanswered:
+    return _Unanswered(now, info, info.last_data_recv < info.last_data_sent - CLOCK_MS)
 
 
 class BodyDeadline:
@@ -120,11 +120,11 @@ class BodyDeadline:
             reading.is_overdue |= reading.client in overdue and reading.began <= begun_before
         for connection, client in connections_of({reading.client for reading in slow}):
             with suppress(OSError):
-                traffic = Traffic.of(connection)
-                if traffic.last_sent_ms < traffic.last_received_ms - CLOCK_MS:
+                info = TcpInfo.of(connection)
+                if info.last_data_sent < info.last_data_recv - CLOCK_MS:
                     continue  # answered
                 earlier = before.get(client)
-                one = seen[client] = earlier.next(traffic, now) if earlier else _unanswered(traffic, now)
+                one = seen[client] = earlier.next(info, now) if earlier else _unanswered(info, now)
                 if client[0] in overdue and one.since <= begun_before:
                     connection.shutdown(socket.SHUT_RD)
         return seen
