@@ -45,7 +45,7 @@ class AccessLogFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Return the JSON of a request, given the fields that granian has of it."""
         request: Mapping[str, Any] = record.args if isinstance(record.args, Mapping) else {}
-        browser = f"{str(request.get('addr')).rpartition(':')[0]} {request.get(AGENT)}"
+        browser = f"{request.get('addr')} {request.get(AGENT)}"
         digest = hmac.new(self._key, browser.encode(errors="replace"), "sha256").hexdigest()
         time = datetime.fromtimestamp(record.created, UTC)
         return json.dumps(

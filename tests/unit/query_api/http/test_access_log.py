@@ -8,7 +8,7 @@ from include.settings import Settings
 from query_api.http.access_log import AGENT, AccessLogFormatter, access_log_options
 
 
-def line(agent: str, address: str = "192.0.2.7:4711", key: bytes = b"key") -> dict[str, object]:
+def line(agent: str, address: str = "192.0.2.7", key: bytes = b"key") -> dict[str, object]:
     request = {"addr": address, "method": "GET", "path": "/api/a.b", "status": 200, AGENT: agent}
     record = logging.LogRecord("granian.access", logging.INFO, "", 0, "", None, None)
     record.args = request
@@ -25,18 +25,20 @@ def test_a_request_is_an_action_of_a_browser() -> None:
     assert (found["action"], found["message"], found["status"]) == ("/api/a.b", "GET /api/a.b", 200)
 
 
-def test_a_browser_has_one_hash_whatever_its_port_and_nobody_knows_it_without_the_key() -> None:
+def test_a_browser_has_one_hash_and_nobody_knows_it_without_the_key() -> None:
     hashes = [
         line("a"),
-        line("a", "192.0.2.7:80"),
+        line("a"),
         line("b"),
-        line("a", "192.0.2.8:1"),
+        line("a", "192.0.2.8"),
+        line("a", "2001:db8::7"),
+        line("a", "2001:db8::8"),
         line("a", key=b"other"),
     ]
 
     first, same, *others = [found["browser_hash"] for found in hashes]
     assert first == same
-    assert len({first, *others}) == 4
+    assert len({first, *others}) == 6
     assert not any("192.0.2" in json.dumps(found) for found in hashes)
 
 
