@@ -15,9 +15,9 @@ from include.errors import FoldlakeError
 from include.nodes.placements import placements
 from include.settings import Settings
 from query_api.http.access_log import access_log_options
-from query_api.http.allowed_hosts import AllowedHosts
-from query_api.http.limits.open_files import allowed_connections
+from query_api.http.limits.connections import allowed_connections
 from query_api.http.limits.worker_watchdog import Worker, WorkerWatchdog
+from query_api.http.request_checks import AllowedHosts
 from query_api.memory_folder import memory_folder, memory_folders
 from query_api.store.backends import load_backend, load_shared_backends
 
@@ -51,6 +51,7 @@ def main() -> int:
     os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(metrics)
     server = Granian(
         "query_api.http.wsgi:application",
+        factory=True,
         address=node.bind,
         port=node.port,
         interface=Interfaces.WSGI,

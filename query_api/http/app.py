@@ -1,4 +1,4 @@
-"""The HTTP API of a query node: a Flask application, and the fast path in front of it."""
+"""The HTTP API of a query node: a Flask application. The fast path in front of it is in wsgi.py."""
 
 import logging
 from functools import partial
@@ -7,37 +7,26 @@ from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException
 
 from include.declarations.catalog import Catalog
-from include.declarations.load import load_catalog
-from include.nodes.peers import Peers
-from include.nodes.placements import placements
 from include.settings import Settings
 from query_api.changes.change_feeds import ChangeFeeds
-from query_api.http.allowed_hosts import AllowedHosts
+from query_api.http.answers import flask_response
 from query_api.http.changes.change_routes import ChangeStreams, changes_blueprint
-from query_api.http.changes.stop_signal import on_stop_signal
 from query_api.http.commands.command_routes import commands_blueprint
 from query_api.http.explain.explain_routes import explain_blueprint
 from query_api.http.explain.explanations import Explanations
 from query_api.http.health_routes import health_blueprint
-from query_api.http.limits.connections import limit_unread_answers
-from query_api.http.listing.areas import Areas
-from query_api.http.listing.model_listing import ModelListing
-from query_api.http.listing.partition_listing import listing_blueprint
+from query_api.http.listing_routes import ModelListing, listing_blueprint
 from query_api.http.lookups.endpoint_routes import endpoint_blueprint
-from query_api.http.lookups.fast_path import FastPath
-from query_api.http.lookups.joined_lookup import compile_lookups
 from query_api.http.lookups.router import LookupRouter
 from query_api.http.lookups.routes import lookup_blueprint, record_reply
 from query_api.http.map.map_routes import map_blueprint
-from query_api.http.pages.error_pages import for_client
-from query_api.http.pages.page_files import origins_of
+from query_api.http.pages.pages import for_client, origins_of
 from query_api.http.problems import MEDIA_TYPE, ProblemError, http_problem, lookup_problem, problem_reply
-from query_api.http.reply import flask_response
 from query_api.http.report_routes import CHANGES, QUALITY, reports_blueprint
-from query_api.http.request_checks import check_request
+from query_api.http.request_checks import AllowedHosts, check_request
+from query_api.http.request_parameters import Areas
 from query_api.http.status.status_routes import status_blueprint
 from query_api.lookup.client_slots import ClientSlots
-from query_api.lookup.local_lookup import LocalLookup
 from query_api.lookup.lookup_failures import LookupFailedError
 from query_api.lookup.lookups import Lookups
 from query_api.status.node_view import NodeView
@@ -113,23 +102,3 @@ def _register_errors(app: Flask, node_name: str) -> None:
     def on_error(error: Exception) -> Response:
         log.error("a request failed", exc_info=error)
         return flask_response(http_problem(500, "Internal error: see the node's log for the traceback."))
-
-
-def create_wsgi(settings: Settings) -> FastPath:
-    """Return the whole application; call it in the worker process, after any fork.
-
-    Raises ReadModelError or SchemaError when a read model's declarations are not valid, SettingsError for the node's hosts.
-    """
-    hosts = AllowedHosts(settings.node)
-    catalog = load_catalog(settings.declaration_folders)
-    local = LocalLookup(settings, placements(settings))
-    local.watch()
-    limit_unread_answers(settings.node.http_idle_timeout_s)
-    lookups = Lookups(local, Peers())
-    feeds = ChangeFeeds(settings, local.state)
-    on_stop_signal(feeds.stop)
-    rekeyed = {
-        api.model.name: api.model.events_topic for api in catalog.apis if api.model.rekeyed_from is not None
-    }
-    router = LookupRouter(lookups, compile_lookups(catalog.apis, lookups), rekeyed)
-    return FastPath(router, hosts, create_app(settings, hosts, lookups, router, catalog, feeds))

@@ -10,11 +10,10 @@ from include.nodes.peers import HOP_HEADER
 from include.quality.verified_file import read_all
 from include.settings import Settings
 from include.status.measurement import read_stream_status
-from query_api.http.answer_headers import CACHE_CONTROL
+from query_api.http.answers import CACHE_CONTROL, metrics_response
 from query_api.http.json_text import dumps
 from query_api.http.limits.worker_watchdog import WORKER_HEADER
 from query_api.http.problems import ProblemError
-from query_api.http.reply import metrics_response
 from query_api.lookup.client_slots import ClientSlots, NoFreeSlotError
 from query_api.lookup.lookups import Lookups
 from query_api.lookup.partition_status import local_reports, merged, peer_reports

@@ -15,6 +15,8 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
+from include.kafka.state_record import StateRecord
+
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # The branches of a union by what a value without its logical type is in Python.
 PYTHON_TYPES: dict[Any, tuple[type, ...]] = {
@@ -145,3 +147,13 @@ def _or_null(text: Callable[[Any], str]) -> Callable[[Any], str]:
 
 def _object(members: Iterable[tuple[str, str]]) -> str:
     return "{" + ",".join(f"{json.dumps(name)}:{text}" for name, text in members) + "}"
+
+
+def record_fields(key: bytes, record: StateRecord) -> dict[str, object]:
+    """Return a key's state record as a dictionary for JSON."""
+    return {
+        "key": key.decode(),
+        "state": record.state,
+        **record.position.record_fields(),
+        "occurred_on": record.occurred_on,
+    }

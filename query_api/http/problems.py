@@ -3,9 +3,8 @@
 from http import HTTPStatus
 
 from include.nodes.peers import REASON_HEADER
-from query_api.http.answer_headers import CACHE_CONTROL, NODE_HEADER, age_headers
+from query_api.http.answers import CACHE_CONTROL, NODE_HEADER, Reply, age_headers
 from query_api.http.json_text import dumps
-from query_api.http.reply import Reply
 from query_api.lookup.lookup_failures import LookupFailedError
 
 MEDIA_TYPE = "application/problem+json"

@@ -1,9 +1,113 @@
-"""The WSGI entry point, which the HTTP server loads in each worker process."""
+"""The WSGI application of a worker process: named lookups in the plain form `GET <path>?<parameter>=<key>`, and Flask behind them.
 
+The same router answers here and behind Flask. Flask's overhead would be several times the cost of the lookup.
+"""
+
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterable
+from http.client import responses
+from typing import TYPE_CHECKING
+
+from include.declarations.load import load_catalog
+from include.nodes.peers import Hop, Peers, ServedOffset
+from include.nodes.placements import placements
 from include.parent_death import die_with_parent
 from include.settings import Settings
-from query_api.http.app import create_wsgi
+from query_api.changes.change_feeds import ChangeFeeds
+from query_api.http.app import create_app
+from query_api.http.limits.connections import limit_unread_answers
+from query_api.http.lookups.named_lookups import compile_lookups
+from query_api.http.lookups.router import OK, LookupRouter
+from query_api.http.pages.pages import for_client
+from query_api.http.request_checks import AllowedHosts, is_plain
+from query_api.lookup.local_lookup import LocalLookup
+from query_api.lookup.lookups import Lookups
+from query_api.metrics.node_metrics import LOOKUP_SECONDS
 
-# An orphaned worker would keep answering on a port that another server may have taken over.
-die_with_parent()
-application = create_wsgi(Settings())
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
+
+STOP_SIGNALS = {signal.SIGTERM, signal.SIGINT}
+HTTP_OK = "200 OK"
+HOP_KEY = "HTTP_FOLDLAKE_HOP"
+SERVED_KEY = "HTTP_FOLDLAKE_SERVED"
+ACCEPT_KEY = "HTTP_ACCEPT"
+
+
+class FastPath:
+    """A WSGI application: answers plain lookups with the router, and forwards all other requests to the Flask application."""
+
+    def __init__(self, router: LookupRouter, hosts: AllowedHosts, application: "WSGIApplication") -> None:
+        self._reply = router.reply
+        self._lookup_at = router.named.get
+        self._hosts = hosts
+        self._application = application
+
+    def __call__(self, environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
+        """Answer one request."""
+        lookup = self._lookup_at(environ["PATH_INFO"])
+        if lookup is not None and environ["REQUEST_METHOD"] == "GET" and is_plain(environ, self._hosts):
+            started_s = time.perf_counter()
+            query: str = environ["QUERY_STRING"]
+            key = lookup.plain_key(query)
+            if key is not None:
+                rule = environ.get(HOP_KEY)
+                hop = None if rule is None else Hop(rule, ServedOffset.parse(environ.get(SERVED_KEY)))
+                target = f"{lookup.path}?{query}"
+                status, headers, body = self._reply(
+                    lookup.model_name, key, None, None, target, hop, lookup.render
+                )
+                if status == OK:
+                    LOOKUP_SECONDS.observe(time.perf_counter() - started_s)
+                    start_response(HTTP_OK, headers)
+                else:
+                    accept = environ.get(ACCEPT_KEY, "")
+                    status, headers, body = for_client((status, headers, body), accept, target)
+                    start_response(f"{status} {responses.get(status, '')}", headers)
+                return [body]
+        return self._application(environ, start_response)
+
+
+def application() -> FastPath:
+    """Return the whole application of the settings; the HTTP server calls this in each worker process.
+
+    Raises ReadModelError or SchemaError when a read model's declarations are not valid, SettingsError for the node's hosts.
+    """
+    # An orphaned worker would keep answering on a port that another server may have taken over.
+    die_with_parent()
+    settings = Settings()
+    hosts = AllowedHosts(settings.node)
+    catalog = load_catalog(settings.declaration_folders)
+    local = LocalLookup(settings, placements(settings))
+    local.watch()
+    limit_unread_answers(settings.node.http_idle_timeout_s)
+    lookups = Lookups(local, Peers())
+    feeds = ChangeFeeds(settings, local.state)
+    _on_stop_signal(feeds.stop)
+    rekeyed = {
+        api.model.name: api.model.events_topic for api in catalog.apis if api.model.rekeyed_from is not None
+    }
+    router = LookupRouter(lookups, compile_lookups(catalog.apis, lookups), rekeyed)
+    return FastPath(router, hosts, create_app(settings, hosts, lookups, router, catalog, feeds))
+
+
+def _on_stop_signal(call: Callable[[], None]) -> None:
+    """Have a thread call `call` when this process gets a stop signal. Only the main thread may use this.
+
+    The server waits for open responses, and does not tell the application. It has its own handlers for these signals, so Python
+    writes each signal's number to a socket instead.
+    """
+    receiving, sending = socket.socketpair()
+    sending.settimeout(0)
+    signal.set_wakeup_fd(sending.detach(), warn_on_full_buffer=False)
+    threading.Thread(target=_wait, args=(receiving, call), name="stop signal", daemon=True).start()
+
+
+def _wait(receiving: socket.socket, call: Callable[[], None]) -> None:
+    while numbers := receiving.recv(64):
+        if STOP_SIGNALS & {signal.Signals(number) for number in numbers}:
+            call()
+            return

@@ -8,7 +8,7 @@ from include.nodes.node_url import NodeUrl, PeerRule
 from include.nodes.placements import placements
 from include.settings import CHECKOUT, Settings
 from query_api.cluster import node_state
-from query_api.http.allowed_hosts import AllowedHosts
+from query_api.http.request_checks import AllowedHosts
 from query_api.store.backends import load_backend
 from stack.components.loopback import loopback_client
 from stack.supervision.process import Process

@@ -15,14 +15,12 @@ from query_api.changes.key_change import Selection
 from query_api.changes.recent_changes import RecentChanges
 from query_api.changes.resumption import why_not_resumable
 from query_api.changes.stream_position import InvalidPositionError, StreamPosition
-from query_api.http.answer_headers import NODE_HEADER
+from query_api.http.answers import NODE_HEADER
 from query_api.http.changes.change_stream import ChangeStream, StreamStart
-from query_api.http.changes.snapshot import Snapshot
-from query_api.http.listing.areas import Areas
+from query_api.http.changes.events import Snapshot
 from query_api.http.lookups.router import version_number
 from query_api.http.problems import ProblemError
-from query_api.http.query_string import parameters
-from query_api.http.request_key import require_key
+from query_api.http.request_parameters import Areas, parameters, require_key
 from query_api.lookup.client_slots import ClientSlots, NoFreeSlotError
 from query_api.lookup.key_location import KeyLocation
 from query_api.lookup.local_lookup import LocalLookup

@@ -10,8 +10,7 @@ from query_api.changes.change_feed import ChangeFeed, ChangelogLostError
 from query_api.changes.key_change import ChangeEvent, Selection
 from query_api.changes.recent_changes import ChangeBatch, RecentChanges, StreamTooSlowError
 from query_api.changes.stream_position import StreamPosition, position_text
-from query_api.http.changes.event_frames import NO_ID, RETRY, change_frame, event, heartbeat, with_id
-from query_api.http.changes.snapshot import Snapshot
+from query_api.http.changes.events import NO_ID, RETRY, Snapshot, change_frame, event, heartbeat, with_id
 from query_api.lookup.lookup_failures import LookupFailedError
 
 HEARTBEAT_S = 10.0

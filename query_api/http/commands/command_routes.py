@@ -12,7 +12,7 @@ from include.kafka.events import GenericEvent, event_key
 from include.nodes.record_target import record_target
 from include.settings import Settings
 from query_api.errors import OutcomeUnknownError
-from query_api.http.answer_headers import CACHE_CONTROL, CONTENT_TYPE
+from query_api.http.answers import CACHE_CONTROL, CONTENT_TYPE
 from query_api.http.commands.command_body import complete_body
 from query_api.http.commands.command_validation import parse_command
 from query_api.http.commands.event_producer import UNAVAILABLE, EventProducer

@@ -10,10 +10,9 @@ from include.versions.explanation import Explanation, NotExplainedError, field_t
 from query_api.http.explain.explanations import ExplainRequest, Explanations, Pending
 from query_api.http.json_text import dumps
 from query_api.http.lookups.router import version_number
-from query_api.http.pages.error_pages import wants_page
+from query_api.http.pages.pages import wants_page
 from query_api.http.problems import ProblemError
-from query_api.http.query_string import parameters
-from query_api.http.request_key import require_key
+from query_api.http.request_parameters import parameters, require_key
 
 PATH = "/explain"
 PARAMETERS = frozenset({"readModel", "key", "version"})

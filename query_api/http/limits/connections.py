@@ -1,7 +1,12 @@
-"""The TCP connections of this process, which the HTTP server does not show to the application, and how long a client may read nothing."""
+"""The connections of a worker: how many it accepts, what the kernel counts of each, and how long a client may read nothing.
+
+The HTTP server does not show its sockets to the application.
+"""
 
 import ctypes
+import logging
 import os
+import resource
 import socket
 import stat
 import threading
@@ -100,3 +105,33 @@ def _own_sockets() -> Iterator[socket.socket]:
         with duplicate:
             if duplicate.family in FAMILIES and duplicate.type == socket.SOCK_STREAM:
                 yield duplicate
+
+
+# Files that a worker has open besides its clients' connections: stores, connections to Kafka, to the registry and to other nodes.
+RESERVED_FILES = 512
+MIN_CONNECTIONS = 16
+
+log = logging.getLogger(__name__)
+
+
+def allowed_connections(wanted: int) -> int:
+    """Raise this process's limit of open files as far as `wanted` connections need it and the system permits.
+
+    Returns the number of connections that a worker may have. Without that limit, a worker that cannot open another file would try to
+    accept the same connection again and again. Workers inherit the limit of open files.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = wanted + RESERVED_FILES
+    if soft == resource.RLIM_INFINITY or soft >= needed:
+        return wanted
+    limit = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
+    allowed = max(MIN_CONNECTIONS, min(wanted, limit - RESERVED_FILES))
+    if allowed < wanted:
+        log.warning(
+            "each worker accepts %d connections instead of %d (FOLDLAKE_NODE_HTTP_CONNECTIONS): the limit of open files is %d",
+            allowed,
+            wanted,
+            limit,
+        )
+    return allowed

@@ -1,1 +1,1 @@
-"""Lookups over HTTP: one router, which the fast path and Flask's routes share."""
+"""Lookups over HTTP: one router, which the fast path (http/wsgi.py) and Flask's routes share."""

@@ -9,10 +9,10 @@ from flask import Blueprint, Response, request
 from include.declarations.kinds.endpoint import MAX_RECORDS, Endpoint, InvalidParameterError
 from include.declarations.read_model import ReadModel
 from include.kafka.record_key import key_fault
-from query_api.http.answer_headers import combined_headers
+from query_api.http.answers import combined_headers
 from query_api.http.lookups.record_texts import RecordTexts
 from query_api.http.problems import ProblemError
-from query_api.http.query_string import parameters
+from query_api.http.request_parameters import parameters
 from query_api.lookup.local_results import AnswerAge
 from query_api.lookup.lookups import Lookups
 

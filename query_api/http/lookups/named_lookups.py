@@ -1,16 +1,22 @@
-"""The named lookups of the read models, compiled from their declarations: parse the request's key, render the answer's JSON."""
+"""The named lookups of the read models, compiled from their declarations: parse the request's key, render the answer's JSON.
+
+The answer of a lookup may be joined with another read model's record for the same key.
+"""
 
 import json
 import re
+from collections.abc import Iterable
 from urllib.parse import quote, unquote_to_bytes
 
-from include.declarations.api import BOUND_PARAMETER, Lookup
+from include.declarations.api import BOUND_PARAMETER, Lookup, LookupJoin, ReadModelApi
 from include.declarations.read_model import POSITION_FIELDS, ReadModel
 from include.kafka.record_key import key_fault
 from query_api.http.json_text import raw_json
+from query_api.http.lookups.record_texts import RecordTexts
 from query_api.http.problems import ProblemError
-from query_api.http.query_string import BAD_ESCAPE
+from query_api.http.request_parameters import BAD_ESCAPE
 from query_api.lookup.local_results import AnswerAge, LocalAnswer
+from query_api.lookup.lookups import Lookups
 
 Rendered = tuple[bytes, AnswerAge | None]
 """The body of an answer, and the age of what is joined with its record, if anything is."""
@@ -80,3 +86,36 @@ class CompiledLookup:
             value = raw.get(name)
             text += start + ("null" if value is None else as_json(value))
         return (text + "}").encode()
+
+
+class JoinedLookup(CompiledLookup):
+    """A named lookup with a join. Only the node whose store has the record of the lookup itself joins it.
+
+    lookups: find the other read model's record, on this node or another.
+    """
+
+    def __init__(
+        self, model: ReadModel, lookup: Lookup, join: LookupJoin, joined: ReadModel, lookups: Lookups
+    ) -> None:
+        super().__init__(model, lookup)
+        self._joined_fields = join.fields
+        self._records = RecordTexts(lookups, joined, join.fields)
+
+    def render(self, answer: LocalAnswer) -> Rendered:
+        """Return the JSON of an answer; raises LookupFailedError if the other read model's record cannot be read."""
+        found = self._records.texts(answer.location.key)
+        joined = "".join(
+            f",{json.dumps(name)}:{found.texts.get(name, 'null')}" for name in self._joined_fields
+        )
+        return self.body(answer)[:-1] + joined.encode() + b"}", found.age
+
+
+def compile_lookups(apis: Iterable[ReadModelApi], lookups: Lookups) -> dict[str, CompiledLookup]:
+    """Return every named lookup by its path."""
+    return {lookup.path: _compiled(api, lookup, lookups) for api in apis for lookup in api.lookups}
+
+
+def _compiled(api: ReadModelApi, lookup: Lookup, lookups: Lookups) -> CompiledLookup:
+    if lookup.join is None:
+        return CompiledLookup(api.model, lookup)
+    return JoinedLookup(api.model, lookup, lookup.join, api.joined[lookup.join.read_model], lookups)

@@ -6,14 +6,11 @@ from types import MappingProxyType
 
 from include.nodes.peers import REASON_HEADER, Hop, PeerResponse
 from include.nodes.record_target import record_target
-from query_api.http.answer_headers import headers_of, proxied_headers, served_header
-from query_api.http.json_text import dumps
+from query_api.http.answers import Reply, headers_of, proxied_headers, served_header
+from query_api.http.json_text import dumps, record_fields
 from query_api.http.lookups.named_lookups import CompiledLookup, Rendered
-from query_api.http.lookups.record_json import record_fields
 from query_api.http.problems import ProblemError, lookup_problem, problem_reply
-from query_api.http.query_string import parameters
-from query_api.http.reply import Reply
-from query_api.http.request_key import require_key
+from query_api.http.request_parameters import parameters, require_key
 from query_api.lookup.local_results import LocalAnswer
 from query_api.lookup.lookup_failures import FailureReason, LookupFailedError
 from query_api.lookup.lookups import Lookups

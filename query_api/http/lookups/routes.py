@@ -5,12 +5,11 @@ from collections.abc import Callable
 from flask import Blueprint, Response, request
 
 from include.nodes.peers import HOP_HEADER, SERVED_HEADER, Hop, ServedOffset
-from query_api.http.answer_headers import CACHE_CONTROL
+from query_api.http.answers import CACHE_CONTROL, flask_response
 from query_api.http.json_text import dumps
 from query_api.http.lookups.named_lookups import CompiledLookup
 from query_api.http.lookups.router import LookupRouter
-from query_api.http.reply import flask_response
-from query_api.http.request_key import KeyConverter
+from query_api.http.request_parameters import KeyConverter
 from query_api.lookup.local_lookup import LocalLookup
 
 

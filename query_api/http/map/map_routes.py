@@ -4,7 +4,7 @@ from pathlib import Path
 
 from flask import Blueprint, Response, abort, render_template_string
 
-from query_api.http.listing.areas import Areas
+from query_api.http.request_parameters import Areas
 
 FOLDER = Path(__file__).parent
 FILES = {"map.js": "text/javascript", "map.css": "text/css"}

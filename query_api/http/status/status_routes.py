@@ -8,11 +8,11 @@ from pathlib import Path
 from flask import Blueprint, Response, render_template_string, request
 
 from include.declarations.api import ReadModelApi
+from query_api.http.answers import metrics_response
 from query_api.http.json_text import dumps
-from query_api.http.pages.page_files import HTML, PAGE_STYLE, files_blueprint, page_headers
+from query_api.http.pages.pages import HTML, PAGE_STYLE, files_blueprint, page_headers
 from query_api.http.problems import ProblemError
-from query_api.http.query_string import parameters
-from query_api.http.reply import metrics_response
+from query_api.http.request_parameters import parameters
 from query_api.metrics.status_metrics import SECTIONS, status_exposition
 from query_api.status.node_view import NodeView
 from query_api.status.sections import sources

@@ -5,7 +5,7 @@ import pytest
 from include.nodes.node_url import PeerRule
 from include.settings import PREFIX, VARIABLES, Settings
 from include.settings.variables import FILE
-from query_api.http.allowed_hosts import AllowedHosts
+from query_api.http.request_checks import AllowedHosts
 from stack.components import query_nodes
 from stack.lifecycle import component_modules
 from tests.support.kubernetes.chart_objects import POD, all_containers, pod, pods, settings_of, variables

@@ -21,11 +21,11 @@ from include.settings import Settings
 from query_api.changes.change_feeds import ChangeFeeds
 from query_api.cluster import node_state
 from query_api.cluster.node_state import ModelState, NodeState, PartitionState, VersionState
-from query_api.http.allowed_hosts import AllowedHosts
 from query_api.http.app import create_app
-from query_api.http.lookups.fast_path import FastPath
-from query_api.http.lookups.joined_lookup import compile_lookups
+from query_api.http.lookups.named_lookups import compile_lookups
 from query_api.http.lookups.router import LookupRouter
+from query_api.http.request_checks import AllowedHosts
+from query_api.http.wsgi import FastPath
 from query_api.lookup.local_lookup import LocalLookup
 from query_api.lookup.lookups import Lookups
 from query_api.store.base import Binding, Change, ChangelogPosition

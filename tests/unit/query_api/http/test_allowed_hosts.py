@@ -4,7 +4,7 @@ import pytest
 
 from include.errors import SettingsError
 from include.settings import Settings
-from query_api.http.allowed_hosts import AllowedHosts
+from query_api.http.request_checks import AllowedHosts
 
 
 def hosts(**values: object) -> AllowedHosts:

@@ -7,8 +7,8 @@ import pytest
 from werkzeug.test import TestResponse
 
 from include.settings import CHECKOUT, Settings
-from query_api.http.allowed_hosts import AllowedHosts
 from query_api.http.json_text import dumps
+from query_api.http.request_checks import AllowedHosts
 from tests.unit.query_api.http.stops import Answer, StopsNode, other_node, stops_settings
 
 PAGE = (CHECKOUT / "docs" / "api.md").read_text(encoding="utf-8")

@@ -12,7 +12,7 @@ from include.position import Position
 from include.settings import Settings
 from query_api.changes.key_change import ChangeEvent, ChangeKind
 from query_api.changes.key_history import KeyState
-from query_api.http.changes.event_frames import change_frame, event
+from query_api.http.changes.events import change_frame, event
 from tests.unit.query_api.http.stops import Answer, StopsNode, other_node, stops_settings, window_keys
 
 WINDOW = window_keys("a", 40, 0)[0]

@@ -5,7 +5,7 @@ import pytest
 from include.declarations.load import load_catalog
 from query_api.http.lookups.named_lookups import CompiledLookup
 from query_api.http.problems import ProblemError
-from query_api.http.query_string import parameters
+from query_api.http.request_parameters import parameters
 from query_api.lookup.position_bound import PositionBound
 
 (BALANCE,) = (api for api in load_catalog().apis if api.model.name == "balance")

@@ -20,11 +20,11 @@ from include.versions.explanation import (
     NotExplainedError,
 )
 from include.versions.version_record import first_version
+from query_api.http.answers import flask_response
 from query_api.http.explain import explanations as module
 from query_api.http.explain.explain_routes import explain_blueprint
 from query_api.http.explain.explanations import ExplainRequest, Explanations
 from query_api.http.problems import ProblemError, problem_reply
-from query_api.http.reply import flask_response
 from tests.support.waiting import wait_until
 
 MODEL = read_model("balance")

@@ -9,7 +9,7 @@ PROGRAM = """
 import resource, sys
 soft, hard, wanted = map(int, sys.argv[1:])
 resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-from query_api.http.limits.open_files import allowed_connections
+from query_api.http.limits.connections import allowed_connections
 print(allowed_connections(wanted), *resource.getrlimit(resource.RLIMIT_NOFILE))
 """
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from query_api.http.pages.page_files import FOLDER
+from query_api.http.pages.pages import FOLDER
 
 TEXT, GRAPHIC = 4.5, 3.0
 CSS = (FOLDER / "page.css").read_text(encoding="utf-8")

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from query_api.http.pages.error_pages import for_client, wants_page
+from query_api.http.pages.pages import for_client, wants_page
 from query_api.http.problems import MEDIA_TYPE, ProblemError, problem_reply
 
 CHROMIUM = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,image/apng,*/*;q=0.8"

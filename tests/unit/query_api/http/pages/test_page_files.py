@@ -4,7 +4,7 @@ from pathlib import Path
 
 from flask import Flask
 
-from query_api.http.pages.page_files import files_blueprint, origins_of, page_headers
+from query_api.http.pages.pages import files_blueprint, origins_of, page_headers
 
 
 def test_a_file_is_sent_again_only_if_it_has_changed(tmp_path: Path) -> None:

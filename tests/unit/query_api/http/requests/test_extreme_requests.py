@@ -10,7 +10,7 @@ from werkzeug.test import TestResponse
 
 from include.settings import Settings
 from query_api.http.changes import change_routes
-from query_api.http.pages.error_pages import wants_page
+from query_api.http.pages.pages import wants_page
 from tests.unit.query_api.http.parcels import Node, parcels_settings
 
 RECORDS = "/api/read-models/parcels/records"

@@ -1,12 +1,45 @@
-"""The present items at the beginning of a stream, and the position from which on it continues without a gap."""
+"""The events of a stream as text (Server-Sent Events; WHATWG HTML, section 9.2), and those of the present items at its beginning."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from query_api.changes.key_change import Selection
-from query_api.http.changes.event_frames import event
+from query_api.changes.key_change import ChangeEvent, ChangeKind, Selection
+from query_api.http.json_text import dumps, record_fields
 from query_api.lookup.model_pages import Cursor, Part, PartQuery
+
+# Milliseconds after which a browser connects again.
+RETRY = b"retry: 2000\n\n"
+# An empty id: a client that loses the connection does not continue after an event, but begins again.
+NO_ID = b""
+
+
+def event(name: str, data: Mapping[str, object]) -> bytes:
+    """Return an event without an id."""
+    return f"event: {name}\ndata: {dumps(data)}\n\n".encode()
+
+
+def with_id(event_id: bytes, frame: bytes) -> bytes:
+    """Return an event with an id."""
+    return b"id: %s\n%s" % (event_id, frame)
+
+
+def heartbeat(event_id: bytes) -> bytes:
+    """Return a comment that shows that the connection is alive, and moves the position without an event."""
+    return b": heartbeat\nid: %s\n\n" % event_id
+
+
+def change_frame(change: ChangeEvent, kind: ChangeKind) -> bytes:
+    """Return the event of a change, without its id. All streams share it."""
+    frame = change.frames.get(kind)
+    if frame is None:
+        if kind is ChangeKind.CHANGED and change.record is not None:
+            data = record_fields(change.key, change.record)
+        else:
+            data = {"key": change.key.decode(), "event_count": change.event_count}
+        frame = change.frames[kind] = event(kind.value, data)
+    return frame
+
 
 PAGE_RECORDS = 500
 

@@ -1,30 +1,97 @@
-"""Lists the records of a partition in this node's own store, page by page: for verification, not for lookups.
+"""Lists records page by page: of one partition in this node's own store, for verification, or of a whole read model from all nodes.
 
 `GET /api/read-models/<name>/records?partition=P` is never proxied to another node, so that each node's own store can
-be inspected, the owner's and the standby's. Without a partition, the whole read model is listed (model_listing.py); with a key, the
+be inspected, the owner's and the standby's. Without a partition, the whole read model is listed from all nodes; with a key, the
 request is a lookup of its record.
 """
 
 import re
 from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from flask import Blueprint, Response, request
 
 from include.nodes.key_sample import KeySample
 from include.nodes.peers import VERSION_HEADER
-from query_api.http.answer_headers import NODE_HEADER, age_headers
-from query_api.http.json_text import dumps
-from query_api.http.listing.areas import Areas
-from query_api.http.listing.model_listing import ModelListing
-from query_api.http.listing.page_records import PageRecords, page_records, read_limit
+from query_api.http.answers import NODE_HEADER, age_headers, combined_headers
+from query_api.http.json_text import dumps, record_fields
 from query_api.http.lookups.router import KEY_PARAMETER, version_number
 from query_api.http.problems import ProblemError
-from query_api.http.query_string import parameters
-from query_api.http.request_key import require_prefix
-from query_api.lookup.local_results import LocalPage
+from query_api.http.request_parameters import Areas, parameters, require_prefix
+from query_api.lookup.bounding_box import Area
+from query_api.lookup.key_location import KeyLocation
+from query_api.lookup.local_lookup import LocalLookup
+from query_api.lookup.local_results import AnswerAge, LocalPage
 from query_api.lookup.lookups import Lookups
-from query_api.lookup.model_pages import PartQuery
+from query_api.lookup.model_pages import Cursor, InvalidCursorError, ModelPages, Part, PartQuery
 from query_api.store.base import KeyRange
+
+# Read for one page of a box, whose records may be few: decoding them occupies a worker for about 0.1 s.
+READ_RECORDS = 5000
+
+
+class PageRecords(NamedTuple):
+    """Records in the order of their keys. next: the key after which the next page starts; None after the last page."""
+
+    records: list[dict[str, Any]]
+    next: bytes | None
+
+
+def page_records(local: LocalLookup, found: LocalPage, area: Area | None, limit: int) -> PageRecords:
+    """Return at most `limit` records of a page of this node's store, in an area if one is given; raises LookupFailedError."""
+    decode = local.decoder(found)
+    records: list[dict[str, Any]] = []
+    read = b""
+    for key, stored in found.page.records:
+        if len(records) == limit:
+            return PageRecords(records, read)
+        read = key
+        record = decode(stored)
+        if area is None or area.has(record.state):
+            records.append(record_fields(key, record))
+    return PageRecords(records, found.page.next)
+
+
+def read_limit(area: Area | None, limit: int) -> int:
+    """Return how many records to read for a page of `limit` records."""
+    return limit if area is None else max(limit, READ_RECORDS)
+
+
+def page_part(local: LocalLookup, location: KeyLocation, after: bytes, query: PartQuery) -> Part:
+    """Return records of a partition of this node's store; raises LookupFailedError."""
+    limit = read_limit(query.area, query.limit)
+    found = local.page(location, after, limit, KeySample(), KeyRange(query.prefix))
+    records, following = page_records(local, found, query.area, query.limit)
+    return Part(records, following, AnswerAge.of_partition(found.partition), found.next_offset)
+
+
+class ModelListing:
+    """Answers requests for the pages of a whole read model."""
+
+    def __init__(self, lookups: Lookups) -> None:
+        self._node = lookups.local.node_name
+        self.pages = ModelPages(lookups, page_part)
+
+    def answer(self, read_model: str, cursor: str | None, version: int | None, query: PartQuery) -> Response:
+        """Return a page as JSON; raises ProblemError, LookupFailedError."""
+        try:
+            start = None if cursor is None else Cursor.parse(cursor)
+            page = self.pages.page(read_model, start, version, query)
+        except InvalidCursorError as error:
+            raise ProblemError(
+                400, "invalid-cursor", "cursor must be `next` of the previous page: begin again without it."
+            ) from error
+        body = dumps(
+            {
+                "read_model": page.read_model,
+                "version": page.version,
+                "records": page.records,
+                "next": None if page.next is None else page.next.text,
+            }
+        )
+        headers = combined_headers(self._node, page.version, page.age)
+        return Response(body, content_type="application/json", headers=headers)
+
 
 OF_PARTITION = frozenset({"partition", "version", "after", "limit", "sample", "within", "prefix"})
 OF_MODEL = frozenset({"version", "cursor", "limit", "within", "prefix"})

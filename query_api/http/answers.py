@@ -1,4 +1,9 @@
-"""The response headers that describe an answer: the node, its role, the version, the record's position and the answer's age."""
+"""An HTTP reply as a value, which the fast path and Flask both send, and the headers that describe an answer.
+
+These are the node, its role, the version, the record's position and the answer's age.
+"""
+
+from flask import Response
 
 from include.nodes.peers import AS_OF_HEADER, LAG_HEADER, SERVED_HEADER, VERSION_HEADER, ServedOffset
 from include.position import position_text
@@ -56,3 +61,20 @@ def proxied_headers(headers: dict[str, str]) -> list[tuple[str, str]]:
         for k, v in headers.items()
         if k in wanted or (k.startswith("foldlake-") and k != internal)
     ]
+
+
+PROMETHEUS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+Reply = tuple[int, list[tuple[str, str]], bytes]
+"""Status, headers and body."""
+
+
+def flask_response(reply: Reply) -> Response:
+    """Convert a reply to a Flask response."""
+    status, headers, body = reply
+    return Response(body, status=status, headers=headers)
+
+
+def metrics_response(text: bytes) -> Response:
+    """Return a page of metrics in Prometheus' text format."""
+    return Response(text, content_type=PROMETHEUS_TYPE, headers=dict([CACHE_CONTROL]))
