@@ -1,19 +1,14 @@
 """The declaration of a route: a stateless query from topic to topic, as data."""
 
 from dataclasses import dataclass, field, fields
-from functools import cached_property
-from typing import ClassVar
+from pathlib import Path
 
-from include.declarations.event_types.event_format import EventFormat
 from include.declarations.kinds.flow import ROUTE, Flow
 from include.declarations.kinds.kind import FlowDeclaration
-from include.declarations.latency import Latency
-from include.declarations.rules.expression import Expression, Fields
-from include.declarations.topic_options import TopicOptions
 
 
 @dataclass(frozen=True)
-class Route(FlowDeclaration):
+class Route(Flow, FlowDeclaration):
     """A route as data.
 
     name: lower case, digits and dashes; part of its checkpoint's path and of the header `route` of every record that it writes.
@@ -35,31 +30,14 @@ class Route(FlowDeclaration):
     source: how the source topic is created, where it differs from the settings, if no read model reads it and no route writes it.
     """
 
-    kind: ClassVar[str] = ROUTE
-
-    name: str
-    source_topic: str
-    event_types: tuple[str, ...]
-    output_topic: str
-    output_type: str | None = None
-    fields: Fields | None = None
-    key: Expression | None = None
-    where: Expression | None = None
-    each: Expression | None = None
-    topic: TopicOptions = field(default_factory=TopicOptions)
-    latency: Latency = Latency.MILLISECONDS
-    source_format: EventFormat = EventFormat.AVRO
-    version: int = 1
-    source: TopicOptions = field(default_factory=TopicOptions, repr=False, compare=False)
-
-    def __post_init__(self) -> None:  # noqa: D105 - validates the fields
-        _ = self.flow
-
-    @cached_property
-    def flow(self) -> Flow:
-        """The flow of the route: whatever is known of a route is known of its flow. Raises ReadModelError if its fields are not valid."""
-        return Flow(self.kind, **{one.name: getattr(self, one.name) for one in fields(self)})
+    kind: str = field(default=ROUTE, init=False)  # type: ignore[misc]  # no parameter of a route
+    state: None = field(default=None, init=False, repr=False)
+    # Those that are set on loading are of the flow to which it compiles.
+    of_read_model: str = field(default="", init=False, repr=False)
+    schema_folders: tuple[Path, ...] = field(default=(), init=False, repr=False, compare=False)
+    first_topic: str = field(default="", init=False, repr=False, compare=False)
+    declaration: str = field(default="", init=False, repr=False, compare=False)
 
     def flows(self) -> tuple[Flow, ...]:
         """Return its flow."""
-        return (self.flow,)
+        return (Flow(**{one.name: getattr(self, one.name) for one in fields(self)}),)

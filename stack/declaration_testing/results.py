@@ -14,7 +14,6 @@ from include.declarations.kinds.flow import Flow
 from include.declarations.periodic.periodic_emission import PeriodicEmission
 from include.declarations.read_model import ReadModel
 from include.declarations.rekeying import key_routes, rekeyed
-from include.declarations.route import Route
 from include.declarations.topic_options import EventsTopic
 from include.errors import FoldlakeError
 from include.kafka.dead_letters import FAILURE_HEADER, REASON_HEADER
@@ -79,7 +78,7 @@ def folded(
 
 def routed(
     spark: SparkSession,
-    route: Route | Flow,
+    flow: Flow,
     events: Sequence[Event] | Sequence[JsonObject],
     *,
     allow_dead_letters: bool = False,
@@ -88,7 +87,6 @@ def routed(
 
     Where JSON is read, the events are objects, or texts. Errors and `allow_dead_letters` are those of `folded`.
     """
-    flow = _flow(route)
     records = _records(spark, flow.events, events)
     require_no_dead_letters(records, flow, allow_dead_letters=allow_dead_letters)
     if flow.state is not None:
@@ -179,7 +177,7 @@ def ticked(
 
 def dead_letters(
     spark: SparkSession,
-    declaration: ReadModel | Route | Flow,
+    declaration: ReadModel | Flow,
     events: Sequence[Event] | Sequence[JsonObject],
 ) -> list[DeadLetter]:
     """Return the events that the driver would write to the dead-letter topic, in order."""
@@ -187,7 +185,7 @@ def dead_letters(
         bound = _bound(declaration)
         reader: ReadModel | Flow = _key_route(bound) or bound
     else:
-        reader = _flow(declaration)
+        reader = declaration
     return found_dead_letters(_records(spark, events_of(reader), events), reader)
 
 
@@ -224,10 +222,6 @@ def _bound(model: ReadModel) -> ReadModel:
 def _key_route(model: ReadModel) -> Flow | None:
     """Return the route that gives the events of a read model their key, if it has one."""
     return next(iter(key_routes({model.name: model}, model.schema_folders).values()), None)
-
-
-def _flow(route: Route | Flow) -> Flow:
-    return route.flow if isinstance(route, Route) else route
 
 
 def _records(

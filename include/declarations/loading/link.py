@@ -106,7 +106,7 @@ def _routes(declared: Declared, folders: tuple[Path, ...]) -> dict[str, Flow]:
     Raises ReadModelError when two routes have the same name and version, or a topic would be routed back to itself.
     """
     routes: dict[str, Flow] = {}
-    for route in (one.flow for one in declared.of(Route)):
+    for route in chain.from_iterable(one.flows() for one in declared.of(Route)):
         if route.versioned_name in routes:
             raise ReadModelError(
                 f"Two routes are named {route.name!r} and have version {route.version}: rename one, or give the new one version "

@@ -17,7 +17,6 @@ from include.declarations.event_types.event_columns import shared_fields, short_
 from include.declarations.event_types.field_types import self_contained
 from include.declarations.kinds.flow import Flow
 from include.declarations.read_model import ReadModel
-from include.declarations.route import Route
 from include.declarations.rules.duckdb_sql import duckdb_sql
 from include.declarations.rules.expression import Expression, Fields
 from include.errors import FoldlakeError
@@ -70,19 +69,18 @@ def folded(
     }
 
 
-def routed(route: Route | Flow, events: Sequence[Event]) -> list[dict[str, Any]]:
+def routed(route: Flow, events: Sequence[Event]) -> list[dict[str, Any]]:
     """Return the records that a route or another flow writes, in order; personal values are those of the event. Arguments and errors are those of `folded`.
 
     A flow that writes events as they are returns these. One with `each` or a state needs Spark.
     """
-    flow = route.flow if isinstance(route, Route) else route
-    if flow.each is not None or flow.state is not None:
-        raise FoldlakeError(f"{flow.title} has `each` or a state: test it with Spark (docs/read-models.md).")
-    if flow.fields is None:
-        query = f"SELECT {NUMBER} FROM events {_where(flow.where)} ORDER BY 1"
-        return [dict(events[number]) for (number,) in _rows(query, flow.event_schemas, events)]
-    query = f"SELECT {_outputs(flow.fields, flow.output_schema)} FROM events {_where(flow.where)} ORDER BY {NUMBER}"
-    return _records(flow.output_schema, _rows(query, flow.event_schemas, events))
+    if route.each is not None or route.state is not None:
+        raise FoldlakeError(f"{route.title} has `each` or a state: test it with Spark (docs/read-models.md).")
+    if route.fields is None:
+        query = f"SELECT {NUMBER} FROM events {_where(route.where)} ORDER BY 1"
+        return [dict(events[number]) for (number,) in _rows(query, route.event_schemas, events)]
+    query = f"SELECT {_outputs(route.fields, route.output_schema)} FROM events {_where(route.where)} ORDER BY {NUMBER}"
+    return _records(route.output_schema, _rows(query, route.event_schemas, events))
 
 
 def emitted(

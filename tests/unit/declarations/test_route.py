@@ -196,7 +196,7 @@ def test_something_else_as_a_route_is_refused(tmp_path: Path) -> None:
 
 def test_a_route_without_an_output_type_writes_events_as_they_are() -> None:
     route = Route(name="copy", source_topic="balance", event_types=("FundsAdded",), output_topic="copies")
-    assert [schema.name for schema in route.flow.written_schemas] == ["FundsAdded"]
+    assert [schema.name for schema in route.written_schemas] == ["FundsAdded"]
 
 
 @pytest.mark.parametrize(
