@@ -4,7 +4,7 @@ Offsets of two versions of a topic cannot be compared. What can be are the origi
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from confluent_kafka import Consumer
@@ -53,6 +53,29 @@ class TopicSwitch:
             routed={topic: Offsets.from_json(offsets) for topic, offsets in fields["routed"].items()},
             ends=Offsets.from_json(fields["ends"]),
         )
+
+
+@dataclass
+class TakeoverState:
+    """What a job knows of a take-over by the version that became live at `live_since`. Each step is fixed once the one before is done.
+
+    before, routed: as in TopicSwitch. source_ends: the ends of the sources of the routes to the version's topic, once nobody writes to the
+        consumers' topic. ends: as in TopicSwitch, once these routes have committed the ends of their sources.
+    switch: once the version has committed `ends`; None if it folds the same topic as the version before.
+    """
+
+    live_since: str
+    is_complete: bool = False
+    before: str = ""
+    routed: Mapping[str, Offsets] = field(default_factory=dict)
+    source_ends: Mapping[str, Offsets] | None = None
+    ends: Offsets | None = None
+    switch: TopicSwitch | None = None
+
+    def forget(self) -> None:
+        """Begin again."""
+        self.is_complete = False
+        self.source_ends = self.ends = self.switch = None
 
 
 class ConsumedEvents:

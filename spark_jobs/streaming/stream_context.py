@@ -21,6 +21,7 @@ from include.position import Offsets
 from include.settings import Settings
 from include.versions.registry import VersionRegistry
 from spark_jobs.folding.schema_cache import FixedSchemas, KnownSchemas, RegistrySchemas
+from spark_jobs.routing.topic_switch import TakeoverState
 from spark_jobs.streaming.query_spec import QueryEndpoints, TriggerSettings
 
 LOG = logging.getLogger(__name__)
@@ -32,6 +33,8 @@ class StreamContext:
     session: returns the Spark session. Everything but queries works without it, so that Kafka is asked while Spark starts.
     catalog: the read models, as of the last import of their modules, and the routes. process: names the job in what it writes about schema
         ids. is_driver: whether the job is the stream driver.
+    takeovers: checkpoint of an emission's version -> what is known of its take-over of the consumers' topic.
+    stopped_s: consumers' topic -> when this job stopped writing to it, by the monotonic clock.
     """
 
     def __init__(
@@ -56,6 +59,8 @@ class StreamContext:
         )
         self._is_driver = is_driver
         self._schemas: dict[str, KnownSchemas] = {}
+        self.takeovers: dict[str, TakeoverState] = {}
+        self.stopped_s: dict[str, float] = {}
 
     def __enter__(self) -> Self:
         """Return the context."""

@@ -30,8 +30,6 @@ from spark_jobs.streaming.stream_context import StreamContext
 LOG = logging.getLogger(__name__)
 
 LOCK_WAIT_S = 2.0
-# Consumers' topic -> when this process stopped writing to it, by the monotonic clock.
-_stopped_s: dict[str, float] = {}
 
 
 class EmissionRun:
@@ -125,7 +123,7 @@ class EmissionRun:
             locks.enter_context(emission_lock(home, name, version.number, wait_s=LOCK_WAIT_S))
             if self._coverage is not None:
                 locks.enter_context(emission_lock(home, name, CONSUMERS, wait_s=LOCK_WAIT_S))
-                _require_delivered(topic)
+                _require_delivered(self._context.stopped_s.get(topic))
                 self._take_over(self._coverage)
             store_fingerprint(
                 self._context.spark, self._endpoints.checkpoint, self._model, version.fold_revision
@@ -133,7 +131,7 @@ class EmissionRun:
             try:
                 yield
             finally:
-                _stopped_s[topic] = time.monotonic()
+                self._context.stopped_s[topic] = time.monotonic()
 
     def _take_over(self, coverage: TakeoverCheck) -> None:
         """Append to the consumers' topic what the version emitted to its own, unless that was done when it became live."""
@@ -183,9 +181,8 @@ class EmissionRun:
         )
 
 
-def _require_delivered(topic: str) -> None:
-    """Raise StartPostponedError while records may still arrive that this process sent for the version that was live before."""
-    stopped_s = _stopped_s.get(topic)
+def _require_delivered(stopped_s: float | None) -> None:
+    """Raise StartPostponedError while records may still arrive that this job sent for the version that was live before."""
     if stopped_s is None:
         return
     wait_s = stopped_s + DELIVERED_AFTER_S - time.monotonic()

@@ -15,7 +15,7 @@ from include.stream.slot_planning import query_slots, shuffle_partitions
 from include.versions.version_record import Stage, Version
 from spark_jobs.streaming.outputs.emission_run import EmissionRun
 from spark_jobs.streaming.outputs.sink_delivery import DELIVERED_AFTER_S, SINK
-from spark_jobs.streaming.outputs.takeover_check import takeover_check
+from spark_jobs.streaming.outputs.takeover_check import TakeoverCheck
 from spark_jobs.streaming.query_spec import QuerySpec
 from spark_jobs.streaming.specs.folds import SLOT_RANKS
 from spark_jobs.streaming.stream_context import StreamContext
@@ -41,7 +41,7 @@ def emission_spec(
     topics = context.settings.topics
     coverage = None
     if version.stage is Stage.LIVE:
-        coverage = takeover_check(context, emission, version, model.source_topic)
+        coverage = TakeoverCheck(context, emission, version, model.source_topic)
         if not coverage.is_complete():
             coverage = None
     is_live = coverage is not None
