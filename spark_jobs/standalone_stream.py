@@ -33,7 +33,7 @@ from include.kafka.topics import (
 )
 from include.settings import Settings
 from include.spark.stream_config import stream_config, stream_master
-from include.stream.slot_planning import SlotRank, query_slots, shuffle_partitions, task_slots
+from include.stream.slot_planning import SlotRank, query_slots, shuffle_partitions
 from spark_jobs.folding.decode import SchemaIds
 from spark_jobs.folding.fold_fingerprint import has_exact_sums, incompatibility, store_fingerprint
 from spark_jobs.folding.fold_query import changelog_stream
@@ -122,7 +122,8 @@ def _run(arguments: argparse.Namespace) -> None:
     admin = admin_client(arguments.bootstrap)
     ensure_topics(admin, topics, settings.topics.replication_factor)
     spark = _session(arguments, settings)
-    wait_for_slots(spark, task_slots(settings.stream, [partitions]))
+    slots = query_slots(settings.stream, partitions) + partitions
+    wait_for_slots(spark, slots)
     with _consumer(arguments.bootstrap) as consumer:
         specs = [
             _fold(spark, arguments, settings, model, schemas),
@@ -138,7 +139,7 @@ def _run(arguments: argparse.Namespace) -> None:
         ]
         driver = StreamDriver(
             spark,
-            QuerySet(spark, consumer, lambda: specs, task_slots(settings.stream, [partitions])),
+            QuerySet(spark, consumer, lambda: specs, slots),
             publisher=None,
         )
         stop_on_signals(driver)

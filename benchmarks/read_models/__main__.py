@@ -14,9 +14,8 @@ from benchmarks.support.measurement import measure_rate
 from benchmarks.support.report import print_environment, tree_resident_mb
 from benchmarks.support.steady_load import SteadyLoad
 from include.settings import Settings
-from include.spark.stream_config import source_partitions
+from include.spark.stream_config import stream_task_slots
 from include.stream.pace import PACES
-from include.stream.slot_planning import task_slots
 from tests.support.temporary_stack import temporary_stack
 from tests.support.unsupervised_driver import stream_driver
 
@@ -70,7 +69,7 @@ def declare(folder: Path, number: int) -> list[str]:
 def measure(settings: Settings, names: list[str], options: argparse.Namespace) -> None:
     """Run a driver for these read models, and print a line for each rate."""
     load = SteadyLoad(settings)
-    slots = task_slots(settings.stream, source_partitions(settings.topics, settings.declaration_folders))
+    slots = stream_task_slots(settings)
     with stream_driver(settings) as driver:
         wait_for_real_time(settings)
         keep_every_record(settings)

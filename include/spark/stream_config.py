@@ -1,12 +1,15 @@
 """Spark's settings for the stream driver, as data, because they are needed to launch the JVM."""
 
+from collections import Counter
 from pathlib import Path
 
 from include.declarations.latency_override import stream_catalog
 from include.declarations.load import load_catalog
 from include.settings import Settings, TopicSettings
+from include.status.flows import flows
 from include.stream.pace import PACES
-from include.stream.slot_planning import BATCH_SLOTS, flow_slots, query_slots, shuffle_partitions, task_slots
+from include.stream.slot_planning import BATCH_SLOTS, shuffle_partitions
+from include.versions.version_record import first_version
 
 # Keeps Avro from allocating an arbitrary length read from a damaged record; no Kafka record is larger, nor has more items.
 AVRO_LIMIT_BYTES = 16 * 1024 * 1024
@@ -87,29 +90,20 @@ def source_partitions(topics: TopicSettings, folders: tuple[Path, ...]) -> list[
 
 
 def stream_task_slots(settings: Settings) -> int:
-    """Return the task slots that the stream driver needs."""
-    catalog = stream_catalog(settings)
-    topics = settings.topics
-    models = [model for model in catalog.models.values() if not model.is_in_batches]
-    flows = [flow for flow in catalog.flows if not flow.is_in_batches]
-    shared = BATCH_SLOTS if len(models) + len(flows) < len(catalog.models) + len(catalog.flows) else 0
-    emissions = [
-        query_slots(settings.stream, catalog.models[emission.read_model].partitions(topics))
-        for emission in catalog.emissions.values()
-    ]
-    # Each version of a read model emits by itself.
-    emitting = sum(emissions) * (1 + settings.stream.spare_queries)
-    of_models = {model.source_topic for model in models}
-    # The dead letters of the topics that only flows and read models in batches read.
-    dead_letters = [
-        catalog.partitions(topic, topics) for topic in catalog.source_topics if topic not in of_models
-    ]
-    folding = task_slots(settings.stream, [model.partitions(topics) for model in models])
-    flowing = sum(
-        flow_slots(settings.stream, flow.source_partitions(topics), has_state=flow.state is not None)
-        for flow in flows
-    )
-    return folding + flowing + sum(dead_letters) + shared + emitting
+    """Return the task slots that the stream driver needs.
+
+    They are those of every flow with one live version of each read model, and of spare versions, each with all that the largest read model has.
+    """
+    catalog, stream = stream_catalog(settings), settings.stream
+    first = {name: first_version(name, model.newest_fold_revision) for name, model in catalog.models.items()}
+    active = list(flows(settings, catalog, first))
+    of_version = Counter[str]()
+    for flow in active:
+        if flow.declared.version is not None:
+            of_version[flow.declared.belongs_to] += flow.slots(stream)
+    spare = stream.spare_queries * max(of_version.values(), default=0)
+    shared = BATCH_SLOTS if any(flow.is_in_batches for flow in active) else 0
+    return sum(flow.slots(stream) for flow in active) + spare + shared
 
 
 def stream_master(settings: Settings) -> str:

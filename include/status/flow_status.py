@@ -151,9 +151,10 @@ class StreamStatus:
 
     @property
     def outputs(self) -> tuple[FlowStatus, ...]:
-        """The flows of each event to an output topic: of all kinds but folds, ticks, dead letters, and queries that are unknown."""
-        others = {FlowKind.FOLD, FlowKind.PERIODIC, FlowKind.DEAD_LETTERS, FlowKind.OTHER}
-        return tuple(flow for flow in self.flows if flow.kind not in others)
+        """The flows whose lag is measured, without the folds."""
+        return tuple(
+            flow for flow in self.flows if flow.events_behind is not None and flow.kind != FlowKind.FOLD
+        )
 
     def of_kind(self, kind: str) -> tuple[FlowStatus, ...]:
         """Return the flows of a kind."""

@@ -26,7 +26,7 @@ from include.status.flow_status import (
     SourceStatus,
     StreamStatus,
 )
-from include.status.flows import FlowToMeasure, flows
+from include.status.flows import ActiveFlow, Ticks, flows
 from include.stream.folded_offsets import ChangelogTail, written_offsets
 from include.stream.query_reports import QueryReport, newest_reports
 from include.stream.standstill import is_stalled, read_offsets
@@ -120,19 +120,19 @@ class _Measurement:
         self._record_ends = RecordEnds(consumer)
         self._newest_s: dict[str, float | None] = {}
 
-    def status(self, flow: FlowToMeasure) -> FlowStatus:
+    def status(self, flow: ActiveFlow) -> FlowStatus:
         """Return the status of a flow; without figures while one of its topics does not exist."""
         found = [self._reports[name] for name in flow.queries if name in self._reports]
         report = min(found, key=attrgetter("reported_age_s"), default=None)
         declared = replace(flow.declared, report=report if report is not None and report.is_running else None)
-        if declared.kind == FlowKind.PERIODIC:
+        if isinstance(flow.progress, Ticks):
             return replace(declared, newest_output_age_s=self._newest_tick_age_s(declared.output_topic))
         source, ends = declared.source_topic, self._ends(declared.source_topic)
         if ends is None:
             return declared
         written = self._ends(declared.output_topic)
         measured = replace(declared, newest_event_age_s=self._newest_age_s(source, ends))
-        if declared.kind == FlowKind.DEAD_LETTERS:
+        if flow.progress is None:
             return replace(measured, records=sum((written or Offsets()).values()))
         if written is None:
             return measured
@@ -142,9 +142,8 @@ class _Measurement:
         if isinstance(flow.progress, ChangelogTail):
             flow.progress.offsets = read
             return self._folded(measured, flow.progress, report, ends, len(written))
-        if flow.progress is not None:
-            outputs = written_offsets(self._consumer, declared.output_topic, len(written), flow.progress)
-            read = read.merge(outputs)
+        outputs = written_offsets(self._consumer, declared.output_topic, len(written), flow.progress)
+        read = read.merge(outputs)
         unread = self._record_ends.unread(source, ends, read)
         return replace(measured, events_behind=read.events_until(unread))
 

@@ -11,8 +11,6 @@ from enum import IntEnum
 from include.machine import cores
 from include.settings import StreamSettings
 
-# The dead-letter query of a source has no shuffle: one task per source partition.
-DEAD_LETTER_QUERIES = 1
 # For all queries that run in batches only.
 BATCH_SLOTS = 2
 
@@ -58,19 +56,9 @@ def query_slots(stream: StreamSettings, partitions: int) -> int:
     return partitions + (shuffle if stream.master else max(shuffle, partitions))
 
 
-def flow_slots(stream: StreamSettings, partitions: int, *, has_state: bool) -> int:
-    """Return the task slots of a flow in real time whose source has `partitions`; only one with a state has a shuffle."""
-    return query_slots(stream, partitions) if has_state else partitions
-
-
-def task_slots(stream: StreamSettings, source_partitions: Collection[int]) -> int:
-    """Return the task slots for one live version of each read model, spare queries for candidates, and dead letters.
-
-    source_partitions: the number of partitions of each read model's source. A spare query is sized for the largest source.
-    """
-    queries = [query_slots(stream, partitions) for partitions in source_partitions]
-    spare = stream.spare_queries * max(queries, default=0)
-    return sum(queries) + spare + DEAD_LETTER_QUERIES * sum(source_partitions)
+def flow_slots(stream: StreamSettings, partitions: int, *, has_shuffle: bool) -> int:
+    """Return the task slots of a flow in real time whose source has `partitions`."""
+    return query_slots(stream, partitions) if has_shuffle else partitions
 
 
 def most_queries(stream: StreamSettings, read_models: int) -> int:

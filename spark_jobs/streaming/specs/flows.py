@@ -35,6 +35,6 @@ def flow_spec(context: StreamContext, flow: Flow) -> QuerySpec:
         sink=SINK,
         settles_in_s=DELIVERED_AFTER_S,
         note=run.note,
-        task_slots=flow_slots(context.settings.stream, endpoints.partitions, has_state=has_state),
+        task_slots=flow_slots(context.settings.stream, endpoints.partitions, has_shuffle=has_state),
         slot_rank=(SlotRank.SERVING, 0),
     )

@@ -12,7 +12,7 @@ from include.declarations.load import load_catalog
 from include.errors import ReadModelError
 from include.settings import Settings
 from include.spark.stream_config import stream_task_slots
-from include.stream.slot_planning import BATCH_SLOTS, task_slots
+from include.stream.slot_planning import BATCH_SLOTS
 
 SUPPORT = Path(__file__).parents[2] / "support"
 ROUTES, REKEYED = SUPPORT / "read_models_with_routes", SUPPORT / "read_models_with_rekey"
@@ -51,7 +51,7 @@ def test_it_needs_no_slots_of_its_own() -> None:
     assert stream_task_slots(settings(ROUTES, "payments")) == of_declared - 4 + BATCH_SLOTS
     everything = settings(ROUTES, "payments", "postings", "accounts", "balance")
     dead_letters = 4 * len(load_catalog((ROUTES,)).source_topics)
-    assert stream_task_slots(everything) == dead_letters + BATCH_SLOTS + task_slots(everything.stream, [])
+    assert stream_task_slots(everything) == dead_letters + BATCH_SLOTS
 
 
 def test_the_plain_name_applies_to_every_version_of_a_route(tmp_path: Path) -> None:

@@ -16,7 +16,6 @@ from include.kafka.json_mapping import JsonMapping
 from include.kafka.record_schema import RecordSchema
 from include.settings import Settings
 from include.spark.stream_config import stream_task_slots
-from include.stream.slot_planning import task_slots
 from tests.support.declarations.refusal import refusal
 
 DECIMAL = {"type": "bytes", "logicalType": "decimal", "precision": 18, "scale": 2}
@@ -128,12 +127,19 @@ def test_a_topic_has_the_options_of_the_routes_that_write_it(tmp_path: Path) -> 
 def test_the_driver_has_slots_for_routes_and_the_dead_letters_of_their_sources(tmp_path: Path) -> None:
     settings = Settings.of(partitions=4, read_models_dir=tmp_path)
     without = stream_task_slots(settings)
-    assert without == task_slots(settings.stream, [4])
+    assert without == (1 + 2) * 8 + 4
 
     declare(tmp_path, "first", "balance", "middle", "partitions=6")
     assert stream_task_slots(settings) == without + 4, "balance has dead letters already"
     declare(tmp_path, "second", "middle", "end")
     assert stream_task_slots(settings) == without + 4 + 6 + 6
+
+
+def test_read_models_of_one_topic_share_the_slots_of_its_dead_letters(tmp_path: Path) -> None:
+    settings = Settings.of(partitions=4, read_models_dir=tmp_path)
+    without = stream_task_slots(settings)
+    (tmp_path / "slow.py").write_text(SLOW_MODEL.replace("Latency.SECOND", "Latency.MILLISECONDS"))
+    assert stream_task_slots(settings) == without + 8
 
 
 def test_routes_in_batches_share_two_slots(tmp_path: Path) -> None:

@@ -9,13 +9,13 @@ from include.declarations.latency import Latency
 from include.declarations.latency_override import stream_catalog
 from include.settings import Settings
 from include.status.flow_status import FlowKind
-from include.status.flows import FlowToMeasure, flows
+from include.status.flows import ActiveFlow, flows
 from include.versions.transitions import hand_over, register
 from include.versions.version_record import ReadModelVersions, first_version
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, FlowToMeasure]:
+def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ActiveFlow]:
     """The flows of three systems by query, with a candidate of one read model."""
     home: Path = tmp_path_factory.mktemp("home")
     settings = Settings.of(home=home, systems=("pos", "orders", "logs"))
@@ -30,7 +30,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, FlowToMeasure]:
     return {flow.declared.query: flow for flow in flows(settings, catalog, records)}
 
 
-def test_each_version_has_its_fold_and_its_emissions(found: dict[str, FlowToMeasure]) -> None:
+def test_each_version_has_its_fold_and_its_emissions(found: dict[str, ActiveFlow]) -> None:
     for number, stage, topic in (
         (1, "live", "loyalty-management-service"),
         (2, "candidate", "loyalty-management-service.v2"),
@@ -46,14 +46,14 @@ def test_each_version_has_its_fold_and_its_emissions(found: dict[str, FlowToMeas
 
 
 def test_an_emission_that_takes_over_has_its_query_under_another_name(
-    found: dict[str, FlowToMeasure],
+    found: dict[str, ActiveFlow],
 ) -> None:
     name = "emission/notifications"
     assert found[f"{name}/v1"].queries == (f"{name}/v1/live", f"{name}/v1")
     assert found[f"{name}/v2"].queries == (f"{name}/v2",)
 
 
-def test_routes_and_periodic_emissions_have_their_interval(found: dict[str, FlowToMeasure]) -> None:
+def test_routes_and_periodic_emissions_have_their_interval(found: dict[str, ActiveFlow]) -> None:
     trend = found["route/trend"].declared
     assert (trend.kind, trend.latency, trend.output_topic) == (
         FlowKind.ROUTE,
@@ -65,7 +65,7 @@ def test_routes_and_periodic_emissions_have_their_interval(found: dict[str, Flow
     assert (periodic.belongs_to, periodic.source_topic) == ("product-views", "product-views.v1.changelog")
 
 
-def test_each_source_topic_has_its_dead_letters_once(found: dict[str, FlowToMeasure]) -> None:
+def test_each_source_topic_has_its_dead_letters_once(found: dict[str, ActiveFlow]) -> None:
     letters = {one.declared.name for one in found.values() if one.declared.kind == FlowKind.DEAD_LETTERS}
     measured = (FlowKind.FOLD, FlowKind.ROUTE, FlowKind.EMISSION)
     sources = {one.declared.source_topic for one in found.values() if one.declared.kind in measured}

@@ -7,32 +7,22 @@ from include.stream import slot_planning
 from include.stream.slot_planning import (
     SlotClaim,
     SlotRank,
+    flow_slots,
     queries_with_slots,
     shuffle_partitions,
-    task_slots,
 )
 
 
-@pytest.mark.parametrize(
-    ("partitions", "shuffle", "spare", "expected"),
-    [
-        ([4], 0, 2, 28),
-        ([4], 0, 0, 12),
-        ([4], 2, 0, 12),
-        ([4], 6, 0, 14),
-        ([1], 0, 0, 3),
-        ([12, 12], 0, 1, 96),
-        ([1, 12], 0, 1, 63),
-    ],
-)
-def test_slots(partitions: list[int], shuffle: int, spare: int, expected: int) -> None:
-    stream = StreamSettings(shuffle_partitions=shuffle, spare_queries=spare)
-    assert task_slots(stream, partitions) == expected
+@pytest.mark.parametrize(("partitions", "shuffle", "expected"), [(4, 0, 8), (4, 2, 8), (4, 6, 10), (1, 0, 2)])
+def test_slots_of_a_query(partitions: int, shuffle: int, expected: int) -> None:
+    stream = StreamSettings(shuffle_partitions=shuffle)
+    assert flow_slots(stream, partitions, has_shuffle=True) == expected
+    assert flow_slots(stream, partitions, has_shuffle=False) == partitions
 
 
 def test_a_cluster_gets_no_more_slots_than_the_setting_says() -> None:
-    stream = StreamSettings(master="spark://host:7077", shuffle_partitions=2, spare_queries=0)
-    assert task_slots(stream, [4]) == 10
+    stream = StreamSettings(master="spark://host:7077", shuffle_partitions=2)
+    assert flow_slots(stream, 4, has_shuffle=True) == 6
 
 
 def test_shuffle_partitions_follow_the_source_on_a_cluster_unless_set() -> None:
