@@ -5,8 +5,6 @@ from typing import Annotated
 
 import typer
 
-READ_MODEL, ROUTE, EMISSION = "read-model", "route", "emission"
-
 
 def run(
     kind: Annotated[
@@ -40,33 +38,19 @@ def run(
 
       ./foldlake new emission balance-changes --read-model balance
     """
-    from cli.scaffold.files import Scaffold
+    from cli.scaffold.files import Scaffold, Wanted
     from include.declarations.event_types.event_schemas import READ_MODELS
     from include.declarations.load import load_catalog
-    from include.errors import FoldlakeError
     from include.settings import Settings
 
     settings = Settings()
     known = settings.declaration_folders
-    wanted = folder.resolve() if folder else settings.read_models_dir or READ_MODELS
-    catalog = load_catalog(known)
-    scaffold = Scaffold(wanted, catalog, known)
-    own = {word: one for word, one in catalog.kinds.items() if one.template and one.test_template}
-    if kind == READ_MODEL:
-        declaration = scaffold.read_model(name)
-    elif kind == ROUTE:
-        declaration = scaffold.route(name, source_topic, event_type, key)
-    elif kind == EMISSION:
-        declaration = scaffold.emission(name, read_model)
-    elif kind in own:
-        declaration = scaffold.of_kind(own[kind], name, source_topic, event_type)
-    else:
-        raise FoldlakeError(
-            f"There is no kind {kind!r}. Known kinds: {', '.join((READ_MODEL, ROUTE, EMISSION, *sorted(own)))}."
-        )
+    into = folder.resolve() if folder else settings.read_models_dir or READ_MODELS
+    scaffold = Scaffold(into, load_catalog(known), known)
+    declaration = scaffold.new(Wanted(kind, name, read_model, source_topic, event_type, key))
     declaration.write()
     for path in declaration.texts:
         print(path)
-    if wanted not in {READ_MODELS, *known}:
-        print(f"\nFoldlake does not read {wanted} yet: set FOLDLAKE_READ_MODELS_DIR={wanted}")
+    if into not in {READ_MODELS, *known}:
+        print(f"\nFoldlake does not read {into} yet: set FOLDLAKE_READ_MODELS_DIR={into}")
     print(f"\nTest it: ./foldlake test {declaration.test}\nRun it:  ./foldlake up")

@@ -1,19 +1,21 @@
 """The files of a new declaration: a package with its module and its schema, a test, and a page."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 from string import Template
+from typing import NamedTuple
 
 from cli.scaffold.schemas import emitted_fields, emitted_schema, example, literal, routed_schema
 from include.declarations.catalog import Catalog
 from include.declarations.event_types.event_schemas import READ_MODELS, event_schema
-from include.declarations.kinds.kind import FlowDeclaration
+from include.declarations.load import model_of
 from include.declarations.read_model import NAME_PATTERN
 from include.errors import FoldlakeError
 from include.settings import CHECKOUT
 
+READ_MODEL = "read-model"
 TEMPLATES = files("cli.scaffold") / "templates"
 
 
@@ -35,6 +37,35 @@ class NewDeclaration:
             path.write_text(text, encoding="utf-8")
 
 
+@dataclass(frozen=True)
+class Wanted:
+    """What is to be declared.
+
+    read_model: of an emission. source_topic, event_type: what a route or another flow reads. key: the field that is the new key of a route's
+    outputs; empty: the key of the events.
+    """
+
+    kind: str
+    name: str
+    read_model: str = "balance"
+    source_topic: str = "balance"
+    event_type: str = "FundsAdded"
+    key: str = ""
+
+    @property
+    def own_type(self) -> str:
+        """The beginning of the name of its own event type."""
+        return "".join(part.capitalize() for part in self.name.split("-"))
+
+
+class _Parts(NamedTuple):
+    """The fields of the templates of a kind, and the event type that the declaration brings: its name and its schema."""
+
+    fields: Mapping[str, str]
+    event_type: str = ""
+    schema: str = ""
+
+
 class Scaffold:
     """Makes declarations in a folder, beside those of a catalog; schema_folders: where else event schemas are."""
 
@@ -42,125 +73,92 @@ class Scaffold:
         self._folder = folder
         self._catalog = catalog
         self._schema_folders = schema_folders
+        own = {word: one for word, one in catalog.kinds.items() if one.template and one.test_template}
+        # The word for a kind -> how the fields of its templates are found.
+        self._kinds: Mapping[str, Callable[[Wanted], _Parts]] = {
+            READ_MODEL: _read_model,
+            "route": self._route,
+            "emission": self._emission,
+            **dict.fromkeys(sorted(own), self._of_kind),
+        }
 
-    def read_model(self, name: str) -> NewDeclaration:
-        """Return a read model with an event type of its own, and an API."""
-        self._require_new(name, self._catalog.models)
-        event_type = f"{_camel_case(name)}Recorded"
-        fields = {"event_type": event_type, "path": name}
-        return self._declaration(
-            name,
-            event_type,
-            _filled("read_model.avsc", fields),
-            {"__init__.py": f'"""The read model `{name}`: its state, its API, and its events."""\n'},
-            {"model.py": "read_model.py"},
-            ("read_model_test.py", "read_model_page.md"),
-            fields,
-        )
-
-    def route(self, name: str, source_topic: str, source_type: str, key: str) -> NewDeclaration:
-        """Return a route of an event type. key: the field that is the new key; empty: that of the events."""
-        self._require_new(name, self._catalog.routes)
-        source = event_schema(source_type, self._schema_folders)
-        output_type = f"{_camel_case(name)}Record"
-        key = key or source.key_field or ""
+    def new(self, wanted: Wanted) -> NewDeclaration:
+        """Return a declaration: a package if it brings an event type, or else a module. Raises FoldlakeError if it cannot work."""
+        kind, name = wanted.kind, wanted.name
+        if kind not in self._kinds:
+            raise FoldlakeError(f"There is no kind {kind!r}. Known kinds: {', '.join(self._kinds)}.")
+        self._require_new(name)
+        parts = self._kinds[kind](wanted)
+        package = self._folder / name.replace("-", "_")
+        file = "model.py" if kind == READ_MODEL else f"{kind}.py"
+        module = package / file if parts.schema else package.with_suffix(".py")
+        schema = package / "schemas" / f"{parts.event_type}.avsc"
+        test, page = self._beside(f"test_{package.name}.py", f"{name}.md")
+        shown = {"module": module, "test": test, "schema": schema}
         fields = {
-            "source_topic": source_topic,
-            "source_type": source_type,
+            "name": name,
+            "kind": kind,
+            **{key: _shown(path) for key, path in shown.items()},
+            **parts.fields,
+        }
+        texts = dict(zip((module, test, page), self._templates(kind), strict=True))
+        found = {path: _filled(text, fields, is_test=path == test) for path, text in texts.items()}
+        if parts.schema:
+            doc = f'"""The {kind.replace("-", " ")} `{name}`."""\n'
+            found |= {package / "__init__.py": doc, schema: parts.schema}
+        return NewDeclaration(name, test, found)
+
+    def _templates(self, kind: str) -> tuple[str, str, str]:
+        """Return the templates of module, test and page."""
+        own = self._catalog.kinds.get(kind)
+        if own is not None:
+            return own.template, own.test_template, _template("flow_page.md")
+        stem = kind.replace("-", "_")
+        return _template(f"{stem}.py"), _template(f"{stem}_test.py"), _template(f"{stem}_page.md")
+
+    def _route(self, wanted: Wanted) -> _Parts:
+        source = event_schema(wanted.event_type, self._schema_folders)
+        output_type = f"{wanted.own_type}Record"
+        fields = {
+            "source_topic": wanted.source_topic,
+            "source_type": wanted.event_type,
             "output_type": output_type,
             "fields": literal(source.fields),
             "example": literal(example(source)),
         }
-        return self._declaration(
-            name,
-            output_type,
-            routed_schema(source, output_type, key),
-            {"__init__.py": f'"""The route `{name}`."""\n'},
-            {"route.py": "route.py"},
-            ("route_test.py", "route_page.md"),
-            fields,
-        )
+        schema = routed_schema(source, output_type, wanted.key or source.key_field or "")
+        return _Parts(fields, output_type, schema)
 
-    def emission(self, name: str, read_model: str) -> NewDeclaration:
-        """Return an emission of a read model."""
-        self._require_new(name, self._catalog.emissions)
-        model = self._catalog.models.get(read_model)
-        if model is None:
-            raise FoldlakeError(
-                f"There is no read model {read_model!r}. Known read models: {', '.join(sorted(self._catalog.models))}."
-            )
+    def _emission(self, wanted: Wanted) -> _Parts:
+        model = model_of(self._catalog, wanted.read_model)
         source = model.event_schemas[0]
         key = event_schema(source.name, self._schema_folders).key_field
         if key is None:
             raise FoldlakeError(
-                f"The events of {read_model} have no foldlake.key: write the emission by hand."
+                f"The events of {model.name} have no foldlake.key: write the emission by hand."
             )
-        output_type = f"{_camel_case(name)}Record"
+        output_type = f"{wanted.own_type}Record"
         fields = {
-            "read_model": read_model,
+            "read_model": model.name,
             "output_type": output_type,
             "key": key,
             "fields": literal(tuple(found.name for found in emitted_fields(model, key))),
             "example": literal({"event_type": source.name, **example(source)}),
         }
-        return self._declaration(
-            name,
-            output_type,
-            emitted_schema(model, output_type, key),
-            {"__init__.py": f'"""The emission `{name}`."""\n'},
-            {"emission.py": "emission.py"},
-            ("emission_test.py", "emission_page.md"),
-            fields,
-        )
+        return _Parts(fields, output_type, emitted_schema(model, output_type, key))
 
-    def of_kind(
-        self, kind: type[FlowDeclaration], name: str, source_topic: str, source_type: str
-    ) -> NewDeclaration:
-        """Return a declaration of a kind that a module defines, from the kind's own template."""
-        self._require_new(name, {flow.name: flow for flow in self._catalog.flows})
-        source = event_schema(source_type, self._schema_folders)
-        module = self._folder / f"{name.replace('-', '_')}.py"
-        test, page = self._beside(f"test_{module.name}", f"{name}.md")
-        fields = {
-            "name": name,
-            "kind": kind.kind,
-            "import_kind": f"from {kind.__module__} import {kind.__name__}",
-            "source_topic": source_topic,
-            "source_type": source_type,
-            "key": source.key_field or "",
-            "example": literal(example(source)),
-            "module": _shown(module),
-            "test": _shown(test),
-        }
-        texts = {module: kind.template, test: kind.test_template, page: _template("flow_page.md")}
-        return NewDeclaration(
-            name, test, {path: _text(text, path.name, fields) for path, text in texts.items()}
+    def _of_kind(self, wanted: Wanted) -> _Parts:
+        source = event_schema(wanted.event_type, self._schema_folders)
+        kind = self._catalog.kinds[wanted.kind]
+        return _Parts(
+            {
+                "import_kind": f"from {kind.__module__} import {kind.__name__}",
+                "source_topic": wanted.source_topic,
+                "source_type": wanted.event_type,
+                "key": source.key_field or "",
+                "example": literal(example(source)),
+            }
         )
-
-    def _declaration(
-        self,
-        name: str,
-        schema_name: str,
-        schema: str,
-        texts: Mapping[str, str],
-        modules: Mapping[str, str],
-        test_and_page: tuple[str, str],
-        fields: Mapping[str, str],
-    ) -> NewDeclaration:
-        package = self._folder / name.replace("-", "_")
-        test, page = self._beside(f"test_{package.name}.py", f"{name}.md")
-        shown = {
-            "name": name,
-            "test": _shown(test),
-            "module": _shown(package / next(iter(modules))),
-            "schema": f"{_shown(package)}/schemas/{schema_name}.avsc",
-            **fields,
-        }
-        found = {package / file: text for file, text in texts.items()}
-        found |= {package / file: _filled(template, shown) for file, template in modules.items()}
-        found[package / "schemas" / f"{schema_name}.avsc"] = schema
-        found[test], found[page] = (_filled(template, shown) for template in test_and_page)
-        return NewDeclaration(name, test, found)
 
     def _beside(self, test: str, page: str) -> tuple[Path, Path]:
         if self._folder == READ_MODELS:
@@ -170,40 +168,34 @@ class Scaffold:
             )
         return self._folder / "tests" / test, self._folder / "docs" / page
 
-    def _require_new(self, name: str, known: Mapping[str, object]) -> None:
+    def _require_new(self, name: str) -> None:
         if not NAME_PATTERN.fullmatch(name):
             raise FoldlakeError(f"{name!r} is no valid name: use lower-case letters, digits and dashes.")
-        if name in known:
+        catalog = self._catalog
+        flows = (known for flow in catalog.flows for known in (flow.name, flow.declared_name))
+        if name in {*catalog.models, *catalog.emissions, *catalog.periodic, *flows}:
             raise FoldlakeError(f"{name} is declared already: choose another name.")
+
+
+def _read_model(wanted: Wanted) -> _Parts:
+    event_type = f"{wanted.own_type}Recorded"
+    fields = {"event_type": event_type, "path": wanted.name}
+    return _Parts(fields, event_type, _filled(_template("read_model.avsc"), fields))
 
 
 def _template(name: str) -> str:
     return (TEMPLATES / f"{name}.txt").read_text(encoding="utf-8")
 
 
-def _filled(template: str, fields: Mapping[str, str]) -> str:
-    return _text(_template(template), template, fields)
-
-
-def _text(template: str, name: str, fields: Mapping[str, str]) -> str:
+def _filled(template: str, fields: Mapping[str, str], *, is_test: bool = False) -> str:
     """Return a filled template; one of a test imports what its example needs."""
     text = Template(template).substitute(fields)
-    if name.endswith("_test.py") or name.startswith("test_"):
-        imports = [
-            line
-            for word, line in (
-                ("datetime.", "import datetime\n"),
-                ("Decimal(", "from decimal import Decimal\n"),
-            )
-            if word in text and line not in text
-        ]
-        text = text.replace("\n\n", f"\n\n{''.join(imports)}\n" if imports else "\n\n", 1)
-    return text
+    if not is_test:
+        return text
+    needed = {"datetime.": "import datetime\n", "Decimal(": "from decimal import Decimal\n"}
+    imports = [line for word, line in needed.items() if word in text and line not in text]
+    return text.replace("\n\n", f"\n\n{''.join(imports)}\n" if imports else "\n\n", 1)
 
 
 def _shown(path: Path) -> str:
     return str(path.relative_to(CHECKOUT)) if path.is_relative_to(CHECKOUT) else str(path)
-
-
-def _camel_case(name: str) -> str:
-    return "".join(part.capitalize() for part in name.split("-"))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.scaffold.files import Scaffold
+from cli.scaffold.files import Scaffold, Wanted
 from cli.scaffold.schemas import example, routed_schema
 from include.declarations.event_types.event_schemas import READ_MODELS, event_schema
 from include.declarations.load import load_catalog
@@ -25,12 +25,18 @@ def scaffold(tmp_path: Path) -> Scaffold:
 @pytest.mark.parametrize("name", ["Parcels", "1st", "a b", ""])
 def test_a_name_that_is_not_valid_is_refused(scaffold: Scaffold, name: str) -> None:
     with pytest.raises(FoldlakeError, match="no valid name"):
-        scaffold.read_model(name)
+        scaffold.new(Wanted("read-model", name))
 
 
-def test_a_declared_name_is_refused(scaffold: Scaffold) -> None:
+@pytest.mark.parametrize("kind", ["read-model", "route", "emission"])
+def test_a_declared_name_is_refused(scaffold: Scaffold, kind: str) -> None:
     with pytest.raises(FoldlakeError, match="balance is declared already"):
-        scaffold.read_model("balance")
+        scaffold.new(Wanted(kind, "balance"))
+
+
+def test_an_unknown_kind_is_refused(scaffold: Scaffold) -> None:
+    with pytest.raises(FoldlakeError, match=r"no kind 'fold'\. Known kinds: read-model, route, emission"):
+        scaffold.new(Wanted("fold", "parcels"))
 
 
 def test_nothing_is_overwritten(scaffold: Scaffold, tmp_path: Path) -> None:
@@ -39,7 +45,7 @@ def test_nothing_is_overwritten(scaffold: Scaffold, tmp_path: Path) -> None:
     kept.write_text("mine")
 
     with pytest.raises(FoldlakeError, match=r"parcels\.md exists already"):
-        scaffold.read_model("parcels").write()
+        scaffold.new(Wanted("read-model", "parcels")).write()
 
     assert kept.read_text() == "mine"
     assert sorted(tmp_path.iterdir()) == [kept.parent]
@@ -47,13 +53,13 @@ def test_nothing_is_overwritten(scaffold: Scaffold, tmp_path: Path) -> None:
 
 def test_what_a_declaration_reads_must_exist(scaffold: Scaffold) -> None:
     with pytest.raises(FoldlakeError, match=r"There is no read model 'orders'\. Known read models: balance"):
-        scaffold.emission("order-changes", "orders")
+        scaffold.new(Wanted("emission", "order-changes", read_model="orders"))
     with pytest.raises(FoldlakeError, match=r"FundsAdded has no field 'card'.*customerId"):
-        scaffold.route("by-card", "balance", "FundsAdded", "card")
+        scaffold.new(Wanted("route", "by-card", key="card"))
 
 
 def test_in_the_checkout_test_and_page_are_beside_the_others() -> None:
-    found = Scaffold(READ_MODELS, load_catalog(), ()).read_model("parcel-scans")
+    found = Scaffold(READ_MODELS, load_catalog(), ()).new(Wanted("read-model", "parcel-scans"))
 
     assert found.test == CHECKOUT / "tests" / "unit" / "read_models" / "test_parcel_scans.py"
     assert CHECKOUT / "docs" / "read_models" / "parcel-scans.md" in found.texts
