@@ -15,8 +15,7 @@ from demo.baskets.dataset import read_baskets
 from demo.baskets.loading import load
 from include.declarations.event_table import OFFSET_COLUMN, PARTITION_COLUMN
 from include.declarations.load import load_catalog
-from include.declarations.topic_tables.selection import AUTO, topic_tables
-from include.declarations.topic_tables.topic_table import TopicTable
+from include.declarations.topic_tables import AUTO, TopicTable, topic_tables
 from include.kafka.topic_state import topic_state
 from include.lake.event_table_check import check_event_table
 from include.lake.log_comparison import compare_with_log

@@ -30,7 +30,7 @@ def run(
     from cli.display.run_display import RunToFollow, trigger_and_follow
     from include.airflow.names import ALL_TABLES, COMPACTION_DAG
     from include.airflow.runs.table_choice import tasks_of
-    from include.declarations.topic_tables.selection import load_lake_catalog
+    from include.declarations.topic_tables import load_lake_catalog
     from include.settings import Settings
 
     settings, console = Settings(), Console()

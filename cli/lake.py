@@ -38,7 +38,7 @@ def run(
     import sys
 
     from cli.servers import KAFKA, is_up
-    from include.declarations.topic_tables.selection import load_lake_catalog
+    from include.declarations.topic_tables import load_lake_catalog
     from include.lake.status import event_table_status, read_model_status
     from include.lake.tables import table_path
     from include.settings import Settings

@@ -61,7 +61,7 @@ def run(
 
     from cli.servers import AIRFLOW, KAFKA, REGISTRY, require_up
     from include.declarations.load import read_model as declared
-    from include.declarations.topic_tables.selection import load_lake_catalog
+    from include.declarations.topic_tables import load_lake_catalog
     from include.quality.check import CheckRequest, Mode
     from include.settings import Settings
 

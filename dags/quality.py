@@ -17,8 +17,7 @@ from include.airflow.quality_operators import CheckEventTables, CheckStores
 from include.airflow.runs.run_priority import RequestedFirst
 from include.airflow.spark_tasks import lake_task
 from include.airflow.web.form_labels import read_model_labels
-from include.declarations.topic_tables.selection import load_lake_catalog
-from include.declarations.topic_tables.topic_table import FOLDER
+from include.declarations.topic_tables import FOLDER, load_lake_catalog
 from include.settings import Settings
 
 DOCS = """

@@ -27,11 +27,11 @@ from include.work_progress import WorkProgress
 from spark_jobs.runtime.job_logging import configure_logging
 from spark_jobs.runtime.job_progress import RecordsRead
 from spark_jobs.runtime.session import spark_session
-from spark_jobs.streaming.expiry.expiry_sweeper import sweep_once
 from spark_jobs.streaming.progress import ProgressListener, add_progress_listener
 from spark_jobs.streaming.specs.folds import catch_up_spec
 from spark_jobs.streaming.stream_context import StreamContext
 from spark_jobs.streaming.supervised_query import SupervisedQuery
+from spark_jobs.streaming.workers.expiry_sweeper import sweep_once
 
 LOG = logging.getLogger("foldlake.catch_up")
 POLL_INTERVAL_S = 0.5

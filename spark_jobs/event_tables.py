@@ -10,7 +10,7 @@ from functools import partial
 from pyspark.sql import SparkSession
 
 from include.declarations.event_table import AppendedTable
-from include.declarations.topic_tables.selection import load_lake_catalog
+from include.declarations.topic_tables import load_lake_catalog
 from include.errors import FoldlakeError
 from include.kafka.topic_state import TopicState, topic_state
 from include.lake.table_lock import lake_lock

@@ -15,15 +15,15 @@ from include.stream.standby import is_standby, wait_for_turn
 from include.waiting import wait_for
 from spark_jobs.runtime.job_logging import configure_logging
 from spark_jobs.runtime.session import spark_session
-from spark_jobs.streaming.expiry.expiry_sweeper import expiry_sweepers
-from spark_jobs.streaming.periodic.periodic_writer import periodic_writers
 from spark_jobs.streaming.progress import ProgressPublisher, add_progress_listener
-from spark_jobs.streaming.query_set import QuerySet
+from spark_jobs.streaming.query_set import QuerySet, SpecDiscovery, spec_modules
 from spark_jobs.streaming.read_model_setup import set_up_read_models
-from spark_jobs.streaming.spec_discovery import SpecDiscovery, spec_modules
 from spark_jobs.streaming.stream_context import StreamContext
-from spark_jobs.streaming.stream_driver import DriverThread, StreamDriver, stop_on_signals, wait_for_slots
+from spark_jobs.streaming.stream_driver import StreamDriver, stop_on_signals, wait_for_slots
 from spark_jobs.streaming.warm_up import warm_up
+from spark_jobs.streaming.workers.driver_worker import DriverWorker
+from spark_jobs.streaming.workers.expiry_sweeper import expiry_sweepers
+from spark_jobs.streaming.workers.periodic_writer import periodic_writers
 
 LOG = logging.getLogger("foldlake.stream")
 
@@ -55,7 +55,7 @@ def main() -> int:
             publisher = ProgressPublisher(
                 settings.kafka.bootstrap_servers, str(spark.sparkContext.master), add_progress_listener(spark)
             )
-            threads: list[DriverThread] = [
+            threads: list[DriverWorker] = [
                 *periodic_writers(settings, catalog.periodic, catalog.models),
                 *expiry_sweepers(settings, catalog.models),
             ]

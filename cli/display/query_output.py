@@ -137,7 +137,7 @@ def _explained(settings: Settings, tables: Sequence[SqlTable], error: duckdb.Err
 
 def _why_missing(settings: Settings, existing: set[str], parts: list[str]) -> str:
     """Say why there is no table of this name. parts: the schema, if the query names one, and the table."""
-    from include.declarations.topic_tables.selection import load_lake_catalog
+    from include.declarations.topic_tables import load_lake_catalog
 
     catalog = load_lake_catalog(settings)
     declared = {sql_name(name): name for name in (*catalog.models, *catalog.event_tables)}

@@ -4,14 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from include.declarations.api import ReadModelApi
-from include.declarations.emission import Emission
 from include.declarations.event_table import EventTable
-from include.declarations.event_types.event_format import EventFormat
-from include.declarations.event_types.topic_events import TopicEvents
+from include.declarations.event_types.topic_events import EventFormat, TopicEvents
+from include.declarations.kinds.emission import Emission
 from include.declarations.kinds.endpoint import Endpoint
 from include.declarations.kinds.flow import ROUTE, Flow
 from include.declarations.kinds.kind import FlowDeclaration
-from include.declarations.periodic.periodic_emission import PeriodicEmission
+from include.declarations.kinds.periodic_emission import PeriodicEmission
 from include.declarations.read_model import ReadModel
 from include.declarations.rekeying import record_key
 from include.declarations.rules.expression import Expression

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import cached_property
@@ -11,19 +11,20 @@ from typing import Any, Self
 
 from include.declarations.event_types.event_schemas import event_schema, require_distinct_types
 from include.declarations.event_types.known_columns import KnownColumns
+from include.declarations.expiry import Expiry, require_forgettable, shared_lifetime
 from include.declarations.latency import Latency, require_emit_interval, require_latency
-from include.declarations.lifetimes.expiry import Expiry, require_forgettable, shared_lifetime
 from include.declarations.rules.derived_merge import derived_merge
 from include.declarations.rules.expression import Expression, Fields
-from include.declarations.state_names import require_own_names
 from include.declarations.topic_options import EventsTopic, TopicOptions
 from include.errors import ReadModelError
 from include.kafka.record_schema import ItemLifetime, RecordSchema, require_distinct_names
 from include.kafka.topics import Topic, changelog, source_topics
-from include.position import POSITION_RECORD_FIELDS, Offsets
+from include.position import POSITION_COLUMNS, POSITION_RECORD_FIELDS, Offsets
 from include.settings import Placement, TopicSettings
 
 NAME_PATTERN = re.compile(r"[a-z][a-z0-9-]*")
+# The key in the tables of states.
+KEY_COLUMN = "key"
 
 
 @dataclass(frozen=True)
@@ -256,3 +257,24 @@ class ReadModel:
             ],
         }
         return RecordSchema.parse(json.dumps(record), f"state schema of {self.name}")
+
+
+def require_own_names(read_model: str, names: Iterable[str]) -> None:
+    """Raise ReadModelError if a field of a read model's state has the name of another field, of the key or of the position.
+
+    Spark, Delta and DuckDB compare names without regard to case.
+    """
+    own = (KEY_COLUMN, *POSITION_COLUMNS)
+    taken = {name: name for name in own}
+    for name in names:
+        before = taken.get(name.casefold())
+        if before in own:
+            raise ReadModelError(
+                f"Read model {read_model} declares the state field {name}, but every state record has {before}, and case makes no "
+                "difference: rename the field."
+            )
+        if before is not None:
+            raise ReadModelError(
+                f"Read model {read_model} declares the state fields {before} and {name}, but case makes no difference: rename one of them."
+            )
+        taken[name.casefold()] = name

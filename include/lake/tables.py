@@ -1,7 +1,6 @@
 """The paths of the Delta tables, and the columns of a read model's table."""
 
-from include.declarations.read_model import POSITION_FIELDS, ReadModel, StateField
-from include.declarations.state_names import KEY_COLUMN
+from include.declarations.read_model import KEY_COLUMN, POSITION_FIELDS, ReadModel, StateField
 
 
 def table_path(lake_root: str, model: str) -> str:

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from confluent_kafka import KafkaException
 
-from include.declarations.emission import Emission
+from include.declarations.kinds.emission import Emission
 from include.declarations.load import load_catalog
 from include.errors import FoldlakeError, KafkaUnavailableError
 from include.kafka.topics import (

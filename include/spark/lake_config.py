@@ -1,6 +1,9 @@
-"""Spark's settings for the jobs that read and write the lake, as data, because they are needed to launch the JVM."""
+"""Spark's settings for the jobs that read and write the lake, as data, because they are needed to launch the JVM; and the command of a job."""
 
-from include.settings import LakeSettings
+import sys
+from collections.abc import Sequence
+
+from include.settings import CHECKOUT, LakeSettings, Settings
 from include.spark.stream_config import (
     FORGET_SOON,
     JAVA_OPTIONS,
@@ -10,6 +13,8 @@ from include.spark.stream_config import (
     REPORT_SOON,
 )
 
+# The process of a job needs the settings as variables, and this one.
+PYTHON_VARIABLE = "FOLDLAKE_PYTHON"
 # The job server collects its heap after every job (spark_jobs/runtime/memory_release.py). With these options the collector then returns
 # what is free beyond this share; without them it never returns what a job has once used.
 SHRINK_HEAP = "-XX:+UseAdaptiveSizePolicyWithSystemGC -XX:MinHeapFreeRatio=20 -XX:MaxHeapFreeRatio=40"
@@ -63,3 +68,22 @@ def lake_config(lake: LakeSettings) -> dict[str, str]:
         # Tables in a folder that the user chose may be for other users as well.
         config |= {} if lake.dir else PRIVATE_FILES
     return config
+
+
+def lake_job_command(settings: Settings, job: str, arguments: Sequence[str]) -> list[str]:
+    """Return the command that runs `spark_jobs/<job>.py` without Airflow, in the home's job server or in a process of its own.
+
+    The job ends with the thread that starts it. Run it in CHECKOUT.
+    """
+    return [
+        str(CHECKOUT / "stack" / "bin" / "spark-submit-lake"),
+        *("--master", settings.lake.master),
+        *(f"--conf={name}={value}" for name, value in lake_config(settings.lake).items()),
+        str(CHECKOUT / "spark_jobs" / f"{job}.py"),
+        *arguments,
+    ]
+
+
+def interpreter_variable() -> dict[str, str]:
+    """Return the variable by which the command finds this process's interpreter."""
+    return {PYTHON_VARIABLE: sys.executable}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from confluent_kafka import KafkaError
 
-from include.declarations.location import Location
+from include.declarations.api import Location
 from include.errors import KafkaUnavailableError
 from include.kafka.compacted.changelog_reader import ChangelogReader, changelog_consumer
 from include.kafka.schema_registry import SchemaRegistry

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from confluent_kafka import Message
 
-from include.declarations.location import Location
+from include.declarations.api import Location
 from include.errors import RegistryUnavailableError
 from include.kafka.record_schema import RecordSchema
 from include.kafka.schema_registry import SchemaRegistry

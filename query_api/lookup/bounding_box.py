@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from decimal import Decimal
 
-from include.declarations.location import Location
+from include.declarations.api import Location
 
 # Degrees in plain decimals.
 NUMBER = re.compile(r"-?\d{1,3}(\.\d{1,17})?", re.ASCII)

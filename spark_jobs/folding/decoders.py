@@ -1,7 +1,6 @@
 """Chooses the decoder of a topic by the format of its events."""
 
-from include.declarations.event_types.event_format import EventFormat
-from include.declarations.event_types.topic_events import TopicEvents
+from include.declarations.event_types.topic_events import EventFormat, TopicEvents
 from spark_jobs.folding.decode import EventDecoder, SchemaIds
 from spark_jobs.folding.json_decode import JsonDecoder
 

@@ -9,7 +9,7 @@ from pyspark.sql import Column, DataFrame, GroupedData
 from pyspark.sql import functions as F
 from pyspark.sql.functions import array, col, lit, struct
 
-from include.declarations.lifetimes.expiry import Expiry
+from include.declarations.expiry import Expiry
 from include.declarations.read_model import ReadModel
 from include.position import REMOVAL_HEADERS
 from include.settings import StreamSettings

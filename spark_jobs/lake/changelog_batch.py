@@ -9,8 +9,7 @@ from pyspark.sql.avro.functions import from_avro
 from pyspark.sql.functions import coalesce, col, expr, lit, substring, when
 from pyspark.sql.types import StructType
 
-from include.declarations.read_model import ReadModel
-from include.declarations.state_names import KEY_COLUMN
+from include.declarations.read_model import KEY_COLUMN, ReadModel
 from include.kafka.record_schema import RecordSchema
 from include.kafka.wire_format import HEADER_BYTES, header
 from include.lake.tables import table_fields

@@ -22,7 +22,7 @@ from include.declarations.event_table import (
 )
 from include.declarations.event_types.event_columns import EVENT_TYPE as TYPE
 from include.declarations.event_types.event_columns import OFFSET, PARTITION, type_column
-from include.declarations.topic_tables.topic_table import EVENT_TYPE
+from include.declarations.topic_tables import EVENT_TYPE
 from include.lake.tags import AppendTag
 from spark_jobs.folding.decode import REASON
 from spark_jobs.lake.spark_table import SparkTable

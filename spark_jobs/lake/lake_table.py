@@ -8,8 +8,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql.functions import col, lit
 from pyspark.sql.types import StructType
 
-from include.declarations.read_model import ReadModel
-from include.declarations.state_names import KEY_COLUMN
+from include.declarations.read_model import KEY_COLUMN, ReadModel
 from include.lake.tables import table_fields
 from include.lake.tags import CommitTag
 from spark_jobs.lake.changelog_batch import AFTER_DELETION, DELETED

@@ -28,7 +28,7 @@ from include.kafka.record_schema import RecordSchema
 from spark_jobs.folding.decode import FAILURE
 from spark_jobs.folding.expressions.event_frames import evaluated_once, with_short_names
 from spark_jobs.folding.fold_query import fold_failure
-from spark_jobs.routing.keyed_flow import state_failure
+from spark_jobs.routing.keyed_rules import state_failure
 from spark_jobs.routing.route_query import RouteQuery
 
 LOG = logging.getLogger(__name__)

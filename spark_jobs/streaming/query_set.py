@@ -1,15 +1,20 @@
-"""The queries of a stream driver: one for each specification, within the available task slots."""
+"""The queries of the driver: their specifications, collected from the modules of `specs/`, and what keeps them in step with these."""
 
+import importlib
 import logging
+import pkgutil
 from collections.abc import Callable, Iterable, Iterator
+from types import ModuleType
 
 from confluent_kafka import Consumer
 from pyspark.sql import SparkSession
 
-from include.errors import KafkaUnavailableError, RegistryUnavailableError
+import spark_jobs.streaming.specs
+from include.errors import FoldlakeError, KafkaUnavailableError, RegistryUnavailableError
 from include.stream.phase import CONTINUOUS, Phase
 from include.stream.slot_planning import queries_with_slots
 from spark_jobs.streaming.query_spec import QuerySpec
+from spark_jobs.streaming.stream_context import StreamContext
 from spark_jobs.streaming.supervised_query import SupervisedQuery
 
 LOG = logging.getLogger(__name__)
@@ -120,3 +125,48 @@ def _is_caught_up(query: SupervisedQuery) -> bool:
         return query.running_for_s >= SETTLING_S
     # Do not wait for a failing query that is not essential: it may never recover.
     return query.phase in ENDED or (query.phase is Phase.FAILED and not query.is_essential)
+
+
+class QuerySpecError(FoldlakeError):
+    """A module of query specifications cannot be used."""
+
+
+def spec_modules(package: ModuleType = spark_jobs.streaming.specs) -> list[ModuleType]:
+    """Import the modules of a package in the order of their names; raises QuerySpecError for one without `query_specs`."""
+    modules = [
+        importlib.import_module(f"{package.__name__}.{found.name}")
+        for found in pkgutil.iter_modules(package.__path__)
+    ]
+    for module in modules:
+        if not callable(getattr(module, "query_specs", None)):
+            message = f"{module.__name__} has no function `query_specs(context)`: add it, or move the module elsewhere."
+            raise QuerySpecError(message)
+    return modules
+
+
+class SpecDiscovery:
+    """Collects the current specifications of all modules."""
+
+    def __init__(self, context: StreamContext, modules: list[ModuleType]) -> None:
+        self._context = context
+        self._specs: dict[str, list[QuerySpec]] = {module.__name__: [] for module in modules}
+        self._modules = modules
+
+    def specs(self) -> list[QuerySpec]:
+        """Return the specifications of all modules.
+
+        While a module cannot reach Kafka or the schema registry, its previous specifications remain. Raises QuerySpecError
+        when two specifications have the same name.
+        """
+        for module in self._modules:
+            try:
+                self._specs[module.__name__] = list(module.query_specs(self._context))
+            except (KafkaUnavailableError, RegistryUnavailableError) as error:
+                LOG.warning("keeping the current queries of %s: %s", module.__name__, error)
+        specs = [spec for module_specs in self._specs.values() for spec in module_specs]
+        names = [spec.name for spec in specs]
+        duplicates = sorted({name for name in names if names.count(name) > 1})
+        if duplicates:
+            message = f"Two query specifications have the name {', '.join(duplicates)}: rename one of them."
+            raise QuerySpecError(message)
+        return specs

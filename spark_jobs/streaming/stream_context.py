@@ -7,7 +7,7 @@ from typing import Self
 from pyspark.sql import SparkSession
 
 from include.declarations.catalog import Catalog
-from include.declarations.event_types.event_format import EventFormat
+from include.declarations.event_types.topic_events import EventFormat
 from include.declarations.kinds.flow import Flow
 from include.declarations.latency_override import reload_for_stream
 from include.declarations.read_model import ReadModel

@@ -7,7 +7,6 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from types import FrameType
-from typing import Protocol
 
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
@@ -15,6 +14,7 @@ from pyspark.sql import SparkSession
 from include.waiting import wait_for
 from spark_jobs.streaming.progress import ProgressPublisher
 from spark_jobs.streaming.query_set import QuerySet
+from spark_jobs.streaming.workers.driver_worker import DriverWorker
 
 LOG = logging.getLogger(__name__)
 
@@ -22,16 +22,6 @@ POLL_INTERVAL_S = 0.5
 RECONCILE_INTERVAL_S = 2.0
 SLOTS_TIMEOUT_S = 300.0
 SLOTS_POLL_S = 1.0
-
-
-class DriverThread(Protocol):
-    """What the driver does beside its queries, such as to write periodic emissions."""
-
-    def start(self) -> None:
-        """Start the thread."""
-
-    def stop(self) -> None:
-        """Stop it, and wait for its end."""
 
 
 class StreamDriver:
@@ -42,7 +32,7 @@ class StreamDriver:
         spark: SparkSession,
         queries: QuerySet,
         publisher: ProgressPublisher | None,
-        threads: Sequence[DriverThread] = (),
+        threads: Sequence[DriverWorker] = (),
     ) -> None:
         self._spark = spark
         self._queries = queries

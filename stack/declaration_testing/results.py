@@ -7,11 +7,10 @@ from typing import Any
 
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from include.declarations.emission import Emission
-from include.declarations.event_types.event_format import EventFormat
-from include.declarations.event_types.topic_events import TopicEvents
+from include.declarations.event_types.topic_events import EventFormat, TopicEvents
+from include.declarations.kinds.emission import Emission
 from include.declarations.kinds.flow import Flow
-from include.declarations.periodic.periodic_emission import PeriodicEmission
+from include.declarations.kinds.periodic_emission import PeriodicEmission
 from include.declarations.read_model import ReadModel
 from include.declarations.rekeying import key_routes, rekeyed
 from include.declarations.topic_options import EventsTopic
@@ -21,9 +20,8 @@ from include.kafka.record_schema import RecordSchema
 from include.kafka.state_record import StateRecord, decode_state_record
 from spark_jobs.folding.fold_query import changelog_stream
 from spark_jobs.folding.key_columns import require_entity_key
-from spark_jobs.routing.emission_query import EmissionQuery
-from spark_jobs.routing.keyed_flow import flow_rule
 from spark_jobs.routing.keyed_query import KeyedQuery
+from spark_jobs.routing.keyed_rules import emission_rule, flow_rule
 from spark_jobs.routing.route_query import RouteQuery
 from stack.declaration_testing.dead_letters import (
     DeadLetter,
@@ -113,9 +111,8 @@ def emitted(
     """Return the records that an emission writes, in the order of the events. Arguments and errors are those of `folded`."""
     source = _source(spark, model, events, allow_dead_letters=allow_dead_letters)
     model = source.model
-    query = EmissionQuery(
-        emission, model, revision or model.newest_fold_revision, 1, 1, 1, 1, PSEUDONYM_KEY, {}
-    )
+    rule = emission_rule(emission, model, revision or model.newest_fold_revision)
+    query = KeyedQuery(rule, 1, 1, 1, 1, PSEUDONYM_KEY, {})
     return _outputs_of_each(
         query,
         source.records,
@@ -126,7 +123,7 @@ def emitted(
 
 
 def _outputs_of_each(
-    query: EmissionQuery | KeyedQuery,
+    query: KeyedQuery,
     records: DataFrame,
     read: TopicEvents,
     written: Sequence[RecordSchema],

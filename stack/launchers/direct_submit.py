@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from include.settings import CHECKOUT, Settings
-from include.spark.job_command import interpreter_variable, lake_job_command
+from include.spark.lake_config import interpreter_variable, lake_job_command
 from stack.launchers.spark_submit import LAUNCHER
 from stack.settings_environment import settings_environment
 

@@ -4,8 +4,7 @@ import logging
 from collections.abc import Iterable, Sequence
 
 from include.airflow.names import ALL_TABLES, TOPICS_TASK
-from include.declarations.topic_tables.selection import LakeCatalog
-from include.declarations.topic_tables.topic_table import FOLDER
+from include.declarations.topic_tables import FOLDER, LakeCatalog
 from include.errors import KafkaUnavailableError
 from include.lake.pending_work import has_pending_work, has_records_to_append
 from include.quality.confirmation import confirm_if_nothing_is_new

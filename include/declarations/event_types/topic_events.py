@@ -1,10 +1,20 @@
-"""What the records of a topic are read as."""
+"""How the records of a topic are read: the format, and the event types."""
 
 from dataclasses import dataclass
+from enum import StrEnum
 
-from include.declarations.event_types.event_format import EventFormat
 from include.declarations.rules.expression import Expression
 from include.kafka.record_schema import RecordSchema
+
+
+class EventFormat(StrEnum):
+    """AVRO: Avro records in Confluent's wire format. JSON: objects of plain JSON, which only a route reads.
+
+    The schema of a JSON event type is an Avro schema, too: it names the fields and types that the objects are converted to.
+    """
+
+    AVRO = "avro"
+    JSON = "json"
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from include.declarations.event_types.event_format import EventFormat
 from include.declarations.event_types.event_schemas import event_schema, require_distinct_types
 from include.declarations.event_types.known_columns import KnownColumns
-from include.declarations.event_types.topic_events import TopicEvents
+from include.declarations.event_types.topic_events import EventFormat, TopicEvents
 from include.declarations.latency import Latency, require_latency
 from include.declarations.rules.expression import Expression, Fields
 from include.declarations.topic_options import TopicOptions, topics_with_options

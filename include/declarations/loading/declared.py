@@ -15,12 +15,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import TypeVar
 
-from include.declarations.api import Command, Lookup
+from include.declarations.api import Command, Location, Lookup
 from include.declarations.catalog import ModuleFailure
-from include.declarations.emission import Emission
 from include.declarations.event_table import EventTable
+from include.declarations.kinds.emission import Emission
 from include.declarations.kinds.endpoint import Endpoint
 from include.declarations.kinds.kind import FlowDeclaration, require_kind
+from include.declarations.kinds.periodic_emission import PeriodicEmission
+from include.declarations.kinds.route import Route
 from include.declarations.loading.modules import (
     PACKAGE,
     folders_without_init,
@@ -30,11 +32,8 @@ from include.declarations.loading.modules import (
     modules_inside,
     read_model_modules,
 )
-from include.declarations.location import Location
-from include.declarations.periodic.periodic_emission import PeriodicEmission
 from include.declarations.read_model import ReadModel
-from include.declarations.route import Route
-from include.declarations.windows.window_lookup import WindowLookup
+from include.declarations.windows import WindowLookup
 from include.errors import ReadModelError
 
 LISTED = "DECLARATIONS"

@@ -4,11 +4,10 @@ from collections.abc import Iterable, Mapping
 from itertools import chain
 from pathlib import Path
 
-from include.declarations.api import Command, Lookup, LookupJoin, ReadModelApi, require_fields
+from include.declarations.api import Command, Location, Lookup, LookupJoin, ReadModelApi, require_fields
 from include.declarations.event_types.event_schemas import event_schema
 from include.declarations.kinds.endpoint import Endpoint
 from include.declarations.loading.declared import Declared, DeclaredPackage
-from include.declarations.location import Location
 from include.declarations.read_model import ReadModel
 from include.errors import ReadModelError
 

@@ -6,9 +6,9 @@ from itertools import chain
 from pathlib import Path
 
 from include.declarations.kinds.flow import Flow
+from include.declarations.kinds.route import Route
 from include.declarations.loading.declared import Declared
 from include.declarations.read_model import ReadModel
-from include.declarations.route import Route
 from include.declarations.topic_options import merge_options
 from include.errors import ReadModelError
 

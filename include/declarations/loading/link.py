@@ -7,9 +7,10 @@ from pathlib import Path
 
 from include.declarations.catalog import Catalog
 from include.declarations.event_table import EventTable
-from include.declarations.event_types.event_format import EventFormat
 from include.declarations.event_types.event_schemas import require_distinct_types
+from include.declarations.event_types.topic_events import EventFormat
 from include.declarations.kinds.flow import Flow
+from include.declarations.kinds.route import Route
 from include.declarations.loading.declared import Declared
 from include.declarations.loading.endpoints import link_apis, link_endpoints
 from include.declarations.loading.flows import (
@@ -21,7 +22,6 @@ from include.declarations.loading.flows import (
 from include.declarations.loading.outputs import link_emissions, link_periodic_emissions
 from include.declarations.read_model import ReadModel
 from include.declarations.rekeying import key_routes, rekeyed, require_own_topics
-from include.declarations.route import Route
 from include.declarations.topic_options import EventsTopic, TopicOptions, merge_options
 from include.errors import ReadModelError
 

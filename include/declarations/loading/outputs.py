@@ -4,11 +4,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from include.declarations.emission import Emission
+from include.declarations.kinds.emission import Emission
 from include.declarations.kinds.flow import Flow
+from include.declarations.kinds.periodic_emission import HIDDEN_TICK, KEY, TICK, PeriodicEmission
 from include.declarations.loading.declared import Declared
 from include.declarations.loading.flows import leads_to
-from include.declarations.periodic.periodic_emission import HIDDEN_TICK, KEY, TICK, PeriodicEmission
 from include.declarations.read_model import POSITION_FIELDS, ReadModel
 from include.errors import ReadModelError
 

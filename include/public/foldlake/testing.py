@@ -12,9 +12,9 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from include.declarations.emission import Emission
 from include.declarations.event_types.event_columns import shared_fields, short_names, type_column
 from include.declarations.event_types.field_types import self_contained
+from include.declarations.kinds.emission import Emission
 from include.declarations.kinds.flow import Flow
 from include.declarations.read_model import ReadModel
 from include.declarations.rules.duckdb_sql import duckdb_sql

@@ -17,7 +17,7 @@ from include.declarations.read_model import ReadModel
 from include.errors import FoldlakeError
 from include.files import PRIVATE_FILE, FileLock, holder_of, write_atomically
 from include.settings import CHECKOUT, Settings
-from include.spark.job_command import interpreter_variable, lake_job_command
+from include.spark.lake_config import interpreter_variable, lake_job_command
 from include.versions.explained_versions import version_to_explain
 from include.versions.explanation import Explanation, NotExplainedError, failure_json, key_argument
 from include.versions.registry import VersionRegistry

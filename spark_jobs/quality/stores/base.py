@@ -9,8 +9,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.functions import col, crc32, lit, struct, when
 from pyspark.sql.types import DataType, StructType
 
-from include.declarations.read_model import ReadModel
-from include.declarations.state_names import KEY_COLUMN
+from include.declarations.read_model import KEY_COLUMN, ReadModel
 from include.nodes.key_sample import KeySample
 from include.position import POSITION_COLUMNS, Offsets
 from include.quality.check import StoreName

@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.functions import broadcast, col, lit
 
 from include.declarations.event_types.event_columns import OFFSET, PARTITION
-from include.declarations.state_names import KEY_COLUMN
+from include.declarations.read_model import KEY_COLUMN
 from include.kafka.log_reading import log_consumer
 from include.lake.tagged_table import NewestTag
 from include.lake.tags import CommitTag

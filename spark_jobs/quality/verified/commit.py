@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.functions import col, lit
 from pyspark.sql.types import StructType
 
-from include.declarations.state_names import KEY_COLUMN
+from include.declarations.read_model import KEY_COLUMN
 from include.position import POSITION_COLUMNS, SOURCE_OFFSET, SOURCE_PARTITION
 from include.quality.check import CheckRequest, StoreName
 from include.quality.verified_tag import VerifiedMark, VerifiedTag, verified_by_all

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
-from include.declarations.state_names import KEY_COLUMN
+from include.declarations.read_model import KEY_COLUMN
 from include.errors import FoldlakeError
 from include.lake.tables import verified_path
 from include.position import POSITION_COLUMNS, Offsets

@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 
 from pyspark.sql import DataFrame
 
-from include.declarations.emission import Emission
+from include.declarations.kinds.emission import Emission
 from include.declarations.read_model import ReadModel
 from include.errors import SchemaError
 from include.kafka.origins import WrittenRecords
@@ -18,7 +18,8 @@ from include.versions.version_lock import emission_lock
 from include.versions.version_record import Version
 from spark_jobs.folding.decode import SchemaIds
 from spark_jobs.folding.fold_fingerprint import has_exact_sums, incompatibility, store_fingerprint
-from spark_jobs.routing.emission_query import EmissionQuery
+from spark_jobs.routing.keyed_query import KeyedQuery
+from spark_jobs.routing.keyed_rules import emission_rule
 from spark_jobs.routing.written_outputs import WrittenOutputs
 from spark_jobs.runtime.checkpoint import committed_offsets, read_text, write_text
 from spark_jobs.streaming.outputs.published_topic import CONSUMERS, PublishedTopic, TopicOwner
@@ -95,10 +96,8 @@ class EmissionRun:
         """Return the outputs that are not written yet."""
         written = self._sink.read()
         self._context.spark.conf.set("spark.sql.shuffle.partitions", str(self._tasks))
-        query = EmissionQuery(
-            self._emission,
-            self._model,
-            self._version.fold_revision,
+        query = KeyedQuery(
+            emission_rule(self._emission, self._model, self._version.fold_revision),
             self._endpoints.partitions,
             self._endpoints.sink_partitions,
             self._tasks,

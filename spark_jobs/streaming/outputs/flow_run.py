@@ -16,8 +16,8 @@ from include.stream.slot_planning import shuffle_partitions
 from spark_jobs.folding.decode import SchemaIds
 from spark_jobs.folding.expressions.rules import expression_text, field_texts
 from spark_jobs.folding.key_columns import require_entity_key
-from spark_jobs.routing.keyed_flow import flow_rule
 from spark_jobs.routing.keyed_query import KeyedQuery
+from spark_jobs.routing.keyed_rules import flow_rule
 from spark_jobs.routing.route_query import RouteQuery
 from spark_jobs.routing.written_outputs import WrittenOutputs
 from spark_jobs.runtime.checkpoint import committed_offsets, read_text, write_text

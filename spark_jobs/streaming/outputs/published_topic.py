@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from include.declarations.emission import Emission
+from include.declarations.kinds.emission import Emission
 from include.kafka.origins import LanePartition, OutputOrigin, WrittenRecords, written_tasks
 from include.kafka.topics import partition_count
 from include.position import Offsets

@@ -6,7 +6,7 @@ its records they lack.
 
 import logging
 
-from include.declarations.emission import Emission
+from include.declarations.kinds.emission import Emission
 from include.kafka.ends.record_ends import unread_ends
 from include.kafka.log_reading import end_offsets
 from include.kafka.topics import partition_count

@@ -8,7 +8,7 @@ its own topic until it has emitted there what consumers have received.
 
 from dataclasses import replace
 
-from include.declarations.emission import Emission
+from include.declarations.kinds.emission import Emission
 from include.declarations.read_model import ReadModel
 from include.stream.checkpoints import emission_query_name
 from include.stream.slot_planning import query_slots, shuffle_partitions

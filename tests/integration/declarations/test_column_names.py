@@ -28,7 +28,7 @@ DECLARATIONS = [read_model("tricky", "tricky", ("Rating", "Review"))]
 """,
     "parcels": """
 from datetime import timedelta
-from include.declarations.lifetimes.expiry import Expiry
+from include.declarations.expiry import Expiry
 from include.declarations.read_model import TIMESTAMP_MILLIS, ReadModel, StateField
 
 def parcel():
@@ -70,7 +70,7 @@ DECLARATIONS = [ReadModel(
 )]
 """,
     "copies": """
-from include.declarations.emission import Emission
+from include.declarations.kinds.emission import Emission
 from tests.support.faults.tricky_names import EVENT_NAMES
 
 def fields(revision):

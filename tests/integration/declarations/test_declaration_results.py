@@ -11,8 +11,8 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
 from include.declarations.catalog import Catalog
-from include.declarations.emission import Emission
 from include.declarations.event_types.event_schemas import event_schema
+from include.declarations.kinds.emission import Emission
 from include.declarations.kinds.flow import Flow
 from include.declarations.load import load_catalog
 from include.declarations.read_model import ReadModel, StateField, decimal_type

@@ -13,8 +13,8 @@ from pyspark.sql import functions as F
 from sqlglot import exp
 
 from foldlake import testing
-from include.declarations.event_types.event_format import EventFormat
 from include.declarations.event_types.field_types import self_contained
+from include.declarations.event_types.topic_events import EventFormat
 from include.declarations.load import load_catalog
 from include.declarations.rules.expression import parsed
 from include.kafka.record_schema import RecordSchema

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from include.declarations.event_types.event_format import EventFormat
-from include.declarations.route import Route
+from include.declarations.event_types.topic_events import EventFormat
+from include.declarations.kinds.route import Route
 
 if TYPE_CHECKING:
     from pyspark.sql import Column

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from include.declarations.emission import Emission
+from include.declarations.kinds.emission import Emission
 
 if TYPE_CHECKING:
     from pyspark.sql import Column

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from include.declarations.route import Route
+from include.declarations.kinds.route import Route
 
 if TYPE_CHECKING:
     from pyspark.sql import Column

@@ -10,7 +10,7 @@ from include.airflow.runs import table_choice
 from include.airflow.runs.table_choice import chosen_tables, earlier_scheduled_run, tasks_of
 from include.declarations.event_table import AppendedTable
 from include.declarations.read_model import ReadModel
-from include.declarations.topic_tables.selection import LakeCatalog, load_lake_catalog
+from include.declarations.topic_tables import LakeCatalog, load_lake_catalog
 from include.errors import KafkaUnavailableError
 from include.settings import Settings
 

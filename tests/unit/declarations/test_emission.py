@@ -14,8 +14,8 @@ from tests.support.declarations.refusal import refusal
 
 DECLARED = Path(__file__).parents[2] / "support" / "read_models_with_emissions"
 MODULE = """
-from include.declarations.emission import Emission
-from include.declarations.route import Route
+from include.declarations.kinds.emission import Emission
+from include.declarations.kinds.route import Route
 EMISSION = Emission(name={name!r}, read_model={model!r}, output_topic={output!r}, output_type="FundsAdded", fields=lambda _: {{}})
 """
 ROUTE = """

@@ -7,7 +7,7 @@ import pytest
 
 from demo.pos.dataset import SYSTEM
 from include.declarations.load import load_catalog
-from include.declarations.topic_tables.selection import load_lake_catalog
+from include.declarations.topic_tables import load_lake_catalog
 from include.errors import ReadModelError, UnknownReadModelError
 from include.settings import Settings
 from tests.support.declarations.refusal import refusal

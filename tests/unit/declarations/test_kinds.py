@@ -25,7 +25,7 @@ STATELESS = """
 from dataclasses import dataclass
 from typing import ClassVar
 
-from include.declarations.event_types.event_format import EventFormat
+from include.declarations.event_types.topic_events import EventFormat
 from include.declarations.kinds.flow import Flow
 from include.declarations.kinds.kind import FlowDeclaration
 

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from include.declarations.api import Location
 from include.declarations.load import load_catalog, read_model
-from include.declarations.location import Location
 from include.declarations.read_model import StateField, decimal_type
 from tests.support.declarations.refusal import refusal
 
 MODEL = """
-from include.declarations.location import Location
+from include.declarations.api import Location
 from include.declarations.read_model import ReadModel, StateField, decimal_type
 READ_MODEL = ReadModel("buoys", "buoys", ("Seen",), lambda: None, (
     StateField("lat", "double"), StateField("lon", decimal_type(9, 6)), StateField("name", "string")), {1: dict})

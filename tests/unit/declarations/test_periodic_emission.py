@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from include.declarations.kinds.periodic_emission import next_tick, tick_at
 from include.declarations.load import load_catalog
-from include.declarations.periodic.ticks import next_tick, tick_at
 from include.errors import ReadModelError
 from include.settings import Settings
 from include.settings.systems import system_folder
@@ -15,7 +15,7 @@ from tests.support.declarations.refusal import refusal
 
 MODULE = """
 from datetime import timedelta
-from include.declarations.periodic.periodic_emission import PeriodicEmission
+from include.declarations.kinds.periodic_emission import PeriodicEmission
 PERIODIC_EMISSION = PeriodicEmission(
     name={name!r}, read_model={model!r}, output_topic={output!r}, output_type="Total", fields={fields}, every={every}
 )

@@ -93,7 +93,7 @@ from demo.systems.orders.order_location.model import READ_MODEL as ORDERS
 READ_MODEL = replace(ORDERS, name="{name}", source_topic="{topic}")
 """
 WRITING = """
-from include.declarations.route import Route
+from include.declarations.kinds.route import Route
 ROUTE = Route(name="orders", source_topic="orders", event_types=("OrderLocation",), output_topic="placed-orders")
 """
 

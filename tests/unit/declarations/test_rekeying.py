@@ -16,7 +16,7 @@ from include.stream.slot_planning import BATCH_SLOTS
 DECLARED = Path(__file__).parents[2] / "support" / "read_models_with_rekey"
 TOPIC = "balance.by-daily-deposits"
 ROUTE = """
-from include.declarations.route import Route
+from include.declarations.kinds.route import Route
 ROUTE = Route(name={name!r}, source_topic={source!r}, event_types=("FundsAdded",), output_topic={output!r})
 """
 OTHER = """

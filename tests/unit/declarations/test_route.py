@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from include.declarations.event_types.event_format import EventFormat
+from include.declarations.event_types.topic_events import EventFormat
+from include.declarations.kinds.route import Route
 from include.declarations.load import load_catalog
-from include.declarations.route import Route
 from include.declarations.topic_options import TopicOptions
 from include.errors import ReadModelError, SchemaError
 from include.kafka.json_mapping import JsonMapping
@@ -22,7 +22,7 @@ DECIMAL = {"type": "bytes", "logicalType": "decimal", "precision": 18, "scale": 
 DECLARED = Path(__file__).parents[2] / "support" / "read_models_with_routes"
 MODULE = """
 from include.declarations.latency import Latency
-from include.declarations.route import Route
+from include.declarations.kinds.route import Route
 from include.declarations.topic_options import TopicOptions
 ROUTE = Route(
     name={name!r}, source_topic={source!r}, event_types=("FundsAdded",), output_topic={output!r}, output_type="FundsAdded",

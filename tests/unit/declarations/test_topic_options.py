@@ -88,7 +88,7 @@ def test_slots_and_cores_follow_each_read_model_s_partitions(tmp_path: Path) -> 
 
 def declare_route(folder: Path, source: str) -> None:
     (folder / "changes.py").write_text(
-        "from include.declarations.route import Route\n"
+        "from include.declarations.kinds.route import Route\n"
         "from include.declarations.topic_options import TopicOptions\n"
         f"ROUTE = Route(name='changes', source_topic={source!r}, source=TopicOptions(compacted=True),"
         " event_types=('FundsAdded',), output_topic='changes')\n"

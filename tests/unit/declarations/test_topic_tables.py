@@ -9,8 +9,7 @@ import pytest
 from demo.pos.dataset import SYSTEM
 from include.declarations.event_types.topic_events import TopicEvents
 from include.declarations.load import load_catalog
-from include.declarations.topic_tables.selection import load_lake_catalog, topic_tables
-from include.declarations.topic_tables.topic_table import TopicTable
+from include.declarations.topic_tables import TopicTable, load_lake_catalog, topic_tables
 from include.errors import ReadModelError, UnknownReadModelError
 from include.kafka.record_schema import RecordSchema
 from include.settings import Settings

@@ -7,16 +7,15 @@ from sys import getsizeof
 
 import pytest
 
-from include.declarations.lifetimes.expiry import Expiry
+from include.declarations.expiry import Expiry
 from include.declarations.load import load_catalog
-from include.declarations.windows.hopping_window import HoppingWindow
-from include.declarations.windows.window_lookup import WindowLookup
+from include.declarations.windows import HoppingWindow, WindowLookup
 from include.errors import ReadModelError
 from include.kafka.state_record import StateRecord
 from include.position import Position
 from include.settings import Settings
 from include.settings.systems import system_folder
-from spark_jobs.streaming.expiry.removals import expired_keys
+from spark_jobs.streaming.workers.expiry_sweeper import expired_keys
 from tests.support.declarations.refusal import refusal
 
 LOGS = (system_folder("logs"),)
@@ -24,7 +23,7 @@ NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 EVERY_2_S = HoppingWindow(size=timedelta(seconds=5), slide=timedelta(seconds=2))
 MODEL = """
 from dataclasses import replace
-from include.declarations.lifetimes.expiry import Expiry
+from include.declarations.expiry import Expiry
 from include.read_models.balance.model import READ_MODEL as BALANCE
 READ_MODEL = replace(BALANCE, name="parcels", {declared})
 """
@@ -123,7 +122,7 @@ def test_what_cannot_expire_is_refused(tmp_path: Path, declared: str, message: s
 
 def test_an_emission_does_not_read_a_read_model_whose_items_expire(tmp_path: Path) -> None:
     (tmp_path / "notices.py").write_text(
-        "from include.declarations.emission import Emission\n"
+        "from include.declarations.kinds.emission import Emission\n"
         "EMISSION = Emission('notices', 'browser-windows', 'notices', 'WindowedAction', lambda _: {})\n"
     )
 
@@ -143,8 +142,8 @@ def test_a_window_lookup_of_an_unknown_field_is_refused(tmp_path: Path) -> None:
     (tmp_path / "parcels.py").write_text(
         MODEL.format(declared="source_topic='parcels'")
         + "from datetime import timedelta\n"
-        + "from include.declarations.windows.hopping_window import HoppingWindow\n"
-        + "from include.declarations.windows.window_lookup import WindowLookup\n"
+        + "from include.declarations.windows import HoppingWindow\n"
+        + "from include.declarations.windows import WindowLookup\n"
         + "WINDOW = HoppingWindow(timedelta(seconds=2), timedelta(seconds=1))\n"
         + "WINDOW_LOOKUPS = (WindowLookup('/api/parcels.getWindows', 'parcelId', WINDOW, ('weight',)),)\n"
     )

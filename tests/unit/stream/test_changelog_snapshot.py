@@ -6,7 +6,7 @@ import pytest
 
 from include.kafka.record_schema import RecordSchema
 from include.read_models.balance.model import READ_MODEL
-from spark_jobs.streaming.periodic.changelog_snapshot import ChangelogSnapshot
+from spark_jobs.streaming.workers.changelog_snapshot import ChangelogSnapshot
 from tests.support.changelogs.cases import CASES, ChangelogCase
 from tests.unit.query_api.balance_record import balance_value
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from spark_jobs.streaming.spec_discovery import QuerySpecError, SpecDiscovery, spec_modules
+from spark_jobs.streaming.query_set import QuerySpecError, SpecDiscovery, spec_modules
 
 NO_CONTEXT: Any = None
 PACKAGE = "specs_of_a_test"

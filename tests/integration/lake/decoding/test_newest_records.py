@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from include.declarations.state_names import KEY_COLUMN
+from include.declarations.read_model import KEY_COLUMN
 from include.kafka.registry.writer_schema import writer_schema
 from include.lake.tags import CommitTag
 from spark_jobs.lake.changelog_batch import newest_records, readable

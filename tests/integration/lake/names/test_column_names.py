@@ -14,9 +14,9 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.functions import col
 
-from include.declarations.emission import Emission
-from include.declarations.event_types.event_format import EventFormat
 from include.declarations.event_types.event_schemas import event_schema
+from include.declarations.event_types.topic_events import EventFormat
+from include.declarations.kinds.emission import Emission
 from include.declarations.kinds.flow import Flow
 from include.declarations.read_model import ReadModel
 from include.errors import ReadModelError
@@ -26,7 +26,8 @@ from spark_jobs.folding.decode import EventDecoder, SchemaIds, good_events
 from spark_jobs.folding.fold_query import fold
 from spark_jobs.folding.independent.independent_decode import independently_decoded
 from spark_jobs.folding.key_columns import key_columns
-from spark_jobs.routing.emission_query import EmissionQuery
+from spark_jobs.routing.keyed_query import KeyedQuery
+from spark_jobs.routing.keyed_rules import emission_rule
 from spark_jobs.routing.route_query import RouteQuery
 from tests.support.faults import tricky_names as tricky
 
@@ -210,7 +211,7 @@ def test_the_state_of_an_emission_hides_a_field_of_its_name(
         where=lambda: col("state.offset") + col("offset") > 0,
         schema_folders=(folder,),
     )
-    query = EmissionQuery(emission, model, 1, 1, 1, 1, 7, b"", {})
+    query = KeyedQuery(emission_rule(emission, model, 1), 1, 1, 1, 7, b"", {})
     found = {
         one["subject"]: one for one in values_of(query.records(source, ids).collect(), emission.output_schema)
     }

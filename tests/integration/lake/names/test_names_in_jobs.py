@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from include.declarations.load import read_model
 from include.declarations.read_model import ReadModel
-from include.declarations.topic_tables.topic_table import TopicTable
+from include.declarations.topic_tables import TopicTable
 from include.kafka.events import GenericEvent
 from include.lake.tables import table_path, verified_path
 from include.quality.check import CheckRequest, Mode, StoreName

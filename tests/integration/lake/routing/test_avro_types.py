@@ -14,7 +14,7 @@ import pytest
 from pyspark.sql import Column, SparkSession
 from pyspark.sql.functions import col, expr, lit, max_by, when
 
-from include.declarations.emission import Emission
+from include.declarations.kinds.emission import Emission
 from include.declarations.kinds.flow import Flow
 from include.declarations.read_model import StateField
 from include.errors import ReadModelError
@@ -24,7 +24,8 @@ from include.position import POSITION_COLUMNS
 from include.read_models.balance.model import READ_MODEL
 from spark_jobs.folding.expressions.avro_columns import typed_columns
 from spark_jobs.folding.fold_query import changelog_stream
-from spark_jobs.routing.emission_query import EmissionQuery
+from spark_jobs.routing.keyed_query import KeyedQuery
+from spark_jobs.routing.keyed_rules import emission_rule
 from spark_jobs.routing.route_query import RouteQuery
 from stack.declaration_testing.records import avro_records, schema_ids
 
@@ -177,7 +178,7 @@ def by_emission(spark: SparkSession) -> tuple[bytes, RecordSchema]:
     emission.__dict__["output_schema"] = OUTPUT
     model = replace(READ_MODEL, event_types=("FundsAdded",))
     source = avro_records(spark, model.event_schemas, EVENTS)
-    query = EmissionQuery(emission, model, 1, 1, 1, 1, 1, b"key", {})
+    query = KeyedQuery(emission_rule(emission, model, 1), 1, 1, 1, 1, b"key", {})
     (row,) = query.records(source, schema_ids(model.event_schemas)).collect()
     return bytes(row.value), OUTPUT
 

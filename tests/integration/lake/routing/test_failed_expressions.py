@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.functions import col, expr, lit
 
 from include.declarations.catalog import Catalog
-from include.declarations.emission import Emission
+from include.declarations.kinds.emission import Emission
 from include.declarations.kinds.flow import Flow
 from include.declarations.read_model import ReadModel, StateField
 from include.kafka.record_schema import RecordSchema
@@ -23,7 +23,8 @@ from spark_jobs.folding.expressions.failed_expressions import can_raise, raises
 from spark_jobs.folding.fold_query import changelog_stream, fold, fold_failure, foldable
 from spark_jobs.folding.independent.independent_decode import independently_decoded
 from spark_jobs.routing.declared_failures import failure_checks, with_failures
-from spark_jobs.routing.emission_query import EmissionQuery
+from spark_jobs.routing.keyed_query import KeyedQuery
+from spark_jobs.routing.keyed_rules import emission_rule
 from spark_jobs.routing.route_query import RouteQuery
 from spark_jobs.streaming.dead_letter_records import dead_letter_records
 from stack.declaration_testing.records import avro_records, schema_ids
@@ -278,7 +279,7 @@ def test_an_emission_that_fails_writes_a_dead_letter_and_goes_on(source: DataFra
         ),
     )
     emission.__dict__["output_schema"] = OUTPUT
-    query = EmissionQuery(emission, READ_MODEL, 1, 1, 1, 1, 1, b"key", {}, "rates")
+    query = KeyedQuery(emission_rule(emission, READ_MODEL, 1), 1, 1, 1, 1, b"key", {}, "rates")
     rows = query.records(source, IDS).collect()
     outputs = {bytes(row.key): row for row in rows}
     assert {key: row.topic for key, row in outputs.items()} == {

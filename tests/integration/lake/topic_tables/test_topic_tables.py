@@ -10,7 +10,7 @@ from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
 from include.declarations.event_types.topic_events import TopicEvents
-from include.declarations.topic_tables.topic_table import TopicTable
+from include.declarations.topic_tables import TopicTable
 from include.kafka.events import GenericEvent
 from include.lake.event_table_check import check_event_table
 from include.lake.log_comparison import compare_with_log

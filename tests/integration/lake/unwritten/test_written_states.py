@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.functions import col, lit
 
-from include.declarations.emission import Emission
+from include.declarations.kinds.emission import Emission
 from include.declarations.read_model import ReadModel, StateField, decimal_type
 from include.kafka.state_record import decode_state_record
 from include.position import Position
@@ -21,7 +21,8 @@ from spark_jobs.folding.expressions.rules import field_columns
 from spark_jobs.folding.fold_query import changelog_stream, fold
 from spark_jobs.folding.key_events import folded_state
 from spark_jobs.folding.written_states import FAILED, aggregated_states
-from spark_jobs.routing.emission_query import EmissionQuery
+from spark_jobs.routing.keyed_query import KeyedQuery
+from spark_jobs.routing.keyed_rules import emission_rule
 from stack.declaration_testing.records import avro_records, schema_ids
 
 SCHEMAS = READ_MODEL.event_schemas
@@ -158,7 +159,7 @@ def test_an_emission_writes_a_dead_letter_for_a_sum_out_of_range(lake_spark: Spa
     emission.__dict__["output_schema"] = SCHEMAS[0]
     declared = model({"total": (["null", "long"], case.fold(col("amount")))})
     source = avro_records(lake_spark, SCHEMAS, [event("a", "2"), event("b", "2"), event("b", "2")])
-    query = EmissionQuery(emission, declared, 1, 1, 1, 1, 1, b"key", {}, "totals")
+    query = KeyedQuery(emission_rule(emission, declared, 1), 1, 1, 1, 1, b"key", {}, "totals")
 
     rows = {bytes(row.key).decode(): row for row in query.records(source, IDS).collect()}
 

@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from include.declarations.api import Lookup
-from include.declarations.location import Location
+from include.declarations.api import Location, Lookup
 from include.declarations.read_model import ReadModel, StateField
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from include.declarations.event_types.event_columns import (
     short_names,
 )
 from include.declarations.event_types.event_schemas import event_schema
+from include.declarations.kinds.route import Route
 from include.declarations.load import load_catalog
 from include.declarations.read_model import ReadModel, StateField
-from include.declarations.route import Route
 from include.errors import ReadModelError, SchemaError
 from include.kafka.record_schema import RecordSchema
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from include.declarations.api import Lookup
 from include.declarations.event_table import EventTable
-from include.declarations.route import Route
+from include.declarations.kinds.route import Route
 from include.read_models.balance.model import READ_MODEL as BALANCE
 
 PURSE = replace(BALANCE, name="purse")

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from include.declarations.location import Location
+from include.declarations.api import Location
 from include.kafka.state_record import StateRecord
 from include.position import Position
 from query_api.changes.key_change import ChangeEvent, ChangeKind, Selection

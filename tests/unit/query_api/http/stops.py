@@ -37,10 +37,10 @@ PARTITIONS = 2
 STOPS = """
 from datetime import timedelta
 from include.declarations.api import LookupJoin, Lookup
-from include.declarations.location import Location
+from include.declarations.api import Location
 from include.declarations.read_model import ReadModel, StateField
-from include.declarations.windows.hopping_window import HoppingWindow
-from include.declarations.windows.window_lookup import WindowLookup
+from include.declarations.windows import HoppingWindow
+from include.declarations.windows import WindowLookup
 READ_MODEL = ReadModel("stops", "stops", ("FundsAdded",), lambda: None, (
     StateField("n", "long"), StateField("lat", "double"), StateField("lon", "double"),
 ), {1: dict})

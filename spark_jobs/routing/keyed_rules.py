@@ -1,10 +1,15 @@
-"""The query of a flow with a state: its rule, and the events that the state leaves out."""
+"""The rules of keyed queries: that of an emission, with the state that its read model folds, and that of a flow with a state of its own."""
+
+from functools import partial
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.functions import col, count, lit
 
 from include.declarations.event_types.event_columns import KEY
+from include.declarations.kinds.emission import Emission
 from include.declarations.kinds.flow import Flow
+from include.declarations.read_model import ReadModel
+from include.declarations.rekeying import record_key
 from include.position import EVENT_COUNT
 from spark_jobs.folding.expressions.analysed import as_column
 from spark_jobs.folding.expressions.failed_expressions import (
@@ -16,8 +21,28 @@ from spark_jobs.folding.expressions.failed_expressions import (
     raises,
 )
 from spark_jobs.folding.expressions.rules import field_columns
+from spark_jobs.folding.fold_query import fold_failure
+from spark_jobs.folding.fold_query import state_columns as fold_columns
 from spark_jobs.routing.keyed_query import STATE, STATE_NAME, KeyedRule
 from spark_jobs.routing.privacy import columns_of
+
+
+def emission_rule(emission: Emission, model: ReadModel, revision: int) -> KeyedRule:
+    """Return the rule of an emission, for a version that is built with a fold revision."""
+    return KeyedRule(
+        name=emission.name,
+        writer=f"Emission {emission.name}",
+        label=f"emission {emission.name}, fold {revision}",
+        source_topic=model.source_topic,
+        readers=model.event_schemas,
+        failure=partial(fold_failure, model, revision),
+        group=model.key,
+        state=partial(fold_columns, model, revision),
+        fields=emission.fields_of(revision),
+        schema=emission.output_schema,
+        where=emission.where,
+        record_key=record_key(model),
+    )
 
 
 def flow_rule(flow: Flow) -> KeyedRule:

@@ -2,28 +2,31 @@
 
 import logging
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 
-from include.declarations.periodic.periodic_emission import PeriodicEmission
-from include.declarations.periodic.ticks import next_tick
+from confluent_kafka import KafkaException, Producer
+
+from include.declarations.kinds.periodic_emission import PeriodicEmission, next_tick
 from include.declarations.read_model import ReadModel
+from include.errors import KafkaUnavailableError
+from include.kafka.dead_letters import ROUTE_HEADER
 from include.kafka.events import EventSerializer, GenericEvent
 from include.kafka.log_reading import log_consumer
 from include.kafka.schema_registry import SchemaRegistry
 from include.kafka.state_record import StateRecord
 from include.kafka.topics import admin_client, ensure_topics, partition_count
-from include.kafka.written_ticks import newest_tick
+from include.kafka.written_ticks import TICK_HEADER, newest_tick
 from include.settings import Settings
 from include.versions.registry import VersionRegistry
 from include.versions.version_record import Version
-from spark_jobs.streaming.periodic.changelog_snapshot import ChangelogSnapshot
-from spark_jobs.streaming.periodic.driver_worker import DriverWorker
-from spark_jobs.streaming.periodic.tick_writer import TickWriter
+from spark_jobs.streaming.workers.changelog_snapshot import ChangelogSnapshot
+from spark_jobs.streaming.workers.driver_worker import DriverWorker
 
 LOG = logging.getLogger(__name__)
 
 RETRY_S = 2.0
+TRANSACTION_TIMEOUT_S = 60.0
 
 
 class PeriodicWriter(DriverWorker):
@@ -88,3 +91,67 @@ def periodic_writers(
 ) -> list[PeriodicWriter]:
     """Return a writer for each periodic emission; none is running yet."""
     return [PeriodicWriter(settings, one, models[one.read_model]) for one in emissions.values()]
+
+
+class TickWriter:
+    """Writes the records of a tick, all of them or none: each tick is a Kafka transaction. Raises KafkaUnavailableError.
+
+    A driver that is killed while it writes a tick leaves an open transaction, which its successor aborts before it reads which tick is the
+    newest: consumers that read committed records get each tick whole, and once, or not at all. The transaction also keeps out a predecessor
+    that still runs: Kafka refuses what it sends from then on.
+
+    name: of the periodic emission.
+    """
+
+    def __init__(self, bootstrap_servers: str, name: str, topic: str) -> None:
+        self._name = name
+        self._topic = topic
+        self._producer = Producer(
+            {
+                "bootstrap.servers": bootstrap_servers,
+                "transactional.id": f"foldlake-periodic-{name}",
+                "transaction.timeout.ms": int(TRANSACTION_TIMEOUT_S * 1000),
+                "partitioner": "murmur2_random",
+                "linger.ms": 20,
+                "compression.type": "lz4",
+                "log_level": 3,
+            }
+        )
+        try:
+            self._producer.init_transactions(TRANSACTION_TIMEOUT_S)
+        except KafkaException as error:
+            raise KafkaUnavailableError(f"Cannot start to write {topic}: {error}") from error
+
+    def write(self, tick_ms: int, version: int, records: Iterable[tuple[bytes, bytes]]) -> int:
+        """Write the records of a tick, given as keys and values; return their number. version: that of the read model.
+
+        Raises KafkaUnavailableError when the tick could not be written: create another writer then.
+        """
+        headers = [
+            (ROUTE_HEADER, self._name.encode()),
+            (TICK_HEADER, str(tick_ms).encode()),
+            ("version", str(version).encode()),
+        ]
+        written = 0
+        try:
+            self._producer.begin_transaction()
+            for key, value in records:
+                self._produce(key, value, headers)
+                written += 1
+            self._producer.commit_transaction(TRANSACTION_TIMEOUT_S)
+        except KafkaException as error:
+            raise KafkaUnavailableError(
+                f"Tick {tick_ms} was not written to {self._topic}: {error}"
+            ) from error
+        return written
+
+    def _produce(self, key: bytes, value: bytes, headers: list[tuple[str, bytes]]) -> None:
+        while True:
+            try:
+                self._producer.produce(self._topic, value, key, headers=list(headers))
+            except BufferError:
+                # The producer's queue is full: wait for delivery reports.
+                self._producer.poll(0.5)
+            else:
+                self._producer.poll(0)
+                return

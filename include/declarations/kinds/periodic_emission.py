@@ -1,4 +1,7 @@
-"""The declaration of a periodic emission: every record of a read model, written to a topic at regular intervals, changed or not."""
+"""The declaration of a periodic emission: every record of a read model, written to a topic at regular intervals, changed or not.
+
+Its ticks are the multiples of its interval since 1970, by the clock of the machine that writes.
+"""
 
 import re
 from collections.abc import Mapping
@@ -9,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from include.declarations.kinds.flow import output_schema
-from include.declarations.periodic.ticks import require_interval
 from include.declarations.topic_options import TopicOptions
 from include.errors import ReadModelError
 from include.kafka.record_schema import RecordSchema
@@ -23,6 +25,7 @@ NAME_PATTERN = re.compile(r"[a-z][a-z0-9-]*")
 KEY, TICK = "key", "tick"
 # The time of the tick, if the state has a field `tick`.
 HIDDEN_TICK = "record:tick"
+SHORTEST, LONGEST = timedelta(seconds=0.5), timedelta(days=1)
 
 
 @dataclass(frozen=True)
@@ -94,3 +97,26 @@ class PeriodicEmission:
     def require_valid(self, folders: tuple[Path, ...]) -> None:
         """Raise SchemaError if what it writes has no valid schema, ReadModelError if that has no key."""
         _ = replace(self, schema_folders=folders).output_schema
+
+
+def require_interval(declaration: str, interval: object) -> None:
+    """Raise ReadModelError unless it is an interval within the allowed bounds; `declaration` names what has it."""
+    if not isinstance(interval, timedelta) or not SHORTEST <= interval <= LONGEST:
+        raise ReadModelError(
+            f"every of {declaration} is {interval!r}: allowed: None, or a timedelta from 0.5 s to 1 day."
+        )
+
+
+def tick_at(now_ms: int, interval_ms: int) -> int:
+    """Return the newest tick that is not after this time, in milliseconds since 1970."""
+    return now_ms - now_ms % interval_ms
+
+
+def next_tick(now_ms: int, interval_ms: int, written_ms: int | None) -> int:
+    """Return the next tick to write, in milliseconds since 1970: the first that has not begun and is after the newest written one.
+
+    Ticks that were missed, as while no driver ran, are not made up for: what the states were then is not known any more.
+    written_ms: the newest written tick; None if there is none.
+    """
+    upcoming = tick_at(now_ms, interval_ms) + interval_ms
+    return upcoming if written_ms is None else max(upcoming, tick_at(written_ms, interval_ms) + interval_ms)

@@ -1,1 +1,0 @@
-"""When the items of a read model leave it."""

@@ -1,1 +1,0 @@
-"""Periodic emissions: all records of a read model, written again at regular intervals."""

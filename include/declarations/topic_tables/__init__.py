@@ -1,1 +1,0 @@
-"""Event tables that nobody declares: one for each topic whose events read models fold."""

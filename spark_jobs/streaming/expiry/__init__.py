@@ -1,1 +1,0 @@
-"""Removes from changelogs the keys of items that have expired, for every active version."""

@@ -1,0 +1,1 @@
+"""Threads of the driver beside its queries: expiry, and periodic emissions."""
