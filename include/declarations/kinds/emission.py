@@ -56,6 +56,11 @@ class Emission:
                 f"Emission name {self.name!r} is not valid: use lower-case letters, digits and dashes."
             )
 
+    @property
+    def title(self) -> str:
+        """Its kind and name at the beginning of a sentence."""
+        return f"Emission {self.name}"
+
     def fields_of(self, revision: int) -> Fields:
         """Return the fields of the outputs of a version that is built with a fold revision."""
         return self.fields if isinstance(self.fields, Mapping) else partial(self.fields, revision)
@@ -85,10 +90,15 @@ class Emission:
         _ = replace(self, schema_folders=folders).output_schema
 
     def validate_against(self, model: ReadModel) -> None:
-        """Raise ReadModelError if an expression in SQL is not valid, or uses a column that neither the read model's events nor its state have."""
+        """Raise ReadModelError if items leave the read model, or an expression in SQL is not valid or uses a column that it lacks."""
+        if model.items_leave:
+            raise ReadModelError(
+                f"{self.title} reads {model.name}, whose items end: its state is forgotten, and events could be counted from the "
+                "beginning again. Read another read model of the same topic."
+            )
         state = [field.name for field in (*model.state, *POSITION_FIELDS)]
         known = KnownColumns.of_events(model.event_schemas).and_struct("state", state)
         if self.where is not None:
             known.require(f"`where` of emission {self.name}", self.where)
         if isinstance(self.fields, Mapping):
-            known.require_fields(f"Emission {self.name}", self.fields, self.output_schema.fields)
+            known.require_fields(self.title, self.fields, self.output_schema.fields)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from include.declarations.kinds.flow import output_schema
+from include.declarations.read_model import POSITION_FIELDS, ReadModel
 from include.declarations.topic_options import TopicOptions
 from include.errors import ReadModelError
 from include.kafka.record_schema import RecordSchema
@@ -60,6 +61,11 @@ class PeriodicEmission:
         if self.every is not None:
             require_interval(f"periodic emission {self.name}", self.every)
 
+    @property
+    def title(self) -> str:
+        """Its kind and name at the beginning of a sentence."""
+        return f"Periodic emission {self.name}"
+
     def interval_ms(self, settings: StreamSettings) -> int:
         """Return the interval in milliseconds."""
         seconds = settings.periodic_interval_s if self.every is None else self.every.total_seconds()
@@ -97,6 +103,21 @@ class PeriodicEmission:
     def require_valid(self, folders: tuple[Path, ...]) -> None:
         """Raise SchemaError if what it writes has no valid schema, ReadModelError if that has no key."""
         _ = replace(self, schema_folders=folders).output_schema
+
+    def validate_against(self, model: ReadModel) -> None:
+        """Raise ReadModelError if it does not give the fields of its schema, or writes one that the read model does not have."""
+        schema = self.output_schema
+        if sorted(self.fields) != sorted(schema.fields):
+            raise ReadModelError(
+                f"{self.title} gives {sorted(self.fields)}, but {schema.full_name} has {sorted(schema.fields)}."
+            )
+        # Every version must have what is written: a field that an older fold lacks could not be.
+        known = {KEY, TICK, HIDDEN_TICK, *(state.name for state in (*model.state, *POSITION_FIELDS))}
+        unknown = sorted(set(self.fields.values()) - known)
+        if unknown:
+            raise ReadModelError(
+                f"{self.title} writes {unknown[0]}, which {model.name} does not have: use {KEY}, {TICK}, or a field of its state."
+            )
 
 
 def require_interval(declaration: str, interval: object) -> None:

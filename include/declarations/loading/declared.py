@@ -243,7 +243,11 @@ def _require_valid(
     for one in declarations:
         if not isinstance(one, Part):
             one.require_valid(folders)
-            if isinstance(one, Emission) and model is not None and one.read_model == model.name:
+            if (
+                isinstance(one, Emission | PeriodicEmission)
+                and model is not None
+                and one.read_model == model.name
+            ):
                 loaded = replace(one, schema_folders=folders)
                 loaded.validate_against(replace(model, schema_folders=folders))
         elif model is not None:

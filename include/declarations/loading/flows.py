@@ -1,39 +1,50 @@
-"""Links flows: each declaration of a kind compiles once, and no flow, route or emission leads events back to where they come from."""
+"""Links flows: each declaration compiles once, and each topic has the options of all that write or read it."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
 from include.declarations.kinds.flow import Flow
-from include.declarations.kinds.route import Route
 from include.declarations.loading.declared import Declared
 from include.declarations.read_model import ReadModel
-from include.declarations.topic_options import merge_options
+from include.declarations.topic_options import TopicOptions, merge_options
 from include.errors import ReadModelError
 
 
-def compiled_flows(
-    declared: Declared, routes: Mapping[str, Flow], folders: tuple[Path, ...]
-) -> dict[str, Flow]:
-    """Return the flows to which declarations compile, by name, without the routes.
+def declared_flows(declared: Declared, folders: tuple[Path, ...]) -> dict[str, Flow]:
+    """Return the flows to which declarations compile, by name; that of a version after the first ends in `.v<version>`.
 
-    Raises ReadModelError when two flows or routes have one name or write one topic.
+    Raises ReadModelError when two flows have the same name and version.
     """
     flows: dict[str, Flow] = {}
-    topics = {route.declared_topic: route.name for route in routes.values()}
-    topics |= {route.output_topic: route.name for route in routes.values()}
     for one in declared.flow_declarations:
-        for flow in () if isinstance(one, Route) else one.flows():
-            if flow.name in {*flows, *routes}:
-                raise ReadModelError(f"Two routes or flows are named {flow.name!r}: rename one.")
-            other = topics.setdefault(flow.output_topic, flow.name)
-            if other != flow.name:
+        for flow in one.flows():
+            if flow.versioned_name in flows:
                 raise ReadModelError(
-                    f"{flow.title} and {other} write to {flow.output_topic}: give each a topic of its own."
+                    f"Two flows are named {flow.name!r} and have version {flow.version}: rename one, or give the new one version "
+                    f"{flow.version + 1}."
                 )
-            flows[flow.name] = replace(flow, schema_folders=folders, declaration=one.name)
-    return flows
+            linked = replace(flow, schema_folders=folders, declaration=one.name)
+            flows[flow.versioned_name] = _with_version_topic(linked)
+    return {name: _with_output_options(flow, flows.values()) for name, flow in flows.items()}
+
+
+def _with_version_topic(flow: Flow) -> Flow:
+    """Return a version after the first as one that writes to its own topic."""
+    if flow.version == 1:
+        return flow
+    return replace(flow, output_topic=f"{flow.output_topic}.v{flow.version}", first_topic=flow.output_topic)
+
+
+def _with_output_options(flow: Flow, flows: Iterable[Flow]) -> Flow:
+    topic = flow.declared_topic
+    return replace(flow, topic=merge_options(topic, output_options(topic, flows)))
+
+
+def output_options(topic: str, flows: Iterable[Flow]) -> list[TopicOptions]:
+    """Return the options that the flows to a topic declare for it and for its versions, which have the same."""
+    return [flow.topic for flow in flows if flow.declared_topic == topic]
 
 
 def require_no_model_of_kind(declared: Declared, models: Collection[str]) -> None:
@@ -59,24 +70,3 @@ def with_source_options(flow: Flow, models: Iterable[ReadModel], flows: Collecti
     others = (other.source for other in flows if other.source_topic == topic)
     known = next(chain(readers, before, written), None)
     return replace(flow, source=known or merge_options(topic, others))
-
-
-def require_no_circle(flows: Iterable[Flow], edges: Collection[tuple[str, str]]) -> None:
-    """Raise ReadModelError if a flow's output leads back to its source. edges: source and output topic of all that write topics."""
-    for flow in flows:
-        if leads_to(flow.output_topic, flow.source_topic, edges):
-            raise ReadModelError(
-                f"{flow.title} reads {flow.source_topic}, to which its own output leads back: its events would circulate for ever. "
-                "Write to another topic."
-            )
-
-
-def leads_to(topic: str, target: str, edges: Collection[tuple[str, str]]) -> bool:
-    """Return whether events on a topic come to another one. edges: source and output topic of all that write topics."""
-    reached, new = {topic}, {topic}
-    while new:
-        if target in new:
-            return True
-        new = {output for source, output in edges if source in new} - reached
-        reached |= new
-    return False

@@ -1,4 +1,4 @@
-"""Links all declarations into the catalog: options of topics, derived routes, versions of routes, and conflicts between declarations."""
+"""Links all declarations into the catalog: options of topics, derived routes, and conflicts between declarations."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -9,20 +9,21 @@ from include.declarations.catalog import Catalog
 from include.declarations.event_table import EventTable
 from include.declarations.event_types.event_schemas import require_distinct_types
 from include.declarations.event_types.topic_events import EventFormat
+from include.declarations.kinds.emission import Emission
 from include.declarations.kinds.flow import Flow
-from include.declarations.kinds.route import Route
+from include.declarations.kinds.periodic_emission import PeriodicEmission
 from include.declarations.loading.declared import Declared
 from include.declarations.loading.endpoints import link_apis, link_endpoints
 from include.declarations.loading.flows import (
-    compiled_flows,
-    require_no_circle,
+    declared_flows,
+    output_options,
     require_no_model_of_kind,
     with_source_options,
 )
-from include.declarations.loading.outputs import link_emissions, link_periodic_emissions
+from include.declarations.loading.outputs import Writer, link_outputs, require_compatible
 from include.declarations.read_model import ReadModel
 from include.declarations.rekeying import key_routes, rekeyed, require_own_topics
-from include.declarations.topic_options import EventsTopic, TopicOptions, merge_options
+from include.declarations.topic_options import EventsTopic, merge_options
 from include.errors import ReadModelError
 
 
@@ -31,16 +32,14 @@ def link(declared: Declared, folders: tuple[Path, ...]) -> Catalog:
 
     folders: those of additional declarations, which are also searched for event schemas.
     """
-    declared_routes = _routes(declared, folders)
-    compiled = compiled_flows(declared, declared_routes, folders)
-    written = declared_routes | compiled
+    written = declared_flows(declared, folders)
     models = _read_models(declared, written.values(), folders)
     require_no_model_of_kind(declared, models)
     derived = key_routes(models, folders)
     tables = _event_tables(declared, models, folders)
     require_own_topics(models.values(), tables.values(), written, derived)
-    writers = [*declared_routes.values(), *derived.values(), *compiled.values()]
-    flows = tuple(with_source_options(flow, models.values(), writers) for flow in writers)
+    flows = tuple(written.values()) + tuple(derived.values())
+    flows = tuple(with_source_options(flow, models.values(), flows) for flow in flows)
     _require_one_format([*flows, *models.values(), *tables.values()])
     catalog = Catalog(
         models,
@@ -52,17 +51,17 @@ def link(declared: Declared, folders: tuple[Path, ...]) -> Catalog:
     for topic in catalog.source_topics:
         require_distinct_types(f"topic {topic}", catalog.event_types(topic))
     _require_kept_events(flows, [*models.values(), *tables.values()])
-    emissions = link_emissions(declared, models, flows, folders)
-    periodic = link_periodic_emissions(declared, models, flows, emissions, folders)
-    edges = [(one.source_topic, one.output_topic) for one in flows]
-    edges += [(models[one.read_model].source_topic, one.output_topic) for one in emissions.values()]
-    edges += [(models[one.read_model].source_topic, one.output_topic) for one in periodic.values()]
-    require_no_circle(compiled.values(), edges)
+    emissions = link_outputs(declared, Emission, models, folders)
+    periodic = link_outputs(declared, PeriodicEmission, models, folders)
+    writers = [Writer.of_flow(flow) for flow in flows]
+    writers += [Writer.of(one, models) for one in emissions]
+    writers += [Writer.of(one, models) for one in periodic]
+    require_compatible(writers)
     apis = link_apis(declared, models, folders)
     return replace(
         catalog,
-        emissions=emissions,
-        periodic=periodic,
+        emissions={one.name: one for one in emissions},
+        periodic={one.name: one for one in periodic},
         apis=apis,
         endpoints=link_endpoints(declared, models, apis),
     )
@@ -85,7 +84,7 @@ def _linked_model(
 ) -> ReadModel:
     """Return the read model with the merged options of its topic and the folder of additional schemas."""
     of_models = (other.topic for other in models if other.source_topic == model.source_topic)
-    shared = merge_options(model.source_topic, chain(of_models, _output_options(model.source_topic, writers)))
+    shared = merge_options(model.source_topic, chain(of_models, output_options(model.source_topic, writers)))
     writer = next((one for one in writers if one.output_topic == model.source_topic), None)
     if model.ended is not None and writer is not None:
         raise ReadModelError(
@@ -97,63 +96,6 @@ def _linked_model(
     if shared == model.topic and folders == model.schema_folders:
         return model
     return replace(model, topic=shared, schema_folders=folders)
-
-
-def _routes(declared: Declared, folders: tuple[Path, ...]) -> dict[str, Flow]:
-    """Return every declared route by name.
-
-    The name of a version after the first ends in `.v<version>`.
-    Raises ReadModelError when two routes have the same name and version, or a topic would be routed back to itself.
-    """
-    routes: dict[str, Flow] = {}
-    for route in chain.from_iterable(one.flows() for one in declared.of(Route)):
-        if route.versioned_name in routes:
-            raise ReadModelError(
-                f"Two routes are named {route.name!r} and have version {route.version}: rename one, or give the new one version "
-                f"{route.version + 1}."
-            )
-        routes[route.versioned_name] = _with_version_topic(replace(route, schema_folders=folders))
-    for route in routes.values():
-        _require_no_cycle(route, routes)
-    return {name: _with_output_options(route, routes) for name, route in routes.items()}
-
-
-def _output_options(topic: str, writers: Iterable[Flow]) -> list[TopicOptions]:
-    """Return the options that the routes to a topic declare for it and for its versions, which have the same."""
-    return [one.topic for one in writers if one.declared_topic == topic]
-
-
-def _with_version_topic(route: Flow) -> Flow:
-    """Return a version after the first as one that writes to its own topic."""
-    if route.version == 1:
-        return route
-    return replace(
-        route, output_topic=f"{route.output_topic}.v{route.version}", first_topic=route.output_topic
-    )
-
-
-def _with_output_options(route: Flow, routes: Mapping[str, Flow]) -> Flow:
-    options = _output_options(route.declared_topic, routes.values())
-    return replace(route, topic=merge_options(route.declared_topic, options))
-
-
-def _require_no_cycle(route: Flow, routes: Mapping[str, Flow]) -> None:
-    reached = {route.output_topic, route.declared_topic}
-    new = set(reached)
-    while new:
-        if route.source_topic in new:
-            raise ReadModelError(
-                f"Route {route.name} reads {route.source_topic}, to which its own output leads back: its events would circulate "
-                "for ever. Write to another topic."
-            )
-        outputs = (
-            topic
-            for other in routes.values()
-            if other.source_topic in new
-            for topic in (other.output_topic, other.declared_topic)
-        )
-        new = set(outputs) - reached
-        reached |= new
 
 
 def _event_tables(

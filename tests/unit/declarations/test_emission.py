@@ -70,7 +70,7 @@ def test_two_writers_of_one_topic_are_refused(tmp_path: Path) -> None:
 
 def test_an_emission_has_a_name_of_its_own(tmp_path: Path) -> None:
     declare(tmp_path, "back", route=("somewhere", "else"))
-    with pytest.raises(ReadModelError, match="Two routes or emissions are named 'back'"):
+    with pytest.raises(ReadModelError, match="Two declarations are named 'back'"):
         load_catalog((tmp_path,))
 
 

@@ -78,6 +78,15 @@ def test_a_module_imports_the_kind_of_another_one(tmp_path: Path) -> None:
     assert load_catalog((tmp_path,), reload=True).failures == ()
 
 
+def test_a_later_version_of_a_flow_writes_to_a_topic_of_its_own(tmp_path: Path) -> None:
+    declare(tmp_path, kind=STATELESS.replace('-topic")', '-topic", version=2)'))
+
+    (flow,) = load_catalog((tmp_path,)).flows
+
+    assert (flow.output_topic, flow.declared_topic) == ("copies-topic.v2", "copies-topic")
+    assert flow.query_name == "copy/copies.v2"
+
+
 def test_each_folder_has_its_own_module_of_a_name(tmp_path: Path) -> None:
     for name in ("one", "two"):
         folder = tmp_path / name
@@ -105,7 +114,7 @@ def test_each_folder_has_its_own_module_of_a_name(tmp_path: Path) -> None:
         ),
         (STATELESS.replace("return [", "return [][:0] and ["), "", "Copy copies compiles to no flow"),
         (STATELESS, ", 'copies-topic'", "its own output leads back: its events would circulate for ever"),
-        (STATELESS, "), Copy('copies'", "Two routes or flows are named 'copies'"),
+        (STATELESS, "), Copy('copies'", "Two flows are named 'copies'"),
         (
             STATELESS.replace('f"{self.name}-topic"', '"one"'),
             "), Copy('others'",

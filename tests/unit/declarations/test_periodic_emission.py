@@ -77,7 +77,7 @@ def test_what_cannot_work_is_refused(tmp_path: Path, declared: dict[str, object]
 def test_two_writers_of_one_topic_are_refused(tmp_path: Path) -> None:
     declare(tmp_path, "one")
     declare(tmp_path, "two")
-    with pytest.raises(ReadModelError, match="writes to totals, and so does another declaration"):
+    with pytest.raises(ReadModelError, match="write to totals: give each a topic of its own"):
         load_catalog((tmp_path,))
 
 

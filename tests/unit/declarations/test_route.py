@@ -176,7 +176,7 @@ def test_a_topic_is_not_routed_back_to_itself(tmp_path: Path, outputs: list[str]
 def test_two_routes_of_one_name_are_refused(tmp_path: Path) -> None:
     declare(tmp_path, "same", "a", "b")
     (tmp_path / "another.py").write_text((tmp_path / "same_1.py").read_text())
-    with pytest.raises(ReadModelError, match="Two routes are named 'same'"):
+    with pytest.raises(ReadModelError, match="Two flows are named 'same'"):
         load_catalog((tmp_path,))
 
 
