@@ -11,7 +11,7 @@ from cli.scaffold.schemas import emitted_fields, emitted_schema, example, litera
 from include.declarations.catalog import Catalog
 from include.declarations.event_types.event_schemas import READ_MODELS, event_schema
 from include.declarations.load import model_of
-from include.declarations.read_model import NAME_PATTERN
+from include.declarations.read_model import require_name
 from include.errors import FoldlakeError
 from include.settings import CHECKOUT
 
@@ -87,7 +87,7 @@ class Scaffold:
         kind, name = wanted.kind, wanted.name
         if kind not in self._kinds:
             raise FoldlakeError(f"There is no kind {kind!r}. Known kinds: {', '.join(self._kinds)}.")
-        self._require_new(name)
+        self._require_new(kind, name)
         parts = self._kinds[kind](wanted)
         package = self._folder / name.replace("-", "_")
         file = "model.py" if kind == READ_MODEL else f"{kind}.py"
@@ -168,9 +168,8 @@ class Scaffold:
             )
         return self._folder / "tests" / test, self._folder / "docs" / page
 
-    def _require_new(self, name: str) -> None:
-        if not NAME_PATTERN.fullmatch(name):
-            raise FoldlakeError(f"{name!r} is no valid name: use lower-case letters, digits and dashes.")
+    def _require_new(self, kind: str, name: str) -> None:
+        require_name(kind, name)
         catalog = self._catalog
         flows = (known for flow in catalog.flows for known in (flow.name, flow.declared_name))
         if name in {*catalog.models, *catalog.emissions, *catalog.periodic, *flows}:

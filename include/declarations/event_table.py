@@ -1,6 +1,5 @@
 """The declaration of an event table: a Delta table with one row for each event of a topic."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -10,10 +9,10 @@ from typing import Any, Protocol
 from include.declarations.event_types.event_schemas import event_schema
 from include.declarations.event_types.privacy import Privacy, field_classes
 from include.declarations.event_types.topic_events import TopicEvents
+from include.declarations.read_model import require_name
 from include.errors import ReadModelError
 from include.kafka.record_schema import RecordSchema
 
-NAME_PATTERN = re.compile(r"[a-z][a-z0-9-]*")
 EVENT_TIME = "occurredOn"
 MONTH_COLUMN = "occurred_month"
 PARTITION_COLUMN, OFFSET_COLUMN = "source_partition", "source_offset"
@@ -83,10 +82,7 @@ class EventTable:
     schema_folders: tuple[Path, ...] = field(default=(), repr=False, compare=False)
 
     def __post_init__(self) -> None:  # noqa: D105 - validates the fields
-        if not NAME_PATTERN.fullmatch(self.name):
-            raise ReadModelError(
-                f"Event table name {self.name!r} is not valid: use lower-case letters, digits and dashes."
-            )
+        require_name("Event table", self.name)
 
     @cached_property
     def schema(self) -> RecordSchema:

@@ -15,10 +15,10 @@ from include.declarations.expiry import Expiry, require_forgettable, shared_life
 from include.declarations.latency import Latency, require_emit_interval, require_latency
 from include.declarations.rules.derived_merge import derived_merge
 from include.declarations.rules.expression import Expression, Fields
-from include.declarations.topic_options import EventsTopic, TopicOptions
+from include.declarations.topic_options import EventsTopic, TopicOptions, topics_with_options
 from include.errors import ReadModelError
 from include.kafka.record_schema import ItemLifetime, RecordSchema, require_distinct_names
-from include.kafka.topics import Topic, changelog, source_topics
+from include.kafka.topics import Topic, changelog
 from include.position import POSITION_COLUMNS, POSITION_RECORD_FIELDS, Offsets
 from include.settings import Placement, TopicSettings
 
@@ -35,6 +35,12 @@ class StateField:
     avro_type: str | dict[str, Any] | list[Any]
     doc: str = ""
     since: int = 1
+
+
+def require_name(kind: str, name: str) -> None:
+    """Raise ReadModelError unless the name of a declaration is valid. kind: the word for its kind, such as `Read model`."""
+    if not NAME_PATTERN.fullmatch(name):
+        raise ReadModelError(f"{kind} name {name!r} is not valid: use lower-case letters, digits and dashes.")
 
 
 def decimal_type(precision: int, scale: int) -> dict[str, Any]:
@@ -107,11 +113,7 @@ class ReadModel:
     starts: Offsets = field(default_factory=Offsets, repr=False, compare=False)
 
     def __post_init__(self) -> None:  # noqa: D105 - validates the fields
-        if not NAME_PATTERN.fullmatch(self.name):
-            message = (
-                f"Read model name {self.name!r} is not valid: use lower-case letters, digits and dashes."
-            )
-            raise ReadModelError(message)
+        require_name("Read model", self.name)
         require_latency(f"read model {self.name}", self.latency)
         require_emit_interval(self.name, self.emit_every)
         if self.placement not in set(Placement):
@@ -173,14 +175,7 @@ class ReadModel:
 
     def source_topics(self, settings: TopicSettings) -> list[Topic]:
         """Return the source topic and its dead-letter topic."""
-        options = self.topic
-        return source_topics(
-            self.source_topic,
-            self.partitions(settings),
-            options.replication_factor,
-            options.retention_ms,
-            settings.flush_messages,
-        )
+        return topics_with_options(self.source_topic, self.topic, settings)
 
     def changelog(self, name: str, settings: TopicSettings) -> Topic:
         """Return a version's changelog topic, with the given name."""

@@ -1,6 +1,5 @@
 """The declaration of an emission: one record for each event of a read model, with the state of its key after the event."""
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -9,12 +8,12 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from include.declarations.event_types.known_columns import KnownColumns
 from include.declarations.kinds.flow import output_schema
-from include.declarations.read_model import POSITION_FIELDS, ReadModel
+from include.declarations.read_model import POSITION_FIELDS, ReadModel, require_name
 from include.declarations.rules.expression import Expression, Fields
-from include.declarations.topic_options import TopicOptions
+from include.declarations.topic_options import TopicOptions, topics_with_options
 from include.errors import ReadModelError
 from include.kafka.record_schema import RecordSchema
-from include.kafka.topics import Topic, source_topics
+from include.kafka.topics import Topic
 from include.settings import TopicSettings
 
 if TYPE_CHECKING:
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 
 # Fold revision -> the fields of the outputs of versions that are built with it.
 FieldsOfRevision: TypeAlias = Callable[[int], Mapping[str, "str | Column"]]
-NAME_PATTERN = re.compile(r"[a-z][a-z0-9-]*")
 
 
 @dataclass(frozen=True)
@@ -51,10 +49,7 @@ class Emission:
     schema_folders: tuple[Path, ...] = field(default=(), repr=False, compare=False)
 
     def __post_init__(self) -> None:  # noqa: D105 - validates the fields
-        if not NAME_PATTERN.fullmatch(self.name):
-            raise ReadModelError(
-                f"Emission name {self.name!r} is not valid: use lower-case letters, digits and dashes."
-            )
+        require_name("Emission", self.name)
 
     @property
     def title(self) -> str:
@@ -75,10 +70,7 @@ class Emission:
 
     def topic_named(self, name: str, settings: TopicSettings) -> Topic:
         """Return the consumers' topic or a version's, with the given name."""
-        partitions, options = self.output_partitions(settings), self.topic
-        return source_topics(
-            name, partitions, options.replication_factor, options.retention_ms, settings.flush_messages
-        )[0]
+        return topics_with_options(name, replace(self.topic, compacted=False), settings)[0]
 
     @cached_property
     def output_schema(self) -> RecordSchema:

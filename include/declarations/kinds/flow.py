@@ -1,6 +1,5 @@
 """A flow: one query of the stream from topic to topic, which writes each output once. Declarations compile to flows."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -10,6 +9,7 @@ from include.declarations.event_types.event_schemas import event_schema, require
 from include.declarations.event_types.known_columns import KnownColumns
 from include.declarations.event_types.topic_events import EventFormat, TopicEvents
 from include.declarations.latency import Latency, require_latency
+from include.declarations.read_model import require_name
 from include.declarations.rules.expression import Expression, Fields
 from include.declarations.topic_options import TopicOptions, topics_with_options
 from include.errors import ReadModelError
@@ -20,7 +20,6 @@ from include.position import EVENT_COUNT
 from include.settings import TopicSettings
 
 ROUTE = "route"
-NAME_PATTERN = re.compile(r"[a-z][a-z0-9-]*")
 
 
 @dataclass(frozen=True)
@@ -63,10 +62,7 @@ class Flow:
     declaration: str = field(default="", repr=False, compare=False)
 
     def __post_init__(self) -> None:  # noqa: D105 - validates the fields
-        if not NAME_PATTERN.fullmatch(self.name):
-            raise ReadModelError(
-                f"Name {self.name!r} of a {self.kind} is not valid: use lower-case letters, digits and dashes."
-            )
+        require_name(self.kind.capitalize(), self.name)
         require_latency(str(self), self.latency)
         if self.version < 1:
             raise ReadModelError(f"version of {self.kind} {self.name} is {self.version}: give 1 or more.")

@@ -1,6 +1,5 @@
 """The base class of a kind of declaration: what it compiles to, and how `./foldlake new` starts one."""
 
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
@@ -8,9 +7,9 @@ from pathlib import Path
 from typing import ClassVar
 
 from include.declarations.kinds.flow import Flow
+from include.declarations.read_model import NAME_PATTERN
 from include.errors import ReadModelError
 
-KIND_PATTERN = re.compile(r"[a-z][a-z0-9-]*")
 # Words for the built-in kinds, and folders of checkpoints.
 RESERVED = frozenset(
     ("read-model", "route", "emission", "fold", "query", "dead-letter", "compaction", "periodic-emission")
@@ -57,7 +56,7 @@ def require_kind(kind: object) -> type[FlowDeclaration]:
     if not (isinstance(kind, type) and issubclass(kind, FlowDeclaration)):
         raise ReadModelError(f"KINDS has {kind!r:.80}, which is no kind: list subclasses of FlowDeclaration.")
     word = getattr(kind, "kind", None)
-    if not isinstance(word, str) or not KIND_PATTERN.fullmatch(word):
+    if not isinstance(word, str) or not NAME_PATTERN.fullmatch(word):
         raise ReadModelError(
             f"`kind` of {kind.__name__} is {word!r}: give a word of lower-case letters, digits and dashes."
         )

@@ -3,7 +3,6 @@
 Its ticks are the multiples of its interval since 1970, by the clock of the machine that writes.
 """
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -12,16 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from include.declarations.kinds.flow import output_schema
-from include.declarations.read_model import POSITION_FIELDS, ReadModel
-from include.declarations.topic_options import TopicOptions
+from include.declarations.read_model import POSITION_FIELDS, ReadModel, require_name
+from include.declarations.topic_options import TopicOptions, topics_with_options
 from include.errors import ReadModelError
 from include.kafka.record_schema import RecordSchema
 from include.kafka.state_record import StateRecord
-from include.kafka.topics import Topic, source_topics
+from include.kafka.topics import Topic
 from include.position import OCCURRED_ON
 from include.settings import StreamSettings, TopicSettings
 
-NAME_PATTERN = re.compile(r"[a-z][a-z0-9-]*")
 # What a field of the output may be made of, beside the fields of the state record.
 KEY, TICK = "key", "tick"
 # The time of the tick, if the state has a field `tick`.
@@ -54,10 +52,7 @@ class PeriodicEmission:
     schema_folders: tuple[Path, ...] = field(default=(), repr=False, compare=False)
 
     def __post_init__(self) -> None:  # noqa: D105 - validates the fields
-        if not NAME_PATTERN.fullmatch(self.name):
-            raise ReadModelError(
-                f"Periodic emission name {self.name!r} is not valid: use lower-case letters, digits and dashes."
-            )
+        require_name("Periodic emission", self.name)
         if self.every is not None:
             require_interval(f"periodic emission {self.name}", self.every)
 
@@ -73,15 +68,7 @@ class PeriodicEmission:
 
     def topics(self, settings: TopicSettings) -> list[Topic]:
         """Return the output topic."""
-        options = self.topic
-        partitions = options.partitions or settings.partitions
-        return source_topics(
-            self.output_topic,
-            partitions,
-            options.replication_factor,
-            options.retention_ms,
-            settings.flush_messages,
-        )[:1]
+        return topics_with_options(self.output_topic, replace(self.topic, compacted=False), settings)[:1]
 
     @cached_property
     def output_schema(self) -> RecordSchema:

@@ -39,7 +39,7 @@ from include.errors import ReadModelError
 LISTED = "DECLARATIONS"
 LISTED_KINDS = "KINDS"
 # A declaration by itself, and one that belongs to the read model of its package.
-Whole = ReadModel | Route | Emission | PeriodicEmission | EventTable | Command | FlowDeclaration
+Whole = ReadModel | Emission | PeriodicEmission | EventTable | Command | FlowDeclaration
 Part = Lookup | Endpoint | Location
 Declaration = Whole | Part
 KINDS: tuple[type[Declaration], ...] = (

@@ -24,7 +24,7 @@ def scaffold(tmp_path: Path) -> Scaffold:
 
 @pytest.mark.parametrize("name", ["Parcels", "1st", "a b", ""])
 def test_a_name_that_is_not_valid_is_refused(scaffold: Scaffold, name: str) -> None:
-    with pytest.raises(FoldlakeError, match="no valid name"):
+    with pytest.raises(FoldlakeError, match="is not valid: use lower-case"):
         scaffold.new(Wanted("read-model", name))
 
 
