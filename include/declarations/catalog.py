@@ -63,26 +63,26 @@ class Catalog:
 
     @property
     def source_topics(self) -> list[str]:
-        """The topics that read models and flows read, each once, with every version of those that routes write."""
+        """The topics that read models and flows read, each once, with every version of those that flows write."""
         return list(
             dict.fromkeys(topic for one in self._readers for topic in self.topic_versions(one.source_topic))
         )
 
     def topic_versions(self, topic: str) -> list[str]:
-        """Return a topic and, if routes write versions of it, those, in ascending order."""
-        return [topic, *(route.output_topic for route in self._later_versions(topic))]
+        """Return a topic and, if flows write versions of it, those, in ascending order."""
+        return [topic, *(flow.output_topic for flow in self._later_versions(topic))]
 
     def newest_topic(self, topic: str) -> str:
-        """Return the newest version of a topic: the topic itself, unless routes write later versions of it."""
+        """Return the newest version of a topic: the topic itself, unless flows write later versions of it."""
         return self.topic_versions(topic)[-1]
 
     def declared_topic(self, topic: str) -> str:
         """Return the topic that read models declare to read a topic, which may be a later version of it."""
         return next((r.declared_topic for r in self.flows if r.output_topic == topic), topic)
 
-    def routes_to(self, topic: str) -> list[Flow]:
-        """Return the routes that write to exactly this topic."""
-        return [route for route in self.routes.values() if route.output_topic == topic]
+    def flows_to(self, topic: str) -> list[Flow]:
+        """Return the flows that write to exactly this topic."""
+        return [flow for flow in self.flows if flow.output_topic == topic]
 
     def _later_versions(self, topic: str) -> list[Flow]:
         versions = {flow.version: flow for flow in self.flows if flow.first_topic == topic}

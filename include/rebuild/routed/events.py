@@ -36,7 +36,7 @@ class RoutedTopic:
         self._consumer = log_consumer(self._bootstrap_servers)
         self._catalog = catalog
         self.topic = topic
-        self._routes = self._catalog.routes_to(topic)
+        self._routes = self._catalog.flows_to(topic)
         if not self._routes:
             self._consumer.close()
             raise NoRouteError(
@@ -62,7 +62,7 @@ class RoutedTopic:
         return sum(sum(ends.values()) for ends in self._source_ends.values())
 
     def lacking(self) -> dict[str, int]:
-        """Return for each route that has not read its whole source how many events it lacks, as far as can be seen."""
+        """Return for the query of each route that has not read its whole source how many events it lacks, as far as can be seen."""
         reports = {query.query: query for query in read_queries(self._bootstrap_servers)}
         lacking = {}
         for route in self._routes:
@@ -73,7 +73,7 @@ class RoutedTopic:
             read = read.merge(written_offsets(self._consumer, output, partitions, records))
             events = read.events_until(self._source_ends[source])
             if events:
-                lacking[route.versioned_name] = events
+                lacking[route.query_name] = events
         return lacking
 
     def ends_of(self, topic: str) -> Offsets:
@@ -114,7 +114,7 @@ class RoutedEvents:
         if self._topic_ends is None:
             behind = self._topic.lacking()
             if behind:
-                return tuple(f"route {route} lacks {events:,} events" for route, events in behind.items())
+                return tuple(f"{route} lacks {events:,} events" for route, events in behind.items())
             self._topic_ends = self._topic.ends_of(self._topic.topic)
         if self._changelog_ends is None:
             folded = self._topic.folded(self._read_model, self._version)

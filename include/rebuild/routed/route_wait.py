@@ -29,16 +29,16 @@ def wait_for_routes(bootstrap_servers: str, catalog: Catalog, topic: str, timeou
             lacking = routed.lacking()
             progress.reached(routed.total - sum(lacking.values()))
             queries = {query.query for query in read_queries(bootstrap_servers) if query.is_fresh}
-            missing = [name for name in lacking if f"route/{name}" not in queries]
+            missing = [name for name in lacking if name not in queries]
             if not missing:
                 reported_s = time.monotonic()
             elif time.monotonic() - reported_s > NO_QUERY_TIMEOUT_S:
                 raise StageTimeoutError(
-                    f"The stream driver does not run route {missing[0]}, which writes {topic}: run ./foldlake up after the declaration was "
+                    f"The stream driver does not run {missing[0]}, which writes {topic}: run ./foldlake up after the declaration was "
                     "added; `./foldlake status` shows the query."
                 )
             return not lacking
 
         if not wait_for(have_read, timeout_s=timeout_s, poll_s=POLL_INTERVAL_S):
-            behind = "; ".join(f"route {name} lacks {events:,} events" for name, events in lacking.items())
+            behind = "; ".join(f"{name} lacks {events:,} events" for name, events in lacking.items())
             raise StageTimeoutError(f"{topic} is not complete after {timeout_s:,.0f} s: {behind}.")

@@ -102,7 +102,7 @@ class TakeoverCheck:
         return True
 
     def _ends_of_sources(self) -> dict[str, Offsets]:
-        routes = self._context.catalog.routes_to(self._source_topic)
+        routes = self._context.catalog.flows_to(self._source_topic)
         return {route.source_topic: self._ends_of(route.source_topic) for route in routes}
 
     def _ends_of(self, topic: str) -> Offsets:
@@ -114,7 +114,7 @@ class TakeoverCheck:
     def _routed_offsets(self, topic: str) -> dict[str, Offsets]:
         """Return for each source of the routes to a topic what all of them have committed: its outputs are in the topic."""
         routed: dict[str, Offsets] = {}
-        for route in self._context.catalog.routes_to(topic):
+        for route in self._context.catalog.flows_to(topic):
             checkpoint = f"{self._context.settings.checkpoints}/{route.query_name}"
             read = committed_offsets(self._context.spark, checkpoint, route.source_topic)
             other = routed.get(route.source_topic, read)
