@@ -11,7 +11,7 @@ from benchmarks.rebuild import PeakMemory
 from benchmarks.support.deposits import BALANCE, Deposits
 from benchmarks.support.report import print_environment
 from include.quality.check import CheckRequest, Mode, StoreName
-from include.quality.job_arguments import arguments as command_line
+from include.quality.check import job_arguments as command_line
 from include.quality.report import summary_path
 from include.settings import Settings
 from include.status.measurement import read_stream_status

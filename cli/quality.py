@@ -124,15 +124,14 @@ def _now(settings: "Settings", request: "CheckRequest") -> str:
     from dataclasses import replace
     from datetime import UTC, datetime
 
-    from include.quality.checked_version import checked_version
-    from include.quality.job_arguments import arguments
+    from include.quality.check import checked_version, job_arguments
     from include.versions.registry import VersionRegistry
     from stack.launchers.direct_submit import run as run_job
 
     with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
         checked_version(registry.read().get(request.read_model), request)
     name = f"now-{datetime.now(UTC):%Y-%m-%dT%H-%M-%S}-{request.read_model}"
-    run_job(settings, "quality_check", arguments(replace(request, run_id=name)))
+    run_job(settings, "quality_check", job_arguments(replace(request, run_id=name)))
     return name
 
 
@@ -141,7 +140,7 @@ def _by_airflow(console: "Console", settings: "Settings", request: "CheckRequest
     from cli.display.run_display import RunToFollow, trigger_and_follow
     from include.airflow.names import QUALITY_DAG
     from include.errors import SettingsError
-    from include.quality.run_ids import check_id
+    from include.quality.check import check_id
 
     if request.version is not None:
         raise SettingsError("--version requires --now: Airflow checks only the live version.")

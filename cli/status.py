@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from include.quality.verified_status import VerifiedStatus
+    from include.quality.verified_stores import VerifiedStatus
     from include.settings import Placement, Settings
     from include.status.flow_status import StreamStatus
     from stack.process_status import ProcessStatus
@@ -149,7 +149,7 @@ def _verified(settings: "Settings", processes: list["ProcessStatus"]) -> list["V
 
     from include.declarations.load import load_catalog
     from include.errors import FoldlakeError
-    from include.quality.verified_status import verified_statuses
+    from include.quality.verified_stores import verified_statuses
 
     try:
         models = load_catalog(settings.declaration_folders).models.values()

@@ -13,9 +13,9 @@ from dataclasses import replace
 from pyspark.sql import SparkSession
 
 from include.parent_death import die_with_parent
-from include.quality import alerts, report, verified_file
+from include.quality import report, verified_stores
 from include.quality.check import CheckRequest, CheckResult, Mode, StoreName, UncheckableError
-from include.quality.verified_file import VerifiedStores
+from include.quality.verified_stores import VerifiedStores
 from include.settings import Settings
 from include.versions.version_lock import staging_lock
 from spark_jobs.quality import results
@@ -106,7 +106,7 @@ def check(spark: SparkSession, settings: Settings, request: CheckRequest) -> Che
     )
     if result.verified:
         stores = VerifiedStores(request.read_model, result.version, result.verified)
-        verified_file.write(settings.home, stores)
+        verified_stores.write(settings.home, stores)
     report.write_page(settings.home, result)
     try:
         results.record(
@@ -119,7 +119,7 @@ def check(spark: SparkSession, settings: Settings, request: CheckRequest) -> Che
     finally:
         # Alert even when the lake's storage is unavailable.
         if not result.passed:
-            alerts.alert(settings.quality.alert_webhook_url, result)
+            report.alert(settings.quality.alert_webhook_url, result)
     report.write_summary(settings.home, result)
     LOG.info("%s. Report: %s (%s)", result.verdict, result.report, result.report_url)
     return result

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from include.kafka.ends.open_transactions import OpenTransaction
-    from include.quality.verified_status import VerifiedStatus
+    from include.quality.verified_stores import VerifiedStatus
     from include.status.flow_status import BuildingVersion, FlowStatus, StreamStatus
     from include.stream.launch_failures import LaunchFailures
     from stack.process_status import ProcessStatus

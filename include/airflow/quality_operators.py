@@ -18,13 +18,10 @@ from include.declarations.load import read_model
 from include.declarations.read_model import ReadModel
 from include.files import file_lock
 from include.lake.tables import table_path
-from include.quality.check import CheckRequest, CheckResult, Mode, StoreName
+from include.quality.check import CheckRequest, CheckResult, Mode, StoreName, check_id, job_arguments
 from include.quality.check_throttle import last_check_text, pause_left_s
-from include.quality.confirmation import SERVED
-from include.quality.job_arguments import arguments
-from include.quality.report import remove, report_url, summary_path
-from include.quality.run_ids import check_id
-from include.quality.verdict import Outcome, Verdict, verdict_of
+from include.quality.report import Outcome, Verdict, remove, report_url, summary_path, verdict_of
+from include.quality.verified_stores import SERVED
 from include.settings import Settings
 from include.webhook import post_alert
 
@@ -83,7 +80,7 @@ class CheckStores(SparkJobOperator):
                     f"{left_s:.0f} s. {last_check_text(settings.home, self.read_model)}"
                 )
         name = self.check_of(run.run_id)
-        self.application_args = arguments(CheckRequest(self.read_model, stores, mode, name))
+        self.application_args = job_arguments(CheckRequest(self.read_model, stores, mode, name))
         try:
             with file_lock(check_lock(settings, self.read_model), wait_s=LOCK_WAIT_S):
                 link = run_check_job(

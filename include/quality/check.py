@@ -8,8 +8,9 @@ from enum import StrEnum
 from typing import Any
 
 from include.declarations.key_rule import REKEY_REMEDY
-from include.errors import FoldlakeError
+from include.errors import FoldlakeError, UnknownReadModelError
 from include.quality.verified_tag import VerifiedMark
+from include.versions.version_record import ENDED_STAGES, ReadModelVersions, Version
 
 # At most this many failing keys are listed; all are counted.
 LISTED_KEYS = 1_000
@@ -211,3 +212,42 @@ class CheckResult:
 
 def _time(unix_s: float) -> str:
     return datetime.fromtimestamp(unix_s, UTC).isoformat(timespec="seconds")
+
+
+def checked_version(record: ReadModelVersions | None, request: CheckRequest) -> Version:
+    """Return the version that a request names, or the live one.
+
+    record: the version registry's, None if it has none of the read model. Raises QualityError when the version does not exist or has ended,
+    UnknownReadModelError.
+    """
+    if record is None:
+        raise UnknownReadModelError(
+            f"The version registry has no {request.read_model!r}: start the stream driver on this Kafka first."
+        )
+    found = record.live if request.version is None else record.version(request.version)
+    known = ", ".join(f"{version.number} ({version.stage})" for version in record.versions)
+    if found is None:
+        wanted = "live version" if request.version is None else f"version {request.version}"
+        raise QualityError(f"{request.read_model} has no {wanted}; its versions: {known}.")
+    if found.stage in ENDED_STAGES:
+        raise QualityError(
+            f"{request.read_model} v{found.number} is {found.stage}: its stores are removed. Its versions: {known}."
+        )
+    return found
+
+
+def job_arguments(request: CheckRequest) -> list[str]:
+    """Return the command-line arguments of spark_jobs/quality_check.py for a request."""
+    version = [] if request.version is None else ["--version", str(request.version)]
+    return [
+        *("--read-model", request.read_model),
+        *version,
+        *("--mode", request.mode.value),
+        *("--stores", ",".join(request.stores)),
+        *("--run-id", request.run_id),
+    ]
+
+
+def check_id(run_id: str, read_model: str) -> str:
+    """Return the id under which a run of the DAG `quality` checks a read model."""
+    return f"{run_id}-{read_model}"

@@ -1,17 +1,26 @@
-"""The report of a check: one self-contained HTML page, and the same as JSON for programs."""
+"""The report of a check, and the alert on a failure.
+
+The report is one self-contained HTML page, and the same as JSON for programs. The process that launched a check reads its verdict from the
+JSON, not from the exit status.
+"""
 
 import json
+import logging
 import re
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from enum import Enum
 from pathlib import Path
 
 from include.files import write_atomically
 from include.html_pages import page_templates
 from include.quality.check import CheckRequest, CheckResult, FailingKey
+from include.webhook import post_alert
 
 TEMPLATES = Path(__file__).resolve().parent / "templates"
 UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 URL_PATH = "/reports/quality/"
+LOG = logging.getLogger(__name__)
+KEYS_IN_ALERT = 20
 
 
 def reports_directory(home: Path) -> Path:
@@ -72,3 +81,51 @@ def html(result: CheckResult) -> str:
 def differs(key: FailingKey, field: str) -> bool:
     """Return whether the stored and the replayed value of a field differ."""
     return key.stored.get(field) != key.replayed.get(field)
+
+
+class Outcome(Enum):
+    """The outcome of a check; the value equals `passed` in its JSON."""
+
+    PASSED = True
+    FAILED = False
+    UNCHECKABLE = None
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A check's outcome, and a one-line summary of it."""
+
+    outcome: Outcome
+    summary: str
+
+
+def verdict_of(home: Path, run_id: str) -> Verdict | None:
+    """Return the verdict of a check, or None when it has none."""
+    try:
+        fields = CheckResult.read(summary_path(home, run_id).read_text(encoding="utf-8"))
+        return Verdict(Outcome(fields["passed"]), str(fields["verdict"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def alert(webhook_url: str, result: CheckResult) -> bool:
+    """Alert on a failed check; return False if the webhook did not accept it. Never raises.
+
+    The webhook gets a POST of JSON: text (one line, as chat systems display it), read_model, version, run_id, report,
+    expectations (those that failed: store, expectation, failed) and keys (some of those that failed: place, key).
+    """
+    LOG.error("%s", result.verdict)
+    body = {
+        "text": f"{result.verdict}. Report: {result.report_url}",
+        "read_model": result.request.read_model,
+        "version": result.version,
+        "run_id": result.request.run_id,
+        "report": result.report_url,
+        "expectations": [
+            {"store": e.store, "expectation": e.expectation, "failed": e.failed}
+            for e in result.expectations
+            if not e.passed
+        ],
+        "keys": [{"place": k.place, "key": k.key} for k in result.failing_keys[:KEYS_IN_ALERT]],
+    }
+    return post_alert(webhook_url, body)

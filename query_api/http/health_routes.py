@@ -7,7 +7,7 @@ from flask import Blueprint, Response, request
 from include.errors import KafkaUnavailableError
 from include.nodes.partition_report import PARTITIONS_PATH
 from include.nodes.peers import HOP_HEADER
-from include.quality.verified_file import read_all
+from include.quality.verified_stores import read_all
 from include.settings import Settings
 from include.status.measurement import read_stream_status
 from query_api.http.answers import CACHE_CONTROL, metrics_response

@@ -15,7 +15,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, mult
 from prometheus_client.core import Metric
 
 from include.nodes.partition_report import PartitionReport
-from include.quality.verified_file import VerifiedStores
+from include.quality.verified_stores import VerifiedStores
 from query_api.cluster.node_state import NodeState
 from query_api.metrics.gauges import Gauges, exposition, gauge
 from query_api.status.newest_checks import NewestCheck

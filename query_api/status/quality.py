@@ -4,7 +4,7 @@ import time
 from datetime import UTC, datetime
 from typing import Any
 
-from include.quality import verified_file
+from include.quality import verified_stores
 from include.quality.report import URL_PATH
 from query_api.status.newest_checks import NewestCheck, newest_checks
 from query_api.status.node_view import NodeView
@@ -36,7 +36,7 @@ def _check(check: NewestCheck | None) -> dict[str, Any] | None:
 
 
 def _verified(view: NodeView, name: str) -> list[dict[str, Any]]:
-    found = verified_file.read(view.settings.home, name)
+    found = verified_stores.read(view.settings.home, name)
     if found is None:
         return []
     now_s = time.time()

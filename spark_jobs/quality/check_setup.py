@@ -1,4 +1,4 @@
-"""Opens the stores that a check reads, once the tables contain the live version."""
+"""Determines the target of a check, and opens the stores that it reads once the tables contain the live version."""
 
 import logging
 import time
@@ -8,12 +8,20 @@ from datetime import UTC, datetime
 
 from pyspark.sql import SparkSession
 
-from include.quality.check import CheckRequest
+from include.declarations.load import read_model
+from include.lake.tables import staging_path, table_path
+from include.quality.check import CheckRequest, StoreName, checked_version
+from include.rebuild.progress.stage_progress import StageReporter
+from include.rebuild.stages.build import VERIFY
 from include.settings import Settings
-from spark_jobs.quality.check_target import target_of
-from spark_jobs.quality.stores.base import Store, Target
+from include.versions.registry import VersionRegistry
+from spark_jobs.quality.session import CheckSession
+from spark_jobs.quality.source_log import SourceLog
+from spark_jobs.quality.stores.base import Store
+from spark_jobs.quality.stores.changelog import ChangelogStore
 from spark_jobs.quality.stores.delta_table import DeltaStore
-from spark_jobs.quality.stores.factory import store_of
+from spark_jobs.quality.stores.nodes import NodesStore
+from spark_jobs.quality.target import RecordTypes, Target
 
 LOG = logging.getLogger("foldlake.quality")
 POLL_S = 1.0
@@ -23,8 +31,9 @@ LAKE_FOLLOWS_WITHIN_S = 1800.0
 
 @dataclass(frozen=True)
 class OpenedCheck:
-    """The target of a check, and its open stores."""
+    """The session and the target of a check, and its open stores."""
 
+    session: CheckSession
     target: Target
     stores: Sequence[Store]
 
@@ -38,7 +47,7 @@ class OpenedCheck:
         """Release the resources of the stores and the cached frames."""
         for store in self.stores:
             store.close()
-        self.target.frames.release()
+        self.session.release()
 
 
 def open_check(spark: SparkSession, settings: Settings, request: CheckRequest) -> OpenedCheck:
@@ -46,40 +55,85 @@ def open_check(spark: SparkSession, settings: Settings, request: CheckRequest) -
 
     A promotion is one record in the version registry; the lake follows with a separate commit. While a table contains
     another version than the live one, both are reloaded until they agree. A difference that outlasts the wait is a fault.
+
+    Raises QualityError when the version or a store does not exist, UnknownReadModelError, KafkaUnavailableError.
     """
     started, started_s = datetime.now(UTC), time.monotonic()
     while True:
-        check = _open(spark, settings, request)
+        session, target = session_and_target(spark, settings, request)
+        stores: list[Store] = []
+        check = OpenedCheck(session, target, stores)
+        try:
+            stores.extend(_store(name, settings, session, target) for name in request.stores)
+        except BaseException:
+            check.close()
+            raise
         waited_s = time.monotonic() - started_s
         if (
             check.agrees
             or request.version is not None
-            or waited_s > _wait_limit_s(check, settings.quality.wait_s, started)
+            or waited_s > _wait_limit_s(target.version.live_since, settings.quality.wait_s, started)
         ):
             return check
         LOG.info(
-            "version %d is live, but the lake contains another one: reloading both",
-            check.target.version.number,
+            "version %d is live, but the lake contains another one: reloading both", target.version.number
         )
         check.close()
         time.sleep(POLL_S)
 
 
-def _wait_limit_s(check: OpenedCheck, wait_s: float, started: datetime) -> float:
-    """Return for how long after the start a table may contain another version than the live one."""
-    since = check.target.version.live_since
-    if not since:
+def _wait_limit_s(live_since: str, wait_s: float, started: datetime) -> float:
+    """Return for how long after the start a table may contain another version than the live one.
+
+    live_since: when the version became live, in ISO format; empty if that is unknown.
+    """
+    if not live_since:
         return wait_s
-    left_s = LAKE_FOLLOWS_WITHIN_S - (started - datetime.fromisoformat(since)).total_seconds()
+    left_s = LAKE_FOLLOWS_WITHIN_S - (started - datetime.fromisoformat(live_since)).total_seconds()
     return max(wait_s, min(left_s, LAKE_FOLLOWS_WITHIN_S))
 
 
-def _open(spark: SparkSession, settings: Settings, request: CheckRequest) -> OpenedCheck:
-    target = target_of(spark, settings, request)
-    stores: list[Store] = []
-    try:
-        stores.extend(store_of(name, target) for name in request.stores)
-    except BaseException:
-        OpenedCheck(target, stores).close()
-        raise
-    return OpenedCheck(target, stores)
+def session_and_target(
+    spark: SparkSession, settings: Settings, request: CheckRequest
+) -> tuple[CheckSession, Target]:
+    """Return a new session for a check, and the check's target; errors as `open_check`."""
+    model = read_model(request.read_model, settings.declaration_folders)
+    with VersionRegistry(settings.kafka.bootstrap_servers) as registry:
+        version = checked_version(registry.read().get(request.read_model), request)
+    model = model.reading(version.source_topic, version.starts)
+    log = SourceLog(spark, settings, model, version.fold_revision)
+    title = f"check of {model.name} v{version.number}"
+    session = CheckSession(spark, settings, log, title, _reporter(settings, request))
+    types = RecordTypes.of(spark, model, version.fold_revision)
+    # Before the cut: an event below it may be newer than this.
+    cut_at_s = time.time()
+    cut = log.ends()
+    return session, Target(model, version, types, cut, cut_at_s, log.lost(len(cut)))
+
+
+def _reporter(settings: Settings, request: CheckRequest) -> StageReporter | None:
+    """Return what publishes the progress if the check is the stage of a rebuild."""
+    if request.version is None or StoreName.STAGING not in request.stores:
+        return None
+    return StageReporter(
+        settings.kafka.bootstrap_servers,
+        settings.topics.replication_factor,
+        request.read_model,
+        request.version,
+        VERIFY.name,
+    )
+
+
+def _store(name: StoreName, settings: Settings, session: CheckSession, target: Target) -> Store:
+    """Return the named store of the target; raises QualityError when it does not exist."""
+    model = target.model.name
+    match name:
+        case StoreName.LAKE:
+            return DeltaStore(name, session, target, table_path(settings.lake_root, model))
+        case StoreName.STAGING:
+            path = staging_path(settings.lake_root, model, target.version.number)
+            return DeltaStore(name, session, target, path)
+        case StoreName.CHANGELOG:
+            return ChangelogStore(session, target)
+        case StoreName.NODES:
+            return NodesStore(session, target)

@@ -1,6 +1,6 @@
 """Turns the comparison into results: evaluates the expectations, lists the failing keys and describes the findings."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import pandas as pd
 from pyspark.sql import DataFrame
@@ -8,11 +8,12 @@ from pyspark.sql import functions as F
 from pyspark.sql.functions import col
 from pyspark.sql.types import ArrayType, StructType
 
-from include.quality.check import LISTED_KEYS, ExpectationResult, FailingKey
-from spark_jobs.quality.checked_records import CheckedRecords
-from spark_jobs.quality.expectations import store_results
+from include.quality.check import LISTED_KEYS, NAMED_UNWRITTEN, ExpectationResult, FailingKey
+from spark_jobs.folding.written_states import FAILED
+from spark_jobs.quality.expectations import CheckedRecords, store_results
+from spark_jobs.quality.log_replay import Replay
 from spark_jobs.quality.rules import Expectation
-from spark_jobs.quality.stores.base import StoreReading, Target
+from spark_jobs.quality.stores.base import StoreReading
 from spark_jobs.quality.validation import validate
 
 # Great Expectations evaluates so few rows in less time without Spark.
@@ -89,12 +90,12 @@ def faults(readings: Sequence[StoreReading]) -> list[str]:
     return [fault for read in readings for fault in read.reading.faults]
 
 
-def describe_lost_events(target: Target, lost: Mapping[int, int]) -> list[str]:
+def lost_events(check: CheckedRecords) -> list[str]:
     """Return a line for each partition of the log that has lost its first events."""
+    topic = check.target.model.source_topic
     return [
-        f"the log is not whole: {target.model.source_topic}/{partition} starts at offset {offset}, so nothing can be "
-        "verified"
-        for partition, offset in lost.items()
+        f"the log is not whole: {topic}/{partition} starts at offset {offset}, so nothing can be verified"
+        for partition, offset in check.target.lost.items()
     ]
 
 
@@ -115,3 +116,19 @@ def describe_lag(readings: Sequence[StoreReading], comparison: DataFrame) -> lis
 def describe_replicas(read: StoreReading) -> str:
     """Return the names of a store's replicas, and the notes on how it was read."""
     return "; ".join((", ".join(read.replica_names), *read.reading.notes))
+
+
+def unwritten_keys(replay: Replay) -> tuple[int, tuple[str, ...]]:
+    """Return the number of keys without a record because their state cannot be written, and the first ones with what of it fails.
+
+    It cannot be written where a store must have read them, or after all events.
+    """
+    if not replay.can_fail:
+        return 0, ()
+    found = replay.keys.where(col(FAILED).isNotNull()).select("key", FAILED)
+    if replay.unwritten is not None:
+        found = found.unionByName(replay.unwritten.select("key", FAILED))
+    found = found.groupBy("key").agg(F.first(FAILED).alias(FAILED))
+    number = found.count()
+    named = found.orderBy("key").limit(NAMED_UNWRITTEN).collect() if number else []
+    return number, tuple(f"{row['key']} ({row[FAILED]})" for row in named)

@@ -10,25 +10,26 @@ from pyspark.sql.functions import col, count, lit, when
 
 from include.nodes.record_client import STANDBY
 from include.quality.check import CheckRequest, Mode
+from include.settings import QualitySettings
 from spark_jobs.quality.comparison import KEY_MAY_BE_MISSING, keys_by_replica
 from spark_jobs.quality.log_replay import Replay
-from spark_jobs.quality.stores.base import FrameSample, Store, StoreReplica, Target
+from spark_jobs.quality.stores.base import FrameSample, Store, StoreReplica
 from spark_jobs.quality.verified.incremental_replay import IncrementalReplay
 
 POLL_S = 0.5
 
 
 class Sampling:
-    """The sample of one check: about as many keys as set by quality.sample_keys, different ones in each run."""
+    """The sample of one check: about as many keys as the setting says, different ones in each run."""
 
     def __init__(
         self,
-        target: Target,
+        settings: QualitySettings,
         request: CheckRequest,
         stores: Sequence[Store],
         increment: IncrementalReplay | None = None,
     ) -> None:
-        self._target = target
+        self._settings = settings
         self._increment = increment
         self._before: dict[str, int] = {}
         # In the store that has most; 0 if all are compared.
@@ -45,7 +46,7 @@ class Sampling:
             self.sample = self._sample(request.run_id, self.all_keys)
 
     def _sample(self, run_id: str, keys: int) -> FrameSample:
-        buckets = max(1, ceil(keys / self._target.settings.quality.sample_keys))
+        buckets = max(1, ceil(keys / self._settings.sample_keys))
         return FrameSample(zlib.crc32(run_id.encode()) % buckets, buckets)
 
     def key_differences(self, store: Store, replicas: Sequence[StoreReplica], replay: Replay) -> pd.DataFrame:
@@ -70,14 +71,14 @@ class Sampling:
         self, replicas: Sequence[StoreReplica], replay: Replay
     ) -> tuple[dict[str, int], dict[str, int]]:
         """Return by replica the number of keys that it must have, and the number of keys in the log."""
-        counted = keys_by_replica(self._target, replicas, replay).groupBy("place")
+        counted = keys_by_replica(replicas, replay).groupBy("place")
         # A key whose state cannot be written may be missing.
         must_exist = when(~col(KEY_MAY_BE_MISSING), col("required_offset"))
         rows = counted.agg(count(must_exist).alias("required"), count(lit(1)).alias("known")).collect()
         return {row.place: row.required for row in rows}, {row.place: row.known for row in rows}
 
     def _after(self, store: Store, required: Mapping[str, int]) -> Mapping[str, int]:
-        deadline_s = time.monotonic() + self._target.settings.quality.wait_s
+        deadline_s = time.monotonic() + self._settings.wait_s
         while True:
             counts = store.key_counts()
             short = any(counts.get(replica, 0) < number for replica, number in required.items())

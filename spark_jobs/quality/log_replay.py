@@ -12,17 +12,15 @@ from pyspark.sql.functions import col, lit
 from include.declarations.event_types.event_columns import KEY, OFFSET, PARTITION
 from include.position import SOURCE_PARTITION, Offsets
 from include.quality.check import UncheckableError
-from include.spark.lake_config import DECODE_ONCE
-from spark_jobs.folding.expressions.rules import column_of
 from spark_jobs.folding.fold_query import folded
 from spark_jobs.folding.lifetimes import HAS_ENDED, absences
-from spark_jobs.folding.replay import IdsOf, replayed_events, with_needed_schema_ids
 from spark_jobs.folding.written_states import FAILED, has_failed
-from spark_jobs.quality.stores.base import Target, record_of
-from spark_jobs.runtime.session import session_settings
+from spark_jobs.quality.session import CheckSession
+from spark_jobs.quality.source_log import MODEL_KEY
+from spark_jobs.quality.target import Target
 
 # Columns beside those of events and states.
-MODEL_KEY, POSITIONS, POSITION, NTH = "record:model_key", "record:positions", "record:position", "record:nth"
+POSITIONS, POSITION, NTH = "record:positions", "record:position", "record:nth"
 LAST, COUNT, EVENTS = "record:last", "record:count", "record:events"
 LOWEST_PARTITION, IS_SOURCE_KEY = "record:lowest_partition", "record:is_source_key"
 MAY_LACK = "record:may_lack"
@@ -44,6 +42,7 @@ class Replay:
         events ends the item), and, if states can fail, FAILED (what of the state of all events fails, if no position was requested).
     records: `key`, `position`, `record`: the fold of the key's events at or below the position; `has_ended`: whether one of these ends
         the item, or the state cannot be written, so that no record may exist.
+    partitions: the number of partitions of the source.
     cuts: those of `last` and `count`.
     can_fail: whether there are states that cannot be written. `records` then has FAILED, too.
     unwritten: `place` and `key` of the records that a replica may lack for that reason, and FAILED; None if there are none.
@@ -52,6 +51,7 @@ class Replay:
     keys: DataFrame
     records: DataFrame
     events: int
+    partitions: int
     cuts: tuple[Offsets, ...]
     can_fail: bool = False
     unwritten: DataFrame | None = None
@@ -65,6 +65,7 @@ class Replay:
 
 
 def replay_fold(
+    session: CheckSession,
     target: Target,
     positions: DataFrame,
     number: int,
@@ -78,17 +79,16 @@ def replay_fold(
     `number`: at least as many as there are positions.
     Raises UncheckableError if a key of the read model has events in several source partitions.
     """
-    fold = partial(_grouped, target, positions, number, cuts, until, only)
-    with session_settings(target.spark, DECODE_ONCE):
-        grouped, events = with_needed_schema_ids(fold)
+    fold = partial(_grouped, session, target, positions, number, cuts, only)
+    grouped, events = session.log.read(fold, until)
     failure = [FAILED] if FAILED in grouped.columns else []
-    may_lack, must_lack = absences(target.model.expires, target.settings.stream, grouped)
+    may_lack, must_lack = absences(target.model.expires, session.settings.stream, grouped)
     groups = grouped.select(
         "key",
         *(col(name).alias(name.partition(":")[2]) for name in (POSITION, LAST, COUNT)),
         may_lack.alias(MAY_LACK),
         (must_lack | has_failed(grouped)).alias(HAS_ENDED),
-        record_of(target, grouped).alias("record"),
+        target.types.record_of(grouped).alias("record"),
         *failure,
     )
     by_cut = range(len(cuts))
@@ -103,29 +103,19 @@ def replay_fold(
     records = groups.where(col("position").isNotNull()).select(
         "key", "position", "record", HAS_ENDED, *failure
     )
-    return Replay(keys, records, events, tuple(cuts), can_fail=bool(failure))
+    return Replay(keys, records, events, len(until), tuple(cuts), can_fail=bool(failure))
 
 
 def _grouped(
+    session: CheckSession,
     target: Target,
     positions: DataFrame,
     number: int,
     cuts: Sequence[Offsets],
-    until: Offsets,
     only: DataFrame | None,
-    ids_of: IdsOf,
+    events: DataFrame,
 ) -> tuple[DataFrame, int]:
     """Return the fold of the events of each key up to each of its positions, and the number of events."""
-    model = target.model
-    events = replayed_events(
-        target.spark,
-        target.settings,
-        model,
-        until,
-        revision=target.version.fold_revision,
-        ids_of=ids_of,
-    )
-    events = events.withColumn(MODEL_KEY, column_of(model.key).cast("string"))
     if only is not None:
         keys = F.broadcast(only.select(col("key").alias(MODEL_KEY)).distinct())
         events = events.join(keys, MODEL_KEY, "left_semi")
@@ -146,10 +136,10 @@ def _grouped(
         F.bool_and(F.decode(KEY, "UTF-8") == col(MODEL_KEY)).alias(IS_SOURCE_KEY),
     )
     groups = each.groupBy(col(MODEL_KEY).alias("key"), POSITION)
-    grouped = target.frames.keep(folded(model, target.version.fold_revision, groups, others))
+    grouped = session.keep(folded(target.model, target.version.fold_revision, groups, others))
     total = grouped.agg(F.sum(EVENTS).alias("events"), F.bool_or(_is_mixed()).alias("mixed")).first()
     if total is not None and total.mixed:
-        raise _uncheckable(target, grouped, events)
+        raise _uncheckable(target.model.name, grouped, events)
     return grouped, int((total and total.events) or 0)
 
 
@@ -162,7 +152,7 @@ def _is_mixed() -> Column:
     return ~col(IS_SOURCE_KEY) & (col(LOWEST_PARTITION) != col(SOURCE_PARTITION.name))
 
 
-def _uncheckable(target: Target, grouped: DataFrame, events: DataFrame) -> UncheckableError:
+def _uncheckable(read_model: str, grouped: DataFrame, events: DataFrame) -> UncheckableError:
     """Return the error that names keys with events in several partitions; reads the log again for the named ones."""
     mixed = grouped.where(_is_mixed()).select("key").distinct()
     named = mixed.orderBy("key").limit(NAMED_KEYS).withColumnRenamed("key", MODEL_KEY)
@@ -174,7 +164,7 @@ def _uncheckable(target: Target, grouped: DataFrame, events: DataFrame) -> Unche
         .collect()
     )
     return UncheckableError.of_several_partitions(
-        target.model.name,
+        read_model,
         {row[MODEL_KEY]: row.partitions for row in partitions},
         mixed.count(),
         grouped.select("key").distinct().count(),

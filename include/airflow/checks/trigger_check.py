@@ -13,7 +13,7 @@ from include.declarations.read_model import ReadModel
 from include.files import is_locked
 from include.quality.check import Mode
 from include.quality.check_throttle import last_check_text, pause_left_s
-from include.quality.confirmation import SERVED, confirm_if_nothing_is_new
+from include.quality.verified_stores import SERVED, confirm_if_nothing_is_new
 from include.settings import Settings
 
 

@@ -7,7 +7,7 @@ from include.airflow.names import ALL_TABLES, TOPICS_TASK
 from include.declarations.topic_tables import FOLDER, LakeCatalog
 from include.errors import KafkaUnavailableError
 from include.lake.pending_work import has_pending_work, has_records_to_append
-from include.quality.confirmation import confirm_if_nothing_is_new
+from include.quality.verified_stores import confirm_if_nothing_is_new
 from include.settings import Settings
 
 LOG = logging.getLogger(__name__)

@@ -5,8 +5,7 @@ from typing import Any
 
 from include.airflow.client import MAX_NOTE_CHARACTERS, AirflowUnavailableError
 from include.airflow.login import airflow_api
-from include.quality.report import report_url
-from include.quality.verdict import Outcome, Verdict
+from include.quality.report import Outcome, Verdict, report_url
 from include.settings import Settings
 
 LOG = logging.getLogger(__name__)

@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from datetime import timedelta
 
-from include.quality.check import CheckRequest, Mode, StoreName
-from include.quality.job_arguments import arguments
+from include.quality.check import CheckRequest, Mode, StoreName, job_arguments
 from include.rebuild.stage import BUILD, Engine, PlanStage, Report, Slot, SparkJob, StageRun
 
 TIMEOUT = timedelta(hours=12)
@@ -16,7 +15,7 @@ def _version(run: StageRun) -> tuple[str, ...]:
 
 
 def _check(run: StageRun) -> Sequence[str]:
-    return arguments(CheckRequest(run.read_model, STORES, Mode.FULL, run.report_id, run.version.number))
+    return job_arguments(CheckRequest(run.read_model, STORES, Mode.FULL, run.report_id, run.version.number))
 
 
 CATCH_UP = PlanStage(

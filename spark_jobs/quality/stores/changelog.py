@@ -12,7 +12,9 @@ from include.stream.checkpoints import checkpoint_path
 from spark_jobs.folding.replay import source_ends
 from spark_jobs.folding.topic_records import topic_records
 from spark_jobs.lake.changelog_batch import DELETED, newest_records, readable
-from spark_jobs.quality.stores.base import FrameSample, Reading, StoreReplica, Target, state_records
+from spark_jobs.quality.session import CheckSession
+from spark_jobs.quality.stores.base import FrameSample, Reading, StoreReplica
+from spark_jobs.quality.target import Target
 from spark_jobs.runtime.checkpoint import committed_offsets
 
 
@@ -25,14 +27,15 @@ class ChangelogStore:
 
     name = StoreName.CHANGELOG
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, session: CheckSession, target: Target) -> None:
+        self._session = session
         self._target = target
-        self._cut = target.cut if target.is_folded_live else self._committed()
+        self._cut = target.cut if target.version.is_active else self._committed()
 
     def _committed(self) -> Offsets:
-        target = self._target
-        checkpoint = checkpoint_path(target.settings.checkpoints, target.model.name, target.version.number)
-        offsets = committed_offsets(target.spark, checkpoint, target.model.source_topic)
+        session, target = self._session, self._target
+        checkpoint = checkpoint_path(session.settings.checkpoints, target.model.name, target.version.number)
+        offsets = committed_offsets(session.spark, checkpoint, target.model.source_topic)
         if not offsets:
             message = (
                 f"Version {target.version.number} of {target.model.name} has no committed batch in {checkpoint}: "
@@ -44,7 +47,7 @@ class ChangelogStore:
     @property
     def may_catch_up(self) -> bool:
         """Whether the stream driver folds the version, which it does not while the version is being built."""
-        return self._target.is_folded_live
+        return self._target.version.is_active
 
     def key_counts(self) -> dict[str, int]:
         """Return the number of keys without deleted ones."""
@@ -69,14 +72,9 @@ class ChangelogStore:
         """Do nothing: the store has no resources."""
 
     def _newest(self) -> DataFrame:
-        target = self._target
-        settings, topic = target.settings, target.version.changelog_topic
-        records = topic_records(
-            target.spark,
-            settings.kafka.bootstrap_servers,
-            topic,
-            source_ends(settings.kafka.bootstrap_servers, topic),
-        )
+        spark, settings, target = self._session.spark, self._session.settings, self._target
+        servers, topic = settings.kafka.bootstrap_servers, target.version.changelog_topic
+        records = topic_records(spark, servers, topic, source_ends(servers, topic))
         writers = SchemaRegistry(settings.registry.url, patience_s=JOB_PATIENCE_S).schema_ids(topic)
-        newest = readable(newest_records(target.spark, target.model, writers, records)).where(~col(DELETED))
-        return state_records(target, lit(str(self.name)), newest)
+        newest = readable(newest_records(spark, target.model, writers, records)).where(~col(DELETED))
+        return target.types.stored(lit(str(self.name)), newest)

@@ -5,7 +5,9 @@ key that appears behind the cursor, or changes after it was read, is read again 
 """
 
 import json
+import os
 import shutil
+import tempfile
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -21,8 +23,9 @@ from include.nodes.node_url import PeerRule
 from include.nodes.record_client import NodeClient, PartitionReplica, ReplicaUnavailableError
 from include.position import POSITION_COLUMNS
 from include.quality.check import QualityError, StoreName
-from include.quality.spool import spool_dir
-from spark_jobs.quality.stores.base import FrameSample, Reading, StoreReplica, Target
+from spark_jobs.quality.session import CheckSession
+from spark_jobs.quality.stores.base import FrameSample, Reading, StoreReplica
+from spark_jobs.quality.target import Target
 
 # Few, because the nodes also serve lookups.
 READERS = 4
@@ -40,9 +43,11 @@ class NodesStore:
 
     name = StoreName.NODES
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, session: CheckSession, target: Target) -> None:
+        self._spark = session.spark
+        self._wait_s = session.settings.quality.wait_s
         self._target = target
-        model, settings = target.model, target.settings
+        model, settings = target.model, session.settings
         self._client = NodeClient(
             settings.kafka.bootstrap_servers,
             PeerRule.of_client(settings.node),
@@ -50,7 +55,7 @@ class NodesStore:
             target.version.number,
             model.declared_topic,
         )
-        self._replicas = self._client.replicas(settings.quality.wait_s)
+        self._replicas = self._client.replicas(self._wait_s)
         if not self._replicas.ready:
             reason = (
                 "; ".join(self._replicas.unreachable)
@@ -132,7 +137,7 @@ class NodesStore:
 
         with ThreadPoolExecutor(READERS) as readers:
             lines = [(line,) for line in readers.map(read_record, wanted) if line]
-        texts = self._target.spark.createDataFrame(lines, "value string")
+        texts = self._spark.createDataFrame(lines, "value string")
         parsed = texts.select(from_json("value", self._type(with_replica=True), FAILFAST).alias("page"))
         records = self._columns(parsed.select(col("page.place").alias("place"), "page.records"))
         return records, list(faults.values())
@@ -152,7 +157,7 @@ class NodesStore:
 
         with ThreadPoolExecutor(READERS) as readers:
             list(readers.map(spool, range(len(replicas))))
-        spark = self._target.spark
+        spark = self._spark
         names = spark.createDataFrame(
             [(str(number), replica.name) for number, replica in enumerate(replicas)],
             "number string, place string",
@@ -166,7 +171,7 @@ class NodesStore:
     def _spool_pages(self, path: Path, replica: PartitionReplica, sample: FrameSample) -> None:
         """Write the pages of a partition to a file, one per line."""
         with path.open("w", encoding="utf-8") as file:
-            for page in self._client.pages(replica, sample, self._target.settings.quality.wait_s):
+            for page in self._client.pages(replica, sample, self._wait_s):
                 file.write(page + "\n")
 
     def _columns(self, pages: DataFrame) -> DataFrame:
@@ -178,12 +183,12 @@ class NodesStore:
         )
 
     def _type(self, *, with_replica: bool) -> StructType:
-        target = self._target
+        types = self._target.types
         record = StructType(
             [
                 StructField("key", StringType()),
-                StructField("state", target.state_type),
-                *(StructField(name, target.position_type[name]) for name in POSITION_COLUMNS),
+                StructField("state", types.state),
+                *(StructField(name, types.position[name]) for name in POSITION_COLUMNS),
             ]
         )
         fields = [StructField("records", ArrayType(record))]
@@ -193,4 +198,13 @@ class NodesStore:
         return int(murmur2(key.encode(), len(self._target.cut)))
 
     def _deadline_s(self) -> float:
-        return time.monotonic() + self._target.settings.quality.wait_s
+        return time.monotonic() + self._wait_s
+
+
+def spool_dir() -> Path:
+    """Return a new path for this check in the scratch directory that its job was launched with; the folder is not created.
+
+    If a job is killed, the next one removes that directory (stack.launchers.scratch.scratch_dir).
+    """
+    scratch = os.environ.get("SPARK_LOCAL_DIRS") or tempfile.gettempdir()
+    return Path(scratch) / f"quality-spool-{time.time_ns()}"

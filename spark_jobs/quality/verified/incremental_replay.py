@@ -12,18 +12,17 @@ from pyspark.sql.functions import col, lit
 from include.declarations.event_types.event_columns import KEY, OFFSET, PARTITION
 from include.position import SOURCE_OFFSET, Offsets
 from include.quality.check import StoreName
-from include.spark.lake_config import DECODE_ONCE
 from spark_jobs.folding.expressions.event_frames import without_short_names
-from spark_jobs.folding.expressions.rules import column_of
 from spark_jobs.folding.key_partition import partition_of_key
 from spark_jobs.folding.lifetimes import HAS_ENDED
-from spark_jobs.folding.replay import IdsOf, replayed_events, with_needed_schema_ids
 from spark_jobs.folding.written_states import FAILED
-from spark_jobs.quality.log_replay import ALL_EVENTS, MODEL_KEY, Replay, below
-from spark_jobs.quality.stores.base import Reading, Store, StoreReplica, Target
+from spark_jobs.quality.log_replay import ALL_EVENTS, Replay, below
+from spark_jobs.quality.session import CheckSession
+from spark_jobs.quality.source_log import MODEL_KEY
+from spark_jobs.quality.stores.base import Reading, Store, StoreReplica
+from spark_jobs.quality.target import Target
 from spark_jobs.quality.verified.merging import merged_records, require_records
 from spark_jobs.quality.verified.table import FullCheckNeededError, VerifiedRecords
-from spark_jobs.runtime.session import session_settings
 
 LOG = logging.getLogger("foldlake.quality")
 
@@ -47,9 +46,10 @@ class IncrementalReplay:
     Raises FullCheckNeededError when the log does not continue what was verified.
     """
 
-    def __init__(self, target: Target, verified: VerifiedRecords) -> None:
+    def __init__(self, session: CheckSession, target: Target, verified: VerifiedRecords) -> None:
+        self._session = session
         self._target = target
-        self._verified = verified
+        self.verified = verified
         self.marks = verified.marks
         self.since = verified.since
         if self.since.keys() != target.cut.keys() or not target.cut.covers(self.since):
@@ -60,7 +60,7 @@ class IncrementalReplay:
         self._number = 0
         self._counted: _KeyCounts | None = None
         self._events = self._read(self.since, target.cut)
-        self.changed = target.frames.keep(self._events.select(col(MODEL_KEY).alias("key")).distinct())
+        self.changed = session.keep(self._events.select(col(MODEL_KEY).alias("key")).distinct())
         self.changed_keys = self.changed.count()
         LOG.info("%d keys have events since they were verified", self.changed_keys)
 
@@ -82,12 +82,12 @@ class IncrementalReplay:
             .withColumn("position", F.coalesce("asked", lit(ALL_EVENTS)))
         )
         known = (*cuts, *(mark.verified_up_to for mark in self.marks.values()))
-        facts = self._target.frames.keep(self._facts(known))
+        facts = self._session.keep(self._facts(known))
         if self._counted is None:
             self._counted = self._count(facts, known)
-        based = self._target.frames.keep(self._based(wanted))
+        based = self._session.keep(self._based(wanted))
         self._require_base(based, facts)
-        merged = self._target.frames.keep(merged_records(self._target, based, self._events))
+        merged = self._session.keep(merged_records(self._target, based, self._events))
         require_records(merged)
         newest = merged.groupBy("key").agg(F.max_by("record", "position").alias("newest"))
         found = facts.join(keys, "key", "left_semi").join(newest, "key", "left")
@@ -98,7 +98,7 @@ class IncrementalReplay:
         records = merged.where(col("position") != ALL_EVENTS)
         records = records.select("key", "position", "record", stays, *failure)
         facts = found.select("key", "last", "count", "partition", "newest", stays, *failure)
-        return Replay(facts, records, self._number, known, can_fail)
+        return Replay(facts, records, self._number, len(until), known, can_fail)
 
     def read(self, store: Store) -> Reading:
         """Read the keys of a store that have events since it was verified.
@@ -109,7 +109,7 @@ class IncrementalReplay:
         changed, number = self.changed, self.changed_keys
         if since != self.since:
             later = self._events.where(~below(since)).select(col(MODEL_KEY).alias("key")).distinct()
-            changed = self._target.frames.keep(later)
+            changed = self._session.keep(later)
             number = changed.count()
         reading = store.read_keys(changed, number)
         if not all(replica.cut.covers(since) for replica in reading.replicas):
@@ -155,24 +155,11 @@ class IncrementalReplay:
         return _KeyCounts(tuple(cuts), [row.asDict() for row in counted])
 
     def _read(self, since: Offsets, until: Offsets) -> DataFrame:
-        target = self._target
-
-        def read(ids_of: IdsOf) -> tuple[DataFrame, int]:
-            events = replayed_events(
-                target.spark,
-                target.settings,
-                target.model,
-                until,
-                since,
-                revision=target.version.fold_revision,
-                ids_of=ids_of,
-            )
-            keyed = events.withColumn(MODEL_KEY, column_of(target.model.key).cast("string"))
-            kept = target.frames.keep(without_short_names(keyed, target.model.event_schemas))
+        def read(events: DataFrame) -> tuple[DataFrame, int]:
+            kept = self._session.keep(without_short_names(events, self._target.model.event_schemas))
             return kept, kept.count()
 
-        with session_settings(target.spark, DECODE_ONCE):
-            kept, number = with_needed_schema_ids(read)
+        kept, number = self._session.log.read(read, until, since)
         self._number += number
         LOG.info("%s events since offsets %s", f"{number:,}", dict(since))
         return kept
@@ -190,9 +177,9 @@ class IncrementalReplay:
     def rows(self) -> DataFrame:
         """The verified rows of all keys with events: key, offset, count, base (the row)."""
         keys = self._events.select(col(MODEL_KEY).alias("key")).distinct()
-        rows = self._verified.rows.join(F.broadcast(keys), "key", "left_semi")
-        fields = [name for name in self._verified.rows.columns if name != "key"]
-        return self._target.frames.keep(
+        rows = self.verified.rows.join(F.broadcast(keys), "key", "left_semi")
+        fields = [name for name in self.verified.rows.columns if name != "key"]
+        return self._session.keep(
             rows.select("key", col(SOURCE_OFFSET.name).alias("base_offset"), F.struct(*fields).alias("base"))
         )
 

@@ -11,8 +11,9 @@ from include.position import POSITION_COLUMNS, SOURCE_OFFSET
 from spark_jobs.folding.expressions.event_frames import with_short_names
 from spark_jobs.folding.fold_query import folded, merge_columns, record_check
 from spark_jobs.folding.written_states import FAILED, aggregated_states, has_failed
-from spark_jobs.quality.log_replay import MODEL_KEY, POSITION
-from spark_jobs.quality.stores.base import Target, record_of
+from spark_jobs.quality.log_replay import POSITION
+from spark_jobs.quality.source_log import MODEL_KEY
+from spark_jobs.quality.target import Target
 from spark_jobs.quality.verified.table import FullCheckNeededError
 
 RECORD_KEY, FOLDED, GROUP = "record:record_key", "record:folded", "record:group"
@@ -31,9 +32,9 @@ def merged_records(target: Target, based: DataFrame, events: DataFrame) -> DataF
     of_record = (col(MODEL_KEY) == col(RECORD_KEY)) & is_new
     events = with_short_names(events, model.event_schemas).join(records, of_record)
     new = folded(model, revision, events.groupBy(col(MODEL_KEY).alias(GROUP), POSITION), is_partial=True)
-    fields = [*target.state_type.fieldNames(), *POSITION_COLUMNS]
+    fields = target.types.fields
     of_part = [FAILED] if FAILED in new.columns else []
-    new = new.select(col(GROUP).alias("key"), POSITION, record_of(target, new).alias("record"), *of_part)
+    new = new.select(col(GROUP).alias("key"), POSITION, target.types.record_of(new).alias("record"), *of_part)
     new = new.select(
         "key", POSITION, "record.state.*", *(f"record.{name}" for name in POSITION_COLUMNS), *of_part
     )
@@ -50,7 +51,7 @@ def merged_records(target: Target, based: DataFrame, events: DataFrame) -> DataF
     )
     failures = [name for name in (FAILED, FAILED_PART) if name in merged.columns]
     failed = [F.coalesce(*failures).alias(FAILED)] if failures else []
-    record = record_of(target, merged).alias("record")
+    record = target.types.record_of(merged).alias("record")
     return merged.select(col(GROUP).alias("key"), col(POSITION).alias("position"), record, *failed)
 
 

@@ -13,18 +13,20 @@ from delta.exceptions import DeltaConcurrentModificationException
 from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StringType, StructField, StructType
 
-from include.declarations.read_model import KEY_COLUMN
 from include.errors import FoldlakeError
+from include.kafka.topic_state import topic_state
 from include.lake.tables import verified_path
-from include.position import POSITION_COLUMNS, Offsets
+from include.position import Offsets
 from include.quality.check import StoreName
 from include.quality.verified_tag import TableDigest, VerifiedMark, VerifiedTag, verified_by_all
+from spark_jobs.folding.fold_fingerprint import merge_fingerprint
+from spark_jobs.folding.fold_query import merge_columns
 from spark_jobs.lake.spark_table import delta_log, newest_tag_of
 from spark_jobs.lake.table_definition import TableDefinition, create_table
-from spark_jobs.quality.stores.base import Target
-from spark_jobs.quality.verified.check_fingerprint import CheckFingerprint
+from spark_jobs.quality.session import CheckSession
+from spark_jobs.quality.target import Target
+from spark_jobs.runtime.session import SMALL_DATA, session_settings
 
 LOG = logging.getLogger("foldlake.quality")
 # Of two writers that began with the same content, Delta admits one: each commits as the next transaction of this application.
@@ -33,6 +35,31 @@ APPLICATION = "foldlake-verified"
 
 class FullCheckNeededError(FoldlakeError):
     """The verified records do not suffice, or must not be used: all keys must be checked. The message says why."""
+
+
+@dataclass(frozen=True)
+class CheckFingerprint:
+    """The fingerprint of key, fold and merge, and Kafka's id of the source topic; records of another basis are not used."""
+
+    fold: str
+    topic_id: str
+
+
+def _basis_of(bootstrap_servers: str, target: Target) -> CheckFingerprint | None:
+    """Return the basis of a version's verified records; None if its fold revision has no merge, or one that cannot be built."""
+    model, revision = target.model, target.version.fold_revision
+    if model.merge(revision) is None:
+        return None
+    try:
+        merge_columns(model, revision)
+        fold = merge_fingerprint(model, revision)
+    except Exception as error:  # noqa: BLE001 - a module's function can raise anything, and full checks do not need it
+        LOG.warning(
+            "merge %d of %s cannot be built, every check is a full one: %s", revision, model.name, error
+        )
+        return None
+    topic = topic_state(bootstrap_servers, model.source_topic)
+    return None if topic is None else CheckFingerprint(fold, topic.topic_id)
 
 
 @dataclass(frozen=True)
@@ -55,20 +82,31 @@ class VerifiedRecords:
 
 
 class VerifiedTable:
-    """The table of the verified records of one version."""
+    """The table of the verified records of one version.
 
-    def __init__(self, target: Target) -> None:
-        self.target = target
-        self._spark = target.spark
-        self._path = verified_path(target.settings.lake_root, target.model.name, target.version.number)
-        position = (StructField(name, target.position_type[name]) for name in POSITION_COLUMNS)
-        self.columns = StructType([StructField(KEY_COLUMN, StringType()), *target.state_type, *position])
+    basis: of records that may be used and kept; None if there can be none.
+    """
 
-    def read(self, basis: CheckFingerprint, stores: Sequence[StoreName]) -> VerifiedRecords:
-        """Return the newest records, which must have this basis and be of these stores.
+    def __init__(self, session: CheckSession, target: Target) -> None:
+        self.basis = _basis_of(session.settings.kafka.bootstrap_servers, target)
+        self._spark = session.spark
+        self._fold_revision = target.version.fold_revision
+        self._lake = session.settings.lake
+        self._owner = f"read model {target.model.name}"
+        self._path = verified_path(session.settings.lake_root, target.model.name, target.version.number)
+        self.columns = target.types.columns
+
+    def read(self, stores: Sequence[StoreName]) -> VerifiedRecords:
+        """Return the newest records, which must have the table's basis and be of these stores.
 
         Raises FullCheckNeededError when there are none, or when they are not what the check has written that verified them.
         """
+        with session_settings(self._spark, SMALL_DATA):
+            return self._read(stores)
+
+    def _read(self, stores: Sequence[StoreName]) -> VerifiedRecords:
+        if self.basis is None:
+            raise FullCheckNeededError(f"fold revision {self._fold_revision} has no merge")
         if not DeltaTable.isDeltaTable(self._spark, self._path):
             raise FullCheckNeededError("no full check has verified the records yet")
         number, transaction = _snapshot(self._spark, self._path)
@@ -76,11 +114,11 @@ class VerifiedTable:
         if newest is None:
             raise FullCheckNeededError("no full check has verified the records yet")
         tag = newest.tag
-        if tag.fold != basis.fold:
+        if tag.fold != self.basis.fold:
             raise FullCheckNeededError(
                 "key, fold or merge of the read model have changed since the last full check"
             )
-        if tag.topic_id != basis.topic_id:
+        if tag.topic_id != self.basis.topic_id:
             raise FullCheckNeededError("the source topic was created anew since the last full check")
         absent = [store for store in stores if str(store) not in tag.stores]
         if absent:
@@ -98,9 +136,7 @@ class VerifiedTable:
         """Add rows in one commit, unless another check has written since the transaction that was read."""
         self._write(rows, tag, transaction + 1, "append")
 
-    def overwrite(
-        self, rows: DataFrame, tag: VerifiedTag, files: int, transaction: int | None = None
-    ) -> None:
+    def overwrite(self, rows: DataFrame, tag: VerifiedTag, transaction: int | None = None) -> None:
         """Replace all rows in one commit, and remove files that are older than the retention of the lake.
 
         transaction: that was read, if the rows go on from it.
@@ -108,8 +144,8 @@ class VerifiedTable:
         self._ensure()
         if transaction is None:
             _, transaction = _snapshot(self._spark, self._path)
-        self._write(rows.repartition(files), tag, transaction + 1, "overwrite")
-        DeltaTable.forPath(self._spark, self._path).vacuum(self.target.settings.lake.retention_h)
+        self._write(rows.repartition(self._lake.shuffle_partitions), tag, transaction + 1, "overwrite")
+        DeltaTable.forPath(self._spark, self._path).vacuum(self._lake.retention_h)
 
     def _write(self, rows: DataFrame, tag: VerifiedTag, transaction: int, mode: str) -> None:
         writer = (
@@ -130,14 +166,8 @@ class VerifiedTable:
     def _ensure(self) -> None:
         if DeltaTable.isDeltaTable(self._spark, self._path):
             return
-        owner = f"read model {self.target.model.name}"
-        definition = TableDefinition(
-            owner,
-            self.columns,
-            f"Verified records of the {owner}, for incremental checks.",
-            self.target.settings.lake.retention_h,
-            remedy="",
-        )
+        comment = f"Verified records of the {self._owner}, for incremental checks."
+        definition = TableDefinition(self._owner, self.columns, comment, self._lake.retention_h, remedy="")
         create_table(self._spark, self._path, definition)
 
     def _changed(self, how: str) -> str:

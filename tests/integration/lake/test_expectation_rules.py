@@ -4,13 +4,15 @@ from pyspark.sql import SparkSession
 
 from include.quality.check import StoreName
 from spark_jobs.quality.evaluation import with_failures
-from spark_jobs.quality.expectations import key_expectations
-from spark_jobs.quality.expectations.complete_to_cut import COMPLETE
-from spark_jobs.quality.expectations.field_is_replayed import folds_to
-from spark_jobs.quality.expectations.key_stored_once import ONCE
-from spark_jobs.quality.expectations.no_ended_key import NO_ENDED_KEY
-from spark_jobs.quality.expectations.no_extra_key import NO_EXTRA_KEY
-from spark_jobs.quality.expectations.no_missing_key import NO_MISSING_KEY
+from spark_jobs.quality.expectations import (
+    COMPLETE,
+    NO_ENDED_KEY,
+    NO_EXTRA_KEY,
+    NO_MISSING_KEY,
+    ONCE,
+    folds_to,
+    key_expectations,
+)
 from spark_jobs.quality.validation import validate
 
 FIELDS = ("amount", "event_count")

@@ -15,19 +15,21 @@ from include.lake.tables import quality_path
 from include.position import Offsets
 from include.quality.check import CheckRequest, CheckResult, Mode, StoreName
 from include.settings import Settings
-from spark_jobs.quality import run
-from spark_jobs.quality.check_target import target_of
-from spark_jobs.quality.expectations.complete_to_cut import COMPLETE
-from spark_jobs.quality.expectations.field_is_replayed import folds_to
-from spark_jobs.quality.expectations.fresh import FRESH
-from spark_jobs.quality.expectations.key_count import KEY_COUNT
-from spark_jobs.quality.expectations.key_stored_once import ONCE
-from spark_jobs.quality.expectations.no_extra_key import NO_EXTRA_KEY
-from spark_jobs.quality.expectations.no_missing_key import NO_MISSING_KEY
-from spark_jobs.quality.expectations.no_truncated_partition import WHOLE_PARTITIONS
-from spark_jobs.quality.expectations.right_store import RIGHT_STORE
-from spark_jobs.quality.stores.base import Target
+from spark_jobs.quality import check_setup, run
+from spark_jobs.quality.expectations import (
+    COMPLETE,
+    FRESH,
+    KEY_COUNT,
+    NO_EXTRA_KEY,
+    NO_MISSING_KEY,
+    ONCE,
+    RIGHT_STORE,
+    WHOLE_PARTITIONS,
+    folds_to,
+)
+from spark_jobs.quality.session import CheckSession
 from spark_jobs.quality.stores.changelog import ChangelogStore
+from spark_jobs.quality.target import Target
 from spark_jobs.runtime.session import session_settings
 from tests.support.lake.checked_ledger import CheckedLedger, Record, failed, named
 
@@ -180,7 +182,7 @@ def outdated(ledger: CheckedLedger, right: Checks, lake_spark: SparkSession) -> 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ledger, "settings", ledger.settings.changed(quality_max_lake_age_s=1e-6))
         # As if version 1 had been live for a long time: the lake has half an hour to follow a promotion.
-        patch.setattr("spark_jobs.quality.check_setup.LAKE_FOLLOWS_WITHIN_S", 0.0)
+        patch.setattr(check_setup, "LAKE_FOLLOWS_WITHIN_S", 0.0)
         return ledger.check(lake_spark, StoreName.LAKE)
 
 
@@ -204,16 +206,16 @@ def test_the_check_waits_for_a_promotion_to_reach_the_lake(
     ledger.settings = ledger.settings.changed(quality_wait_s=60.0)
     ledger.append(3, 2)
     ledger.write_lake(lake_spark, ledger.records.values(), version=2)
-    attempts = itertools.count(1)
+    opened, attempts = check_setup.session_and_target, itertools.count(1)
 
     def promoted_before_the_second_attempt(
         spark: SparkSession, settings: Settings, request: CheckRequest
-    ) -> Target:
+    ) -> tuple[CheckSession, Target]:
         if next(attempts) == 2:
             ledger.promote_version_2()
-        return target_of(spark, settings, request)
+        return opened(spark, settings, request)
 
-    monkeypatch.setattr("spark_jobs.quality.check_setup.target_of", promoted_before_the_second_attempt)
+    monkeypatch.setattr(check_setup, "session_and_target", promoted_before_the_second_attempt)
 
     result = ledger.check(lake_spark, StoreName.LAKE)
 

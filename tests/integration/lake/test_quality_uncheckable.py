@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from include.quality.check import StoreName, UncheckableError
-from include.quality.verdict import Outcome, verdict_of
+from include.quality.report import Outcome, verdict_of
 from include.settings import Settings
 from tests.support.lake.checked_ledger import ONE_FOR_ALL, CheckedLedger
 

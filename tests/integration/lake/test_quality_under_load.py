@@ -13,10 +13,7 @@ from include.quality.check import CheckRequest, CheckResult, Mode, StoreName
 from include.settings import Settings
 from query_api.store.lmdb import layout
 from spark_jobs.lake.live_lake import promote
-from spark_jobs.quality.expectations.complete_to_cut import COMPLETE
-from spark_jobs.quality.expectations.key_count import KEY_COUNT
-from spark_jobs.quality.expectations.no_missing_key import NO_MISSING_KEY
-from spark_jobs.quality.expectations.no_truncated_partition import WHOLE_PARTITIONS
+from spark_jobs.quality.expectations import COMPLETE, KEY_COUNT, NO_MISSING_KEY, WHOLE_PARTITIONS
 from spark_jobs.quality.run import run_check
 from stack.lifecycle import start
 from tests.support.lake.checked_ledger import failed, named

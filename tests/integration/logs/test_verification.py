@@ -21,8 +21,7 @@ from include.settings.systems import system_folder
 from include.status.measurement import read_stream_status
 from spark_jobs.compaction import compact
 from spark_jobs.event_tables import append_new
-from spark_jobs.quality.expectations.field_is_replayed import folds_to
-from spark_jobs.quality.expectations.no_ended_key import NO_ENDED_KEY
+from spark_jobs.quality.expectations import NO_ENDED_KEY, folds_to
 from spark_jobs.quality_check import check as check_stores
 from stack.declaration_testing.session import lake_session
 from tests.support.lake.checked_ledger import named

@@ -23,7 +23,7 @@ from include.quality.check import CheckRequest, CheckResult, Mode, StoreName
 from include.settings import Settings
 from include.stream.query_reports import BatchProgress, read_queries
 from spark_jobs.compaction import compact
-from spark_jobs.quality.expectations.no_ended_key import NO_ENDED_KEY
+from spark_jobs.quality.expectations import NO_ENDED_KEY
 from spark_jobs.quality_check import check
 from stack.declaration_testing.session import lake_session
 from tests.support.http.local_http import HTTP

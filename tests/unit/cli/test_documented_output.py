@@ -9,7 +9,7 @@ from rich.table import Table
 from cli.display.status_tables import stream_table, verified_table
 from cli.versions import versions_table
 from include.position import Offsets
-from include.quality.verified_status import VerifiedStatus
+from include.quality.verified_stores import VerifiedStatus
 from include.settings import CHECKOUT
 from include.status.flow_status import FlowKind, FlowStatus, SourceStatus, StreamStatus
 from include.stream.query_reports import QueryReport

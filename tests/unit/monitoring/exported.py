@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from include.nodes.partition_report import PartitionReport
 from include.position import Offsets
-from include.quality.verified_file import VerifiedStores
+from include.quality.verified_stores import VerifiedStores
 from include.quality.verified_tag import VerifiedMark
 from include.settings import NodeSettings
 from include.status.flow_status import FlowKind, FlowStatus, SourceStatus, StreamStatus

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from include.quality.alerts import alert
+from include.quality.report import alert
 from include.webhook import post_alert
 from tests.support.http.webhook import Webhook, running_webhook
 from tests.unit.quality.test_report import FAILED

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from include.quality import alerts, report
+from include.quality import report
 from include.quality.check import CheckResult, UncheckableError
-from include.quality.verdict import Outcome, verdict_of
+from include.quality.report import Outcome, verdict_of
 from include.settings import Settings
 from spark_jobs import quality_check as quality
 from spark_jobs.quality import results
@@ -25,7 +25,7 @@ class Steps:
         self._settings = settings
         monkeypatch.setattr(quality, "run_check", lambda *_: result)
         monkeypatch.setattr(results, "record", lambda *_: self.take("record"))
-        monkeypatch.setattr(alerts, "alert", lambda *_: self.take("alert"))
+        monkeypatch.setattr(report, "alert", lambda *_: self.take("alert"))
 
     def take(self, name: str) -> None:
         """Record a step, and whether the page and the verdict exist."""

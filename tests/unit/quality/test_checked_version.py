@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 
 from include.errors import UnknownReadModelError
-from include.quality.check import CheckRequest, Mode, QualityError, StoreName
-from include.quality.checked_version import checked_version
+from include.quality.check import CheckRequest, Mode, QualityError, StoreName, checked_version
 from include.versions.version_record import ReadModelVersions, Stage, first_version
 
 FIRST = first_version("balance", 1)

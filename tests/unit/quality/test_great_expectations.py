@@ -7,11 +7,14 @@ import pandas as pd
 import pytest
 
 from include.quality.check import QualityError, StoreName
-from spark_jobs.quality.expectations.fresh import FRESH, fresh_within
-from spark_jobs.quality.expectations.key_count import EXPECTATION as SAME_COUNT
-from spark_jobs.quality.expectations.key_count import KEY_COUNT
-from spark_jobs.quality.expectations.no_truncated_partition import EXPECTATION as NOT_TRUNCATED
-from spark_jobs.quality.expectations.no_truncated_partition import WHOLE_PARTITIONS
+from spark_jobs.quality.expectations import (
+    FRESH,
+    KEY_COUNT,
+    NOT_TRUNCATED,
+    SAME_COUNT,
+    WHOLE_PARTITIONS,
+    fresh_within,
+)
 from spark_jobs.quality.validation import validate
 
 LAGS = pd.DataFrame([{"place": name, "lag_s": lag} for name, lag in (("a", 1.0), ("b", 9.0), ("c", 5.0))])

@@ -8,7 +8,7 @@ import pytest
 
 from include.quality import report
 from include.quality.check import CheckRequest, CheckResult, ExpectationResult, FailingKey, Mode, StoreName
-from include.quality.verdict import verdict_of
+from include.quality.report import verdict_of
 
 REQUEST = CheckRequest(
     "balance", (StoreName.LAKE, StoreName.NODES), Mode.FULL, "manual__2026-01-01T00:00:00+00:00"

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from include.quality.spool import spool_dir
 from include.settings import Settings
+from spark_jobs.quality.stores.nodes import spool_dir
 from stack.launchers.scratch import scratch_dir
 from stack.launchers.spark_submit import submit_environment
 from stack.tools import Tools

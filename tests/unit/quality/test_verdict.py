@@ -16,7 +16,7 @@ from cli.quality import _show
 from include.airflow.quality_operators import CheckStores, run_check_job
 from include.airflow.rebuild_operators import VerifyVersion
 from include.quality import report
-from include.quality.verdict import Outcome, Verdict, verdict_of
+from include.quality.report import Outcome, Verdict, verdict_of
 from include.rebuild.stage import Engine, Report, SparkJob
 from include.settings import Settings
 from tests.unit.quality.test_report import FAILED, PASSED, REQUEST

@@ -5,17 +5,13 @@ from dataclasses import replace
 import pytest
 from pyspark.sql import SparkSession
 
-from include.quality import verified_file
+from include.quality import verified_stores
 from include.quality.check import Mode, StoreName
 from include.quality.verified_tag import VerifiedMark
 from include.settings import Settings
 from spark_jobs.folding.replay import source_ends
-from spark_jobs.quality.expectations.complete_to_cut import COMPLETE
-from spark_jobs.quality.expectations.field_is_replayed import folds_to
-from spark_jobs.quality.expectations.key_count import KEY_COUNT
-from spark_jobs.quality.expectations.key_stored_once import ONCE
-from spark_jobs.quality.expectations.no_missing_key import NO_MISSING_KEY
-from spark_jobs.quality.verified import commit
+from spark_jobs.quality import verified_commit
+from spark_jobs.quality.expectations import COMPLETE, KEY_COUNT, NO_MISSING_KEY, ONCE, folds_to
 from tests.support.lake.checked_ledger import CheckedLedger, failed, named
 from tests.support.lake.incremental_ledger import (
     CHANGED,
@@ -37,7 +33,7 @@ def verified(settings: Settings, lake_spark: SparkSession) -> IncrementalLedger:
 
 
 def verified_mark(ledger: CheckedLedger) -> VerifiedMark:
-    found = verified_file.read(ledger.settings.home, ledger.name)
+    found = verified_stores.read(ledger.settings.home, ledger.name)
     assert found is not None
     return found.stores["lake"]
 
@@ -131,7 +127,7 @@ def test_the_table_is_rewritten_when_rows_of_earlier_checks_outnumber_the_keys(
     settings: Settings, lake_spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ledger = IncrementalLedger.verified(settings, "rewritten", lake_spark)
-    monkeypatch.setattr(commit, "MAX_APPENDS", 1)
+    monkeypatch.setattr(verified_commit, "MAX_APPENDS", 1)
 
     # An append, the table as a whole, and an append to that.
     for _ in range(3):

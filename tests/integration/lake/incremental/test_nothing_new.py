@@ -7,9 +7,8 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from include.lake.tables import table_path
-from include.quality import verified_file
-from include.quality.confirmation import confirm_if_nothing_is_new
-from include.quality.verified_file import VerifiedStores
+from include.quality import verified_stores
+from include.quality.verified_stores import VerifiedStores, confirm_if_nothing_is_new
 from include.quality.verified_tag import VerifiedMark
 from include.settings import Settings
 from spark_jobs.folding.replay import source_ends
@@ -25,7 +24,7 @@ def verify(ledger: IncrementalLedger, *stores: str) -> None:
     marks = {
         store: replace(mark, table_version=table.version() if store == "lake" else None) for store in stores
     }
-    verified_file.write(ledger.settings.home, VerifiedStores(ledger.name, 1, marks))
+    verified_stores.write(ledger.settings.home, VerifiedStores(ledger.name, 1, marks))
 
 
 def test_a_check_is_needed_after_an_event_or_a_commit(settings: Settings, lake_spark: SparkSession) -> None:
@@ -39,7 +38,7 @@ def test_a_check_is_needed_after_an_event_or_a_commit(settings: Settings, lake_s
     began_s = time.time()
 
     assert confirm_if_nothing_is_new(ledger.settings, ledger.model)
-    confirmed = verified_file.read(settings.home, ledger.name)
+    confirmed = verified_stores.read(settings.home, ledger.name)
     assert confirmed is not None
     assert min(mark.cut_at_s for mark in confirmed.stores.values()) >= began_s
 

@@ -17,9 +17,8 @@ from include.quality.check import Mode
 from include.rebuild.version_cleanup import find_leftovers
 from include.settings import Settings
 from spark_jobs.folding.expressions.rules import field_columns
-from spark_jobs.quality import check_target, run
-from spark_jobs.quality.expectations.field_is_replayed import folds_to
-from spark_jobs.quality.verified import commit
+from spark_jobs.quality import check_setup, run, verified_commit
+from spark_jobs.quality.expectations import folds_to
 from spark_jobs.quality.verified.table import VerifiedTable
 from tests.support.lake.checked_ledger import failed
 from tests.support.lake.incremental_ledger import (
@@ -64,11 +63,11 @@ def test_a_changed_merge_voids_what_was_verified(
 ) -> None:
     ledger = IncrementalLedger.verified(settings, "changed-merge", lake_spark)
     with monkeypatch.context() as patch:
-        patch.setattr(check_target, "read_model", with_merge(ledger, None))
+        patch.setattr(check_setup, "read_model", with_merge(ledger, None))
         without = ledger.check_changed()
     with monkeypatch.context() as patch:
         merge = with_merge(ledger, lambda: {"amount": F.sum(col("amount") + 0)})
-        patch.setattr(check_target, "read_model", merge)
+        patch.setattr(check_setup, "read_model", merge)
         other = ledger.check_changed()
 
     assert (without.request.mode, without.full_check_reason) == (Mode.FULL, "fold revision 1 has no merge")
@@ -82,7 +81,7 @@ def test_a_wrong_merge_fails_the_incremental_check_only(
     ledger = IncrementalLedger(settings, "wrong-merge")
     ledger.spark = lake_spark
     wrong = with_merge(ledger, lambda: {"amount": F.max("amount")})
-    monkeypatch.setattr(check_target, "read_model", wrong)
+    monkeypatch.setattr(check_setup, "read_model", wrong)
     ledger.append(CUSTOMERS, 2)
     ledger.store(ledger.records.values())
     assert ledger.check_all().passed
@@ -120,7 +119,7 @@ def test_of_two_checks_at_once_the_first_to_end_is_kept(
 ) -> None:
     ledger = IncrementalLedger.verified(settings, "at-once", lake_spark)
     ledger.change_and_store()
-    keep, others = commit.commit_increment, iter((True, False))
+    keep, others = verified_commit.commit_increment, iter((True, False))
 
     def after_another_check(*arguments: Any) -> Any:  # noqa: ANN401 - those of the function that it replaces
         if next(others):

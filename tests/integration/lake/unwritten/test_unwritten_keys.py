@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from include.declarations.load import read_model
 from include.declarations.read_model import ReadModel
 from include.lake.tables import table_path
-from include.quality import verified_file
+from include.quality import verified_stores
 from include.quality.check import CheckRequest, CheckResult, Mode, StoreName
 from include.read_models.balance.events import FundsAdded
 from include.rebuild.registration import register_versions
@@ -98,7 +98,7 @@ def test_no_store_has_a_key_whose_state_cannot_be_written(pockets: Pockets) -> N
     assert (
         "1 key without a record, because the state cannot be written: full (field total: " in result.verdict
     )
-    assert verified_file.read(pockets.settings.home, NAME) is None, "nothing to go on from"
+    assert verified_stores.read(pockets.settings.home, NAME) is None, "nothing to go on from"
 
     pockets.add(full="-30", other="1")
     assert compact(pockets.spark, pockets.settings, pockets.model) is not None

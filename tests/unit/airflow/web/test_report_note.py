@@ -2,7 +2,7 @@
 
 from include.airflow.client import MAX_NOTE_CHARACTERS
 from include.airflow.web.report_note import verdict_line, with_line
-from include.quality.verdict import Outcome, Verdict
+from include.quality.report import Outcome, Verdict
 
 URL = "http://127.0.0.1:5051/reports/quality/x.html"
 

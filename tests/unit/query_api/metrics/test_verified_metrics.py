@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from include.quality.verified_file import VerifiedStores
+from include.quality.verified_stores import VerifiedStores
 from query_api.metrics.node_metrics import NodeReading, node_exposition
 from query_api.status.newest_checks import NewestCheck
 from tests.unit.quality.test_verified_tag import LAKE, NODES

@@ -10,15 +10,17 @@ from pyspark.sql.types import StructType
 
 from include.declarations.read_model import KEY_COLUMN
 from include.position import POSITION_COLUMNS, SOURCE_OFFSET, SOURCE_PARTITION
-from include.quality.check import CheckRequest, StoreName
+from include.quality.check import StoreName
 from include.quality.verified_tag import VerifiedMark, VerifiedTag, verified_by_all
 from spark_jobs.folding.key_partition import partition_of_key
 from spark_jobs.quality.comparison import distinct_cuts
+from spark_jobs.quality.expectations import CheckedRecords
 from spark_jobs.quality.log_replay import Replay, below
-from spark_jobs.quality.stores.base import StoreReading, Target
-from spark_jobs.quality.verified.check_fingerprint import CheckFingerprint
+from spark_jobs.quality.session import CheckSession
+from spark_jobs.quality.stores.base import StoreReading
+from spark_jobs.quality.target import Target
 from spark_jobs.quality.verified.incremental_replay import IncrementalReplay
-from spark_jobs.quality.verified.table import VerifiedRecords, VerifiedTable, digest_of
+from spark_jobs.quality.verified.table import VerifiedTable, digest_of
 
 # The stores that follow the log, which are checked again and again.
 KEPT_STORES = (StoreName.LAKE, StoreName.NODES)
@@ -31,22 +33,20 @@ IS_BELOW, NTH = "record:is_below", "record:nth"
 
 
 def commit_full(
-    table: VerifiedTable,
-    request: CheckRequest,
-    basis: CheckFingerprint,
-    readings: Sequence[StoreReading],
-    comparison: DataFrame,
-    replay: Replay,
+    session: CheckSession, table: VerifiedTable, checked: CheckedRecords
 ) -> dict[str, VerifiedMark]:
-    """Replace the verified records by those of a passed full check; returns how far each store is verified."""
-    target = table.target
-    kept = [read for read in readings if read.store.name in KEPT_STORES]
-    if not kept:
+    """Replace the verified records by those of a passed full check; returns how far each store is verified.
+
+    Nothing is kept of a read model without a merge.
+    """
+    target, basis = checked.target, table.basis
+    kept = [read for read in checked.readings if read.store.name in KEPT_STORES]
+    if basis is None or not kept:
         return {}
-    keys = _keys_of_log(target, kept, replay)
-    full = (request.run_id, target.cut_at_s)
+    keys = _keys_of_log(kept, checked.replay)
+    full = (checked.request.run_id, target.cut_at_s)
     marks = {name: _mark(target, read, keys[name], *full) for name, read in _by_name(kept).items()}
-    rows = target.frames.keep(_as_rows(_lowest(kept, comparison), table.columns))
+    rows = session.keep(_as_rows(_lowest(kept, checked.comparison), table.columns))
     tag = VerifiedTag(
         target.model.name,
         target.version.number,
@@ -56,29 +56,25 @@ def commit_full(
         marks,
         digest_of(rows),
         0,
-        request.run_id,
+        checked.request.run_id,
     )
-    table.overwrite(rows, tag, target.settings.lake.shuffle_partitions)
+    table.overwrite(rows, tag)
     return marks
 
 
 def commit_increment(
-    table: VerifiedTable,
-    request: CheckRequest,
-    verified: VerifiedRecords,
-    increment: IncrementalReplay,
-    readings: Sequence[StoreReading],
-    comparison: DataFrame,
+    session: CheckSession, table: VerifiedTable, checked: CheckedRecords, increment: IncrementalReplay
 ) -> dict[str, VerifiedMark]:
     """Add the records of a passed incremental check to the verified ones; returns how far each of its stores is verified."""
-    target, old, marks = table.target, verified.tag, {}
-    for name, read in _by_name(readings).items():
+    verified, marks = increment.verified, {}
+    old = verified.tag
+    for name, read in _by_name(checked.readings).items():
         mark = verified.marks[name]
         keys = increment.required_keys(read.store.name, read.reading.replicas[0].cut)
-        marks[name] = _mark(target, read, keys, mark.full_run_id, mark.full_at_s)
+        marks[name] = _mark(checked.target, read, keys, mark.full_run_id, mark.full_at_s)
     known = increment.rows.select("key", col("base_offset").alias(SOURCE_OFFSET.name))
-    replayed = _as_rows(_lowest(readings, comparison), table.columns)
-    rows = target.frames.keep(
+    replayed = _as_rows(_lowest(checked.readings, checked.comparison), table.columns)
+    rows = session.keep(
         replayed.join(known, ["key", SOURCE_OFFSET.name], "left_anti").select(*table.columns.names)
     )
     digest = digest_of(rows)
@@ -91,17 +87,15 @@ def commit_increment(
         stores={**old.stores, **marks},
         digest=old.digest + digest,
         appends=old.appends + 1,
-        run_id=request.run_id,
+        run_id=checked.request.run_id,
         previous=old.chain,
     )
     total_keys = max(sum(mark.keys.values()) for mark in tag.stores.values())
     if tag.appends <= MAX_APPENDS and tag.digest.rows <= MAX_ROWS_PER_KEY * total_keys:
         table.append(rows.coalesce(1), tag, verified.transaction)
         return marks
-    needed = target.frames.keep(_needed(verified.rows.unionByName(rows), tag))
-    whole = replace(tag, digest=digest_of(needed), appends=0)
-    files = target.settings.lake.shuffle_partitions
-    table.overwrite(needed, whole, files, verified.transaction)
+    needed = session.keep(_needed(verified.rows.unionByName(rows), tag))
+    table.overwrite(needed, replace(tag, digest=digest_of(needed), appends=0), verified.transaction)
     return marks
 
 
@@ -118,12 +112,10 @@ def _mark(
     return VerifiedMark(replicas[0].cut, cut_at_s, keys, full_run_id, full_at_s, read.reading.table_version)
 
 
-def _keys_of_log(
-    target: Target, readings: Sequence[StoreReading], replay: Replay
-) -> dict[str, dict[int, int]]:
+def _keys_of_log(readings: Sequence[StoreReading], replay: Replay) -> dict[str, dict[int, int]]:
     """Return by store the number of keys with an event below its cut, by partition of the key."""
     cuts = distinct_cuts([replica for read in readings for replica in read.reading.replicas])
-    partition = partition_of_key(col("key").cast("binary"), len(target.cut))
+    partition = partition_of_key(col("key").cast("binary"), replay.partitions)
     counts = replay.keys.groupBy(partition.alias("key_partition")).agg(
         *(F.count(F.get("last", lit(replay.cuts.index(cut)))).alias(f"cut_{i}") for i, cut in enumerate(cuts))
     )

@@ -1,0 +1,179 @@
+"""The expectations of stored records: those of each key, and those of whole stores.
+
+An expectation of each key is a rule over the rows of the comparison. Each row is a key in one replica of a store, with the stored and the
+replayed record (columns: spark_jobs/quality/comparison.py). A row that breaks the rule makes its key a failing key in the report.
+A new one is an entry of `key_expectations`, or a function in STORE_EXPECTATIONS.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.functions import col
+
+from include.quality.check import CheckRequest, ExpectationResult, Mode, StoreName
+from spark_jobs.quality.comparison import STORED_HAS_ENDED
+from spark_jobs.quality.key_sampling import Sampling
+from spark_jobs.quality.log_replay import Replay
+from spark_jobs.quality.rules import AtLeastColumn, AtMost, Equal, Expectation, NotNull
+from spark_jobs.quality.stores.base import StoreReading, StoreReplica
+from spark_jobs.quality.target import Target
+from spark_jobs.quality.validation import validate
+
+# Of each key.
+COMPLETE = "complete up to the cut"
+ONCE = "each key stands once"
+NO_ENDED_KEY = "no key of an item that has ended"
+NO_EXTRA_KEY = "no key without events"
+NO_MISSING_KEY = "no key is missing"
+# Of whole stores.
+FRESH = "fresh"
+KEY_COUNT = "as many keys as the log"
+WHOLE_PARTITIONS = "no partition is truncated"
+RIGHT_STORE = "the store is of this version, and answers"
+WHOLE_LOG = "the log is whole"
+# A partition that lacks this share of its keys, and more than one key, counts as truncated.
+TRUNCATED_SHARE = 0.1
+SAME_COUNT = Expectation(KEY_COUNT, AtMost("difference", 0))
+NOT_TRUNCATED = Expectation(WHOLE_PARTITIONS, AtMost("missing_share", TRUNCATED_SHARE, below=True))
+
+
+@dataclass(frozen=True)
+class CheckedRecords:
+    """The records that a check has read and compared: the input of the expectations.
+
+    readings: one for each store of the request, in the same order.
+    comparison: see `comparison.compare`; with `failed`, the names of the expectations that a row fails.
+    max_lake_age_s: the greatest age of an event that the lake may lack.
+    """
+
+    target: Target
+    request: CheckRequest
+    readings: Sequence[StoreReading]
+    comparison: DataFrame
+    replay: Replay
+    sampling: Sampling
+    max_lake_age_s: float
+
+
+def key_expectations(fields: Sequence[str]) -> list[Expectation]:
+    """Return the expectations of each key, for state records with these fields. Needs a Spark session."""
+    is_stored, is_active = col("stored").isNotNull(), ~col(STORED_HAS_ENDED)
+    # Not simply "a replayed record exists": a missing key has one too, for the report.
+    is_extra = is_stored & col("replayed").isNull()
+    return [
+        # The stored offset has reached the key's newest event below the cut.
+        Expectation(COMPLETE, AtLeastColumn("stored_offset", "required_offset")),
+        *(_replayed(field) for field in fields),
+        # Each row is the first record of its key.
+        Expectation(ONCE, AtMost("copy", 1)),
+        # None of the events in a stored record ends the item.
+        Expectation(NO_ENDED_KEY, NotNull("active_key"), {"active_key": F.when(is_active, col("key"))}),
+        # Each stored record has a replayed one.
+        Expectation(NO_EXTRA_KEY, NotNull("replayed_key"), {"replayed_key": F.when(~is_extra, col("key"))}),
+        # Every key with events below the cut has a stored record.
+        Expectation(NO_MISSING_KEY, NotNull("stored_key"), {"stored_key": F.when(is_stored, col("key"))}),
+    ]
+
+
+def folds_to(field: str) -> str:
+    """Return the name of a field's expectation."""
+    return f"{field} is what the events fold to"
+
+
+def _replayed(field: str) -> Expectation:
+    """Return the expectation that the stored and the replayed text of a field are equal.
+
+    If either record is absent, no field is compared: other expectations report a missing or extra key.
+    """
+    both = col("stored").isNotNull() & col("replayed").isNotNull()
+    stored, replayed = f"stored_{field}_text", f"replayed_{field}_text"
+    texts = {stored: F.when(both, col(f"stored.{field}")), replayed: F.when(both, col(f"replayed.{field}"))}
+    return Expectation(folds_to(field), Equal(stored, replayed), texts)
+
+
+def fresh(check: CheckedRecords) -> list[ExpectationResult]:
+    """Return a result for the lake: the oldest event that it lacks must not be older than the setting allows."""
+    lakes = [read for read in check.readings if read.store.name is StoreName.LAKE]
+    expectation = fresh_within(check.max_lake_age_s)
+    return [
+        result
+        for lake in lakes
+        for result in validate(lake.store.name, lags(lake.reading.replicas), [expectation], ("place",))
+    ]
+
+
+def fresh_within(max_lag_s: float) -> Expectation:
+    """Return the expectation for a maximum lag in seconds."""
+    return Expectation(FRESH, AtMost("lag_s", max_lag_s))
+
+
+def lags(replicas: Sequence[StoreReplica]) -> pd.DataFrame:
+    """Return place, lag_s: the age of the oldest event that each replica lacks."""
+    return pd.DataFrame([{"place": replica.name, "lag_s": replica.lag_s} for replica in replicas])
+
+
+def key_count(check: CheckedRecords) -> list[ExpectationResult]:
+    """If not all keys are compared, return a result for each store: it has as many keys in total as the log.
+
+    None for a full check, which compares every key, and none if keys can leave between two counts.
+    """
+    if check.request.mode is Mode.FULL or check.target.model.items_leave:
+        return []
+    results = []
+    for read in check.readings:
+        differences = check.sampling.key_differences(read.store, read.reading.replicas, check.replay)
+        results += validate(read.store.name, differences, [SAME_COUNT], ("place",))
+    return results
+
+
+def no_truncated_partition(check: CheckedRecords) -> list[ExpectationResult]:
+    """Return a result for each store: no partition of a replica has lost a large share of its keys."""
+    partitions = missing_shares(check.comparison).toPandas()
+    results = []
+    for read in check.readings:
+        own = partitions[partitions["place"].isin(read.replica_names)]
+        results += validate(read.store.name, own, [NOT_TRUNCATED], ("place", "partition"))
+    return results
+
+
+def missing_shares(comparison: DataFrame) -> DataFrame:
+    """Return place, partition, keys (the required number), missing, missing_share (0 if only one is missing)."""
+    required = comparison.where(col("required_offset").isNotNull())
+    counted = required.groupBy("place", col("partition").cast("string").alias("partition")).agg(
+        F.count("*").alias("keys"), F.count_if(col("stored").isNull()).alias("missing")
+    )
+    share = F.when(col("missing") > 1, col("missing") / col("keys")).otherwise(0.0)
+    return counted.withColumn("missing_share", share)
+
+
+def right_store(check: CheckedRecords) -> list[ExpectationResult]:
+    """Return a result for each store: it contains the version that is checked, and could be read completely."""
+    return [
+        ExpectationResult(
+            read.store.name,
+            RIGHT_STORE,
+            max(len(read.reading.replicas), len(read.reading.faults)),
+            len(read.reading.faults),
+            finding="; ".join(read.reading.faults),
+        )
+        for read in check.readings
+    ]
+
+
+def whole_log(check: CheckedRecords) -> list[ExpectationResult]:
+    """Return a result for the source topic, attributed to the first store: without its first events, nothing can be verified."""
+    lost = check.target.lost
+    sample = tuple({"partition": str(p), "first_offset": str(offset)} for p, offset in lost.items())
+    partitions = len(check.target.cut)
+    return [ExpectationResult(check.request.stores[0], WHOLE_LOG, partitions, len(lost), sample=sample)]
+
+
+STORE_EXPECTATIONS = (fresh, key_count, no_truncated_partition, right_store, whole_log)
+
+
+def store_results(check: CheckedRecords) -> list[ExpectationResult]:
+    """Return the results of the expectations of whole stores; none for a store to which an expectation does not apply."""
+    return [result for expectation in STORE_EXPECTATIONS for result in expectation(check)]

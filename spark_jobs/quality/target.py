@@ -1,0 +1,80 @@
+"""The target of a check: one version of a read model, and the cut, which is the end offsets of the source when the check starts."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql.avro.functions import from_avro
+from pyspark.sql.functions import col, lit, struct, when
+from pyspark.sql.types import DataType, StringType, StructField, StructType
+
+from include.declarations.read_model import KEY_COLUMN, ReadModel
+from include.position import POSITION_COLUMNS, Offsets
+from include.versions.version_record import Version
+from spark_jobs.folding.written_states import has_failed
+
+
+@dataclass(frozen=True)
+class RecordTypes:
+    """The Spark types of a state record: `state`, its own fields, and `position`, those of its position."""
+
+    state: StructType
+    position: Mapping[str, DataType]
+
+    @classmethod
+    def of(cls, spark: SparkSession, model: ReadModel, revision: int) -> "RecordTypes":
+        """Return the types of the records of a fold revision, as decoded by Spark."""
+        schema = model.state_schema_of(revision).text
+        decoded = spark.range(0).select(from_avro(lit(b""), schema).alias("record"))
+        record = decoded.schema["record"].dataType
+        assert isinstance(record, StructType)  # noqa: S101 - Spark decodes an Avro record as a struct
+        state = StructType([field for field in record.fields if field.name not in POSITION_COLUMNS])
+        return cls(state, {name: record[name].dataType for name in POSITION_COLUMNS})
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The names of all fields, in order."""
+        return (*self.state.fieldNames(), *POSITION_COLUMNS)
+
+    @property
+    def columns(self) -> StructType:
+        """The columns of a table of records."""
+        position = (StructField(name, self.position[name]) for name in POSITION_COLUMNS)
+        return StructType([StructField(KEY_COLUMN, StringType()), *self.state, *position])
+
+    def stored(self, replica: Column, rows: DataFrame) -> DataFrame:
+        """Return rows with a table's columns as records of a replica: see `Reading.records`."""
+        state = struct(*(col(field.name).cast(field.dataType).alias(field.name) for field in self.state))
+        return rows.select(
+            replica.alias("place"),
+            col(KEY_COLUMN).alias("key"),
+            state.alias("state"),
+            *(col(name).cast(self.position[name]).alias(name) for name in POSITION_COLUMNS),
+        )
+
+    def record_of(self, states: DataFrame) -> Column:
+        """Return the record of a row of folded or merged states: state, then the position.
+
+        The fields of a state that cannot be written are null.
+        """
+        is_written = ~has_failed(states)
+        state = struct(*(when(is_written, col(f.name).cast(f.dataType)).alias(f.name) for f in self.state))
+        position = (col(name).cast(self.position[name]).alias(name) for name in POSITION_COLUMNS)
+        return struct(state.alias("state"), *position)
+
+
+@dataclass(frozen=True)
+class Target:
+    """The target of a check.
+
+    model: with the source and the start of the version.
+    cut: the source's end offsets at the start of the check; cut_at_s: its time (Unix s).
+    lost: source partition -> first offset still in the log, for partitions that have lost the first events that the version folds.
+    """
+
+    model: ReadModel
+    version: Version
+    types: RecordTypes
+    cut: Offsets
+    cut_at_s: float
+    lost: Mapping[int, int]
